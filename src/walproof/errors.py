@@ -1,0 +1,90 @@
+"""The error tree: what walproof says when the world, or its user, did not do what was expected.
+
+Every error has three parts with the meaning they have in PostgreSQL (manual, "Error Message Style Guide"):
+a message (one factual line), a detail (facts: where, expected, got) and a hint (advice, possibly wrong).
+They are caught in one place, ``walproof.cli``; a failure of walproof itself is an assertion, not one of these.
+
+    WalproofError
+     +- UnitError       a size, duration or LSN that cannot be read
+     +- SettingError    a setting that does not exist, or a value that it cannot take
+     +- StudyError      a study that cannot be resolved into a plan
+     +- StoreError      facts that cannot be written or read
+     +- InstallError    a PostgreSQL that cannot be found, fetched or used
+     +- ClusterError    a server that does not start, answer or stop
+     +- DiskError       a folder or device that cannot be used or measured
+     +- WorkloadError   a load that cannot be run
+     +- ProbeError      an observation that cannot be made
+     +- WalError        WAL that cannot be read
+     +- AnalysisError   facts that do not answer the question
+     +- ReportError     a report that cannot be made
+"""
+
+from __future__ import annotations
+
+
+class WalproofError(Exception):
+    """Root of the tree. ``str(error)`` is the message alone."""
+
+    def __init__(self, message: str, *, detail: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.detail = detail
+        self.hint = hint
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions pickle their positional arguments only; keywords have to be carried by hand.
+        return (_rebuild, (type(self), self.message, self.detail, self.hint))
+
+
+def _rebuild(
+    cls: type[WalproofError], message: str, detail: str | None, hint: str | None
+) -> WalproofError:
+    return cls(message, detail=detail, hint=hint)
+
+
+class UnitError(WalproofError):
+    """A size, duration or LSN that cannot be read."""
+
+
+class SettingError(WalproofError):
+    """A setting that does not exist in that version, or a value that it cannot take."""
+
+
+class StudyError(WalproofError):
+    """A study that cannot be resolved into a plan."""
+
+
+class StoreError(WalproofError):
+    """Facts that cannot be written or read."""
+
+
+class InstallError(WalproofError):
+    """A PostgreSQL install that cannot be found, fetched or used."""
+
+
+class ClusterError(WalproofError):
+    """A server that does not start, answer or stop."""
+
+
+class DiskError(WalproofError):
+    """A folder or device that cannot be used or measured."""
+
+
+class WorkloadError(WalproofError):
+    """A load that cannot be run."""
+
+
+class ProbeError(WalproofError):
+    """An observation that cannot be made."""
+
+
+class WalError(WalproofError):
+    """WAL that cannot be read."""
+
+
+class AnalysisError(WalproofError):
+    """Facts that do not answer the question asked of them."""
+
+
+class ReportError(WalproofError):
+    """A report that cannot be made."""

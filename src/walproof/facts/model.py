@@ -1,0 +1,236 @@
+"""The facts of a run: what was asked (Plan), what happened (Trial, Series), on what (Environment).
+
+These frozen values are the narrow waist of walproof. Everything that touches a server writes them;
+everything that concludes something is a function of them. They know nothing of storage or of servers.
+
+Names of metrics and series carry their unit last (``latency_ms_p99``, ``wal_bytes``); a dot separates a
+breakdown (``wait_share.IO:WalSync``, ``cpu_s.checkpointer``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from walproof.settings.durability import DurabilityClass
+
+PLAN_FORMAT = 1
+"""Part of a plan's identity: raised whenever a trial begins to mean something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """A PostgreSQL binary directory as a plan names it."""
+
+    label: str
+    """How tables call it: ``18.3``, or ``18.3 (system)`` where two have the same version."""
+    version: str
+    version_num: int
+    """As ``SHOW server_version_num``: 180003."""
+    bindir: str
+    origin: str
+    """Where it was found: ``given``, ``pg_config``, ``system``, ``installed`` or ``embedded``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A pgbench script with its weight among the scripts of a workload."""
+
+    name: str
+    text: str
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A pgbench load. Exactly one of ``builtin`` and ``scripts``; ``duration_s`` or ``transactions``."""
+
+    name: str
+    builtin: str | None
+    scripts: tuple[Script, ...]
+    scale: int
+    clients: int
+    threads: int
+    duration_s: float | None
+    """Length of the measurement window; None when each client runs ``transactions``."""
+    transactions: int | None
+    """Transactions per client; the window is then the whole run."""
+    rate_tps: float | None
+    """Offered load (pgbench --rate); None runs flat out."""
+    protocol: str
+    """``simple``, ``extended`` or ``prepared``."""
+    warmup_s: float
+    """Load before the window opens; not measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A configuration under comparison."""
+
+    name: str
+    settings: Mapping[str, str]
+    """What the variant sets, as typed; base settings and implied ones are apart."""
+    implied: Mapping[str, str] = field(default_factory=dict)
+    """What had to come along for the server to start (wal_level=minimal brings max_wal_senders=0)."""
+    durability: DurabilityClass = DurabilityClass.NONE
+    note: str | None = None
+    levels: Mapping[str, str] = field(default_factory=dict)
+    """Level of each factor, when the variant is a cell of a factorial design."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A published figure that a study can be read beside."""
+
+    variant: str
+    workload: str | None
+    tps: float
+    latency_ms_avg: float | None = None
+    latency_ms_stddev: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A study after every default, override and name has been resolved; its hash identifies the run."""
+
+    study: str
+    title: str
+    description: str
+    installs: tuple[Install, ...]
+    driver: Install
+    """The install whose pgbench makes the load in every trial."""
+    workloads: tuple[Workload, ...]
+    base_settings: Mapping[str, str]
+    variants: tuple[Variant, ...]
+    baseline: str
+    """Name of the variant that the others are compared with."""
+    factors: Mapping[str, tuple[str, ...]]
+    """Setting -> its levels, the first being the reference level; empty unless the design is factorial."""
+    fraction: str
+    """``full``, or the name of the fraction of the factorial that is run."""
+    aliases: tuple[str, ...]
+    """What a fraction cannot tell apart, for instance ``fsync*wal_level = full_page_writes``."""
+    rounds: int
+    """Rounds to run; the most rounds when ``half_width`` or ``budget_s`` may stop earlier."""
+    half_width: float | None
+    """Stop once every effect's interval is within +- this share (0.03 = 3 %) of its ratio."""
+    budget_s: float | None
+    """Begin no round that would end after this much time."""
+    initdb_options: tuple[str, ...]
+    checkpoint_before: bool
+    """CHECKPOINT right before the window."""
+    probes: tuple[str, ...]
+    seed: int
+    folder: str
+    """Where the clusters live: the disk under it is the disk that is measured."""
+    references: tuple[Reference, ...] = ()
+    reference_source: str | None = None
+    quick: bool = False
+    format: int = PLAN_FORMAT
+
+    @property
+    def cells(self) -> tuple[tuple[str, str, str], ...]:
+        """(install, workload, variant) of every trial of a round, in the order of the study."""
+        return tuple(
+            (install.label, workload.name, variant.name)
+            for install in self.installs
+            for workload in self.workloads
+            for variant in self.variants
+        )
+
+    def variant(self, name: str) -> Variant:
+        """The variant of that name. Raises KeyError."""
+        for variant in self.variants:
+            if variant.name == name:
+                return variant
+        raise KeyError(name)
+
+    def workload(self, name: str) -> Workload:
+        """The workload of that name. Raises KeyError."""
+        for workload in self.workloads:
+            if workload.name == name:
+                return workload
+        raise KeyError(name)
+
+    def install(self, label: str) -> Install:
+        """The install of that label. Raises KeyError."""
+        for install in self.installs:
+            if install.label == label:
+                return install
+        raise KeyError(label)
+
+
+class TrialState(Enum):
+    """How a trial ended. A trial that was interrupted is not stored: it is run again."""
+
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run of one variant, as it happened."""
+
+    number: int
+    """Order in the run, from 1."""
+    round: int
+    """From 1."""
+    install: str
+    workload: str
+    variant: str
+    state: TrialState
+    started_at: float
+    """Unix time in seconds, as every time in the facts."""
+    ended_at: float
+    window_start: float | None
+    window_s: float | None
+    metrics: Mapping[str, float]
+    settings: Mapping[str, str]
+    """pg_settings that differed from their boot values while the trial ran (setting with unit)."""
+    warnings: tuple[str, ...] = ()
+    reason: str | None = None
+    """Why it failed, in one line."""
+    server_log: str | None = None
+    """Last lines of the server's log, when it failed."""
+
+    @property
+    def cell(self) -> tuple[str, str, str]:
+        """(install, workload, variant)."""
+        return (self.install, self.workload, self.variant)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Samples of one quantity over one trial's window."""
+
+    trial: int
+    name: str
+    t_s: tuple[float, ...]
+    """Seconds since the window opened."""
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What the run ran on."""
+
+    facts: Mapping[str, str]
+    """Ordered ``name -> text``: cpu, cores, memory_bytes, kernel, filesystem, disk, flush rate, ..."""
+    installs: Mapping[str, Mapping[str, str]]
+    """Install label -> version text, configure options, and the like."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of a plan."""
+
+    id: str
+    plan: Plan
+    command: tuple[str, ...]
+    """The command that repeats it, without the program's path."""
+    created_at: float
+    walproof_version: str
+    environment: Environment
+    finished_at: float | None = None
+    """None while rounds are missing: the same command resumes it."""
