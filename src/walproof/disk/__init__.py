@@ -1,0 +1,1 @@
+"""Disks: how fast a folder's device makes writes durable."""

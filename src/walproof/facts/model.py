@@ -62,6 +62,8 @@ class Workload:
     """``simple``, ``extended`` or ``prepared``."""
     warmup_s: float
     """Load before the window opens; not measured."""
+    setup_sql: str | None = None
+    """SQL that makes the workload's own tables, run after pgbench's initialisation."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""The lab: the only conductor of trials."""

@@ -1,0 +1,1 @@
+"""PostgreSQL installs, throw-away clusters, and their certain removal."""

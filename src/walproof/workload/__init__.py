@@ -1,0 +1,1 @@
+"""The load that is put on a cluster."""

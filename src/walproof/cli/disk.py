@@ -1,0 +1,71 @@
+"""``walproof disk``: the flush rate of a folder's device, and the ceiling it sets."""
+
+from __future__ import annotations
+
+import json as json_module
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from walproof.cli import options
+
+
+def disk(
+    folder: Annotated[
+        Path | None, typer.Argument(help="Folder on the device. Default: where studies run.")
+    ] = None,
+    seconds: Annotated[int, typer.Option("--seconds", min=1, max=60, help="Seconds for each test.")] = 2,
+    pg: Annotated[
+        str | None, typer.Option("--pg", metavar="DIR|VERSION", help="Whose pg_test_fsync.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Measure how fast a folder's device flushes, by wal_sync_method, with pg_test_fsync."""
+    from walproof.disk.flush import DEFAULT_METHOD, measure_flush
+    from walproof.errors import DiskError, InstallError
+    from walproof.postgres.cache import cache_folder
+    from walproof.postgres.install import discover, find
+    from walproof.probe.environment import observe_environment
+
+    installs = [find(pg)] if pg is not None else discover()
+    programs = [Path(one.bindir) / "pg_test_fsync" for one in installs]
+    program = next((one for one in programs if os.access(one, os.X_OK)), None)
+    if program is None:
+        raise InstallError(
+            "no pg_test_fsync found",
+            detail=f"Looked in {', '.join(one.bindir for one in installs)}.",
+            hint="Installs fetched with 'walproof pg install' have none; --pg embedded does.",
+        )
+    if folder is None:
+        folder = cache_folder("work")
+    if not folder.is_dir():
+        raise DiskError(f'folder "{folder}" does not exist')
+    sys.stderr.write(f"pg_test_fsync in {folder}, about {17 * seconds} s\n")
+    rates = measure_flush(program, folder, seconds)
+    facts = observe_environment(folder)
+    device = {key: facts[key] for key in facts if key.startswith(("filesystem", "disk"))}
+    if json:
+        rows = [{"method": r.method, "flushes_per_s": r.flushes_per_s, "flush_us": r.flush_us} for r in rates]
+        sys.stdout.write(
+            json_module.dumps({"folder": str(folder), "device": device, "rates": rows}, indent=2) + "\n"
+        )
+        return
+    sys.stdout.write(f"How fast does the device under {folder} make an 8 kB write durable?\n")
+    for key, value in device.items():
+        sys.stdout.write(f"  {key}: {value}\n")
+    sys.stdout.write(f"\n{'wal_sync_method':<20}{'flushes/s':>12}{'us/flush':>12}\n")
+    for rate in rates:
+        per_s = "n/a" if rate.flushes_per_s is None else f"{rate.flushes_per_s:,.0f}"
+        each = "n/a" if rate.flush_us is None else f"{rate.flush_us:,.0f}"
+        mark = "  (default on Linux)" if rate.method == DEFAULT_METHOD else ""
+        sys.stdout.write(f"{rate.method:<20}{per_s:>12}{each:>12}{mark}\n")
+    default = next((rate for rate in rates if rate.method == DEFAULT_METHOD), rates[0])
+    if default.flushes_per_s is not None:
+        sys.stdout.write(
+            f"\nCeiling: one client cannot commit faster than the device flushes, "
+            f"{default.flushes_per_s:,.0f} commits/s with {default.method}.\n"
+            "Transactions that wait for each other's row locks share that ceiling; others share flushes.\n"
+        )

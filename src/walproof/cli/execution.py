@@ -1,0 +1,80 @@
+"""What ``run`` and ``compare`` share once there is a plan: print it, or carry it out and report."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from walproof.cli.options import open_store
+from walproof.cli.plan import plan_text
+from walproof.cli.progress import TerminalProgress
+from walproof.errors import StoreError
+from walproof.facts import Plan, Run, Trial
+from walproof.facts.codec import to_json
+from walproof.facts.store import Store
+
+
+def carry_out(
+    plan: Plan,
+    command: Sequence[str],
+    *,
+    out: Path,
+    store_url: str | None,
+    dry_run: bool,
+    json: bool,
+    fresh: bool,
+    study_text: str | None = None,
+) -> None:
+    """Run the plan (or print it), write the HTML report into ``out``, print the result on stdout."""
+    from walproof.analysis import Precise
+    from walproof.lab.session import execute
+
+    if dry_run:
+        sys.stdout.write(to_json(plan) + "\n" if json else plan_text(plan, command))
+        return
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f'could not create folder "{out}": {error.strerror}', hint="Name another folder with --out."
+        ) from error
+    store = open_store(out, store_url)
+    try:
+        enough = Precise(plan, plan.half_width) if plan.half_width is not None else _never
+        with TerminalProgress(plan) as progress:
+            run = execute(plan, store, command, enough, progress, locks=out, fresh=fresh)
+        present(run, store, out=out, json=json, study_text=study_text)
+    finally:
+        store.close()
+
+
+def present(run: Run, store: Store, *, out: Path, json: bool, study_text: str | None = None) -> None:
+    """Print a run's result and write its HTML report."""
+    from rich.console import Console
+
+    from walproof.report import build_view, print_terminal, to_html, to_json
+
+    view = build_view(run, store.trials(run.id), store.series(run.id), study_text=study_text)
+    path = out / "reports" / f"{run.id}.html"
+    write_file(path, to_html(view))
+    if json:
+        sys.stdout.write(to_json(view) + "\n")
+    else:
+        print_terminal(view, Console(file=sys.stdout, highlight=False))
+    sys.stderr.write(f"report: {path}\n")
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a report. Raises StoreError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(
+            f'could not write report "{path}": {error.strerror}', hint="Name another place with --out."
+        ) from error
+
+
+def _never(_trials: Sequence[Trial]) -> bool:
+    return False

@@ -1,0 +1,109 @@
+"""Options that several subcommands share, and how their texts are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from walproof.errors import SettingError, UnitError
+
+if TYPE_CHECKING:
+    from walproof.facts.store import Store
+
+Out = Annotated[
+    Path,
+    typer.Option("--out", metavar="FOLDER", envvar="WALPROOF_OUT", help="Folder of results and reports."),
+]
+StoreUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--store", metavar="URL", envvar="WALPROOF_STORE",
+        help="Where facts are kept: a file, or postgresql://... of a shared server. Default: in --out.",
+    ),
+]  # fmt: skip
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Pg = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pg", metavar="DIR|VERSION",
+        help="PostgreSQL to run: a folder, 13.7, 16, embedded or embedded-16. May be repeated.",
+    ),
+]  # fmt: skip
+On = Annotated[
+    Path | None,
+    typer.Option("--on", metavar="FOLDER", help="Folder whose disk is measured. Default: walproof's cache."),
+]
+DEFAULT_OUT = Path("walproof-out")
+
+
+def open_store(out: Path, url: str | None) -> Store:
+    """The store that ``--out`` and ``--store`` name. Raises StoreError."""
+    from walproof.facts.store import Store
+
+    return Store(url if url is not None else out / "walproof.sqlite")
+
+
+def open_existing_store(out: Path, url: str | None) -> Store:
+    """As ``open_store``, for commands that only read. Raises StoreError when there is nothing yet."""
+    from walproof.errors import StoreError
+
+    if url is None and not (out / "walproof.sqlite").exists():
+        raise StoreError(
+            f'folder "{out}" holds no results',
+            hint='"walproof run durability --quick" makes some; --out names another folder.',
+        )
+    return open_store(out, url)
+
+
+def parse_sets(texts: Sequence[str]) -> list[dict[str, str]]:
+    """``["a=1,b=2", "c=3"]`` -> ``[{a: 1, b: 2}, {c: 3}]``. Raises SettingError.
+
+    A comma separates settings only where a name and "=" follow: values may hold commas.
+    """
+    return [_parse_set(text) for text in texts]
+
+
+def _parse_set(text: str) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for part in re.split(r",\s*(?=[A-Za-z_][A-Za-z0-9_.]*\s*=)", text):
+        name, equals, value = part.partition("=")
+        if not equals or not name.strip():
+            raise SettingError(
+                f'"{part}" is not a setting', hint="Write --set name=value, several separated by commas."
+            )
+        if name.strip() in settings:
+            raise SettingError(f'setting "{name.strip()}" is given twice in "{text}"')
+        settings[name.strip()] = value.strip().strip("'\"")
+    return settings
+
+
+def parse_share(text: str) -> float:
+    """``3%`` or ``0.03`` -> 0.03. Raises UnitError."""
+    number = text.strip().removesuffix("%").strip()
+    try:
+        share = float(number) / (100 if text.strip().endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        raise UnitError(f'invalid share: "{text}"', hint="Write 3% or 0.03.")
+    return share
+
+
+def duration_s(text: str | None) -> float | None:
+    """Seconds of an optional duration. Raises UnitError."""
+    from walproof.units import parse_duration_s
+
+    return None if text is None else parse_duration_s(text)
+
+
+def work_folder(on: Path | None) -> Path:
+    """Where clusters live: in ``--on``, or in the cache."""
+    from walproof.postgres.cache import cache_folder
+
+    if on is None:
+        return cache_folder() / "work"
+    return on.absolute() / "walproof-work"

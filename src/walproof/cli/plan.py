@@ -1,0 +1,94 @@
+"""A plan as text, for ``--dry-run``: what would run, how long, and what it needs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from walproof.facts import Plan, Variant, Workload
+from walproof.units import format_bytes, format_duration
+
+
+def plan_text(plan: Plan, command: Sequence[str]) -> str:
+    """The resolved plan for people."""
+    from walproof.lab.preflight import estimate
+    from walproof.settings.risk import risk_of
+    from walproof.settings.rules import notes
+
+    needs = estimate(plan, Path(plan.folder) / "templates")
+    lines = [f"study {plan.study}: {plan.title}", ""]
+    lines += ["PostgreSQL"]
+    lines += [f"  {one.label}  {one.bindir} ({one.origin})" for one in plan.installs]
+    lines += [f"  driven by pgbench {plan.driver.version}", "", "workloads"]
+    lines += [f"  {_workload_text(one)}" for one in plan.workloads]
+    if plan.base_settings:
+        lines += ["", "settings of every variant", f"  {_settings_text(plan.base_settings)}"]
+    lines += ["", f"variants (compared with {plan.baseline})"]
+    for variant in plan.variants:
+        lines += _variant_lines(variant)
+        complete = {**plan.base_settings, **variant.settings, **variant.implied}
+        lines += [f"      {setting}: {cls.value}: {sentence}" for setting, cls, sentence in risk_of(complete)]
+        lines += [f"      note: {note}" for note in notes(complete, plan.installs[0].version_num)]
+    if plan.factors:
+        lines += ["", f"design: {plan.fraction} factorial of {', '.join(plan.factors)}"]
+        lines += [f"  cannot be told apart: {alias}" for alias in plan.aliases]
+    lines += ["", f"rounds: {_rounds_text(plan)}; seed {plan.seed}; {len(plan.cells)} trials a round"]
+    lines += [f"probes: {', '.join(plan.probes) or 'none'}"]
+    lines += [f"checkpoint before each window: {'yes' if plan.checkpoint_before else 'no'}"]
+    if needs.duration_s is not None and needs.window_s is not None:
+        lines += [
+            f"length: about {needs.duration_s / 60:.1f} minutes at most"
+            f" ({needs.window_s / 60:.1f} of them inside windows), {needs.trials_most} trials"
+        ]
+    else:
+        lines += [f"length: {needs.trials_most} trials at most; it depends on how fast transactions run"]
+    lines += [
+        f"needs: {format_bytes(needs.disk_bytes)} of disk in {plan.folder}, "
+        f"{format_bytes(needs.memory_bytes)} of memory",
+        "",
+        f"to run it: {shlex.join(command)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _variant_lines(variant: Variant) -> list[str]:
+    lines = [f"  {variant.name}  [{variant.durability.value}]"]
+    if variant.settings:
+        lines.append(f"      {_settings_text(variant.settings)}")
+    if variant.implied:
+        lines.append(f"      brings along: {_settings_text(variant.implied)}")
+    if variant.note:
+        lines.append(f"      {variant.note}")
+    return lines
+
+
+def _workload_text(workload: Workload) -> str:
+    what = workload.builtin or " + ".join(f"{s.name}@{s.weight}" for s in workload.scripts)
+    length = (
+        f"{format_duration(workload.duration_s)}"
+        if workload.duration_s is not None
+        else f"{workload.transactions} transactions per client"
+    )
+    parts = [
+        f"{workload.name}: pgbench {what}, scale {workload.scale}, {workload.clients} clients",
+        f"{workload.threads} threads, {workload.protocol} protocol, {length}",
+    ]
+    if workload.rate_tps is not None:
+        parts.append(f"offered {workload.rate_tps:g} tps")
+    if workload.warmup_s:
+        parts.append(f"after {format_duration(workload.warmup_s)} of warm-up")
+    return ", ".join(parts)
+
+
+def _rounds_text(plan: Plan) -> str:
+    text = f"{plan.rounds}"
+    if plan.half_width is not None:
+        text = f"until every interval is within +-{plan.half_width:.1%}, {plan.rounds} at most"
+    if plan.budget_s is not None:
+        text += f", none that would end after {format_duration(plan.budget_s)}"
+    return text
+
+
+def _settings_text(settings: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in settings.items())

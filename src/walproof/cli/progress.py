@@ -1,0 +1,98 @@
+"""Progress on stderr: a bar with the time left on a terminal, one plain line a trial elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from walproof.facts import Plan, Run, Trial, TrialState
+from walproof.units import format_duration
+
+
+class TerminalProgress:
+    """Context manager; the ``Progress`` that the lab is given."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+        self._most = 0
+        self._ended = 0
+        self._began = time.monotonic()
+
+    def __enter__(self) -> TerminalProgress:
+        if self._console.is_terminal:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=24),
+                TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+                TimeElapsedColumn(),
+                TextColumn("{task.fields[left]}"),
+                console=self._console,
+                transient=True,
+            )
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def preparing(self, what: str) -> None:
+        """Something that takes a while before the first trial."""
+        self._say(f"preparing: {what}")
+
+    def run_started(self, run: Run, stored: Sequence[Trial], trials_most: int) -> None:
+        """Trials begin."""
+        if stored:
+            self._say(f"resuming run {run.id}: {len(stored)} of at most {trials_most} trials are stored")
+        else:
+            self._say(f"run {run.id}: at most {trials_most} trials")
+        self._most, self._ended, self._began = trials_most - len(stored), 0, time.monotonic()
+        if self._bar is not None:
+            self._task = self._bar.add_task("", total=self._most, left="")
+
+    def trial_started(self, number: int, round_number: int, cell: tuple[str, str, str]) -> None:
+        """A trial begins."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=f"round {round_number}: {self._name(cell)}")
+
+    def trial_ended(self, trial: Trial) -> None:
+        """A trial has been stored."""
+        self._ended += 1
+        left = self._left()
+        result = (
+            f"{trial.metrics.get('tps', 0.0):10,.0f} tps"
+            if trial.state is TrialState.DONE
+            else f"    FAILED: {trial.reason}"
+        )
+        where = f"[{self._ended}/{self._most}] round {trial.round}"
+        self._say(
+            f"{where}  {self._name(trial.cell):<40} {result}" + (f"  ({left})" if self._bar is None else "")
+        )
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, advance=1, left=left)
+
+    def round_ended(self, trials: Sequence[Trial]) -> None:
+        """Every cell of a round has been tried."""
+
+    def _left(self) -> str:
+        each = (time.monotonic() - self._began) / max(1, self._ended)
+        return f"{format_duration(each * (self._most - self._ended))} left"
+
+    def _name(self, cell: tuple[str, str, str]) -> str:
+        install, workload, variant = cell
+        parts = [install] if len(self._plan.installs) > 1 else []
+        parts += [workload] if len(self._plan.workloads) > 1 else []
+        return " | ".join([*parts, variant])
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, markup=False)

@@ -1,0 +1,93 @@
+"""``walproof run STUDY``: carry out a study, or what is missing of it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from walproof.cli import options
+
+
+def run(
+    study: Annotated[str, typer.Argument(help="Name of a built-in study, or a TOML file.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer rounds and shorter windows.")] = False,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Setting of every variant. May be repeated."),
+    ] = None,
+    rounds: Annotated[int | None, typer.Option("--rounds", min=1, help="Rounds to run (at most).")] = None,
+    half_width: Annotated[
+        str | None,
+        typer.Option("--half-width", metavar="SHARE", help="Stop when every interval is within +-3%."),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", metavar="TIME", help="Begin no round that would end later: 30min."),
+    ] = None,
+    duration: Annotated[
+        str | None, typer.Option("--duration", metavar="TIME", help="Length of each window: 10s.")
+    ] = None,
+    warmup: Annotated[
+        str | None, typer.Option("--warmup", metavar="TIME", help="Load before each window.")
+    ] = None,
+    pg: options.Pg = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of orders and transactions.")] = None,
+    probes: Annotated[
+        str | None,
+        typer.Option("--probes", metavar="NAMES", help="Only these, separated by commas; or none."),
+    ] = None,
+    on: options.On = None,
+    out: options.Out = options.DEFAULT_OUT,
+    store: options.StoreUrl = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved plan and stop.")] = False,
+    json: options.Json = False,
+    new: Annotated[
+        bool, typer.Option("--new", help="Leave an interrupted run alone; begin another.")
+    ] = False,
+) -> None:
+    """Measure a study's variants in interleaved, randomised rounds; resume it if it was interrupted."""
+    from walproof.cli.execution import carry_out
+    from walproof.lab.study import Overrides, read_study, resolve
+
+    studyfile, text, scripts = read_study(study)
+    base: dict[str, str] = {}
+    for one in options.parse_sets(set_ or []):
+        base.update(one)
+    plan = resolve(
+        studyfile,
+        Overrides(
+            quick=quick,
+            base=base,
+            rounds=rounds,
+            half_width=None if half_width is None else options.parse_share(half_width),
+            budget_s=options.duration_s(budget),
+            duration_s=options.duration_s(duration),
+            warmup_s=options.duration_s(warmup),
+            pg=tuple(pg or ()),
+            seed=seed,
+            probes=None if probes is None else _names(probes),
+        ),
+        folder=options.work_folder(on),
+        scripts=scripts,
+    )
+    command = ["walproof", "run", study]
+    command += ["--quick"] if quick else []
+    for flag, value in (
+        *(("--set", one) for one in set_ or []),
+        ("--rounds", rounds),
+        ("--half-width", half_width),
+        ("--budget", budget),
+        ("--duration", duration),
+        ("--warmup", warmup),
+        *(("--pg", one) for one in pg or []),
+        ("--seed", seed),
+        ("--probes", probes),
+        ("--on", on),
+    ):
+        command += [] if value is None else [flag, str(value)]
+    carry_out(plan, command, out=out, store_url=store, dry_run=dry_run, json=json, fresh=new, study_text=text)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return () if text == "none" else tuple(name.strip() for name in text.split(",") if name.strip())

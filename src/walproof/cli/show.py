@@ -1,0 +1,35 @@
+"""``walproof show RUN``: a run's result in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from walproof.cli import options
+
+
+def show(
+    name: Annotated[
+        str, typer.Argument(metavar="RUN", help="Id of a run, its beginning, a study's name, or last.")
+    ],
+    out: options.Out = options.DEFAULT_OUT,
+    store: options.StoreUrl = None,
+    json: options.Json = False,
+) -> None:
+    """Show a stored run: tables, verdicts, and how sure they are."""
+    from rich.console import Console
+
+    from walproof.report import build_view, print_terminal, to_json
+
+    opened = options.open_existing_store(out, store)
+    try:
+        run = opened.run(name)
+        view = build_view(run, opened.trials(run.id), opened.series(run.id))
+    finally:
+        opened.close()
+    if json:
+        sys.stdout.write(to_json(view) + "\n")
+    else:
+        print_terminal(view, Console(file=sys.stdout, highlight=False))

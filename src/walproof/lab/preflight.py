@@ -1,0 +1,142 @@
+"""What a plan needs of this machine, checked before the first trial and complained of all at once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from walproof.errors import SettingError, StudyError
+from walproof.facts import Install, Plan
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.workspace import Workspace
+from walproof.settings.catalogue import Catalogue
+from walproof.settings.value import parse
+from walproof.units import format_bytes, parse_bytes
+from walproof.workload.pgbench import setup_description
+
+_EMPTY_CLUSTER_BYTES = 40 << 20
+_SCALE_BYTES = 16 << 20
+"""pgbench's tables and indexes grow by 15 to 16 MB with each unit of scale (measured, 13 to 18)."""
+_SEGMENTS_BYTES = 96 << 20
+"""Recycled segments (min_wal_size) that every template keeps."""
+_BACKEND_BYTES = 8 << 20
+_SHM_BYTES = 16 << 20
+"""Dynamic shared memory of a server without parallel queries takes about 1 MB; room for some."""
+_TRIAL_OVERHEAD_S = 1.0
+_COPY_BYTES_PER_S = 300e6
+_LOAD_BYTES_PER_S = 100e6
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """An estimate of what a plan takes. Bytes and seconds."""
+
+    trials_most: int
+    window_s: float | None
+    """Sum of all measurement windows; None when a workload counts transactions."""
+    duration_s: float | None
+    """All rounds with their overhead, and preparing; None when a workload counts transactions."""
+    disk_bytes: int
+    memory_bytes: int
+    templates_missing: int
+
+
+def estimate(plan: Plan, templates_folder: Path) -> Needs:
+    """What ``plan`` takes at most; templates that exist already cost nothing more."""
+    sizes = {w.name: _EMPTY_CLUSTER_BYTES + w.scale * _SCALE_BYTES + _SEGMENTS_BYTES for w in plan.workloads}
+    missing = [
+        (install, workload)
+        for install in plan.installs
+        for workload in plan.workloads
+        if not (
+            templates_folder / templates.key_of(install, plan.initdb_options, setup_description(workload))
+        ).exists()
+    ]
+    trials = plan.rounds * len(plan.cells)
+    each = plan.rounds * len(plan.installs) * len(plan.variants)
+    wal_bytes = max(_setting_bytes(plan, v.settings, "max_wal_size", 1 << 30) for v in plan.variants)
+    window_s: float | None = None
+    duration_s: float | None = None
+    if all(workload.duration_s is not None for workload in plan.workloads):
+        window_s = sum(each * (w.duration_s or 0.0) for w in plan.workloads)
+        duration_s = window_s + sum(
+            each * (w.warmup_s + _TRIAL_OVERHEAD_S + sizes[w.name] / _COPY_BYTES_PER_S)
+            for w in plan.workloads
+        )
+        duration_s += sum(5.0 + sizes[workload.name] / _LOAD_BYTES_PER_S for _, workload in missing)
+    return Needs(
+        trials_most=trials,
+        window_s=window_s,
+        duration_s=duration_s,
+        disk_bytes=sum(sizes[w.name] for _, w in missing) + max(sizes.values()) + wal_bytes,
+        memory_bytes=max(_setting_bytes(plan, v.settings, "shared_buffers", 128 << 20) for v in plan.variants)
+        + max(w.clients for w in plan.workloads) * _BACKEND_BYTES,
+        templates_missing=len(missing),
+    )
+
+
+def check_machine(plan: Plan, work: Path) -> None:
+    """Raise StudyError when disk, memory or shared memory are too small for the plan."""
+    needs = estimate(plan, work / "templates")
+    existing = next(folder for folder in (work, *work.parents) if folder.exists())
+    found = {
+        f"free disk in {existing}": (needs.disk_bytes, shutil.disk_usage(existing).free),
+        "available memory": (needs.memory_bytes, psutil.virtual_memory().available),
+    }
+    if Path("/dev/shm").is_dir():
+        found["free shared memory in /dev/shm"] = (_SHM_BYTES, shutil.disk_usage("/dev/shm").free)
+    problems = [
+        f"{what}: needs about {format_bytes(needed)}, there is {format_bytes(there)}"
+        for what, (needed, there) in found.items()
+        if needed > there
+    ]
+    descriptors = os.sysconf("SC_OPEN_MAX")
+    clients = max(workload.clients for workload in plan.workloads)
+    if 0 < descriptors < clients + 100:
+        problems.append(
+            f"open files: {clients} clients need about {clients + 100}, the limit is {descriptors}"
+        )
+    if problems:
+        raise StudyError(
+            f'study "{plan.study}" does not fit on this machine',
+            detail="\n".join(problems),
+            hint="Use a smaller scale or max_wal_size, or another folder (--on).",
+        )
+
+
+def check_builds(plan: Plan, installs: Mapping[str, Install], workspace: Workspace) -> None:
+    """Ask each server's own binary about each variant's settings. Raises SettingError naming all refusals.
+
+    The table of settings knows what a version has; only the binary knows what its build was made with
+    (wal_compression=lz4 needs a build with lz4).
+    """
+    problems = []
+    for label, install in installs.items():
+        folder = templates.prepare_empty(workspace, install, plan.initdb_options)
+        cluster = Cluster(install, workspace, folder)
+        for variant in plan.variants:
+            complaint = cluster.check_settings({**plan.base_settings, **variant.settings, **variant.implied})
+            if complaint is not None:
+                problems.append(f"{variant.name}: PostgreSQL {label} says: {complaint}")
+    if problems:
+        raise SettingError(
+            f"{len(problems)} variant{'s' if len(problems) > 1 else ''} cannot run on this PostgreSQL",
+            detail="\n".join(problems),
+            hint="Leave the variant out, or name another install with --pg.",
+        )
+
+
+def _setting_bytes(plan: Plan, settings: Mapping[str, str], name: str, default: int) -> int:
+    complete = {**plan.base_settings, **settings}
+    if name not in complete:
+        return default
+    setting = Catalogue.for_version(plan.installs[0].version_num).get(name)
+    assert setting.unit is not None, name
+    unit_bytes = parse_bytes(setting.unit if setting.unit[0].isdigit() else f"1{setting.unit}")
+    return int(parse(setting, complete[name])) * unit_bytes

@@ -1,0 +1,50 @@
+"""The conductor: runs a plan's rounds from the first missing trial to the last, storing each as it ends."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from walproof.facts import Plan, Run, Trial
+from walproof.facts.store import Store
+from walproof.lab.design import round_order
+from walproof.lab.schedule import Enough, Progress
+from walproof.lab.trial import TrialOrder, TrialRunner
+
+
+def conduct(store: Store, run: Run, trials: TrialRunner, enough: Enough, progress: Progress) -> None:
+    """Run what is missing of ``run``. A trial is stored when it ends, so an interruption loses one at most.
+
+    After every whole round ``enough`` and the budget are asked. Raises StoreError.
+    """
+    plan = run.plan
+    done = list(store.trials(run.id))
+    progress.run_started(run, done, plan.rounds * len(plan.cells))
+    for round_number in range(1, plan.rounds + 1):
+        tried = {trial.cell for trial in done if trial.round == round_number}
+        order = [cell for cell in round_order(plan.cells, plan.seed, round_number) if cell not in tried]
+        if order and not _affordable(plan, done, round_number):
+            break
+        for cell in order:
+            number = max((trial.number for trial in done), default=0) + 1
+            progress.trial_started(number, round_number, cell)
+            trial, series = trials.run(TrialOrder(number, round_number, *cell))
+            store.add_trial(run.id, trial, series)
+            done.append(trial)
+            progress.trial_ended(trial)
+        if order:
+            progress.round_ended(done)
+        if round_number < plan.rounds and enough([t for t in done if t.round <= round_number]):
+            break
+    store.finish_run(run.id)
+
+
+def _affordable(plan: Plan, done: Sequence[Trial], round_number: int) -> bool:
+    """Whether a round as long as the longest so far still fits into the budget. The first always does."""
+    if plan.budget_s is None or round_number == 1:
+        return True
+    lengths: dict[int, float] = defaultdict(float)
+    for trial in done:
+        lengths[trial.round] += trial.ended_at - trial.started_at
+    left_of_round = max(lengths.values()) - lengths.get(round_number, 0.0)
+    return sum(lengths.values()) + left_of_round <= plan.budget_s

@@ -1,0 +1,30 @@
+"""What the lab is told from outside: when enough has been measured, and whom to tell about progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from walproof.facts import Run, Trial
+
+Enough = Callable[[Sequence[Trial]], bool]
+"""Asked after every whole round; True ends the run. Injected, because conclusions are not the lab's."""
+
+
+class Progress(Protocol):
+    """Whoever watches a run."""
+
+    def preparing(self, what: str) -> None:
+        """Something that takes a while before the first trial."""
+
+    def run_started(self, run: Run, stored: Sequence[Trial], trials_most: int) -> None:
+        """Trials begin; ``stored`` are those of an interrupted run that is now resumed."""
+
+    def trial_started(self, number: int, round_number: int, cell: tuple[str, str, str]) -> None:
+        """A trial begins."""
+
+    def trial_ended(self, trial: Trial) -> None:
+        """A trial has been stored."""
+
+    def round_ended(self, trials: Sequence[Trial]) -> None:
+        """Every cell of a round has been tried; ``trials`` are all so far."""

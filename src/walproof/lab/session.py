@@ -1,0 +1,151 @@
+"""A run from plan to stored facts: workspace, checks, templates, the run's record, then its trials."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from walproof import __version__
+from walproof.errors import StoreError, StudyError
+from walproof.facts import Environment, Install, Plan, Run
+from walproof.facts.codec import plan_hash, to_data
+from walproof.facts.store import Store
+from walproof.lab.preflight import check_builds, check_machine
+from walproof.lab.runner import conduct
+from walproof.lab.schedule import Enough, Progress
+from walproof.lab.trial import TrialRunner
+from walproof.postgres import template as templates
+from walproof.postgres.build import build_facts
+from walproof.postgres.cluster import SUPERUSER, Cluster
+from walproof.postgres.install import find_driver
+from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.workspace import Workspace
+from walproof.probe import observe_environment
+from walproof.workload.pgbench import Target, initialise, setup_description
+
+
+def execute(
+    plan: Plan,
+    store: Store,
+    command: Sequence[str],
+    enough: Enough,
+    progress: Progress,
+    *,
+    locks: Path,
+    fresh: bool = False,
+) -> Run:
+    """Run ``plan``, or what is missing of an interrupted run of it, and return the finished run.
+
+    ``command`` is what the user typed: an unfinished run of it whose plan has changed since is refused.
+    ``fresh`` leaves unfinished runs alone and begins a new one. ``locks`` is a folder for lock files.
+    Raises a WalproofError of whatever went wrong; trials that were stored stay stored.
+    """
+    unfinished = None if fresh else find_unfinished(store, plan, command)
+    check_machine(plan, Path(plan.folder))
+    user = server_user()
+    reachable = {install.label: reachable_install(install, user) for install in plan.installs}
+    pgbench, _ = find_driver([*plan.installs, plan.driver])
+    with _only_one(locks, plan), Workspace(Path(plan.folder), user) as workspace:
+        progress.preparing("checking settings with the server's own binary")
+        check_builds(plan, reachable, workspace)
+        prepared = _prepare(plan, reachable, workspace, pgbench, progress)
+        run = unfinished or store.add_run(plan, command, _environment(plan, workspace.work), __version__)
+        conduct(store, run, TrialRunner(plan, workspace, reachable, pgbench, prepared), enough, progress)
+    return store.run(run.id)
+
+
+def find_unfinished(store: Store, plan: Plan, command: Sequence[str]) -> Run | None:
+    """The interrupted run that ``plan`` continues. Raises StudyError when the study changed meanwhile."""
+    digest = plan_hash(plan)
+    open_runs = [run for run in store.runs() if run.finished_at is None]
+    for run in reversed(open_runs):
+        if plan_hash(run.plan) == digest:
+            return run
+    for run in reversed(open_runs):
+        if run.command == tuple(command) and run.plan.study == plan.study:
+            raise StudyError(
+                f'study "{plan.study}" has changed since run {run.id} was interrupted',
+                detail="\n".join(differences(run.plan, plan)),
+                hint="Undo the change to resume that run, or begin another one with --new.",
+            )
+    return None
+
+
+def differences(before: Plan, now: Plan) -> list[str]:
+    """One line for each part of a plan that is not as it was."""
+    old, new = to_data(before), to_data(now)
+    lines = []
+    for key, value in new.items():
+        if old.get(key) == value:
+            continue
+        if isinstance(value, list) and isinstance(old.get(key), list):
+            lines += _changed_items(key, old[key], value)
+        else:
+            lines.append(f"{key}: {old.get(key)!r} -> {value!r}")
+    return lines
+
+
+def _changed_items(key: str, old: list[object], new: list[object]) -> list[str]:
+    lines = [f"{key}: no longer {_short(item)}" for item in old if item not in new]
+    return lines + [f"{key}: now {_short(item)}" for item in new if item not in old]
+
+
+def _short(item: object) -> str:
+    if isinstance(item, dict):
+        return ", ".join(f"{k}={v}" for k, v in item.items() if v not in (None, [], {}, ""))
+    return str(item)
+
+
+def _prepare(
+    plan: Plan, reachable: dict[str, Install], workspace: Workspace, pgbench: Path, progress: Progress
+) -> dict[tuple[str, str], Path]:
+    prepared = {}
+    for label, install in reachable.items():
+        for workload in plan.workloads:
+            setup = setup_description(workload)
+            if not templates.is_prepared(workspace, install, plan.initdb_options, setup):
+                progress.preparing(f"pgbench tables of scale {workload.scale} on PostgreSQL {label}")
+
+            def load(cluster: Cluster) -> None:
+                target = Target(cluster.sockets, cluster.port, SUPERUSER, "postgres")
+                initialise(pgbench, workload, target)  # noqa: B023 - called before the loop goes on
+
+            prepared[(label, workload.name)] = templates.prepare_loaded(
+                workspace, install, plan.initdb_options, setup, load
+            )
+    return prepared
+
+
+def _environment(plan: Plan, work: Path) -> Environment:
+    return Environment(
+        facts=observe_environment(work),
+        installs={install.label: build_facts(install) for install in plan.installs},
+    )
+
+
+@contextmanager
+def _only_one(locks: Path, plan: Plan) -> Iterator[None]:
+    """Keep a second process from running the same plan into the same store at the same time."""
+    path = locks / f".{plan.study}-{plan_hash(plan)[:8]}.lock"
+    try:
+        lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreError(
+            f'could not write in folder "{locks}": {error.strerror}', hint="Name another folder with --out."
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise StudyError(
+            f'another walproof is running study "{plan.study}" into "{locks}"',
+            hint="Wait for it, or name another folder with --out.",
+        ) from None
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(lock)

@@ -1,0 +1,334 @@
+"""From a study, and what the command line changes in it, to a Plan: every default and name resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+
+from walproof.errors import SettingError, StudyError
+from walproof.facts import Install, Plan, Reference, Script, Variant, Workload
+from walproof.lab.design import factorial_design
+from walproof.lab.studyfile import ScriptTable, StudyFile, WorkloadTable, check_study, read_study_file
+from walproof.postgres import install as installs
+from walproof.probe import PROBES
+from walproof.settings.catalogue import Catalogue
+from walproof.settings.risk import durability_class
+from walproof.settings.rules import contradictions, imply
+
+_BUILT_IN = resources.files("walproof") / "studies"
+
+_DEFAULT_ROUNDS = 5
+_MOST_ROUNDS = 50
+"""When a half-width or a budget ends the run and the study names no other bound."""
+_DEFAULT_DURATION_S = 60.0
+_DEFAULT_MAX_CONNECTIONS = 100
+_PROBE_CONNECTIONS = 5
+"""Connections that the probes may hold beside the load's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What the command line changes in a study."""
+
+    quick: bool = False
+    base: Mapping[str, str] = field(default_factory=dict)
+    rounds: int | None = None
+    half_width: float | None = None
+    budget_s: float | None = None
+    duration_s: float | None = None
+    transactions: int | None = None
+    warmup_s: float | None = None
+    pg: tuple[str, ...] = ()
+    seed: int | None = None
+    probes: tuple[str, ...] | None = None
+
+
+def built_in_names() -> tuple[str, ...]:
+    """Names of the studies that come with walproof."""
+    return tuple(sorted(file.name.removesuffix(".toml") for file in _BUILT_IN.iterdir()
+                        if file.name.endswith(".toml")))  # fmt: skip
+
+
+def read_study(name: str) -> tuple[StudyFile, str, Path]:
+    """(study, its text, folder that its scripts are relative to) of a built-in name or a TOML file.
+
+    Raises StudyError.
+    """
+    if name in built_in_names():
+        path = Path(str(_BUILT_IN / f"{name}.toml"))
+    elif name.endswith(".toml") or "/" in name:
+        path = Path(name)
+    else:
+        import difflib
+
+        near = difflib.get_close_matches(name, built_in_names(), n=1)
+        raise StudyError(
+            f'study "{name}" does not exist',
+            detail=f"Built-in studies: {', '.join(built_in_names())}. A file's name ends in .toml.",
+            hint=f'Did you mean "{near[0]}"?' if near else '"walproof studies" describes the built-in ones.',
+        )
+    study = read_study_file(path)
+    return study, path.read_text(encoding="utf-8"), path.parent
+
+
+def resolve(
+    study: StudyFile,
+    overrides: Overrides,
+    *,
+    folder: Path,
+    scripts: Path = Path(),
+    given: Sequence[Install] | None = None,
+) -> Plan:
+    """The plan of a study. ``folder`` holds the clusters; ``scripts`` is where script files are.
+
+    Raises StudyError, SettingError or InstallError; all mistakes in settings are named at once.
+    """
+    chosen = tuple(given) if given is not None else _installs(overrides.pg or study.pg)
+    _, driver = installs.find_driver(chosen)
+    workloads = tuple(_workload(table, study, overrides, scripts) for table in study.workload)
+    _require_unique("workload", [workload.name for workload in workloads])
+    base = _with_room({**study.base, **overrides.base}, workloads)
+    cells, aliases = _cells(study)
+    _check_settings(base, cells, chosen)
+    variants = tuple(_variant(base, cell, chosen, workloads) for cell in cells)
+    _require_unique("variant", [variant.name for variant in variants])
+    baseline = study.baseline or variants[0].name
+    if baseline not in [variant.name for variant in variants]:
+        raise StudyError(
+            f'baseline "{baseline}" is not a variant',
+            detail=f"Variants: {', '.join(variant.name for variant in variants)}.",
+        )
+    rounds, half_width, budget_s = _stop_rule(study, overrides)
+    return Plan(
+        study=study.name,
+        title=study.title,
+        description=study.description.strip(),
+        installs=chosen,
+        driver=driver,
+        workloads=workloads,
+        base_settings=base,
+        variants=variants,
+        baseline=baseline,
+        factors={name: tuple(levels) for name, levels in study.factors.items()},
+        fraction=study.design.fraction,
+        aliases=aliases,
+        rounds=rounds,
+        half_width=half_width,
+        budget_s=budget_s,
+        initdb_options=study.initdb,
+        checkpoint_before=study.design.checkpoint == "before window",
+        probes=_probes(overrides.probes if overrides.probes is not None else study.design.probes),
+        seed=overrides.seed if overrides.seed is not None else study.design.seed,
+        folder=str(folder),
+        references=tuple(
+            Reference(f.variant, f.workload, f.tps, f.latency_ms_avg, f.latency_ms_stddev)
+            for f in (study.reference.figure if study.reference else ())
+        ),
+        reference_source=study.reference.source if study.reference else None,
+        quick=overrides.quick,
+    )
+
+
+def ad_hoc(
+    sets: Sequence[Mapping[str, str]],
+    workload: Mapping[str, object],
+    scripts: Sequence[ScriptTable] = (),
+) -> StudyFile:
+    """The study that ``walproof compare`` runs: each of ``sets`` a variant against the defaults.
+
+    ``workload`` holds keys of ``[[workload]]``. Raises StudyError.
+    """
+    variants: list[dict[str, object]] = [{"name": "default"}]
+    variants += [
+        {"name": ", ".join(f"{name}={value}" for name, value in one.items()), "settings": dict(one)}
+        for one in sets
+    ]
+    return check_study(
+        {
+            "name": "compare",
+            "title": "What do these settings buy, compared with the defaults?",
+            "workload": [{**workload, "script": [script.model_dump() for script in scripts]}],
+            "variant": variants,
+        },
+        "compare",
+    )
+
+
+def _installs(specs: Sequence[str]) -> tuple[Install, ...]:
+    found = [installs.find(spec) for spec in specs] if specs else [installs.find(None)]
+    return tuple(installs.label_all(found))
+
+
+def _workload(table: WorkloadTable, study: StudyFile, overrides: Overrides, scripts: Path) -> Workload:
+    where = f'workload "{table.name}"'
+    if table.builtin and table.script:
+        raise StudyError(f"{where} has both a builtin and scripts", hint="Leave out one of them.")
+    if table.duration is not None and table.transactions is not None:
+        raise StudyError(f"{where} has both a duration and transactions", hint="Leave out one of them.")
+    if table.threads > table.clients:
+        raise StudyError(
+            f"{where} has more threads ({table.threads}) than clients ({table.clients})",
+            hint="pgbench divides its clients among its threads.",
+        )
+    duration_s, transactions = table.duration, table.transactions
+    if overrides.quick:
+        if transactions is not None:
+            transactions = study.quick.transactions or transactions
+        else:
+            duration_s = study.quick.duration or duration_s
+    if overrides.duration_s is not None:
+        duration_s, transactions = overrides.duration_s, None
+    if overrides.transactions is not None:
+        duration_s, transactions = None, overrides.transactions
+    if transactions is None and duration_s is None:
+        duration_s = _DEFAULT_DURATION_S
+    if duration_s is not None and duration_s < 1:
+        raise StudyError(
+            f"{where} has a window of {duration_s:g} s", hint="pgbench runs whole seconds, 1 at least."
+        )
+    return Workload(
+        name=table.name,
+        builtin=table.builtin or (None if table.script else "tpcb-like"),
+        scripts=tuple(_script(script, number, scripts) for number, script in enumerate(table.script, 1)),
+        scale=table.scale,
+        clients=table.clients,
+        threads=table.threads,
+        duration_s=duration_s,
+        transactions=transactions,
+        rate_tps=table.rate,
+        protocol=table.protocol,
+        warmup_s=overrides.warmup_s if overrides.warmup_s is not None else table.warmup,
+        setup_sql=None if table.setup is None else _text(table.setup, scripts, "setup"),
+    )
+
+
+def _script(table: ScriptTable, number: int, scripts: Path) -> Script:
+    if (table.file is None) == (table.sql is None):
+        raise StudyError(f"script {number} needs exactly one of file and sql")
+    if table.sql is not None:
+        return Script(f"script {number}", table.sql, table.weight)
+    assert table.file is not None
+    return Script(Path(table.file).name, _text(table.file, scripts, "script", must=True), table.weight)
+
+
+def _text(value: str, folder: Path, noun: str, *, must: bool = False) -> str:
+    """The text of a file named ``value``, or ``value`` itself where it is not the name of an SQL file."""
+    if not must and not value.strip().endswith(".sql"):
+        return value
+    path = folder / value.strip()
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise StudyError(f'could not read {noun} "{path}": {error.strerror}') from error
+
+
+def _cells(study: StudyFile) -> tuple[list[Variant], tuple[str, ...]]:
+    """The variants as typed, before implied settings and classes; and what the design confounds."""
+    typed = [Variant(table.name, dict(table.settings), note=table.note) for table in study.variant]
+    if not study.factors:
+        if not typed:
+            raise StudyError("the study has neither variants nor factors")
+        return typed, ()
+    if typed:
+        raise StudyError(
+            "the study has both variants and factors",
+            hint="Levels of a factor are its variants; put settings that all share under [base].",
+        )
+    design = factorial_design(study.factors, study.design.fraction)
+    return [
+        Variant(", ".join(f"{k}={v}" for k, v in cell.items()), dict(cell), levels=dict(cell))
+        for cell in design.cells
+    ], design.aliases
+
+
+def _check_settings(base: Mapping[str, str], cells: Sequence[Variant], chosen: Sequence[Install]) -> None:
+    """Refuse what no server would take, all of it at once. Raises SettingError."""
+    problems: dict[str, str] = {}
+    for install in chosen:
+        catalogue = Catalogue.for_version(install.version_num)
+        for cell in cells:
+            typed = {**base, **cell.settings}
+            complete = {**typed, **imply(typed, install.version_num)}
+            try:
+                catalogue.validate(complete)
+                found = contradictions(complete, install.version_num)
+            except SettingError as error:
+                lines, hint = (error.detail or error.message).splitlines(), error.hint
+                problems.update(dict.fromkeys(lines, hint or ""))
+                continue
+            problems.update({f"{cell.name}: {line}": "" for line in found})
+    if problems:
+        first = next(iter(problems))
+        raise SettingError(
+            first if len(problems) == 1 else f"{len(problems)} settings cannot be used",
+            detail=None if len(problems) == 1 else "\n".join(problems),
+            hint=next((hint for hint in problems.values() if hint), None),
+        )
+
+
+def _variant(
+    base: Mapping[str, str], cell: Variant, chosen: Sequence[Install], workloads: Sequence[Workload]
+) -> Variant:
+    typed = {**base, **cell.settings}
+    implied: dict[str, str] = {}
+    for install in chosen:
+        implied.update(imply(typed, install.version_num))
+    if "max_connections" in cell.settings:
+        implied.update(_room(typed, workloads))
+    complete = {**typed, **implied}
+    return Variant(
+        name=cell.name,
+        settings=cell.settings,
+        implied=implied,
+        durability=durability_class(complete),
+        note=cell.note,
+        levels=cell.levels,
+    )
+
+
+def _with_room(base: Mapping[str, str], workloads: Sequence[Workload]) -> dict[str, str]:
+    return {**base, **_room(base, workloads)}
+
+
+def _room(settings: Mapping[str, str], workloads: Sequence[Workload]) -> dict[str, str]:
+    """max_connections, where the load and the probes would not fit into it as it is."""
+    needed = max(workload.clients for workload in workloads) + _PROBE_CONNECTIONS
+    present = settings.get("max_connections", str(_DEFAULT_MAX_CONNECTIONS))
+    if not present.isdigit() or int(present) >= needed + _RESERVED_CONNECTIONS:
+        return {}
+    return {"max_connections": str(needed + _RESERVED_CONNECTIONS)}
+
+
+_RESERVED_CONNECTIONS = 3
+"""superuser_reserved_connections, left free as the server would."""
+
+
+def _stop_rule(study: StudyFile, overrides: Overrides) -> tuple[int, float | None, float | None]:
+    """(most rounds, half-width, budget). The command line's rule replaces the study's as a whole."""
+    design = study.design
+    if overrides.rounds is None and overrides.half_width is None and overrides.budget_s is None:
+        if overrides.quick:
+            return study.quick.rounds, None, None
+        rounds, half_width, budget_s = design.rounds, design.half_width, design.budget
+    else:
+        rounds, half_width, budget_s = overrides.rounds, overrides.half_width, overrides.budget_s
+    if rounds is None:
+        rounds = _DEFAULT_ROUNDS if half_width is None and budget_s is None else _MOST_ROUNDS
+    return rounds, half_width, budget_s
+
+
+def _probes(names: Sequence[str] | None) -> tuple[str, ...]:
+    if names is None:
+        return tuple(PROBES)
+    unknown = [name for name in names if name not in PROBES]
+    if unknown:
+        raise StudyError(f'probe "{unknown[0]}" does not exist', detail=f"Probes: {', '.join(PROBES)}.")
+    return tuple(name for name in PROBES if name in names)
+
+
+def _require_unique(noun: str, names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise StudyError(f'two of the {noun}s are called "{name}"', hint="Give each its own name.")

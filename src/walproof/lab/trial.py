@@ -1,0 +1,201 @@
+"""One trial: clone, start, load, observe, stop, and the facts of it.
+
+    clone, start, CHECKPOINT?, pgbench, warm-up -> [ probes start ... pgbench ends, probes stop ] -> stop
+                                                   '----------------- window -----------------'
+
+The window ends when pgbench does. Without warm-up it opens when pgbench has made its connections.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from walproof.errors import ProbeError, WalproofError, WorkloadError
+from walproof.facts import Install, Plan, Series, Trial, TrialState, Workload
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import SUPERUSER, Cluster
+from walproof.postgres.workspace import Workspace
+from walproof.probe import PROBES, Observation, Probe, Subject, per_transaction
+from walproof.probe.environment import server_facts
+from walproof.probe.throughput import read_pgbench_logs
+from walproof.workload.pgbench import PgbenchRun, Summary, Target
+
+_POLL_S = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class TrialOrder:
+    """Which trial to run."""
+
+    number: int
+    round: int
+    install: str
+    workload: str
+    variant: str
+
+
+class TrialRunner:
+    """Runs trials of a plan, one at a time, each from a clone of its template."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        workspace: Workspace,
+        installs: Mapping[str, Install],
+        pgbench: Path,
+        prepared: Mapping[tuple[str, str], Path],
+    ) -> None:
+        """``installs``: label -> the install whose binaries the server's user can reach;
+        ``prepared``: (install, workload) -> template."""
+        self._plan = plan
+        self._workspace = workspace
+        self._installs = installs
+        self._pgbench = pgbench
+        self._prepared = prepared
+
+    def run(self, order: TrialOrder) -> tuple[Trial, tuple[Series, ...]]:
+        """Run one trial. What goes wrong with the server or the load makes a failed trial, not an error."""
+        folder = self._workspace.make_folder(f"trial-{order.number}")
+        cluster = Cluster(self._installs[order.install], self._workspace, folder)
+        started_at = time.time()
+        measured = _Measured()
+        reason = log = None
+        try:
+            templates.clone(self._prepared[(order.install, order.workload)], folder)
+            self._measure(order, cluster, measured)
+        except WalproofError as error:
+            reason = error.message
+            log = cluster.log_tail()
+        finally:
+            cluster.stop("immediate")
+            self._workspace.remove_folder(folder)
+        trial = Trial(
+            number=order.number,
+            round=order.round,
+            install=order.install,
+            workload=order.workload,
+            variant=order.variant,
+            state=TrialState.DONE if reason is None else TrialState.FAILED,
+            started_at=started_at,
+            ended_at=time.time(),
+            window_start=measured.window_start,
+            window_s=measured.window_s,
+            metrics=measured.metrics,
+            settings=measured.settings,
+            warnings=tuple(measured.warnings),
+            reason=reason,
+            server_log=log,
+        )
+        return trial, tuple(
+            Series(order.number, name, times, values) for name, (times, values) in measured.series.items()
+        )
+
+    def _measure(self, order: TrialOrder, cluster: Cluster, measured: _Measured) -> None:
+        plan = self._plan
+        variant = plan.variant(order.variant)
+        workload = plan.workload(order.workload)
+        observing = {"log_checkpoints": "on"}
+        if "wal" in plan.probes and cluster.install.version_num >= 140000:
+            observing["track_wal_io_timing"] = "on"
+        cluster.start({**observing, **plan.base_settings, **variant.settings, **variant.implied})
+        settings, _ = server_facts(cluster.conninfo)
+        measured.settings.update(settings)
+        if plan.checkpoint_before:
+            with cluster.connect() as connection:
+                connection.execute("CHECKPOINT")
+        load = PgbenchRun(
+            self._pgbench,
+            workload,
+            Target(cluster.sockets, cluster.port, SUPERUSER, "postgres"),
+            cluster.folder,
+            # Equal for all variants of a round, different between rounds.
+            seed=(plan.seed * 1_000_003 + order.round) % 2**31,
+        )
+        probes: list[tuple[str, Probe]] = [(name, PROBES[name]()) for name in plan.probes]
+        try:
+            summary, opened_at, closed_at = self._watch(load, workload, cluster, probes, measured)
+        finally:
+            load.kill()
+            for _, probe in probes:
+                probe.abandon()
+        if not cluster.is_running():
+            raise WorkloadError(f"the server ended during the load: {cluster.last_complaint()}")
+        measured.window_start, measured.window_s = opened_at, closed_at - opened_at
+        measured.add("throughput", read_pgbench_logs(load.logs, opened_at, closed_at))
+        measured.metrics["pgbench_tps"] = summary.tps
+        if summary.connect_ms is not None:
+            measured.metrics["connect_ms"] = summary.connect_ms
+        measured.metrics.update(per_transaction(measured.metrics))
+
+    def _watch(
+        self,
+        load: PgbenchRun,
+        workload: Workload,
+        cluster: Cluster,
+        probes: list[tuple[str, Probe]],
+        measured: _Measured,
+    ) -> tuple[Summary, float, float]:
+        """(pgbench's summary, when the window opened, when it closed)."""
+        launched_at = time.time()
+        _wait(load, launched_at + workload.warmup_s)
+        subject = Subject(
+            conninfo=cluster.conninfo,
+            data=cluster.data,
+            log=cluster.log,
+            postmaster_pid=cluster.pid,
+            driver_pid=load.pid,
+            version_num=cluster.install.version_num,
+            waldump=_waldump(cluster.install),
+        )
+        for name, probe in probes:
+            try:
+                probe.start(subject)
+            except ProbeError as error:
+                measured.warnings.append(f"{name}: {error.message}")
+        opened_at = time.time()
+        deadline = launched_at + load.longest_s
+        _wait(load, deadline)
+        closed_at = time.time()
+        # In reverse: the first of them waits for the server's statistics, which would stretch the others.
+        for name, probe in reversed(probes):
+            try:
+                measured.add(name, probe.stop())
+            except ProbeError as error:
+                measured.warnings.append(f"{name}: {error.message}")
+        summary = load.finish(patience_s=0.0 if closed_at >= deadline else 10.0)
+        if not workload.warmup_s and summary.connect_ms is not None:
+            opened_at = max(opened_at, launched_at + summary.connect_ms / 1000)
+        if closed_at <= opened_at:
+            raise WorkloadError("pgbench ended before the window opened", hint="Use a longer duration.")
+        return summary, opened_at, closed_at
+
+
+class _Measured:
+    """What has been seen so far; kept when the trial fails halfway."""
+
+    def __init__(self) -> None:
+        self.metrics: dict[str, float] = {}
+        self.series: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {}
+        self.settings: dict[str, str] = {}
+        self.warnings: list[str] = []
+        self.window_start: float | None = None
+        self.window_s: float | None = None
+
+    def add(self, probe: str, seen: Observation) -> None:
+        self.metrics.update(seen.metrics)
+        self.series.update(seen.series)
+        self.warnings += [f"{probe}: {warning}" for warning in seen.warnings]
+
+
+def _wait(load: PgbenchRun, until: float) -> None:
+    """Return at that time, or when the load has ended."""
+    while not load.poll() and (left := until - time.time()) > 0:
+        time.sleep(min(left, _POLL_S))
+
+
+def _waldump(install: Install) -> Path | None:
+    path = Path(install.bindir) / "pg_waldump"
+    return path if path.exists() else None

@@ -1,0 +1,91 @@
+"""What an install was built with: configure options, compression, contrib. Asked of its own programs.
+
+``postgres -C NAME -c NAME=VALUE`` runs the server's own parser on a value, needs no data directory and is
+allowed to root (src/backend/main/main.c): it refuses a bad value before it misses the directory.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from walproof.errors import InstallError
+from walproof.facts.model import Install
+from walproof.postgres.install import major, prefix
+
+_NO_DATA = "/nonexistent/walproof"
+_AVAILABLE = re.compile(r"Available values: (.*)\.\s*$", re.MULTILINE)
+
+
+def build_facts(install: Install) -> dict[str, str]:
+    """``name -> text`` about how the install was built. Raises InstallError when it does not run.
+
+    ``version`` (as it prints it), ``configure`` (where pg_config exists), ``wal_compression`` and
+    ``wal_sync_method`` (the values that this build takes), ``contrib`` (whether pg_stat_statements exists),
+    ``bindir`` and ``origin``.
+    """
+    facts = {"version": _run(install, "postgres", "--version").stdout.strip()}
+    if Path(install.bindir, "pg_config").exists():
+        facts["configure"] = _run(install, "pg_config", "--configure").stdout.strip() or "(none)"
+    facts["wal_compression"] = ", ".join(available_values(install, "wal_compression"))
+    facts["wal_sync_method"] = ", ".join(available_values(install, "wal_sync_method"))
+    facts["contrib"] = "yes" if has_extension(install, "pg_stat_statements") else "no"
+    facts["bindir"] = install.bindir
+    facts["origin"] = install.origin
+    return facts
+
+
+def available_values(install: Install, name: str) -> tuple[str, ...]:
+    """The values that an enum setting takes in this build, as its own hint lists them.
+
+    A boolean setting (wal_compression before 15) has ``on`` and ``off``. Raises InstallError.
+    """
+    said = rejection(install, name, "?")
+    match = _AVAILABLE.search(said or "")
+    if match is not None:
+        return tuple(match[1].split(", "))
+    if said is not None and "requires a Boolean value" in said:
+        return ("on", "off")
+    raise InstallError(f'"{name}" is not an enum setting of PostgreSQL {install.version}', detail=said)
+
+
+def rejection(install: Install, name: str, value: str) -> str | None:
+    """What the server says against ``name=value``, in English, or None when it takes it.
+
+    Only what the value itself shows: contradictions between settings appear when a server starts.
+    """
+    # -C has to come first: main.c looks for it there before it refuses root.
+    done = _run(install, "postgres", "-C", name, "-D", _NO_DATA, "-c", f"{name}={value}")
+    said = done.stderr.strip()
+    if "could not access directory" in said or (done.returncode == 0 and "FATAL" not in said):
+        return None
+    # Each line carries a time and a process id that mean nothing here.
+    return re.sub(r"^.*?\b(?=(?:FATAL|DETAIL|HINT|WARNING|LOG):)", "", said, flags=re.MULTILINE)
+
+
+def share_folder(install: Install) -> Path | None:
+    """The folder that holds ``postgres.bki`` and ``extension/``, or None when it is not found."""
+    candidates = [prefix(install) / "share/postgresql", prefix(install) / "share"]
+    candidates.append(Path(f"/usr/share/postgresql/{major(install)}"))
+    if Path(install.bindir, "pg_config").exists():
+        candidates.insert(0, Path(_run(install, "pg_config", "--sharedir").stdout.strip()))
+    return next((path for path in candidates if (path / "postgres.bki").exists()), None)
+
+
+def has_extension(install: Install, name: str) -> bool:
+    """Whether ``CREATE EXTENSION name`` would find its control file."""
+    share = share_folder(install)
+    return share is not None and (share / "extension" / f"{name}.control").exists()
+
+
+def _run(install: Install, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(Path(install.bindir, program)), *arguments]
+    try:
+        # In English, because the answers are read.
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=30, env={**os.environ, "LC_ALL": "C"}
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise InstallError(f'could not run "{command[0]}": {error}') from error

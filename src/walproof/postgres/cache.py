@@ -1,0 +1,57 @@
+"""Where walproof keeps what is expensive to make again: installs, relocated binaries, prepared clusters.
+
+Everything under the cache folder can be deleted at any time; it only costs time to make it again.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from walproof.errors import DiskError
+
+ROOT_CACHE = Path("/var/cache/walproof")
+
+
+def cache_path() -> Path:
+    """Where the cache is, whether or not it exists.
+
+    ``WALPROOF_CACHE``; else ``/var/cache/walproof`` for root, whose home an unprivileged server cannot
+    reach; else ``walproof`` in ``XDG_CACHE_HOME`` or ``~/.cache``.
+    """
+    given = os.environ.get("WALPROOF_CACHE")
+    if given:
+        return Path(given).expanduser().absolute()
+    if os.geteuid() == 0:
+        return ROOT_CACHE
+    xdg = os.environ.get("XDG_CACHE_HOME", "")
+    # The XDG base directory specification: a relative path is invalid and is to be ignored.
+    base = Path(xdg) if Path(xdg).is_absolute() else Path.home() / ".cache"
+    return base / "walproof"
+
+
+def cache_folder(*parts: str) -> Path:
+    """The cache folder, or a folder in it (``cache_folder("installs")``), made if missing.
+
+    What root makes is readable by everyone (0755), because servers run as somebody else.
+    Raises DiskError when it cannot be made or written.
+    """
+    folder = cache_path().joinpath(*parts)
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.geteuid() == 0:
+            for path in missing:
+                path.chmod(0o755)
+    except OSError as error:
+        raise _unusable(folder, error.strerror or str(error)) from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _unusable(folder, "Permission denied")
+    return folder
+
+
+def _unusable(folder: Path, reason: str) -> DiskError:
+    return DiskError(
+        f'could not use the cache folder "{folder}": {reason}',
+        hint="Set WALPROOF_CACHE to a folder that you can write to.",
+    )

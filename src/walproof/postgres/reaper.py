@@ -1,0 +1,129 @@
+"""Ends and removes what a workspace left behind: servers, load generators, shared memory, folders.
+
+It runs in the watchdog after walproof was killed, and at the next start for whatever the watchdog did
+not see. Standard library only, so that the watchdog starts quickly and has little that can fail.
+
+How it knows that a process is walproof's: the name of a workspace holds a random token, every program
+that walproof starts has that name on its command line, and the program is one of the few named below.
+Nothing else is ever signalled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import time
+from pathlib import Path
+
+_PROGRAMS = frozenset({"postgres", "initdb", "pgbench", "pg_test_fsync", "psql", "cp"})
+_QUIT_PATIENCE_S = 5.0
+_KILL_PATIENCE_S = 5.0
+
+
+def reap(workspace: Path, sockets: Path | None) -> None:
+    """End every process of the workspace, free its shared memory, remove its folders.
+
+    Safe to call again, or by two processes at once. Linux (/proc) only.
+    """
+    token = workspace.name
+    segments = _shared_memory(workspace)
+    # A postmaster that is asked to quit ends its own children and frees its own memory.
+    for pid in _processes(token):
+        _signal(pid, signal.SIGQUIT)
+    if not _wait_gone(token, _QUIT_PATIENCE_S):
+        for pid in _processes(token):
+            _signal(pid, signal.SIGKILL)
+        _wait_gone(token, _KILL_PATIENCE_S)
+    free_shared_memory(*segments)
+    for folder in (sockets, workspace):
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def shared_memory_of(data: Path) -> tuple[tuple[int, ...], tuple[Path, ...]]:
+    """(System V segment ids, POSIX segments) of the server of a data directory, while it runs.
+
+    The first stands in line 7 of postmaster.pid (PostgreSQL: src/include/utils/pidfile.h); the second
+    are the /dev/shm/PostgreSQL.* files that the postmaster has mapped.
+    """
+    try:
+        lines = (data / "postmaster.pid").read_text().splitlines()
+        pid = int(lines[0])
+    except (OSError, ValueError, IndexError):
+        return (), ()
+    segments: tuple[int, ...] = ()
+    if len(lines) >= 7 and len(lines[6].split()) == 2:
+        segments = (int(lines[6].split()[1]),)
+    mapped: set[Path] = set()
+    try:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            if "/dev/shm/PostgreSQL." in line:
+                mapped.add(Path(line.split()[5]))
+    except OSError:
+        pass
+    return segments, tuple(mapped)
+
+
+def free_shared_memory(segments: tuple[int, ...], files: tuple[Path, ...]) -> None:
+    """Remove segments whose owner is gone; those that are still attached are left alone."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for segment in segments:
+        if _attached(segment) == 0:
+            libc.shmctl(segment, 0, None)  # 0 is IPC_RMID
+    for file in files:
+        file.unlink(missing_ok=True)
+
+
+def _attached(segment: int) -> int | None:
+    """Number of processes attached to a System V segment; None when it does not exist."""
+    try:
+        rows = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    except OSError:
+        return None
+    for row in rows:
+        columns = row.split()
+        if int(columns[1]) == segment:
+            return int(columns[6])
+    return None
+
+
+def _shared_memory(workspace: Path) -> tuple[tuple[int, ...], tuple[Path, ...]]:
+    segments: list[int] = []
+    files: list[Path] = []
+    for pidfile in workspace.glob("**/postmaster.pid"):
+        some, more = shared_memory_of(pidfile.parent)
+        segments += some
+        files += more
+    return tuple(segments), tuple(files)
+
+
+def _processes(token: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        program = Path(os.fsdecode(words[0])).name
+        if program in _PROGRAMS and any(token.encode() in word for word in words[1:]):
+            found.append(int(entry.name))
+    return found
+
+
+def _wait_gone(token: str, patience_s: float) -> bool:
+    deadline = time.monotonic() + patience_s
+    while _processes(token):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)

@@ -1,0 +1,146 @@
+"""Prepared data directories: made once, cloned for every trial, so that all trials start from equal bytes.
+
+A template is known by a hash of everything that its bytes depend on. It is built inside the workspace and
+moved into place when it is complete, so a template that exists is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from walproof.errors import ClusterError, DiskError
+from walproof.facts import Install
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.workspace import Workspace
+
+_FORMAT = 1
+
+LOAD_SETTINGS = {
+    # The load is thrown away if it is interrupted, so nothing needs to be durable before the final sync.
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "off",
+    # A COPY into a table of the same transaction writes no WAL under minimal.
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "autovacuum": "off",
+    "maintenance_work_mem": "256MB",
+}
+
+Setup = Callable[[Cluster], None]
+
+
+def key_of(install: Install, initdb_options: Sequence[str], setup: str) -> str:
+    """Name of the template for this install, these initdb options and this description of the load."""
+    binary = Path(install.bindir) / "postgres"
+    ingredients = [_FORMAT, install.version, str(binary.resolve()), binary.stat().st_mtime_ns]
+    text = json.dumps([*ingredients, list(initdb_options), setup])
+    return f"{install.version}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def prepare_empty(workspace: Workspace, install: Install, initdb_options: Sequence[str]) -> Path:
+    """The template's folder of a fresh data directory (initdb); built when it is missing.
+
+    Raises ClusterError with what initdb said.
+    """
+
+    def build(folder: Path) -> None:
+        Cluster(install, workspace, folder).init(initdb_options)
+
+    return _prepare(workspace, key_of(install, initdb_options, ""), build)
+
+
+def prepare_loaded(
+    workspace: Workspace, install: Install, initdb_options: Sequence[str], setup: str, load: Setup
+) -> Path:
+    """The template's folder after ``load``; built (clone, start, load, clean stop) when it is missing.
+
+    ``setup`` describes what ``load`` does, for the key. Raises ClusterError, and whatever ``load`` raises.
+    """
+
+    def build(folder: Path) -> None:
+        clone(prepare_empty(workspace, install, initdb_options), folder)
+        cluster = Cluster(install, workspace, folder)
+        cluster.start(LOAD_SETTINGS)
+        try:
+            load(cluster)
+            _fill_recycled_segments(cluster)
+        finally:
+            cluster.stop("fast")
+        cluster.log.unlink()
+        (cluster.data / "walproof.conf").unlink()
+
+    return _prepare(workspace, key_of(install, initdb_options, setup), build)
+
+
+def is_prepared(workspace: Workspace, install: Install, initdb_options: Sequence[str], setup: str) -> bool:
+    """Whether that template exists already."""
+    return (workspace.templates / key_of(install, initdb_options, setup)).exists()
+
+
+def _prepare(workspace: Workspace, key: str, build: Callable[[Path], None]) -> Path:
+    home = workspace.templates / key
+    if home.exists():
+        return home
+    folder = workspace.make_folder(f"template-{key}")
+    try:
+        build(folder)
+        sync(folder)
+        folder.replace(home)
+    except OSError as error:
+        if not home.exists():  # otherwise another process built the same one meanwhile
+            raise ClusterError(f'could not keep template "{home}": {error.strerror}') from error
+    finally:
+        if folder.exists():
+            workspace.remove_folder(folder)
+    return home
+
+
+def _fill_recycled_segments(cluster: Cluster) -> None:
+    """Leave min_wal_size of recycled segments in pg_wal, as a server has after its first checkpoints.
+
+    Without them every segment of a trial would be created and zero-filled inside the window.
+    """
+    with cluster.connect() as connection:
+        row = connection.execute(
+            "SELECT pg_size_bytes(current_setting('min_wal_size'))"
+            " / pg_size_bytes(current_setting('wal_segment_size'))"
+        ).fetchone()
+        assert row is not None
+        for _ in range(int(str(row[0]))):
+            # A switch does nothing in a segment that holds no record yet; a transaction id writes one.
+            connection.execute("SELECT txid_current()")
+            connection.execute("SELECT pg_switch_wal()")
+        connection.execute("CHECKPOINT")
+
+
+def clone(template: Path, folder: Path) -> None:
+    """Copy a template's data directory into ``folder``: shared extents where the filesystem can, else bytes.
+
+    Returns when the copy is on the disk, so that its write-back does not fall into a measurement.
+    Raises DiskError.
+    """
+    done = subprocess.run(
+        ["cp", "--archive", "--reflink=auto", str(template / "data"), str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        raise DiskError(f'could not clone template "{template.name}"', detail=said[-1] if said else None)
+    sync(folder)
+
+
+def sync(folder: Path) -> None:
+    """Write back everything dirty on the filesystem of ``folder`` (syncfs)."""
+    subprocess.run(["sync", "--file-system", str(folder)], check=True)
+
+
+def size_bytes(template: Path) -> int:
+    """Bytes of a template's files."""
+    return sum(file.stat().st_size for file in template.rglob("*") if file.is_file())

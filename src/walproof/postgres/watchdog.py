@@ -1,0 +1,41 @@
+"""A process that outlives walproof by a moment and cleans up after it.
+
+Walproof holds the writing end of a pipe that this process reads. When walproof ends in any way, kill -9
+included, the kernel closes that end; the watchdog then reaps the workspace and ends. In an orderly exit
+the workspace is already gone and nothing is left to do.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from walproof.postgres.reaper import reap
+
+
+def start(workspace: Path, sockets: Path) -> subprocess.Popen[bytes]:
+    """Start the watchdog of a workspace. Closing its ``stdin`` makes it clean up and end."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "walproof.postgres.watchdog", str(workspace), str(sockets)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # Its own session: a Ctrl-C on the terminal, or a signal to walproof's group, does not reach it.
+        start_new_session=True,
+        cwd="/",
+    )
+
+
+def _main() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    workspace, sockets = Path(sys.argv[1]), Path(sys.argv[2])
+    sys.stdin.buffer.read()
+    if workspace.exists() or sockets.exists():
+        reap(workspace, sockets)
+
+
+if __name__ == "__main__":
+    _main()

@@ -1,0 +1,195 @@
+"""The load: pgbench, because its figures are the ones that readers trust (manual, "pgbench").
+
+A run is started, left alone, and asked for its own summary at the end; what happened inside the window is
+read from its per-transaction log (``--log``) by ``walproof.probe.throughput``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from walproof.errors import WorkloadError
+from walproof.facts import Workload
+
+_LOG_PREFIX = "pgbench_log"
+_CONNECT_ALLOWANCE_S = 60.0
+_TRANSACTIONS_ALLOWANCE_S = 1800.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where pgbench connects: a unix socket."""
+
+    host: Path
+    port: int
+    user: str
+    database: str
+
+    @property
+    def arguments(self) -> list[str]:
+        """pgbench's connection arguments."""
+        return ["-h", str(self.host), "-p", str(self.port), "-U", self.user]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What pgbench printed about its whole run, warm-up included."""
+
+    tps: float
+    """Without initial connection time."""
+    transactions: int
+    latency_ms_avg: float | None
+    connect_ms: float | None
+    text: str
+
+
+class PgbenchRun:
+    """One running pgbench in ``folder``. Always ended with ``finish`` or ``kill``."""
+
+    def __init__(self, pgbench: Path, workload: Workload, target: Target, folder: Path, seed: int) -> None:
+        self.workload = workload
+        self.folder = folder
+        self._output = folder / "pgbench.out"
+        self._errors = folder / "pgbench.err"
+        command = [str(pgbench), *target.arguments, *_load_arguments(workload, folder), "--no-vacuum"]
+        # The same seed for all variants of a round: they get the same random transactions.
+        command += [f"--random-seed={seed}", "--log", f"--log-prefix={folder / _LOG_PREFIX}"]
+        command.append(target.database)
+        with self._output.open("wb") as output, self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True
+            )
+
+    @property
+    def pid(self) -> int:
+        """Process id of pgbench."""
+        return self._process.pid
+
+    @property
+    def logs(self) -> list[Path]:
+        """Its per-transaction logs, one a thread."""
+        return sorted(self.folder.glob(f"{_LOG_PREFIX}.*"))
+
+    @property
+    def longest_s(self) -> float:
+        """Seconds after which a run that has not ended is taken for stuck."""
+        if self.workload.duration_s is None:
+            return _TRANSACTIONS_ALLOWANCE_S
+        return 2 * (self.workload.warmup_s + self.workload.duration_s) + _CONNECT_ALLOWANCE_S
+
+    def poll(self) -> bool:
+        """Whether it has ended."""
+        return self._process.poll() is not None
+
+    def finish(self, patience_s: float) -> Summary:
+        """Wait for its end and read its summary. Raises WorkloadError."""
+        try:
+            status = self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise WorkloadError(f"pgbench did not end within {patience_s:.0f} s") from None
+        output = self._output.read_text(errors="replace")
+        if status != 0:
+            said = [line for line in self._errors.read_text(errors="replace").splitlines() if line]
+            errors = [line for line in said if "error" in line.lower()] or said
+            raise WorkloadError(
+                f"pgbench failed: {(errors or [f'exit status {status}'])[0]}",
+                detail="\n".join(said[-5:]),
+            )
+        return read_summary(output)
+
+    def kill(self) -> None:
+        """End it at once, and wait."""
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+
+
+def initialise(pgbench: Path, workload: Workload, target: Target) -> None:
+    """Make and fill the workload's tables (pgbench --initialize, then its own SQL).
+
+    Raises WorkloadError with what pgbench or the server said.
+    """
+    done = subprocess.run(
+        [str(pgbench), *target.arguments, "--initialize", "--quiet", f"--scale={workload.scale}",
+         target.database],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise WorkloadError(
+            f"pgbench --initialize --scale={workload.scale} failed",
+            detail="\n".join(done.stderr.splitlines()[-3:]),
+        )
+    if workload.setup_sql:
+        conninfo = f"host={target.host} port={target.port} user={target.user} dbname={target.database}"
+        try:
+            with psycopg.connect(conninfo, autocommit=True) as connection:
+                connection.execute(workload.setup_sql.encode())
+        except psycopg.Error as error:
+            raise WorkloadError(
+                f'setup of workload "{workload.name}" failed: {str(error).strip().splitlines()[0]}',
+                hint="It is plain SQL in one string or file; psql's backslash commands are not known here.",
+            ) from error
+
+
+def setup_description(workload: Workload) -> str:
+    """What ``initialise`` depends on, for the key of a template."""
+    return f"pgbench scale {workload.scale}; {workload.setup_sql or ''}"
+
+
+def read_summary(text: str) -> Summary:
+    """The summary that pgbench prints at its end, versions 13 to 18. Raises WorkloadError.
+
+    Version 13 prints two tps figures, "including" and "excluding connections establishing"; later ones
+    print one, "without initial connection time". The figure without connecting is taken.
+    """
+    tps = re.search(r"tps = ([\d.]+) \((?:without initial connection|excluding connections)", text)
+    count = re.search(r"number of transactions actually processed: (\d+)", text)
+    if tps is None or count is None:
+        raise WorkloadError("pgbench printed no result", detail=text.strip()[-500:])
+    latency = re.search(r"latency average = ([\d.]+) ms", text)
+    connect = re.search(r"initial connection time = ([\d.]+) ms", text)
+    return Summary(
+        tps=float(tps[1]),
+        transactions=int(count[1]),
+        latency_ms_avg=float(latency[1]) if latency else None,
+        connect_ms=float(connect[1]) if connect else None,
+        text=text,
+    )
+
+
+def _load_arguments(workload: Workload, folder: Path) -> list[str]:
+    arguments = [
+        f"--client={workload.clients}",
+        f"--jobs={workload.threads}",
+        f"--protocol={workload.protocol}",
+    ]
+    if workload.duration_s is not None:
+        # pgbench takes whole seconds.
+        arguments.append(f"--time={math.ceil(workload.warmup_s + workload.duration_s)}")
+    else:
+        arguments.append(f"--transactions={workload.transactions}")
+    if workload.rate_tps is not None:
+        arguments.append(f"--rate={workload.rate_tps:g}")
+    if workload.builtin is not None:
+        arguments.append(f"--builtin={workload.builtin}")
+    else:
+        arguments += _script_arguments(workload, folder)
+    return arguments
+
+
+def _script_arguments(workload: Workload, folder: Path) -> Sequence[str]:
+    # Builtin scripts read :scale from the database; for others pgbench must be told.
+    arguments = [f"--scale={workload.scale}"]
+    for number, script in enumerate(workload.scripts):
+        path = folder / f"script{number}.sql"
+        path.write_text(script.text)
+        arguments.append(f"--file={path}@{script.weight}")
+    return arguments
