@@ -245,27 +245,33 @@ def _cells(study: StudyFile) -> tuple[list[Variant], tuple[str, ...]]:
 
 def _check_settings(base: Mapping[str, str], cells: Sequence[Variant], chosen: Sequence[Install]) -> None:
     """Refuse what no server would take, all of it at once. Raises SettingError."""
-    problems: dict[str, str] = {}
+    problems: dict[str, SettingError] = {}
     for install in chosen:
         catalogue = Catalogue.for_version(install.version_num)
         for cell in cells:
             typed = {**base, **cell.settings}
             complete = {**typed, **imply(typed, install.version_num)}
-            try:
-                catalogue.validate(complete)
-                found = contradictions(complete, install.version_num)
-            except SettingError as error:
-                lines, hint = (error.detail or error.message).splitlines(), error.hint
-                problems.update(dict.fromkeys(lines, hint or ""))
-                continue
-            problems.update({f"{cell.name}: {line}": "" for line in found})
+            for name, value in complete.items():
+                try:
+                    catalogue.check(name, value)
+                except SettingError as error:
+                    problems.setdefault(f"{name}={value} on PostgreSQL {install.version}", error)
+            if problems:
+                continue  # rules between settings read values that are known to be good
+            for complaint in contradictions(complete, install.version_num):
+                problems[f"{cell.name}: {complaint}"] = SettingError(f"{cell.name}: {complaint}")
+    if len(problems) == 1:
+        raise next(iter(problems.values()))
     if problems:
-        first = next(iter(problems))
         raise SettingError(
-            first if len(problems) == 1 else f"{len(problems)} settings cannot be used",
-            detail=None if len(problems) == 1 else "\n".join(problems),
-            hint=next((hint for hint in problems.values() if hint), None),
+            f"{len(problems)} settings cannot be used",
+            detail="\n".join(_in_one_line(error) for error in problems.values()),
         )
+
+
+def _in_one_line(error: SettingError) -> str:
+    parts = (error.message, error.detail, error.hint)
+    return ". ".join(part.rstrip(".") for part in parts if part)
 
 
 def _variant(

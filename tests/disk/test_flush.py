@@ -1,0 +1,66 @@
+"""pg_test_fsync's table is read as it stands, and measured for real."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from walproof.disk.flush import measure_flush, read_flush_rates
+from walproof.errors import DiskError
+from walproof.facts import Install
+
+OUTPUT = """\
+5 seconds per test
+O_DIRECT supported on this platform for open_datasync and open_sync.
+
+Compare file sync methods using one 8kB write:
+(in wal_sync_method preference order, except fdatasync is Linux's default)
+        open_datasync                      8089.997 ops/sec     124 usecs/op
+        fdatasync                          8050.477 ops/sec     124 usecs/op
+        fsync                               159.701 ops/sec    6262 usecs/op
+        fsync_writethrough                              n/a
+        open_sync                          8004.839 ops/sec     125 usecs/op*
+
+Compare file sync methods using two 8kB writes:
+        open_datasync                      3017.288 ops/sec     331 usecs/op
+"""
+
+
+def test_the_first_table_is_read() -> None:
+    rates = {rate.method: rate for rate in read_flush_rates(OUTPUT.splitlines())}
+    assert list(rates) == ["open_datasync", "fdatasync", "fsync", "fsync_writethrough", "open_sync"]
+    assert rates["fsync"].flushes_per_s == 159.701
+    assert rates["fsync"].flush_us == pytest.approx(6261.7, abs=0.1)
+    assert rates["fsync_writethrough"].flushes_per_s is None
+    assert rates["fsync_writethrough"].flush_us is None
+
+
+@pytest.mark.parametrize("text", ["", "Compare file sync methods using one 8kB write:", "fsync 1 ops/sec"])
+def test_output_without_a_table_is_an_error(text: str) -> None:
+    with pytest.raises(DiskError, match="no flush rates"):
+        read_flush_rates(text.splitlines())
+
+
+@pytest.mark.live
+def test_a_real_device(embedded: Install, tmp_path: Path) -> None:
+    rates = measure_flush(Path(embedded.bindir) / "pg_test_fsync", tmp_path, seconds=1)
+    measured = {rate.method: rate.flushes_per_s for rate in rates}
+    assert measured["fdatasync"] is not None
+    assert measured["fdatasync"] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DiskError, match="does not exist"):
+        measure_flush(Path("/bin/true"), tmp_path / "absent")
+
+
+def test_a_program_that_fails_is_explained(tmp_path: Path) -> None:
+    program = tmp_path / "pg_test_fsync"
+    program.write_text("#!/bin/sh\necho could not open output file >&2\nexit 1\n")
+    program.chmod(0o755)
+    with pytest.raises(DiskError) as caught:
+        measure_flush(program, tmp_path)
+    assert caught.value.detail == "could not open output file"
+    assert list(tmp_path.iterdir()) == [program]

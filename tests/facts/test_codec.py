@@ -1,0 +1,63 @@
+"""A plan survives its JSON, and its hash sees every change."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from tests.facts.plans import plan
+from walproof.errors import StoreError
+from walproof.facts import Plan, Reference
+from walproof.facts.codec import from_json, plan_hash, to_json
+
+CHANGES: dict[str, Any] = {
+    "study": "other",
+    "title": "?",
+    "description": "d",
+    "installs": (),
+    "driver": dataclasses.replace(plan().driver, version="17.0"),
+    "workloads": (),
+    "base_settings": {"max_wal_size": "3GB"},
+    "variants": (),
+    "baseline": "fsync=off",
+    "factors": {"fsync": ("on", "off")},
+    "fraction": "half",
+    "aliases": ("a = b",),
+    "rounds": 4,
+    "half_width": 0.05,
+    "budget_s": 60.0,
+    "initdb_options": ("--data-checksums",),
+    "checkpoint_before": False,
+    "probes": (),
+    "seed": 8,
+    "folder": "/elsewhere",
+    "references": (Reference("default", None, 1.0),),
+    "reference_source": "a paper",
+    "quick": True,
+    "format": 2,
+}
+
+
+def test_a_plan_survives_its_json() -> None:
+    assert from_json(Plan, to_json(plan())) == plan()
+
+
+def test_the_list_of_changes_is_complete() -> None:
+    assert set(CHANGES) == {field.name for field in dataclasses.fields(Plan)}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_the_hash_sees_a_change_of(name: str) -> None:
+    assert plan_hash(dataclasses.replace(plan(), **{name: CHANGES[name]})) != plan_hash(plan())
+
+
+def test_the_hash_is_stable() -> None:
+    assert plan_hash(plan()) == plan_hash(plan())
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"study": 1}', to_json(plan())[:-1]])
+def test_other_text_is_refused(text: str) -> None:
+    with pytest.raises(StoreError, match="stored plan cannot be read"):
+        from_json(Plan, text)

@@ -1,0 +1,173 @@
+"""One conformance suite for both databases: SQLite in a file and a real PostgreSQL."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.facts.plans import ENVIRONMENT, SERIES, failed, plan, trial
+from walproof.errors import StoreError
+from walproof.facts.store import Store
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.reach import server_user
+from walproof.postgres.workspace import Workspace
+
+COMMAND = ("walproof", "run", "example")
+
+
+@pytest.fixture(scope="module")
+def server(work: Path, embedded: object) -> Iterator[Cluster]:
+    from walproof.facts import Install
+
+    assert isinstance(embedded, Install)
+    with Workspace(work, server_user()) as workspace:
+        folder = workspace.make_folder("store")
+        templates.clone(templates.prepare_empty(workspace, embedded, ()), folder)
+        cluster = Cluster(embedded, workspace, folder)
+        cluster.start({})
+        try:
+            yield cluster
+        finally:
+            cluster.stop("immediate")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return str(tmp_path / "store.sqlite")
+    cluster: Cluster = request.getfixturevalue("server")
+    name = f"store_{abs(hash(tmp_path)):x}"
+    with cluster.connect() as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return f"postgresql://postgres@/{name}?host={cluster.sockets}&port={cluster.port}"
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    opened = Store(url)
+    yield opened
+    opened.close()
+
+
+def test_what_is_stored_is_read_back(store: Store, url: str) -> None:
+    run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    store.add_trial(run.id, trial(1), [SERIES])
+    store.add_trial(run.id, failed(2))
+    again = Store(url)
+    try:
+        assert again.runs() == (run,)
+        assert again.trials(run.id) == (trial(1), failed(2))
+        assert again.series(run.id) == (SERIES,)
+        assert again.series(run.id, ["latency_ms_avg"]) == ()
+    finally:
+        again.close()
+
+
+def test_a_run_is_open_until_it_is_finished(store: Store) -> None:
+    run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    assert store.run(run.id).finished_at is None
+    store.finish_run(run.id)
+    assert store.run(run.id).finished_at is not None
+
+
+def test_runs_of_the_same_plan_have_different_ids(store: Store) -> None:
+    ids = {store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0").id for _ in range(3)}
+    assert len(ids) == 3
+
+
+def test_a_run_is_found_by_id_beginning_study_and_last(store: Store) -> None:
+    first = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    other = store.add_run(plan(seed=8), COMMAND, ENVIRONMENT, "1.0")
+    assert store.run(first.id) == first
+    assert store.run(first.id[:12]) == first
+    assert store.run("example") == other
+    assert store.run("last") == other
+    with pytest.raises(StoreError, match="ambiguous"):
+        store.run("exampl")
+    with pytest.raises(StoreError, match="does not exist") as caught:
+        store.run("nothing")
+    assert first.id in str(caught.value.detail)
+
+
+def test_a_trial_is_stored_whole_or_not_at_all(store: Store) -> None:
+    run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    with pytest.raises(StoreError):
+        store.add_trial(run.id, trial(1), [SERIES, SERIES])  # the second violates the key
+    assert store.trials(run.id) == ()
+    assert store.series(run.id) == ()
+
+
+def test_a_trial_is_never_overwritten(store: Store) -> None:
+    run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    store.add_trial(run.id, trial(1))
+    with pytest.raises(StoreError):
+        store.add_trial(run.id, trial(1, tps=999.0))
+    assert store.trials(run.id) == (trial(1),)
+
+
+def test_a_trial_needs_its_run(store: Store) -> None:
+    with pytest.raises(StoreError):
+        store.add_trial("no such run", trial(1))
+
+
+def test_figures_that_are_no_numbers_are_left_out(store: Store) -> None:
+    run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    odd = dataclasses.replace(trial(1), metrics={"tps": float("nan"), "wal_bytes": float("inf"), "n": 1.0})
+    store.add_trial(run.id, odd)
+    assert store.trials(run.id)[0].metrics == {"n": 1.0}
+
+
+def test_a_reader_works_while_a_writer_writes(store: Store, url: str) -> None:
+    run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    seen: list[int] = []
+
+    def read() -> None:
+        reader = Store(url)
+        for _ in range(20):
+            seen.append(len(reader.trials(run.id)))
+        reader.close()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    for number in range(1, 21):
+        store.add_trial(run.id, trial(number), [dataclasses.replace(SERIES, trial=number)])
+    thread.join()
+    assert len(store.trials(run.id)) == 20
+    assert seen == sorted(seen)
+
+
+def test_another_format_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    Store(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE walproof_format SET format = 99")
+    connection.close()
+    with pytest.raises(StoreError, match="format 99, expected 1"):
+        Store(path)
+
+
+def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database, but long enough to be one" * 100)
+    with pytest.raises(StoreError) as caught:
+        Store(path)
+    assert str(path) in caught.value.message
+
+
+def test_a_password_is_never_shown() -> None:
+    with pytest.raises(StoreError) as caught:
+        Store("postgresql://user:secret@/nowhere?host=/nonexistent&port=1")
+    said = f"{caught.value.message} {caught.value.detail} {caught.value.hint}"
+    assert "secret" not in said
+
+
+@pytest.mark.parametrize("bad", ["mysql://host/db", "postgresql://[", "sqlite3://x"])
+def test_other_databases_are_refused(bad: str) -> None:
+    with pytest.raises(StoreError):
+        Store(bad)

@@ -1,0 +1,190 @@
+"""From study to plan: defaults, overrides, implied settings, classes, and everything that is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from walproof.errors import SettingError, StudyError, WalproofError
+from walproof.facts import Install, Plan
+from walproof.lab.study import Overrides, ad_hoc, built_in_names, read_study, resolve
+from walproof.lab.studyfile import check_study
+from walproof.settings.durability import DurabilityClass
+
+STUDY: dict[str, Any] = {
+    "name": "mine",
+    "title": "?",
+    "workload": [{"name": "w", "clients": 2, "duration": "5s"}],
+    "variant": [{"name": "default"}, {"name": "off", "settings": {"fsync": "off"}}],
+}
+
+
+def _plan(install: Install, changes: dict[str, Any] | None = None, **overrides: Any) -> Plan:
+    study = check_study({**STUDY, **(changes or {})}, "test")
+    return resolve(study, Overrides(**overrides), folder=Path("/somewhere"), given=(install,))
+
+
+@pytest.mark.parametrize("name", ["durability", "commit-delay"])
+def test_built_in_studies_resolve_on_every_version(install: Install, name: str) -> None:
+    study, _, scripts = read_study(name)
+    plan = resolve(study, Overrides(), folder=Path("/somewhere"), scripts=scripts, given=(install,))
+    assert plan.variant(plan.baseline).settings == {}
+    assert {reference.variant for reference in plan.references} <= {v.name for v in plan.variants}
+    assert {reference.workload for reference in plan.references} <= {w.name for w in plan.workloads}
+
+
+def test_the_durability_study_has_the_published_variants(embedded: Install) -> None:
+    study, _, scripts = read_study("durability")
+    plan = resolve(study, Overrides(), folder=Path("/somewhere"), scripts=scripts, given=(embedded,))
+    classes = {variant.name: variant.durability for variant in plan.variants}
+    assert classes == {
+        "default": DurabilityClass.NONE,
+        "pgtune": DurabilityClass.NONE,
+        "wal_level=minimal": DurabilityClass.NONE,
+        "fsync=off": DurabilityClass.CORRUPT,
+        "synchronous_commit=off": DurabilityClass.LAST_COMMITS,
+        "full_page_writes=off": DurabilityClass.CORRUPT,
+        "all three off": DurabilityClass.CORRUPT,
+    }
+    small, large = plan.workloads
+    assert (small.scale, small.clients, small.threads, small.duration_s) == (1, 50, 2, 60.0)
+    assert large.scale >= large.clients
+
+
+def test_names_of_studies() -> None:
+    assert {"durability", "commit-delay"} <= set(built_in_names())
+    with pytest.raises(StudyError) as caught:
+        read_study("durabilty")
+    assert 'Did you mean "durability"?' in str(caught.value.hint)
+
+
+def test_minimal_wal_brings_no_senders(embedded: Install) -> None:
+    plan = _plan(embedded, {"variant": [{"name": "m", "settings": {"wal_level": "minimal"}}]})
+    assert plan.variants[0].implied == {"max_wal_senders": "0"}
+
+
+def test_connections_make_room_for_the_probes(embedded: Install) -> None:
+    plan = _plan(
+        embedded,
+        {
+            "workload": [{"name": "w", "clients": 50, "duration": "5s"}],
+            "variant": [{"name": "default"}, {"name": "few", "settings": {"max_connections": 50}}],
+        },
+    )
+    assert "max_connections" not in plan.base_settings
+    assert int(plan.variant("few").implied["max_connections"]) > 50
+
+
+def test_many_clients_raise_max_connections_for_all(embedded: Install) -> None:
+    plan = _plan(embedded, {"workload": [{"name": "w", "clients": 200, "duration": "5s"}]})
+    assert int(plan.base_settings["max_connections"]) > 200
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ({}, (5, None, None)),
+        ({"quick": True}, (3, None, None)),
+        ({"rounds": 9}, (9, None, None)),
+        ({"quick": True, "rounds": 9}, (9, None, None)),
+        ({"half_width": 0.03}, (50, 0.03, None)),
+        ({"half_width": 0.03, "rounds": 7}, (7, 0.03, None)),
+        ({"budget_s": 60.0}, (50, None, 60.0)),
+    ],
+)
+def test_the_command_line_replaces_the_stop_rule(
+    embedded: Install, overrides: dict[str, Any], expected: tuple[object, ...]
+) -> None:
+    plan = _plan(embedded, **overrides)
+    assert (plan.rounds, plan.half_width, plan.budget_s) == expected
+
+
+def test_a_duration_replaces_transactions_and_the_other_way_round(embedded: Install) -> None:
+    counted = {"workload": [{"name": "w", "transactions": 10}]}
+    assert _plan(embedded, counted).workloads[0].duration_s is None
+    assert _plan(embedded, counted, duration_s=3.0).workloads[0].transactions is None
+    assert _plan(embedded, transactions=10).workloads[0].duration_s is None
+
+
+def test_factors_become_variants(embedded: Install) -> None:
+    changes = {"variant": [], "factors": {"fsync": ["on", "off"], "wal_level": ["replica", "minimal"]}}
+    plan = _plan(embedded, changes)
+    assert len(plan.variants) == 4
+    assert plan.baseline == "fsync=on, wal_level=replica"
+    assert plan.variant("fsync=off, wal_level=minimal").implied == {"max_wal_senders": "0"}
+    assert plan.variant("fsync=off, wal_level=minimal").durability is DurabilityClass.CORRUPT
+
+
+def test_a_fraction_names_what_it_cannot_tell_apart(embedded: Install) -> None:
+    factors = {
+        "fsync": ["on", "off"],
+        "full_page_writes": ["on", "off"],
+        "synchronous_commit": ["on", "off"],
+    }
+    plan = _plan(embedded, {"variant": [], "factors": factors, "design": {"fraction": "half"}})
+    assert len(plan.variants) == 4
+    assert plan.aliases
+
+
+def test_all_bad_settings_are_named_at_once(embedded: Install) -> None:
+    variants = [
+        {"name": "a", "settings": {"fsyn": "off", "max_wal_size": 1}},
+        {"name": "b", "settings": {"work_mem": "3 parsecs", "fsyn": "off"}},
+    ]
+    with pytest.raises(SettingError) as caught:
+        _plan(embedded, {"variant": variants})
+    said = f"{caught.value.message} {caught.value.detail} {caught.value.hint}"
+    for part in ("fsyn", "Did you mean fsync", "max_wal_size", "3 parsecs", "3 settings"):
+        assert part in said, said
+
+
+def test_contradictions_are_refused(embedded: Install) -> None:
+    settings = {"wal_level": "minimal", "max_wal_senders": 4}
+    with pytest.raises(SettingError, match="max_wal_senders > 0"):
+        _plan(embedded, {"variant": [{"name": "b", "settings": settings}]})
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"variant": []}, "neither variants nor factors"),
+    ({"factors": {"fsync": ["on", "off"]}}, "both variants and factors"),
+    ({"baseline": "nothing"}, 'baseline "nothing" is not a variant'),
+    ({"variant": [{"name": "a"}, {"name": "a"}]}, 'two of the variants are called "a"'),
+    ({"workload": [{"name": "w"}, {"name": "w"}]}, 'two of the workloads are called "w"'),
+    ({"workload": [{"name": "w", "threads": 3}]}, "more threads (3) than clients (1)"),
+    ({"workload": [{"name": "w", "duration": "1s", "transactions": 1}]}, "both a duration and transactions"),
+    ({"workload": [{"name": "w", "duration": "200ms"}]}, "window of 0.2 s"),
+    ({"workload": [{"name": "w", "script": [{}]}]}, "exactly one of file and sql"),
+    ({"workload": [{"name": "w", "script": [{"file": "no.sql"}]}]}, "could not read script"),
+    ({"workload": [{"name": "w", "setup": "no.sql"}]}, "could not read setup"),
+    (
+        {"workload": [{"name": "w", "builtin": "tpcb-like", "script": [{"sql": "SELECT 1;"}]}]},
+        "both a builtin and scripts",
+    ),
+    ({"design": {"probes": ["waits", "weather"]}}, 'probe "weather" does not exist'),
+    ({"variant": [], "factors": {"fsync": ["on", "off"]}, "design": {"fraction": "tenth"}}, "tenth"),
+]
+
+
+@pytest.mark.parametrize(("changes", "says"), BAD, ids=[says for _, says in BAD])
+def test_what_makes_no_plan_is_refused(embedded: Install, changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(WalproofError) as caught:
+        _plan(embedded, changes)
+    assert says in f"{caught.value.message} {caught.value.detail}"
+
+
+def test_a_setting_of_a_later_version_is_refused_by_an_older_install(embedded: Install) -> None:
+    old = dataclasses.replace(embedded, label="13.7", version="13.7", version_num=130007)
+    study = check_study({**STUDY, "variant": [{"name": "s", "settings": {"summarize_wal": "on"}}]}, "test")
+    with pytest.raises(SettingError) as caught:
+        resolve(study, Overrides(), folder=Path("/somewhere"), given=(old,))
+    assert "17" in f"{caught.value.message} {caught.value.detail} {caught.value.hint}"
+
+
+def test_an_ad_hoc_study_compares_with_the_defaults(embedded: Install) -> None:
+    study = ad_hoc([{"fsync": "off"}, {"wal_level": "minimal", "work_mem": "8MB"}], {"name": "w"})
+    plan = resolve(study, Overrides(), folder=Path("/somewhere"), given=(embedded,))
+    assert [v.name for v in plan.variants] == ["default", "fsync=off", "wal_level=minimal, work_mem=8MB"]
+    assert plan.baseline == "default"

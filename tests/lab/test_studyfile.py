@@ -1,0 +1,129 @@
+"""A study file with a mistake is refused with file, line and key; every mistake at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from walproof.errors import StudyError
+from walproof.lab.studyfile import read_study_file
+
+GOOD = """\
+name = "mine"
+title = "Does it matter?"
+
+[base]
+max_wal_size = "2GB"
+
+[design]
+rounds = 4
+half_width = 0.05
+
+[[workload]]
+name = "small"
+scale = 2
+clients = 4
+duration = "5s"
+warmup = "500ms"
+
+[[workload]]
+name = "scripts"
+transactions = 10
+script = [{ sql = "SELECT 1;", weight = 3 }, { sql = "SELECT 2;" }]
+
+[[variant]]
+name = "default"
+
+[[variant]]
+name = "async"
+settings = { synchronous_commit = false, commit_delay = 10, checkpoint_completion_target = 0.5 }
+"""
+
+
+def _read(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "study.toml"
+    path.write_text(text)
+    with pytest.raises(StudyError) as caught:
+        read_study_file(path)
+    return f"{caught.value.message}\n{caught.value.detail}\n{caught.value.hint}"
+
+
+def test_a_good_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_text(GOOD)
+    study = read_study_file(path)
+    assert study.workload[0].duration == 5.0
+    assert study.workload[0].warmup == 0.5
+    assert study.workload[1].script[0].weight == 3
+    # TOML's own types become the words of postgresql.conf.
+    assert study.variant[1].settings == {
+        "synchronous_commit": "off",
+        "commit_delay": "10",
+        "checkpoint_completion_target": "0.5",
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "says"),
+    [
+        (("rounds = 4", "round = 4"), 8, "design.round: no such key"),
+        (("rounds = 4", "rounds = 0"), 8, "design.rounds"),
+        (("half_width = 0.05", "half_width = 5"), 9, "design.half_width"),
+        (
+            ('duration = "5s"', 'duration = "5 parsecs"'),
+            15,
+            'workload[1].duration: invalid duration: "5 parsecs"',
+        ),
+        (('duration = "5s"', "duration = true"), 15, "workload[1].duration: expected a duration"),
+        (("transactions = 10", "transactions = -1"), 20, "workload[2].transactions"),
+        (("weight = 3", "weigth = 3"), 21, "workload[2].script[1].weigth: no such key"),
+        (('name = "async"', 'nmae = "async"'), 27, "variant[2].nmae: no such key"),
+        (
+            ("commit_delay = 10", "commit_delay = [10]"),
+            28,
+            "variant[2].settings.commit_delay: expected a string",
+        ),
+        (('max_wal_size = "2GB"', "max_wal_size = { a = 1 }"), 5, "base.max_wal_size: expected a string"),
+        (('name = "mine"', 'name = "My Study"'), 1, "name"),
+    ],
+)
+def test_a_mistake_is_shown_with_file_line_and_key(
+    tmp_path: Path, change: tuple[str, str], line: int, says: str
+) -> None:
+    said = _read(tmp_path, GOOD.replace(*change))
+    assert f"study.toml:{line}: " in said
+    assert says in said
+
+
+def test_all_mistakes_are_named_at_once(tmp_path: Path) -> None:
+    said = _read(tmp_path, GOOD.replace("rounds = 4", "rounds = 0").replace("scale = 2", 'scale = "two"'))
+    assert "has 2 mistakes" in said
+    assert "design.rounds" in said
+    assert "workload[1].scale" in said
+
+
+def test_a_missing_key_is_named(tmp_path: Path) -> None:
+    assert "title: this key is missing" in _read(tmp_path, GOOD.replace('title = "Does it matter?"', ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("name = ", "at end of document"), ("a = 1\n[[workload]\n", "line 2"), ("a = 1\na = 2\n", "line 2")],
+)
+def test_what_is_not_toml_is_refused_with_its_place(tmp_path: Path, text: str, place: str) -> None:
+    said = _read(tmp_path, text)
+    assert "is not valid TOML" in said
+    assert place in said
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=r"could not read study file .*absent\.toml"):
+        read_study_file(tmp_path / "absent.toml")
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "study.toml"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(StudyError, match="could not read"):
+        read_study_file(path)

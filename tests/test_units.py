@@ -1,0 +1,87 @@
+"""Units: what can be read, what is refused, and that text and value agree."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from walproof.errors import UnitError
+from walproof.units import Lsn, format_bytes, format_duration, parse_bytes, parse_duration_s
+
+
+@given(st.integers(min_value=0, max_value=2**64 - 1))
+def test_an_lsn_survives_its_text(value: int) -> None:
+    assert Lsn.parse(str(Lsn(value))) == value
+
+
+@pytest.mark.parametrize(("text", "value"), [("0/0", 0), ("1/0", 2**32), ("16/B374D848", 0x16B374D848)])
+def test_lsns_are_read_as_postgresql_writes_them(text: str, value: int) -> None:
+    assert Lsn.parse(text) == value
+    assert str(Lsn(value)) == text
+
+
+@pytest.mark.parametrize("text", ["", "0", "/", "0/", "0/123456789", "G/0", "0/0/0", "-1/0"])
+def test_what_is_no_lsn_is_refused(text: str) -> None:
+    with pytest.raises(UnitError, match="invalid LSN"):
+        Lsn.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("4GB", 4 << 30), ("512 kB", 512 << 10), ("8192", 8192), ("1.5MB", 3 << 19), ("1TB", 1 << 40)],
+)
+def test_sizes(text: str, value: int) -> None:
+    assert parse_bytes(text) == value
+
+
+@pytest.mark.parametrize("text", ["4gb", "4 G", "GB", "", "-1", "1e3"])
+def test_what_is_no_size_is_refused_with_the_units(text: str) -> None:
+    with pytest.raises(UnitError) as caught:
+        parse_bytes(text)
+    assert "kB, MB, GB" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("10s", 10), ("5min", 300), ("200ms", 0.2), ("1h", 3600), ("2d", 172800), ("7", 7), (2.5, 2.5)],
+)
+def test_durations(text: str | float, seconds: float) -> None:
+    assert parse_duration_s(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["5m", "s", "", "ten"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(UnitError, match="invalid duration"):
+        parse_duration_s(text)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1536, "1.50 kB"),
+        (10 << 20, "10.0 MB"),
+        (300 << 30, "300 GB"),
+        (2**60, "1048576 TB"),
+    ],
+)
+def test_sizes_are_shown_with_three_digits(count: int, text: str) -> None:
+    assert format_bytes(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.00143, "1.43 ms"),
+        (12, "12 s"),
+        (200, "3 min 20 s"),
+        (7500, "2 h 05 min"),
+        (3599.9, "60 min 00 s"),
+        (5e-6, "5 us"),
+        (-2, "-2 s"),
+    ],
+)
+def test_durations_are_shown_for_people(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text

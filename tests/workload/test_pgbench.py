@@ -1,0 +1,187 @@
+"""pgbench is started as the workload says, and its own summary is read in every version's form."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from walproof.errors import WorkloadError
+from walproof.facts import Install, Script, Workload
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import SUPERUSER, Cluster
+from walproof.postgres.install import find_driver
+from walproof.postgres.workspace import Workspace
+from walproof.workload.pgbench import PgbenchRun, Target, initialise, read_summary
+
+VERSION_13 = """\
+transaction type: <builtin: TPC-B (sort of)>
+scaling factor: 1
+query mode: simple
+number of clients: 15
+number of threads: 1
+number of transactions per client: 1000
+number of transactions actually processed: 15000/15000
+latency average = 18.455 ms
+tps = 812.801437 (including connections establishing)
+tps = 813.032862 (excluding connections establishing)
+"""
+VERSION_14 = """\
+duration: 60 s
+number of transactions actually processed: 34959
+latency average = 85.816 ms
+latency stddev = 218.953 ms
+initial connection time = 43.051 ms
+tps = 582.170001 (without initial connection time)
+"""
+VERSION_15 = """\
+maximum number of tries: 1
+duration: 1 s
+number of transactions actually processed: 4523
+number of failed transactions: 0 (0.000%)
+latency average = 0.442 ms
+initial connection time = 3.060 ms
+tps = 4535.012345 (without initial connection time)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "tps", "transactions", "connect_ms"),
+    [
+        (VERSION_13, 813.032862, 15000, None),
+        (VERSION_14, 582.170001, 34959, 43.051),
+        (VERSION_15, 4535.012345, 4523, 3.060),
+    ],
+)
+def test_summaries(text: str, tps: float, transactions: int, connect_ms: float | None) -> None:
+    summary = read_summary(text)
+    assert (summary.tps, summary.transactions, summary.connect_ms) == (tps, transactions, connect_ms)
+
+
+@pytest.mark.parametrize("text", ["", "starting vacuum...end.", VERSION_14.replace("tps =", "t =")])
+def test_no_summary_is_an_error(text: str) -> None:
+    with pytest.raises(WorkloadError, match="printed no result"):
+        read_summary(text)
+
+
+WORKLOAD = Workload("w", "tpcb-like", (), 1, 2, 1, None, 20, None, "simple", 0.0)
+
+
+@pytest.fixture
+def cluster(install: Install, workspace: Workspace) -> Iterator[Cluster]:
+    folder = workspace.make_folder("cluster")
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    made = Cluster(install, workspace, folder)
+    made.start({"fsync": "off"})
+    yield made
+    made.stop("immediate")
+
+
+@pytest.fixture
+def pgbench(install: Install) -> Path:
+    return find_driver([install])[0]
+
+
+def _target(cluster: Cluster) -> Target:
+    return Target(cluster.sockets, cluster.port, SUPERUSER, "postgres")
+
+
+def _count(cluster: Cluster, table: str) -> int:
+    with cluster.connect() as connection:
+        row = connection.execute(f"SELECT count(*) FROM {table}".encode()).fetchone()
+    assert row is not None
+    return int(str(row[0]))
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("protocol", ["simple", "extended", "prepared"])
+@pytest.mark.parametrize("builtin", ["tpcb-like", "simple-update", "select-only"])
+@pytest.mark.pg(">= 18")
+def test_builtins_and_protocols(cluster: Cluster, pgbench: Path, builtin: str, protocol: str) -> None:
+    workload = dataclasses.replace(WORKLOAD, builtin=builtin, protocol=protocol)
+    initialise(pgbench, workload, _target(cluster))
+    run = PgbenchRun(pgbench, workload, _target(cluster), cluster.folder, seed=1)
+    assert run.finish(60).transactions == 40
+    assert _count(cluster, "pgbench_history") == (0 if builtin == "select-only" else 40)
+    assert sum(len(log.read_text().splitlines()) for log in run.logs) == 40
+
+
+@pytest.mark.live
+def test_scripts_with_weights_and_their_own_tables(cluster: Cluster, pgbench: Path) -> None:
+    workload = dataclasses.replace(
+        WORKLOAD,
+        builtin=None,
+        scripts=(
+            Script("often", "INSERT INTO seen VALUES ('often', :scale);", 9),
+            Script("rare", "INSERT INTO seen VALUES ('rare', :scale);", 1),
+        ),
+        scale=2,
+        transactions=100,
+        setup_sql="CREATE TABLE seen (script text, scale int); INSERT INTO seen VALUES ('setup', 2)",
+    )
+    initialise(pgbench, workload, _target(cluster))
+    PgbenchRun(pgbench, workload, _target(cluster), cluster.folder, seed=1).finish(60)
+    assert _count(cluster, "seen WHERE scale = 2") == 201
+    assert _count(cluster, "seen WHERE script = 'often'") > 2 * _count(cluster, "seen WHERE script = 'rare'")
+    assert _count(cluster, "pgbench_branches") == 2
+
+
+@pytest.mark.live
+@pytest.mark.pg(">= 18")
+def test_the_same_seed_makes_the_same_transactions(cluster: Cluster, pgbench: Path) -> None:
+    initialise(pgbench, WORKLOAD, _target(cluster))
+    sums = []
+    for seed in (1, 1, 2):
+        with cluster.connect() as connection:
+            connection.execute("TRUNCATE pgbench_history")
+        one_client = dataclasses.replace(WORKLOAD, clients=1)
+        PgbenchRun(pgbench, one_client, _target(cluster), cluster.folder, seed=seed).finish(60)
+        with cluster.connect() as connection:
+            row = connection.execute("SELECT sum(aid), sum(delta) FROM pgbench_history").fetchone()
+        sums.append(row)
+    assert sums[0] == sums[1] != sums[2]
+
+
+@pytest.mark.live
+@pytest.mark.pg(">= 18")
+def test_a_rate_is_held(cluster: Cluster, pgbench: Path) -> None:
+    workload = dataclasses.replace(WORKLOAD, transactions=None, duration_s=2.0, rate_tps=50.0)
+    initialise(pgbench, workload, _target(cluster))
+    summary = PgbenchRun(pgbench, workload, _target(cluster), cluster.folder, seed=1).finish(60)
+    assert 50 < summary.transactions < 150  # 100 offered, Poisson
+
+
+@pytest.mark.live
+@pytest.mark.pg(">= 18")
+def test_a_script_that_fails_is_explained(cluster: Cluster, pgbench: Path) -> None:
+    workload = dataclasses.replace(WORKLOAD, builtin=None, scripts=(Script("bad", "SELECT no_such();"),))
+    run = PgbenchRun(pgbench, workload, _target(cluster), cluster.folder, seed=1)
+    with pytest.raises(WorkloadError, match="pgbench failed") as caught:
+        run.finish(60)
+    assert "no_such" in f"{caught.value.message} {caught.value.detail}"
+
+
+@pytest.mark.live
+@pytest.mark.pg(">= 18")
+def test_a_setup_that_fails_is_explained(cluster: Cluster, pgbench: Path) -> None:
+    workload = dataclasses.replace(WORKLOAD, setup_sql="CREATE TABEL t ()")
+    with pytest.raises(WorkloadError, match=r'setup of workload "w" failed: .*TABEL'):
+        initialise(pgbench, workload, _target(cluster))
+
+
+@pytest.mark.live
+@pytest.mark.pg(">= 18")
+def test_a_run_that_hangs_is_ended(cluster: Cluster, pgbench: Path) -> None:
+    initialise(pgbench, WORKLOAD, _target(cluster))
+    run = PgbenchRun(pgbench, WORKLOAD, _target(cluster), cluster.folder, seed=1)
+    os.kill(run.pid, signal.SIGSTOP)
+    began = time.monotonic()
+    with pytest.raises(WorkloadError, match="did not end within 0 s"):
+        run.finish(0.3)
+    assert run.poll()
+    assert time.monotonic() - began < 60
