@@ -1,0 +1,244 @@
+"""Every setting of every supported version: does it exist, and does it take this value?
+
+The table, ``catalogue.csv``, is made from pg_settings of real servers by bench/read_catalogue.py and is read
+when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import functools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from walproof.errors import SettingError
+from walproof.settings.ownership import FIXED, OWNED
+from walproof.settings.value import Context, Setting, canonical, parse
+
+_TABLE = Path(__file__).with_name("catalogue.csv")
+
+_CONTEXTS = {
+    "user": Context.SESSION,
+    "superuser": Context.SUPERUSER_SESSION,
+    "backend": Context.CONNECTION,
+    "superuser-backend": Context.CONNECTION,
+    "sighup": Context.RELOAD,
+    "postmaster": Context.RESTART,
+    "internal": Context.INTERNAL,
+}
+
+# Names in older advice, and what does their work today (release notes of 9.5, 13, 16 and 18).
+_RENAMED = {
+    "checkpoint_segments": "max_wal_size",
+    "wal_keep_segments": "wal_keep_size",
+    "force_parallel_mode": "debug_parallel_query",
+    "ssl_ecdh_curve": "ssl_groups",
+    "sort_mem": "work_mem",
+    "vacuum_mem": "maintenance_work_mem",
+}
+
+# A setting of an extension, which only the extension can check (guc.c, valid_custom_variable_name).
+_CUSTOM = re.compile(r"[A-Za-z_\x80-\U0010ffff][\w$]*(\.[A-Za-z_\x80-\U0010ffff][\w$]*)+")
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The settings of one major version."""
+
+    version: int
+    """Major version. A version newer than the table's newest is judged by the newest."""
+    settings: Mapping[str, Setting] = field(repr=False)
+    """By lower-case name: PostgreSQL ignores the case of names."""
+
+    @staticmethod
+    def for_version(version_num: int) -> Catalogue:
+        """The settings of that server (``server_version_num``: 180003). Raises SettingError below 13."""
+        return _of_major(version_num // 10000)
+
+    def get(self, name: str) -> Setting:
+        """The setting of that name. Raises SettingError: nearest names, or the versions that have it."""
+        setting = self.settings.get(name.lower())
+        if setting is None:
+            raise self._unknown(name)
+        return setting
+
+    def normalise(self, name: str, value: str) -> str:
+        """``value`` in a form that is the same for equal values; unchanged for an extension's setting.
+
+        Raises SettingError.
+        """
+        return value if is_custom(name) else canonical(self.get(name), value)
+
+    def check(self, name: str, value: str) -> None:
+        """Raise SettingError unless a study may set ``name`` to ``value``."""
+        if is_custom(name):
+            return
+        setting = self.get(name)
+        if setting.name in OWNED:
+            raise SettingError(
+                f'parameter "{setting.name}" is set by walproof itself', detail=f"{OWNED[setting.name]}."
+            )
+        if setting.context is Context.INTERNAL:
+            raise SettingError(
+                f'parameter "{setting.name}" cannot be changed',
+                hint=FIXED.get(setting.name, "It shows how the server was built or initialised."),
+            )
+        try:
+            parse(setting, value)
+        except SettingError as error:
+            error.hint = " ".join(filter(None, (error.hint, self._elsewhere(setting, value)))) or None
+            raise
+
+    def validate(self, settings: Mapping[str, str]) -> None:
+        """Check every setting. Raises one SettingError that names all problems.
+
+        The message is the first problem; with several, the detail lists every one with its hint.
+        """
+        problems: list[SettingError] = []
+        for name, value in settings.items():
+            try:
+                self.check(name, value)
+            except SettingError as error:
+                problems.append(error)
+        if not problems:
+            return
+        first = problems[0]
+        if len(problems) == 1:
+            raise first
+        listed = [_in_one_line(problem) for problem in problems]
+        raise SettingError(
+            first.message,
+            detail=f"{len(problems)} problems:\n" + "\n".join(f"- {line}" for line in listed),
+            hint=first.hint,
+        )
+
+    def _unknown(self, name: str) -> SettingError:
+        definitions = _table().get(name.lower())
+        hints = []
+        if definitions:
+            since, until = definitions[0].since, definitions[-1].until
+            message = f'parameter "{definitions[0].name}" does not exist in PostgreSQL {self.version}'
+            detail = (
+                f"it exists from PostgreSQL {since}"
+                if self.version < since
+                else f"it existed until PostgreSQL {until}"
+            )
+        else:
+            message, detail = f'unrecognized configuration parameter "{name}"', None
+        renamed = _RENAMED.get(name.lower())
+        if renamed in self.settings:
+            hints.append(f"{renamed} took its place.")
+        elif not definitions:
+            near = difflib.get_close_matches(name.lower(), self.settings, n=3, cutoff=0.7)
+            if near:
+                hints.append(f"Did you mean {_or([self.settings[key].name for key in near])}?")
+            else:
+                hints += _in_other_versions(name)
+        return SettingError(message, detail=detail, hint=" ".join(hints) or None)
+
+    def _elsewhere(self, setting: Setting, value: str) -> str | None:
+        """Which other versions take a value that this one refuses."""
+        takers = []
+        for other in _table()[setting.name.lower()]:
+            try:
+                parse(other, value)
+            except SettingError:
+                continue
+            takers.append(other)
+        if not takers:
+            return None
+        if takers[0].since > self.version:
+            return f"PostgreSQL {takers[0].since} and newer take this value."
+        return f"PostgreSQL {takers[-1].until} and older take this value."
+
+
+def normalise(name: str, value: str) -> str:
+    """As ``Catalogue.normalise``, by the newest version that has the setting. Raises SettingError."""
+    definitions = _table().get(name.lower())
+    if is_custom(name) or definitions is None:
+        return Catalogue.for_version(_newest() * 10000).normalise(name, value)
+    return canonical(definitions[-1], value)
+
+
+def is_custom(name: str) -> bool:
+    """Whether the name is an extension's (``pg_stat_statements.max``): unknown here, and let pass."""
+    return _CUSTOM.fullmatch(name) is not None
+
+
+@functools.cache
+def _of_major(major: int) -> Catalogue:
+    newest = _newest()
+    found = {
+        key: setting
+        for key, definitions in _table().items()
+        for setting in definitions
+        if setting.since <= min(major, newest) <= setting.until
+    }
+    if not found:
+        raise SettingError(
+            f"the settings of PostgreSQL {major} are not known", detail=f"known versions: 13 to {newest}"
+        )
+    return Catalogue(major, found)
+
+
+def _newest() -> int:
+    return max(definitions[-1].until for definitions in _table().values())
+
+
+@functools.cache
+def _table() -> dict[str, tuple[Setting, ...]]:
+    """Lower-case name -> definitions, oldest first."""
+    table: dict[str, tuple[Setting, ...]] = {}
+    with _TABLE.open(newline="", encoding="utf-8") as file:
+        for setting in _read(csv.DictReader(file)):
+            key = setting.name.lower()
+            table[key] = (*table.get(key, ()), setting)
+    return table
+
+
+def _read(rows: csv.DictReader[str]) -> Iterator[Setting]:
+    for row in rows:
+        yield Setting(
+            name=row["name"],
+            vartype=row["vartype"],
+            unit=row["unit"] or None,
+            context=_CONTEXTS[row["context"]],
+            minimum=float(row["min"]) if row["min"] else None,
+            maximum=float(row["max"]) if row["max"] else None,
+            boot=row["boot"],
+            # An enum may list the empty word first (ssl_max_protocol_version).
+            values=tuple(row["values"].split("|")) if row["vartype"] == "enum" else (),
+            synonyms=dict(_pair(item) for item in row["synonyms"].split("|") if item),
+            build_values=frozenset(filter(None, row["build_values"].split("|"))),
+            since=int(row["since"]),
+            until=int(row["until"]),
+        )
+
+
+def _pair(item: str) -> tuple[str, str]:
+    word, _, meaning = item.partition("=")
+    return word, meaning
+
+
+def _in_other_versions(name: str) -> list[str]:
+    near = difflib.get_close_matches(name.lower(), _table(), n=1, cutoff=0.7)
+    if not near:
+        return []
+    definitions = _table()[near[0]]
+    since, until = definitions[0].since, definitions[-1].until
+    return [f"{definitions[0].name} is near, and exists in PostgreSQL {since} to {until}."]
+
+
+def _in_one_line(problem: SettingError) -> str:
+    return (
+        problem.message
+        + (f" ({problem.detail})" if problem.detail else "")
+        + f". {problem.hint or ''}".rstrip()
+    )
+
+
+def _or(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]

@@ -1,0 +1,170 @@
+"""Which settings exist in which version, and what is said about those that do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from walproof.errors import SettingError
+from walproof.settings.catalogue import Catalogue
+from walproof.settings.ownership import OWNED
+from walproof.settings.value import Context, parse
+
+VERSIONS = [130007, 140002, 150000, 160014, 170006, 180004]
+
+
+def catalogue(major: int) -> Catalogue:
+    return Catalogue.for_version(major * 10000)
+
+
+def refusal(major: int, name: str, value: str) -> SettingError:
+    with pytest.raises(SettingError) as caught:
+        catalogue(major).validate({name: value})
+    return caught.value
+
+
+@pytest.mark.parametrize("version_num", VERSIONS)
+def test_known_versions(version_num: int) -> None:
+    found = Catalogue.for_version(version_num)
+    assert found.version == version_num // 10000
+    assert len(found.settings) > 300
+    assert {"fsync", "max_wal_size", "synchronous_commit"} <= set(found.settings)
+
+
+@pytest.mark.parametrize("version_num", VERSIONS)
+def test_every_boot_value_is_valid(version_num: int) -> None:
+    for setting in Catalogue.for_version(version_num).settings.values():
+        if setting.context is not Context.INTERNAL:
+            parse(setting, setting.boot)
+
+
+def test_facts_from_the_release_notes() -> None:
+    assert catalogue(13).get("checkpoint_completion_target").boot == "0.5"
+    assert catalogue(14).get("checkpoint_completion_target").boot == "0.9"
+    assert [catalogue(v).get("wal_compression").vartype for v in (13, 14, 15, 18)] == [
+        "bool", "bool", "enum", "enum",
+    ]  # fmt: skip
+    assert catalogue(15).get("wal_compression").build_values == {"lz4", "zstd"}
+    assert catalogue(17).get("autovacuum_max_workers").context is Context.RESTART
+    assert catalogue(18).get("autovacuum_max_workers").context is Context.RELOAD
+    assert catalogue(18).get("effective_io_concurrency").boot == "16"
+    assert catalogue(14).get("log_checkpoints").boot == "off"
+    assert catalogue(15).get("log_checkpoints").boot == "on"
+
+
+@pytest.mark.parametrize(
+    ("name", "context"),
+    [
+        ("synchronous_commit", "session"),
+        ("commit_delay", "session (superuser)"),
+        ("fsync", "reload"),
+        ("wal_level", "restart"),
+        ("wal_segment_size", "initdb or build"),
+        ("log_connections", "new connection"),
+    ],
+)
+def test_contexts_in_words(name: str, context: str) -> None:
+    assert catalogue(18).get(name).context.value == context
+
+
+def test_case_of_names_is_ignored() -> None:
+    assert catalogue(18).get("DateStyle") is catalogue(18).get("datestyle")
+
+
+def test_newer_than_the_table_is_judged_by_the_newest() -> None:
+    assert catalogue(19).settings == catalogue(18).settings
+
+
+def test_older_than_the_table() -> None:
+    with pytest.raises(SettingError, match="PostgreSQL 12 are not known"):
+        catalogue(12)
+
+
+@pytest.mark.parametrize(
+    ("major", "name", "message", "detail", "hint"),
+    [
+        (18, "max_wal_siz", "unrecognized", None, "Did you mean max_wal_size or"),
+        (
+            16,
+            "sumarize_wal",
+            "unrecognized",
+            None,
+            "summarize_wal is near, and exists in PostgreSQL 17 to 18",
+        ),
+        (18, "xyzzy", "unrecognized", None, None),
+        (16, "summarize_wal", "does not exist in PostgreSQL 16", "exists from PostgreSQL 17", None),
+        (18, "old_snapshot_threshold", "does not exist in PostgreSQL 18", "until PostgreSQL 16", None),
+        (18, "force_parallel_mode", "does not exist", "until PostgreSQL 15", "debug_parallel_query took"),
+        (18, "checkpoint_segments", "unrecognized", None, "max_wal_size took its place"),
+    ],
+)
+def test_unknown_names(major: int, name: str, message: str, detail: str | None, hint: str | None) -> None:
+    error = refusal(major, name, "1")
+    assert message in error.message
+    assert (error.detail is None) == (detail is None)
+    assert (detail or "") in (error.detail or "")
+    assert (error.hint is None) == (hint is None)
+    assert (hint or "") in (error.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("major", "name", "value", "hint"),
+    [
+        (14, "wal_compression", "lz4", "PostgreSQL 15 and newer take this value."),
+        (17, "log_connections", "receipt", "PostgreSQL 18 and newer take this value."),
+        (18, "wal_compression", "lz5", "Available values: pglz, on, off, lz4, zstd."),
+    ],
+)
+def test_values_of_other_versions(major: int, name: str, value: str, hint: str) -> None:
+    assert hint in (refusal(major, name, value).hint or "")
+
+
+@pytest.mark.parametrize("name", sorted(OWNED))
+def test_settings_of_walproof_itself(name: str) -> None:
+    assert catalogue(18).get(name).name == name, "it exists"
+    error = refusal(18, name.upper(), "1")
+    assert error.message == f'parameter "{name}" is set by walproof itself'
+    assert error.detail
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("data_checksums", "--data-checksums"),
+        ("wal_segment_size", "--wal-segsize"),
+        ("block_size", "built"),
+        ("server_version", "built or initialised"),
+    ],
+)
+def test_settings_that_cannot_be_set(name: str, hint: str) -> None:
+    error = refusal(18, name, "1")
+    assert error.message == f'parameter "{name}" cannot be changed'
+    assert hint in (error.hint or "")
+
+
+def test_settings_of_extensions_pass() -> None:
+    catalogue(18).validate({"pg_stat_statements.max": "whatever", "a.b.c": "1"})
+
+
+@pytest.mark.parametrize("name", ["a..b", ".a", "a.", "1.a", "a b.c"])
+def test_names_that_are_no_names(name: str) -> None:
+    assert "unrecognized" in refusal(18, name, "1").message
+
+
+def test_all_problems_are_named_at_once() -> None:
+    with pytest.raises(SettingError) as caught:
+        catalogue(18).validate(
+            {"fsync": "off", "max_wal_size": "1", "wal_compressio": "on", "port": "1", "wal_level": "none"}
+        )
+    error = caught.value
+    assert error.message.startswith("1 MB is outside the valid range")
+    lines = (error.detail or "").splitlines()
+    assert lines[0] == "4 problems:"
+    assert lines[1] == f'- {error.message} (got "1").'
+    assert (
+        lines[2] == '- unrecognized configuration parameter "wal_compressio". Did you mean wal_compression?'
+    )
+    assert len(lines) == 5
+
+
+def test_a_good_configuration_passes() -> None:
+    catalogue(13).validate({"shared_buffers": "1GB", "wal_compression": "yes", "SYNCHRONOUS_COMMIT": "off"})
