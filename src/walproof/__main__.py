@@ -1,0 +1,5 @@
+"""``python -m walproof``."""
+
+from walproof.cli import main
+
+main()
