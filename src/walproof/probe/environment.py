@@ -1,0 +1,160 @@
+"""What a run ran on: the machine, its disk, and the server's settings.
+
+Nothing here names a person, a host or an address, or may hold a secret: the facts go into reports.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+import psycopg
+
+import walproof
+from walproof.errors import ProbeError
+from walproof.probe.connection import connect, one_line
+from walproof.probe.device import find_device, find_mount
+
+_PRIVATE = (
+    "(conninfo|_command$|_file$|_files$|_directory$|_directories$|^listen_addresses$|^cluster_name$|^port$"
+    "|passphrase|^krb_|^bonjour|^event_source$|^primary_slot_name$|^external_pid_file$|^application_name$"
+    "|^synchronous_standby_names$|^recovery_target"
+    "|^unix_socket_|^data_directory_mode$|^log_file_mode$|^num_os_semaphores$|^shared_memory_size)"
+)
+"""Settings (a regular expression) that name places, hosts or people, may hold a secret, or only repeat what
+other settings amount to."""
+
+
+def observe_environment(folder: Path) -> dict[str, str]:
+    """Facts about the machine, the filesystem and the disk under ``folder``, in the order a reader wants
+    them.
+
+    Names: ``cpu``, ``cores``, ``memory_bytes``, ``swap_bytes``, ``kernel``, ``os``, ``virtualisation``,
+    ``filesystem``, ``mount_options``, ``disk``, ``disk_model``, ``disk_rotational``, ``disk_scheduler``,
+    ``disk_write_cache``, ``disk_size_bytes``, ``cpu_governor``, ``transparent_hugepages``, ``vm_dirty_*``,
+    ``load_average``, ``python``, ``walproof``. What the machine does not tell is left out.
+    """
+    facts: dict[str, str | None] = {
+        "cpu": _cpu_model(),
+        "cores": str(len(os.sched_getaffinity(0))),
+        **_memory(),
+        "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "os": _os_name(),
+        "virtualisation": _virtualisation(),
+        **_storage(folder),
+        "cpu_governor": _read(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+        "transparent_hugepages": _chosen(_read(Path("/sys/kernel/mm/transparent_hugepage/enabled"))),
+        **{
+            f"vm_{name}": _read(Path(f"/proc/sys/vm/{name}"))
+            for name in (
+                "dirty_ratio",
+                "dirty_background_ratio",
+                "dirty_bytes",
+                "dirty_background_bytes",
+                "dirty_expire_centisecs",
+                "dirty_writeback_centisecs",
+            )
+        },
+        "load_average": " ".join(f"{load:.2f}" for load in os.getloadavg()),
+        "python": platform.python_version(),
+        "walproof": walproof.__version__,
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def server_facts(conninfo: str) -> tuple[dict[str, str], str]:
+    """(settings that differ from their boot values, as SHOW prints them with units; text of ``version()``).
+
+    Settings of this session and those that name places or may hold secrets are left out. Raises ProbeError.
+    """
+    try:
+        with connect(conninfo) as connection:
+            settings = connection.execute(
+                "SELECT name, current_setting(name) FROM pg_settings"
+                " WHERE setting IS DISTINCT FROM boot_val AND source NOT IN ('client', 'session')"
+                " AND name !~ %s ORDER BY name",
+                (_PRIVATE,),
+            ).fetchall()
+            version = connection.execute("SELECT version()").fetchone()
+    except psycopg.Error as error:
+        raise ProbeError("could not read the server's settings", detail=one_line(error)) from error
+    assert version is not None
+    return dict(settings), str(version[0])
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text().strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _chosen(text: str | None) -> str | None:
+    """The marked word of ``always [madvise] never``."""
+    if text is None or "[" not in text:
+        return text
+    return text[text.index("[") + 1 : text.index("]")]
+
+
+def _colon_fields(path: Path) -> dict[str, str]:
+    """First value of each ``name : value`` line."""
+    fields: dict[str, str] = {}
+    for line in (_read(path) or "").splitlines():
+        name, colon, value = line.partition(":")
+        if colon:
+            fields.setdefault(name.strip(), value.strip())
+    return fields
+
+
+def _cpu_model() -> str | None:
+    fields = _colon_fields(Path("/proc/cpuinfo"))
+    # ARM kernels give no model name, only the numbers of its maker and part.
+    return fields.get("model name") or fields.get("Hardware") or platform.processor() or platform.machine()
+
+
+def _memory() -> dict[str, str | None]:
+    fields = _colon_fields(Path("/proc/meminfo"))
+
+    def in_bytes(name: str) -> str | None:
+        kib = fields.get(name, "").removesuffix("kB").strip()
+        return str(int(kib) * 1024) if kib.isdigit() else None
+
+    return {"memory_bytes": in_bytes("MemTotal"), "swap_bytes": in_bytes("SwapTotal")}
+
+
+def _os_name() -> str | None:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME")
+    except OSError:
+        return None
+
+
+def _virtualisation() -> str | None:
+    """What the machine's firmware says it is, when its CPUs say that it is virtual."""
+    if " hypervisor" not in _colon_fields(Path("/proc/cpuinfo")).get("flags", ""):
+        return None
+    product = _read(Path("/sys/class/dmi/id/product_name"))
+    vendor = _read(Path("/sys/class/dmi/id/sys_vendor"))
+    known = " ".join(part for part in (vendor, product) if part)
+    return f"virtual machine ({known})" if known else "virtual machine"
+
+
+def _storage(folder: Path) -> dict[str, str | None]:
+    mount, device = find_mount(folder), find_device(folder)
+    facts: dict[str, str | None] = {}
+    if mount is not None:
+        facts |= {"filesystem": mount.filesystem, "mount_options": mount.options}
+    if device is None:
+        return facts
+    queue = device / "queue"
+    rotational = _read(queue / "rotational")
+    sectors = _read(device / "size")
+    return facts | {
+        "disk": device.name,
+        "disk_model": _read(device / "device" / "model"),
+        "disk_rotational": {"0": "no", "1": "yes"}.get(rotational or ""),
+        "disk_scheduler": _chosen(_read(queue / "scheduler")),
+        "disk_write_cache": _read(queue / "write_cache"),
+        "disk_size_bytes": str(int(sectors) * 512) if sectors is not None and sectors.isdigit() else None,
+    }

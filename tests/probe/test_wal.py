@@ -1,0 +1,169 @@
+"""WAL figures, on real servers, with pg_waldump as the oracle."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from walproof.errors import ProbeError
+from walproof.probe.protocol import Observation
+from walproof.probe.wal import Reading, RecordCount, WalProbe, count_records, scale_counters
+from walproof.units import Lsn
+
+if TYPE_CHECKING:
+    from .conftest import Server
+
+
+def _observe(server: Server, *options: str, waldump: bool) -> tuple[Observation, Lsn, Lsn]:
+    """Run pgbench from a standstill to its end inside the window; the WAL locations around both."""
+    with server.connect() as connection:
+        # After a checkpoint the first change to a page brings its image: there is something to count.
+        connection.execute("CHECKPOINT")
+        before = _insert_lsn(connection)
+        probe = WalProbe()
+        probe.start(server.subject(waldump=waldump))
+        try:
+            load = server.pgbench("-n", "-c", "4", "-t", "100", *options)
+            subject = server.subject(load.pid, waldump=waldump)
+            _, errors = load.communicate(timeout=60)
+            assert load.returncode == 0, errors
+            probe._subject = subject
+            seen = probe.stop()
+        finally:
+            probe.abandon()
+        return seen, before, _insert_lsn(connection)
+
+
+def _insert_lsn(connection: psycopg.Connection[tuple[Any, ...]]) -> Lsn:
+    row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
+    assert row is not None
+    return Lsn.parse(row[0])
+
+
+def _waldump_records(server: Server, start: Lsn, end: Lsn) -> int:
+    command = [str(server.bindir / "pg_waldump"), "--stats", "-p", str(server.folder / "data" / "pg_wal")]
+    command += ["-s", str(start), "-e", str(end)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    match = re.search(r"^Total +(\d+)", text, re.MULTILINE)
+    assert match is not None, text
+    return int(match[1])
+
+
+@pytest.mark.live
+def test_bytes_records_and_images(server: Server) -> None:
+    seen, before, after = _observe(server, waldump=True)
+    assert seen.warnings == ()
+    metrics = seen.metrics
+    # What happens between the probe's locations and ours is a snapshot of running transactions at most, and
+    # the message that brings the WAL into its files.
+    assert metrics["wal_bytes"] == pytest.approx(after - before, abs=1000)
+    assert metrics["wal_records"] == pytest.approx(_waldump_records(server, before, after), abs=5)
+    assert metrics["wal_records"] > 4 * 400  # three updates and an insert, each with its commit
+    assert metrics["wal_fpi"] > 0
+    assert metrics["wal_since_redo_bytes_start"] >= 0
+    # pg_stat_wal holds records, without page headers and alignment.
+    assert 0.9 * metrics["wal_bytes"] < metrics["wal_bytes_stat"] <= metrics["wal_bytes"] + 1000
+
+
+@pytest.mark.live
+def test_the_servers_own_counters_agree_with_pg_waldump(server: Server) -> None:
+    """From a standstill to a standstill, pg_stat_wal has everything and needs no scaling to speak of."""
+    seen, before, after = _observe(server, waldump=False)
+    exact = count_records(server.subject(), before, after)
+    assert exact is not None
+    assert seen.warnings == ()
+    assert seen.metrics["wal_records"] == pytest.approx(exact.records, rel=0.03)
+    assert seen.metrics["wal_fpi"] == pytest.approx(exact.fpi, rel=0.05, abs=3)
+
+
+@pytest.mark.live
+def test_flushes_follow_synchronous_commit(server: Server) -> None:
+    """One client that commits synchronously flushes once for each transaction; asynchronously, nearly
+    never."""
+    one = ("-c", "1", "-t", "300")
+    seen, _, _ = _observe(server, *one, waldump=True)
+    assert seen.metrics["wal_flushes"] == pytest.approx(300, rel=0.1)
+    assert seen.metrics["wal_sync_ms_avg"] > 0
+    with server.connect() as connection:
+        connection.execute("ALTER ROLE postgres SET synchronous_commit = off")
+        try:
+            lazy, _, _ = _observe(server, *one, waldump=True)
+        finally:
+            connection.execute("ALTER ROLE postgres RESET synchronous_commit")
+    assert lazy.metrics["wal_flushes"] < 150
+
+
+@pytest.mark.live
+def test_version_13_has_bytes_and_what_pg_waldump_counts(server: Server) -> None:
+    """The branch for 13, tried on newer servers: a subject that says it is 13 is not asked for
+    pg_stat_wal."""
+    for waldump in (True, False):
+        subject = replace(server.subject(waldump=waldump), version_num=130000)
+        probe = WalProbe()
+        probe.start(subject)
+        with server.connect() as connection:
+            connection.execute("SELECT pg_logical_emit_message(true, 'test', 'message')")
+        seen = probe.stop()
+        assert seen.metrics["wal_bytes"] > 0
+        assert ("wal_records" in seen.metrics) is waldump
+        assert ("no pg_stat_wal" in " ".join(seen.warnings)) is not waldump
+        assert "wal_flushes" not in seen.metrics
+
+
+def test_late_reports_are_scaled_to_the_window() -> None:
+    """1100 records were reported where the window holds 1000: each count holds a tenth of older activity."""
+    start = Reading(records=500, fpi=10, bytes=50_000, buffers_full=0, flushes=40, sync_ms=8.0)
+    end = Reading(records=1600, fpi=32, bytes=160_000, buffers_full=11, flushes=150, sync_ms=63.0)
+    assert scale_counters(start, end, 120_000, RecordCount(1000, 19)) == pytest.approx(
+        {
+            "wal_records": 1000,
+            "wal_fpi": 20,
+            "wal_flushes": 100,
+            "wal_buffers_full": 10,
+            "wal_bytes_stat": 110_000,
+            "wal_sync_ms_avg": 0.5,
+        }
+    )
+    # Without an exact count, the reported records' place in WAL files is compared with the distance.
+    on_disk = (110_000 + 3.5 * 1100) * 8192 / 8168
+    estimate = scale_counters(start, end, round(on_disk / 2), None)
+    assert estimate["wal_records"] == pytest.approx(550, rel=1e-4)
+    # More WAL than was reported is padding, as behind a segment switch: nothing is scaled up.
+    assert scale_counters(start, end, 16 * 1024**2, None)["wal_records"] == 1100
+
+
+def test_a_window_in_which_nothing_was_reported() -> None:
+    still = Reading(records=500, fpi=10, bytes=50_000, buffers_full=0, flushes=40, sync_ms=None)
+    counters = scale_counters(still, still, 0, RecordCount(0, 0))
+    assert set(counters.values()) == {0}
+    assert "wal_sync_ms_avg" not in counters
+
+
+@pytest.mark.live
+def test_recycled_wal_is_an_error_that_costs_only_the_exact_count(server18: Server) -> None:
+    with pytest.raises(ProbeError, match="could not count") as caught:
+        count_records(server18.subject(), Lsn(0x7F_0000_0028), Lsn(0x7F_0000_1000))
+    assert caught.value.detail is not None
+    assert "........0000007F00000000, has already been removed" in caught.value.detail
+    broken = replace(server18.subject(), waldump=Path("/nonexistent/pg_waldump"))
+    probe = WalProbe()
+    probe.start(broken)
+    with server18.connect() as connection:
+        connection.execute("SELECT pg_logical_emit_message(true, 'test', 'message')")
+    seen = probe.stop()
+    assert "pg_waldump" in seen.warnings[0]
+    assert seen.metrics["wal_bytes"] > 0
+    assert "wal_records" in seen.metrics
+
+
+@pytest.mark.live
+def test_no_server_is_an_error(server18: Server, tmp_path: Path) -> None:
+    subject = replace(server18.subject(), conninfo=f"host={tmp_path} user=postgres dbname=postgres")
+    with pytest.raises(ProbeError, match="could not connect"):
+        WalProbe().start(subject)
