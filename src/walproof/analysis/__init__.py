@@ -1,0 +1,45 @@
+"""Offline statistics: functions of stored facts. One question a file; ``analyse`` asks them all."""
+
+from walproof.analysis.cells import Absolute, absolute
+from walproof.analysis.drift import Drift, DriftPoint, Steadiness, measure_drift
+from walproof.analysis.effect import Conclusion, Effect, RoundRatio, effects, install_effects
+from walproof.analysis.factors import FactorModel, FactorTerm, Unfitted, factor_models
+from walproof.analysis.interval import Interval, bootstrap_interval, mean_interval
+from walproof.analysis.lock import CommitLock, LockShare, commit_lock
+from walproof.analysis.precision import Precise, RoundsNeeded, rounds_for, rounds_table
+from walproof.analysis.rounds import Cell
+from walproof.analysis.summary import Analysis, EffectPrecision, Failure, Unanswered, analyse
+
+__all__ = [
+    "Absolute",
+    "Analysis",
+    "Cell",
+    "CommitLock",
+    "Conclusion",
+    "Drift",
+    "DriftPoint",
+    "Effect",
+    "EffectPrecision",
+    "FactorModel",
+    "FactorTerm",
+    "Failure",
+    "Interval",
+    "LockShare",
+    "Precise",
+    "RoundRatio",
+    "RoundsNeeded",
+    "Steadiness",
+    "Unanswered",
+    "Unfitted",
+    "absolute",
+    "analyse",
+    "bootstrap_interval",
+    "commit_lock",
+    "effects",
+    "factor_models",
+    "install_effects",
+    "mean_interval",
+    "measure_drift",
+    "rounds_for",
+    "rounds_table",
+]

@@ -1,0 +1,125 @@
+"""What a rule looks at: one cell with its trials, its mean metrics and those of its baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+from walproof.advise.finding import Finding, FindingKind
+from walproof.analysis import Analysis, Effect
+from walproof.analysis.rounds import Cell
+from walproof.facts import Plan, Trial, TrialState, Variant
+
+_WAIT = "wait_share."
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One cell of a run, as the rules see it."""
+
+    plan: Plan
+    analysis: Analysis
+    trials: tuple[Trial, ...]
+    """Of the whole run."""
+    cell: Cell
+    variant: Variant
+    own: tuple[Trial, ...]
+    """The cell's finished trials."""
+    mean: Mapping[str, float]
+    """Mean metrics over ``own``."""
+    baseline_mean: Mapping[str, float]
+    """The same of the baseline's cell: equal to ``mean`` for the baseline itself."""
+    effect: Effect | None
+    """None for the baseline itself."""
+
+    @property
+    def waits(self) -> Mapping[str, float]:
+        """Wait event -> share of active-backend samples, the largest first."""
+        found = {name.removeprefix(_WAIT): v for name, v in self.mean.items() if name.startswith(_WAIT)}
+        return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+    def find(
+        self,
+        kind: FindingKind,
+        sentence: str,
+        metrics: Mapping[str, float],
+        trials: Sequence[int] | None = None,
+    ) -> Finding:
+        """A finding about this cell, resting on its finished trials or on those given."""
+        if trials is None:
+            trials = [trial.number for trial in self.own]
+        return Finding(
+            kind=kind,
+            install=self.cell[0],
+            workload=self.cell[1],
+            variant=self.cell[2],
+            durability=self.variant.durability,
+            sentence=sentence,
+            trials=tuple(sorted(trials)),
+            metrics=dict(metrics),
+        )
+
+    def numbers(self, workloads: Sequence[str], variants: Sequence[str]) -> list[int]:
+        """Numbers of the finished trials of these workloads and variants on the cell's install."""
+        return [
+            trial.number
+            for trial in self.trials
+            if trial.state is TrialState.DONE
+            and trial.install == self.cell[0]
+            and trial.workload in workloads
+            and trial.variant in variants
+        ]
+
+    def pick(self, *names: str) -> dict[str, float]:
+        """Those of the mean metrics that are there."""
+        return {name: self.mean[name] for name in names if name in self.mean}
+
+
+def pair_numbers(effect: Effect) -> list[int]:
+    """Numbers of the trials of both sides that an effect rests on."""
+    return [number for pair in effect.ratios for number in (pair.trial, pair.baseline_trial)]
+
+
+def cases(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> tuple[Case, ...]:
+    """One case per cell of the plan, in its order."""
+    done: dict[Cell, list[Trial]] = {cell: [] for cell in plan.cells}
+    for trial in trials:
+        if trial.state is TrialState.DONE and trial.cell in done:
+            done[trial.cell].append(trial)
+    means = {cell: mean_metrics(own) for cell, own in done.items()}
+    return tuple(
+        Case(
+            plan=plan,
+            analysis=analysis,
+            trials=tuple(trials),
+            cell=cell,
+            variant=plan.variant(cell[2]),
+            own=tuple(own),
+            mean=means[cell],
+            baseline_mean=means[(cell[0], cell[1], plan.baseline)],
+            effect=analysis.effect(*cell),
+        )
+        for cell, own in done.items()
+    )
+
+
+def mean_metrics(trials: Sequence[Trial]) -> dict[str, float]:
+    """Mean of each metric over the trials that have it.
+
+    A wait event is stored only where it was seen, so a trial that sampled waits at all counts as 0 for
+    the events that it did not see.
+    """
+    names = dict.fromkeys(name for trial in trials for name in trial.metrics)
+    means = {}
+    for name in names:
+        if name.startswith(_WAIT):
+            values = [
+                trial.metrics.get(name, 0.0)
+                for trial in trials
+                if any(other.startswith(_WAIT) for other in trial.metrics)
+            ]
+        else:
+            values = [trial.metrics[name] for trial in trials if name in trial.metrics]
+        means[name] = fmean(values)
+    return means

@@ -1,0 +1,67 @@
+"""Rules about what a variant gains or loses, what it risks for that, and which trials failed."""
+
+from __future__ import annotations
+
+from walproof.advise.case import Case, pair_numbers
+from walproof.advise.finding import Finding, FindingKind
+from walproof.advise.wording import say_percent, say_ratio, say_ratio_in_brackets
+from walproof.analysis import Conclusion, Effect, rounds_for
+from walproof.settings.durability import DurabilityClass
+
+COARSE = 0.10
+"""A half-width from which "no measurable difference" needs to say what it could not see."""
+
+
+def throughput(case: Case) -> Finding | None:
+    """The variant's ratio to the baseline, its risk first."""
+    effect = case.effect
+    if effect is None or effect.ratio is None:
+        return None
+    noun = "throughput" if effect.metric == "tps" else effect.metric
+    ratio = say_ratio(effect.ratio, effect.interval)
+    if effect.conclusion is Conclusion.TOO_FEW:
+        sentence = f"{ratio} the {noun} of {case.plan.baseline} in the only round, so without an interval"
+    elif effect.conclusion is Conclusion.NO_DIFFERENCE and effect.interval:
+        inside = say_ratio_in_brackets(effect.ratio, effect.interval)
+        sentence = f"no measurable difference ({inside}){_blind_spot(effect)}"
+    else:
+        sentence = f"{ratio} the {noun} of {case.plan.baseline}"
+    durability = case.variant.durability
+    if durability is not DurabilityClass.NONE:
+        sentence = f"{durability.value}; {sentence}"
+    if effect.left_out:
+        sentence += f"; {effect.left_out} of {effect.n + effect.left_out} rounds left out"
+    metrics = {"ratio": effect.ratio, "rounds": float(effect.n)}
+    if effect.interval:
+        metrics |= {"ratio_low": effect.interval.low, "ratio_high": effect.interval.high}
+    return case.find(FindingKind.EFFECT, sentence, metrics, pair_numbers(effect))
+
+
+def _blind_spot(effect: Effect) -> str:
+    if effect.half_width is None or effect.half_width <= COARSE:
+        return ""
+    more = rounds_for(effect, 0.05)
+    return (
+        f"; with {effect.n} rounds a difference below {say_percent(effect.half_width)} cannot be seen, "
+        f"{more} more would show one of 5 %"
+    )
+
+
+def failed_trials(case: Case) -> Finding | None:
+    """How many of the cell's trials failed, and the reason of the most."""
+    failures = [f for f in case.analysis.failures if (f.install, f.workload, f.variant) == case.cell]
+    if not failures:
+        return None
+    worst = max(failures, key=lambda failure: len(failure.trials))
+    count = sum(len(failure.trials) for failure in failures)
+    trials = tuple(sorted(number for failure in failures for number in failure.trials))
+    return Finding(
+        kind=FindingKind.FAILURE,
+        install=case.cell[0],
+        workload=case.cell[1],
+        variant=case.cell[2],
+        durability=case.variant.durability,
+        sentence=f"{count} of {count + len(case.own)} trials failed: {worst.reason}",
+        trials=trials,
+        metrics={"failed_trials": float(count)},
+    )

@@ -1,0 +1,50 @@
+"""How numbers read in a sentence: no more digits than the interval supports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from walproof.analysis import Interval
+
+
+def say_percent(share: float) -> str:
+    """``83 %``, ``4.2 %``, ``0.3 %``, ``< 0.1 %``, of a share of 1."""
+    percent = 100 * share
+    if 0 < abs(percent) < 0.1:
+        return "< 0.1 %"
+    return f"{percent:.0f} %" if abs(percent) >= 10 or percent == 0 else f"{percent:.1f} %"
+
+
+def say_ratio(ratio: float, interval: Interval | None) -> str:
+    """``3.9x (3.7 to 4.1)``; without an interval ``3.9x``."""
+    if interval is None:
+        return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.1f}x"
+    centre, ends = _say_parts(ratio, interval)
+    return f"{centre} ({ends})"
+
+
+def say_ratio_in_brackets(ratio: float, interval: Interval) -> str:
+    """``0.99x, 0.97 to 1.02``: the same for a place that is in brackets already."""
+    return ", ".join(_say_parts(ratio, interval))
+
+
+def _say_parts(ratio: float, interval: Interval) -> tuple[str, str]:
+    digits = ratio_digits(interval)
+    return f"{ratio:.{digits}f}x", f"{interval.low:.{digits}f} to {interval.high:.{digits}f}"
+
+
+def ratio_digits(interval: Interval) -> int:
+    """Decimals that show the interval's width, and on which side of 1 its ends are."""
+    width = interval.high - interval.low
+    digits = 2 if width <= 0 else min(4, max(1, math.ceil(-math.log10(width))))
+    # Two decimals at least near 1, where the second one is what people look at.
+    digits = max(digits, 2 if interval.low < 2 else 1)
+    while digits < 4 and any(end != 1 and round(end, digits) == 1 for end in (interval.low, interval.high)):
+        digits += 1
+    return digits
+
+
+def say_list(parts: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)

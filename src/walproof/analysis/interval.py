@@ -1,0 +1,105 @@
+"""How sure is a mean? Intervals for few values: Student's t, and a bootstrap as a second opinion.
+
+Knows numbers only. Log ratios go in, and ``Interval.exp`` brings the result back to ratios.
+Quantiles come from scipy.special, which loads in a tenth of the time of scipy.stats.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist, fmean, stdev
+
+LEVEL = 0.95
+"""Level of every interval that is not asked for otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A confidence interval: in repeated runs a share ``level`` of such intervals holds the truth."""
+
+    low: float
+    high: float
+    level: float
+    method: str
+    """``t`` or ``bootstrap``."""
+
+    def contains(self, value: float) -> bool:
+        """Whether the value lies in the interval, ends included."""
+        return self.low <= value <= self.high
+
+    def exp(self) -> Interval:
+        """The interval of a log ratio, as one of the ratio."""
+        return Interval(math.exp(self.low), math.exp(self.high), self.level, self.method)
+
+    def half_width(self, centre: float) -> float:
+        """The farther end's distance from ``centre``, as a share of it (0.03 is 3 %)."""
+        return max(self.high - centre, centre - self.low) / abs(centre)
+
+
+def t_quantile(level: float, degrees: float) -> float:
+    """How many standard errors a two-sided interval of that level spans on each side."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, 0.5 + level / 2))
+
+
+def t_p_value(statistic: float, degrees: float) -> float:
+    """Two-sided p value of a t statistic."""
+    from scipy.special import stdtr
+
+    return 2 * float(stdtr(degrees, -abs(statistic)))
+
+
+def mean_interval(values: Sequence[float], level: float = LEVEL) -> Interval | None:
+    """t interval of the mean; None for fewer than two values, which say nothing about their spread."""
+    if len(values) < 2:
+        return None
+    reach = t_quantile(level, len(values) - 1) * stdev(values) / math.sqrt(len(values))
+    mean = fmean(values)
+    return Interval(mean - reach, mean + reach, level, "t")
+
+
+def mean_p_value(values: Sequence[float]) -> float | None:
+    """p value of "the true mean is 0" (one-sample t test); None for fewer than two values."""
+    if len(values) < 2:
+        return None
+    mean, error = fmean(values), stdev(values) / math.sqrt(len(values))
+    if error == 0:
+        return 1.0 if mean == 0 else 0.0
+    return t_p_value(mean / error, len(values) - 1)
+
+
+def bootstrap_interval(
+    values: Sequence[float], level: float = LEVEL, *, seed: int = 0, resamples: int = 4000
+) -> Interval | None:
+    """BCa bootstrap interval of the mean; None for fewer than two values.
+
+    It assumes no shape, and pays for that with too narrow intervals below about ten values (measured in
+    the tests): the t interval is what conclusions rest on. Bias correction and acceleration as in Efron
+    and Tibshirani, "An Introduction to the Bootstrap", section 14.3. The same seed gives the same interval.
+    """
+    if len(values) < 2:
+        return None
+    import numpy as np
+
+    data = np.asarray(values, dtype=float)
+    mean = float(data.mean())
+    if np.ptp(data) == 0:
+        return Interval(mean, mean, level, "bootstrap")
+    draws = np.random.default_rng(seed).integers(0, len(data), size=(resamples, len(data)))
+    means = np.sort(data[draws].mean(axis=1))
+    normal = NormalDist()
+    # Half of the ties count as below; the clamp keeps the normal quantile finite.
+    below = (np.count_nonzero(means < mean) + np.count_nonzero(means <= mean)) / (2 * resamples)
+    bias = normal.inv_cdf(min(max(below, 1 / resamples), 1 - 1 / resamples))
+    # The jackknife's values of a mean are linear in the data, so the acceleration is a skewness.
+    centred = data - mean
+    acceleration = float((centred**3).sum() / (6 * (centred**2).sum() ** 1.5))
+
+    def end(probability: float) -> float:
+        shifted = bias + normal.inv_cdf(probability)
+        return float(np.quantile(means, normal.cdf(bias + shifted / (1 - acceleration * shifted))))
+
+    return Interval(end(0.5 - level / 2), end(0.5 + level / 2), level, "bootstrap")

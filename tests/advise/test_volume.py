@@ -1,0 +1,115 @@
+"""WAL volume and uneven checkpoints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pytest
+
+from tests.advise.findings import ask, make_measured_trials, sentences
+from tests.analysis.facts import DEFAULT, FPW_OFF, MINIMAL, make_plan, make_trials, make_workload
+from walproof.advise import FindingKind
+from walproof.facts import Trial, Variant
+
+LARGE = make_workload("scale 50", 50)
+PLAN = make_plan((DEFAULT, FPW_OFF), (LARGE,))
+FLUSH_WAITS = {"wait_share.IO:WalSync": 0.8, "wait_share.CPU": 0.2}
+
+
+def volume(
+    saved: float, extra: Mapping[str, float] | None = None, gain: float = 1.0, rounds: int = 4
+) -> tuple[Trial, ...]:
+    """Runs in which the variant writes (1 - saved) of the baseline's 4000 bytes per transaction."""
+    chance = make_trials(PLAN, rounds, lambda cell: 1.0, noise=0.002, seed=5)
+    wobble = {trial.cell: trial.metrics["tps"] for trial in chance}
+
+    def metrics(cell: tuple[str, str, str]) -> Mapping[str, float]:
+        is_variant = cell[2] != "default"
+        bytes_per_txn = 4000 * wobble[cell] * (1 - saved if is_variant else 1)
+        return {
+            "wal_bytes_per_txn": bytes_per_txn,
+            "wal_fpi_per_txn": 0.0 if is_variant else 0.25,
+            **(extra or {}),
+        }
+
+    return make_measured_trials(
+        PLAN, metrics, rounds=rounds, tps=lambda cell: 500 * (gain if cell[2] != "default" else 1)
+    )
+
+
+def test_bytes_saved_that_buy_nothing() -> None:
+    (sentence,) = sentences(PLAN, volume(0.4, FLUSH_WAITS), FindingKind.WAL, "full_page_writes=off")
+    assert re.fullmatch(
+        r"full_page_writes=off saved (39|40) % \(\d+ to \d+\) of WAL bytes per transaction, "
+        r"but commits wait for the flush, not for bytes",
+        sentence,
+    )
+
+
+def test_bytes_saved_behind_a_row_lock_held_across_the_flush() -> None:
+    waits = {"wait_share.Lock:tuple": 0.95, "wait_share.IO:WalSync": 0.04, "wait_share.CPU": 0.01}
+    (sentence,) = sentences(PLAN, volume(0.4, waits), FindingKind.WAL, "full_page_writes=off")
+    assert sentence.endswith("but commits wait for the flush, not for bytes")
+    busy = {"wait_share.Lock:tuple": 0.95, "wait_share.CPU": 0.05}
+    (other,) = sentences(PLAN, volume(0.4, busy), FindingKind.WAL, "full_page_writes=off")
+    assert "flush" not in other
+
+
+def test_bytes_saved_that_buy_throughput_or_where_nothing_is_known_of_waits() -> None:
+    for trials in (volume(0.4, FLUSH_WAITS, gain=1.5), volume(0.4)):
+        (sentence,) = sentences(PLAN, trials, FindingKind.WAL, "full_page_writes=off")
+        assert sentence.endswith("of WAL bytes per transaction")
+
+
+def test_bytes_added() -> None:
+    (sentence,) = sentences(PLAN, volume(-0.3, FLUSH_WAITS), FindingKind.WAL, "full_page_writes=off")
+    assert re.fullmatch(
+        r"full_page_writes=off added (30|31|32) % \(\d+ to \d+\) of WAL bytes per transaction", sentence
+    )
+
+
+def test_no_change_is_told_of_full_page_writes_alone() -> None:
+    (sentence,) = sentences(PLAN, volume(0.0), FindingKind.WAL, "full_page_writes=off")
+    assert re.fullmatch(
+        r"full_page_writes=off made no notable difference to the WAL bytes per transaction "
+        r"\(\d\.\d+x, \d\.\d+ to \d\.\d+\): default wrote 0\.25 full-page images per transaction",
+        sentence,
+    )
+    plan = make_plan((DEFAULT, MINIMAL), (LARGE,))
+    facts = {"wal_bytes_per_txn": 4000.0, "wal_fpi_per_txn": 0.25}
+    assert (
+        sentences(plan, make_measured_trials(plan, lambda c: facts), FindingKind.WAL, "wal_level=minimal")
+        == []
+    )
+
+
+def test_without_figures_or_rounds_nothing_is_said() -> None:
+    assert sentences(PLAN, make_trials(PLAN, 4, lambda c: 1.0), FindingKind.WAL, "full_page_writes=off") == []
+    assert sentences(PLAN, volume(0.4, rounds=1), FindingKind.WAL, "full_page_writes=off") == []
+    assert sentences(PLAN, volume(0.4), FindingKind.WAL, "default") == []
+
+
+def test_several_settings_are_called_by_the_variants_name() -> None:
+    both = Variant("lean", {"full_page_writes": "off", "wal_level": "minimal"})
+    plan = make_plan((DEFAULT, both), (LARGE,))
+    trials = make_measured_trials(plan, lambda c: {"wal_bytes_per_txn": 1000.0 if c[2] == "lean" else 2000.0})
+    (sentence,) = sentences(plan, trials, FindingKind.WAL, "lean")
+    assert sentence.startswith("lean saved 50 %")
+
+
+def test_uneven_checkpoints() -> None:
+    def metrics(cell: tuple[str, str, str]) -> Mapping[str, float]:
+        return {"checkpoint_active_share": 0.05 if cell[2] == "default" else 0.60}
+
+    trials = make_measured_trials(PLAN, metrics)
+    assert sentences(PLAN, trials, FindingKind.CHECKPOINT, "full_page_writes=off") == [
+        "a checkpoint was active for 60 % of the measured time, and for 5.0 % with default: "
+        "the ratio includes that difference"
+    ]
+    (finding,) = [f for f in ask(PLAN, trials) if f.kind is FindingKind.CHECKPOINT]
+    assert finding.metrics == pytest.approx(
+        {"checkpoint_active_share": 0.6, "baseline checkpoint_active_share": 0.05}
+    )
+    even = make_measured_trials(PLAN, lambda cell: {"checkpoint_active_share": 0.5})
+    assert sentences(PLAN, even, FindingKind.CHECKPOINT, "full_page_writes=off") == []

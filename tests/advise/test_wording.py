@@ -1,0 +1,50 @@
+"""Numbers in sentences."""
+
+from __future__ import annotations
+
+import pytest
+
+from walproof.advise.wording import say_list, say_percent, say_ratio, say_ratio_in_brackets
+from walproof.analysis import Interval
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.83, "83 %"), (0.0421, "4.2 %"), (0.0003, "< 0.1 %"), (0.0, "0 %"), (1.0, "100 %"), (0.099, "9.9 %")],
+)
+def test_percent(share: float, text: str) -> None:
+    assert say_percent(share) == text
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "text"),
+    [
+        (3.9, 3.7, 4.1, "3.9x (3.7 to 4.1)"),
+        (0.99, 0.97, 1.02, "0.99x (0.97 to 1.02)"),
+        (18.4, 16.1, 20.9, "18.4x (16.1 to 20.9)"),
+        (6.05, 6.04, 6.06, "6.05x (6.04 to 6.06)"),
+        (0.5, 0.2, 1.2, "0.50x (0.20 to 1.20)"),
+        (4.0, 4.0, 4.0, "4.00x (4.00 to 4.00)"),
+    ],
+)
+def test_ratio_has_the_digits_of_its_interval(ratio: float, low: float, high: float, text: str) -> None:
+    assert say_ratio(ratio, Interval(low, high, 0.95, "t")) == text
+
+
+def test_an_end_next_to_one_never_reads_as_one() -> None:
+    """1.003 to 1.02 excludes 1: two decimals would read "1.00 to 1.02"."""
+    assert say_ratio(1.012, Interval(1.003, 1.021, 0.95, "t")) == "1.012x (1.003 to 1.021)"
+    assert say_ratio(0.98, Interval(0.96, 0.9996, 0.95, "t")) == "0.9800x (0.9600 to 0.9996)"
+
+
+def test_ratio_without_interval() -> None:
+    assert say_ratio(3.9, None) == "3.90x"
+    assert say_ratio(18.43, None) == "18.4x"
+
+
+def test_ratio_in_brackets() -> None:
+    assert say_ratio_in_brackets(0.99, Interval(0.97, 1.02, 0.95, "t")) == "0.99x, 0.97 to 1.02"
+
+
+def test_list() -> None:
+    assert [say_list(list(text)) for text in ("a", "ab", "abc")] == ["a", "a and b", "a, b and c"]
