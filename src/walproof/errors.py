@@ -2,7 +2,7 @@
 
 Every error has three parts with the meaning they have in PostgreSQL (manual, "Error Message Style Guide"):
 a message (one factual line), a detail (facts: where, expected, got) and a hint (advice, possibly wrong).
-They are caught in one place, ``walproof.cli``; a failure of walproof itself is an assertion, not one of these.
+They are caught in one place, ``walproof.cli``; a failure of walproof itself is an assertion instead.
 
     WalproofError
      +- UnitError       a size, duration or LSN that cannot be read

@@ -142,6 +142,25 @@ def test_a_reader_works_while_a_writer_writes(store: Store, url: str) -> None:
     assert seen == sorted(seen)
 
 
+def test_many_may_open_a_new_store_at_once(url: str) -> None:
+    problems: list[Exception] = []
+    barrier = threading.Barrier(8)
+
+    def open_it() -> None:
+        barrier.wait()
+        try:
+            Store(url).close()
+        except Exception as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=open_it) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+
+
 def test_another_format_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     Store(path).close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from types import FrameType
@@ -11,8 +10,8 @@ from typing import NoReturn
 from walproof.errors import WalproofError
 
 
-class Terminated(BaseException):
-    """SIGTERM or SIGHUP arrived; raised in the main thread so that every ``finally`` runs."""
+class Interrupted(BaseException):
+    """SIGINT, SIGTERM or SIGHUP arrived; raised in the main thread so that every ``finally`` runs."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -20,25 +19,30 @@ class Terminated(BaseException):
 
 
 def main() -> NoReturn:
-    """Entry point of ``walproof``. Exit status 0: done, 1: a requested check failed, 2: error."""
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _terminate)
+    """Entry point of ``walproof``. Exit status 0: done, 1: a requested check failed, 2: error.
+
+    An interrupted command exits with 128 + the signal's number, as a shell reports it.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup and background jobs ignore some
+            signal.signal(number, _interrupt)
+    stdout = sys.stdout
     try:
         from walproof.cli.app import app
 
         app(prog_name="walproof")
         status = 0
+    except SystemExit as done:
+        # A reader that has seen enough (head, less) is no error; typer then replaces stdout and exits with 1.
+        status = int(done.code or 0) if sys.stdout is stdout else 0
     except WalproofError as error:
         print_error(error)
         status = 2
-    except KeyboardInterrupt:
-        status = _interrupted(signal.SIGINT)
-    except Terminated as signalled:
-        status = _interrupted(signalled.number)
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough. Nothing may be flushed to it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0
+    except Interrupted as signalled:
+        status = 128 + signalled.number
+        sys.stderr.write(
+            "walproof: interrupted; finished trials are stored, and the same command resumes the run\n"
+        )
     sys.exit(status)
 
 
@@ -51,12 +55,5 @@ def print_error(error: WalproofError) -> None:
             sys.stderr.write(f"{label}: {indented}\n")
 
 
-def _terminate(number: int, _frame: FrameType | None) -> NoReturn:
-    raise Terminated(number)
-
-
-def _interrupted(number: int) -> int:
-    sys.stderr.write(
-        "walproof: interrupted; finished trials are stored, and the same command resumes the run\n"
-    )
-    return 128 + number
+def _interrupt(number: int, _frame: FrameType | None) -> NoReturn:
+    raise Interrupted(number)

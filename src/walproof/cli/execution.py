@@ -11,7 +11,7 @@ from walproof.cli.plan import plan_text
 from walproof.cli.progress import TerminalProgress
 from walproof.errors import StoreError
 from walproof.facts import Plan, Run, Trial
-from walproof.facts.codec import to_json
+from walproof.facts.codec import plan_hash, to_json
 from walproof.facts.store import Store
 
 
@@ -41,6 +41,13 @@ def carry_out(
         ) from error
     store = open_store(out, store_url)
     try:
+        unread = None if fresh else _finished_without_report(store, plan, out)
+        if unread is not None:
+            sys.stderr.write(
+                f"run {unread.id} is finished, but was interrupted before its report: --new measures again\n"
+            )
+            present(unread, store, out=out, json=json, study_text=study_text)
+            return
         enough = Precise(plan, plan.half_width) if plan.half_width is not None else _never
         with TerminalProgress(plan) as progress:
             run = execute(plan, store, command, enough, progress, locks=out, fresh=fresh)
@@ -63,6 +70,16 @@ def present(run: Run, store: Store, *, out: Path, json: bool, study_text: str | 
     else:
         print_terminal(view, Console(file=sys.stdout, highlight=False))
     sys.stderr.write(f"report: {path}\n")
+
+
+def _finished_without_report(store: Store, plan: Plan, out: Path) -> Run | None:
+    """The newest run of this very plan, when all that is missing of it is the report."""
+    digest = plan_hash(plan)
+    for run in reversed(store.runs()):
+        if plan_hash(run.plan) == digest:
+            written = (out / "reports" / f"{run.id}.html").exists()
+            return run if run.finished_at is not None and not written else None
+    return None
 
 
 def write_file(path: Path, text: str) -> None:

@@ -23,6 +23,8 @@ from walproof.facts.codec import from_json, plan_hash, to_json
 from walproof.facts.model import Environment, Plan, Run, Series, Trial, TrialState
 
 STORE_FORMAT = 1
+_CREATION_LOCK = 0x77616C70
+"""Key of the PostgreSQL advisory lock under which tables are made ("walp")."""
 
 _metadata = sa.MetaData()
 
@@ -111,7 +113,8 @@ class Store:
                     hint="Use a path of an SQLite file or a postgresql:// URL.",
                 )
             with self._guard("opened"):
-                _metadata.create_all(self._engine)
+                if not sa.inspect(self._engine).has_table(_format.name):
+                    self._create_tables()
                 self._check_format()
         except (sa.exc.ArgumentError, ModuleNotFoundError) as error:
             raise StoreError(
@@ -279,16 +282,28 @@ class Store:
                 for row in connection.execute(query)
             )
 
-    def _check_format(self) -> None:
-        with self._engine.begin() as connection:
-            stored = connection.scalar(sa.select(_format.c.format))
-            if stored is None:
+    def _create_tables(self) -> None:
+        """Make all tables in one transaction that a second process, opening the same store, waits for."""
+        with self._engine.connect() as plain:
+            connection = plain.execution_options(isolation_level="AUTOCOMMIT")
+            if self._engine.dialect.name == "sqlite":
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            else:
+                connection.exec_driver_sql("BEGIN")
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})")
+            if not sa.inspect(connection).has_table(_format.name):
+                _metadata.create_all(connection)
                 connection.execute(_format.insert().values(format=STORE_FORMAT))
-            elif stored != STORE_FORMAT:
-                raise StoreError(
-                    f"store {self._where} has format {stored}, expected {STORE_FORMAT}",
-                    hint="It was written by another version of walproof; name another store.",
-                )
+            connection.exec_driver_sql("COMMIT")
+
+    def _check_format(self) -> None:
+        with self._engine.connect() as connection:
+            stored = connection.scalar(sa.select(_format.c.format))
+        if stored != STORE_FORMAT:
+            raise StoreError(
+                f"store {self._where} has format {stored}, expected {STORE_FORMAT}",
+                hint="It was written by another version of walproof; name another store.",
+            )
 
     @contextmanager
     def _guard(self, verb: str) -> Iterator[None]:
@@ -328,7 +343,7 @@ def _resolve(url: str | Path) -> tuple[str, str]:
 
 def _prepare_sqlite(connection: Any, _record: object) -> None:
     # WAL: readers do not block the writer. FULL: a stored trial survives a power cut.
-    for pragma in ("journal_mode=WAL", "synchronous=FULL", "busy_timeout=10000", "foreign_keys=ON"):
+    for pragma in ("busy_timeout=10000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 

@@ -1,0 +1,121 @@
+"""Every mistake that a user can make is one clear error with a hint and status 2, before any trial."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import walproof
+
+BAD_STUDY = """\
+name = "mine"
+title = "?"
+[[workload]]
+name = "w"
+clinets = 5
+[[variant]]
+name = "default"
+"""
+
+COMPARE = (
+    "compare",
+    "--pg",
+    "embedded",
+    "--scale",
+    "1",
+    "--clients",
+    "1",
+    "--rounds",
+    "1",
+    "--duration",
+    "1",
+)
+
+CASES: list[tuple[tuple[str, ...], str]] = [
+    (("run", "durabilty"), 'Did you mean "durability"?'),
+    (("run", "absent.toml"), 'could not read study file "absent.toml"'),
+    (("run", "bad.toml"), "bad.toml:5: workload[1].clinets: no such key"),
+    (("run", "durability", "--duration", "fast"), 'invalid duration: "fast"'),
+    (("run", "durability", "--half-width", "200%"), 'invalid share: "200%"'),
+    (("run", "durability", "--probes", "weather"), 'probe "weather" does not exist'),
+    (("run", "durability", "--set", "fsync"), '"fsync" is not a setting'),
+    (("run", "durability", "--pg", "12"), "12"),
+    (("run", "durability", "--pg", "99"), "99"),
+    (("run", "durability", "--pg", "/nonexistent"), "/nonexistent"),
+    ((*COMPARE, "--set", "fsyn=off"), "Did you mean fsync?"),
+    ((*COMPARE, "--set", "max_wal_size=1"), "outside the valid range"),
+    ((*COMPARE, "--set", "max_wal_size=1parsec"), "Valid units"),
+    ((*COMPARE, "--set", "wal_level=minimal,max_wal_senders=5"), "max_wal_senders"),
+    ((*COMPARE, "--set", "wal_compression=lz4"), "wal_compression"),
+    ((*COMPARE, "--set", "port=5433"), "walproof itself"),
+    ((*COMPARE, "--set", "shared_buffers=900GB"), "does not fit on this machine"),
+    ((*COMPARE, "--set", "fsync=off", "--script", "absent.sql"), 'could not read script "absent.sql"'),
+    ((*COMPARE, "--set", "fsync=off", "--builtin", "tpcc"), "tpcc"),
+    ((*COMPARE, "--set", "fsync=off", "--out", "file"), 'could not create folder "file"'),
+    ((*COMPARE, "--set", "fsync=off", "--on", "file"), "file"),
+    ((*COMPARE, "--set", "fsync=off", "--store", "mysql://h/d"), "store"),
+    (("runs",), "holds no results"),
+    (("show", "last"), "holds no results"),
+    (("report", "last"), "holds no results"),
+    (("pg", "install", "13"), "13"),
+    (("pg", "remove", "13.1"), "13.1"),
+    (("disk", "absent"), 'folder "absent" does not exist'),
+    (("studies", "absent"), 'study "absent" does not exist'),
+]
+
+
+@pytest.mark.parametrize(("arguments", "says"), CASES, ids=[" ".join(a)[-40:] for a, _ in CASES])
+def test_a_mistake_is_one_clear_error(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
+    (tmp_path / "bad.toml").write_text(BAD_STUDY)
+    (tmp_path / "file").write_text("")
+    done = walproof(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert "walproof: error: " in done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("run",), ("run", "durability", "--rouns", "3"), ("nothing",), ("run", "durability", "--rounds", "0")],
+)
+def test_a_wrong_option_is_a_usage_error(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    done = walproof(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert "-h" in done.stderr
+
+
+def test_no_postgresql_of_that_kind_says_how_to_get_it(tmp_path: Path) -> None:
+    done = walproof("run", "durability", "--dry-run", "--pg", "13.4", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "walproof pg install 13.4" in done.stderr
+
+
+def test_an_unwritable_cache_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = walproof(
+        "run", "durability", "--dry-run", cwd=tmp_path, WALPROOF_CACHE=str(tmp_path / "file" / "x")
+    )
+    assert done.returncode == 2
+    assert "WALPROOF_CACHE" in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    command = f"{sys.executable} -m walproof studies durability | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stderr == ""
+
+
+def test_the_environment_of_a_shared_store_is_read(tmp_path: Path) -> None:
+    done = walproof("runs", cwd=tmp_path, WALPROOF_STORE="postgresql://u:secret@/d?host=/nonexistent")
+    assert done.returncode == 2
+    assert "secret" not in done.stderr
+    assert os.environ.get("WALPROOF_STORE") is None

@@ -1,0 +1,75 @@
+"""Commands that only tell: help, version, studies, plans, installs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.command import walproof
+
+
+def test_help_names_every_command(tmp_path: Path) -> None:
+    done = walproof("--help", cwd=tmp_path)
+    assert done.returncode == 0
+    for command in ("run", "compare", "studies", "runs", "show", "report", "disk", "pg"):
+        assert f"  {command} " in done.stdout
+
+
+def test_version(tmp_path: Path) -> None:
+    done = walproof("--version", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("walproof ")
+
+
+def test_studies_are_listed_and_printed(tmp_path: Path) -> None:
+    listed = walproof("studies", cwd=tmp_path)
+    assert listed.returncode == 0
+    assert "durability" in listed.stdout
+    assert "commit-delay" in listed.stdout
+    text = walproof("studies", "commit-delay", cwd=tmp_path)
+    assert 'name = "commit-delay"' in text.stdout
+    # What is printed is a study that can be run.
+    (tmp_path / "mine.toml").write_text(text.stdout)
+    again = walproof("run", "mine.toml", "--dry-run", "--pg", "embedded", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+
+
+def test_a_dry_run_prints_the_plan_and_makes_nothing(tmp_path: Path) -> None:
+    done = walproof(
+        "run",
+        "durability",
+        "--dry-run",
+        "--pg",
+        "embedded",
+        "--rounds",
+        "6",
+        "--duration",
+        "10s",
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    for part in (
+        "84 trials",
+        "may corrupt",
+        "max_wal_senders = 0",
+        "minutes at most",
+        "GB of disk",
+        "seed 1",
+    ):
+        assert part in done.stdout, part
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_for_machines(tmp_path: Path) -> None:
+    done = walproof("run", "durability", "--dry-run", "--json", "--pg", "embedded", "--quick", cwd=tmp_path)
+    plan = json.loads(done.stdout)
+    assert plan["study"] == "durability"
+    assert plan["quick"] is True
+    assert len(plan["variants"]) == 7
+
+
+def test_installs_are_listed(tmp_path: Path) -> None:
+    rows = json.loads(walproof("pg", "list", "--json", cwd=tmp_path).stdout)
+    assert {row["origin"] for row in rows} >= {"embedded"}
+    text = walproof("pg", "list", cwd=tmp_path).stdout
+    assert len(text.splitlines()) == len(rows)

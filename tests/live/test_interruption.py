@@ -1,0 +1,160 @@
+"""Ctrl-C, SIGTERM and kill -9 at random moments: no trial is lost, nothing is left, resume goes on."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import start, walproof
+from walproof.facts.store import Store
+from walproof.postgres.cache import cache_path
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
+
+COMMAND = (
+    "compare", "--set", "fsync=off", "--set", "synchronous_commit=off", "--pg", "embedded",
+    "--scale", "1", "--clients", "4", "--duration", "1", "--rounds", "3",
+)  # fmt: skip
+CELLS = 3
+SEED = int(os.environ.get("WALPROOF_TEST_SEED", "20261120"))
+
+
+def _stored(folder: Path) -> list[tuple[int, int, str, float]]:
+    path = folder / "walproof-out" / "walproof.sqlite"
+    if not path.exists():
+        return []
+    store = Store(path)
+    try:
+        return [
+            (t.number, t.round, t.variant, t.metrics.get("tps", 0.0))
+            for r in store.runs()
+            for t in store.trials(r.id)
+        ]
+    finally:
+        store.close()
+
+
+def _left_behind() -> list[str]:
+    """Processes and folders of any workspace that walproof's lab makes (tests of others use another)."""
+    left = [str(path) for path in (cache_path() / "work" / "running").glob("walproof-*") if path.is_dir()]
+    tokens = {Path(path).name for path in left}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().decode(errors="replace")
+            except OSError:
+                continue
+            if any(token in words for token in tokens):
+                left.append(f"{entry.name}: {words[:80]}")
+    return left
+
+
+def _wait_clean(seconds: float) -> list[str]:
+    deadline = time.monotonic() + seconds
+    while (left := _left_behind()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return left
+
+
+def test_a_lab_that_is_killed_at_random_moments_finishes_in_the_end(tmp_path: Path) -> None:
+    """Kill the lab after random times, alternating signals, until one start finishes; count what is stored.
+
+    After each end the trials stored before are still there, unchanged, and no process or folder stays.
+    """
+    chance = random.Random(SEED)
+    errors = tmp_path / "errors"
+    before: list[tuple[int, int, str, float]] = []
+    interruptions = 0
+    for attempt in range(30):
+        process = start(COMMAND, tmp_path, errors)
+        number = [signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT][attempt % 4]
+        try:
+            process.wait(chance.uniform(0.2, 6.0))
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
+            process.wait(60)
+        if process.returncode == 0:
+            break
+        assert process.returncode in (-signal.SIGKILL, 128 + number), errors.read_text()
+        interruptions += 1
+        left = _wait_clean(20.0)
+        assert not left, f"seed {SEED}, attempt {attempt}, {number!r}: {left}"
+        after = _stored(tmp_path)
+        assert after[: len(before)] == before, f"seed {SEED}, attempt {attempt}"
+        before = after
+    else:
+        done = walproof(*COMMAND, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert interruptions >= 2
+    said = errors.read_text()
+    assert "Traceback" not in said
+    assert "resuming run compare-" in said
+    final = _stored(tmp_path)
+    assert final[: len(before)] == before
+    assert sorted((round_, variant) for _, round_, variant, _ in final) == sorted(
+        (round_, variant)
+        for round_ in (1, 2, 3)
+        for variant in ("default", "fsync=off", "synchronous_commit=off")
+    )
+    assert [number for number, *_ in final] == list(range(1, 3 * CELLS + 1))
+
+
+def _interrupt_after_a_trial(folder: Path, command: tuple[str, ...]) -> None:
+    process = start(command, folder, folder / "errors")
+    deadline = time.monotonic() + 60
+    while not _stored(folder) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130, (folder / "errors").read_text()
+
+
+def test_a_study_that_changed_is_not_resumed(tmp_path: Path) -> None:
+    study = """
+        name = "mine"
+        title = "?"
+        pg = ["embedded"]
+        [design]
+        rounds = 3
+        [[workload]]
+        name = "w"
+        duration = "1s"
+        [[variant]]
+        name = "default"
+        [[variant]]
+        name = "off"
+        settings = { fsync = "off" }
+        """
+    path = tmp_path / "mine.toml"
+    path.write_text(study)
+    _interrupt_after_a_trial(tmp_path, ("run", "mine.toml"))
+    path.write_text(study.replace('fsync = "off"', 'fsync = "off", work_mem = "8MB"'))
+    refused = walproof("run", "mine.toml", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert 'study "mine" has changed since run mine-' in refused.stderr
+    assert "work_mem" in refused.stderr
+    assert "--new" in refused.stderr
+    path.write_text(study)
+    resumed = walproof("run", "mine.toml", cwd=tmp_path)
+    assert resumed.returncode == 0, resumed.stderr
+    assert "resuming run mine-" in resumed.stderr
+
+
+def test_a_second_lab_on_the_same_run_is_refused(tmp_path: Path) -> None:
+    process = start(COMMAND, tmp_path, tmp_path / "errors")
+    try:
+        deadline = time.monotonic() + 60
+        while not _stored(tmp_path) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        second = walproof(*COMMAND, cwd=tmp_path)
+        assert second.returncode == 2
+        assert "another walproof is running" in second.stderr
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    assert _wait_clean(20.0) == []
