@@ -1,0 +1,56 @@
+# `make run` and `make test` set up everything that they need; `make help` explains.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+CARGO := cargo
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint check-long bench format clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+
+run: $(READY) ## the main job: the durability study in its quick form on the embedded PostgreSQL
+	$(BIN)/walproof run durability --quick --pg embedded
+
+test: $(READY) ## every test, Rust and Python
+	$(CARGO) test --workspace --locked --quiet
+	$(BIN)/python -m pytest
+
+lint: $(READY) ## formatters, linters and type checkers, warnings as errors
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+check-long: $(READY) ## long checks: random kills with ten seeds
+	for seed in 1 2 3 4 5 6 7 8 9 10; do \
+	  WALPROOF_TEST_SEED=$$seed $(BIN)/python -m pytest tests/live/test_interruption.py -k random || exit 1; \
+	done
+
+bench: $(READY) ## our own speed: share of time inside windows, cost of the probes, start-up (about 20 minutes)
+	$(BIN)/python bench/window_share.py
+	$(BIN)/python bench/probe_overhead.py
+	$(BIN)/python bench/start_up.py
+
+format: $(READY) ## rewrite sources in the project's format
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(CARGO) fmt --all
+
+clean: ## remove what was built, keep results and caches
+	rm -rf $(VENV) target build src/walproof/_native*.so src/*.egg-info
+
+# Everything is built and installed into .venv; again when the sources of the native module or the
+# dependencies change.
+$(READY): pyproject.toml constraints.txt Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "walproof needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 2; }
+	@command -v $(CARGO) >/dev/null || { echo "walproof needs a Rust toolchain (cargo) on PATH" >&2; exit 2; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "Debian keeps venv apart: apt install python3-venv" >&2; rm -rf $(VENV); exit 2; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@

@@ -1,0 +1,225 @@
+"""The first lines of a report: what was found, how sure, what would make it surer, what to run next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from walproof.advise import Finding, FindingKind
+from walproof.analysis import Analysis, Cell, Conclusion, Effect
+from walproof.facts import Plan, Run, Trial
+from walproof.report.cells import Cells
+from walproof.report.numbers import counted, number, p_value, percent, ratio
+from walproof.settings.durability import DurabilityClass
+from walproof.units import format_duration
+
+_DOUBT = 0.05
+"""Adjusted p value above which an effect is named as doubtful."""
+_NAMED_MOST = 4
+_ROUNDS_MOST = 1000
+"""More rounds than this are no advice: the spread itself is the trouble."""
+
+
+@dataclass(frozen=True, slots=True)
+class NextCommand:
+    """A command and what it is for."""
+
+    purpose: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer of one workload on one install, one sentence a durability class."""
+
+    title: str
+    sentences: tuple[str, ...]
+
+
+def answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
+    """What to take home: per durability class, the variant that gains most."""
+    found = []
+    for install, workload in cells.groups():
+        effects = [
+            effect
+            for variant in cells.plan.variants
+            if (effect := analysis.effect(install, workload, variant.name)) is not None
+        ]
+        sentences = _per_class(cells, effects) if effects else _figures(cells, analysis, install, workload)
+        found.append(Answer(cells.group_title(install, workload), tuple(sentences)))
+    return tuple(found)
+
+
+def _per_class(cells: Cells, effects: Sequence[Effect]) -> list[str]:
+    plan = cells.plan
+    usable = [effect for effect in effects if effect.ratio is not None]
+    if not usable:
+        return ["No round has a finished trial of both a variant and the baseline: there is no answer yet."]
+    if all(effect.interval is None for effect in usable):
+        top = max(usable, key=lambda effect: effect.ratio or 0.0)
+        risk = plan.variant(top.variant).durability
+        said = f"{top.variant} measured {ratio(top.ratio)} the throughput of {plan.baseline}{_risk(risk)}"
+        return [f"One round only, so nothing is certain: {said}."]
+    sentences: list[str] = []
+    best: Effect | None = None
+    for durability in DurabilityClass:
+        own = [effect for effect in usable if plan.variant(effect.variant).durability is durability]
+        gains = [effect for effect in own if _is_faster(effect, best)]
+        if gains:
+            best = max(gains, key=lambda effect: effect.ratio or 0.0)
+            sentences.append(
+                f"{best.variant} gives {ratio(best.ratio, best.interval)} the throughput of {plan.baseline}"
+                f"{_risk(durability)}."
+            )
+        elif own and durability.rank <= plan.variant(plan.baseline).durability.rank:
+            sentences.append(f"No variant that is as safe as {plan.baseline} is measurably faster.")
+        elif own:
+            than = "clearly faster than that" if best else "measurably faster"
+            sentences.append(f"No variant that {durability.value} is {than}.")
+    slower = [effect.variant for effect in usable if effect.conclusion is Conclusion.LOWER]
+    if slower:
+        sentences.append(f"Measurably slower than {plan.baseline}: {_names(slower)}.")
+    return sentences
+
+
+def _is_faster(effect: Effect, best: Effect | None) -> bool:
+    """Faster than the baseline, and beyond the interval of the best that risks less: nobody should take a
+    risk for a difference that may be chance."""
+    if effect.conclusion is not Conclusion.HIGHER or effect.interval is None:
+        return False
+    return best is None or best.interval is None or effect.interval.low > best.interval.high
+
+
+def _risk(durability: DurabilityClass) -> str:
+    return "" if durability is DurabilityClass.NONE else f", and {durability.value}"
+
+
+def _figures(cells: Cells, analysis: Analysis, install: str, workload: str) -> list[str]:
+    """Without variants to compare: the figure itself, and the install against the first."""
+    variant = cells.plan.baseline
+    sentences = []
+    for effect in analysis.install_effects:
+        if effect.cell == (install, workload, variant) and effect.ratio is not None:
+            against = f"PostgreSQL {effect.baseline[0]}"
+            if effect.conclusion is Conclusion.NO_DIFFERENCE:
+                sentences.append(
+                    f"No measurable difference from {against}: {ratio(effect.ratio, effect.interval)}."
+                )
+            else:
+                sentences.append(f"{ratio(effect.ratio, effect.interval)} the throughput of {against}.")
+    middle = cells.median((install, workload, variant), "tps")
+    if middle is None:
+        return [*sentences, "No trial finished: there is no answer yet."]
+    count = counted(len(cells.finished((install, workload, variant))), "trial")
+    return [*sentences, f"{variant}: {number(middle)} transactions/s, median of {count}."]
+
+
+def how_sure(run: Run, cells: Cells, analysis: Analysis, findings: Sequence[Finding]) -> tuple[str, ...]:
+    """What the answer rests on, the doubts first in weight."""
+    effects = (*analysis.effects, *analysis.install_effects)
+    lines = [_extent(run, analysis)]
+    if analysis.failed:
+        verb = "is" if analysis.failed == 1 else "are"
+        lines.append(f"{analysis.failed} of {counted(analysis.trials, 'trial')} failed and {verb} left out.")
+    widths = [(effect.half_width, effect) for effect in effects if effect.half_width is not None]
+    if widths:
+        width, widest = max(widths, key=lambda pair: pair[0])
+        subject = (
+            widest.variant if len(analysis.install_effects) == 0 else f"{widest.variant} on {widest.install}"
+        )
+        lines.append(
+            f"Intervals are {percent(analysis.level)} intervals of the ratio within rounds; "
+            f"the widest reaches {percent(width)} from its ratio ({subject}, {widest.workload})."
+        )
+    elif effects:
+        lines.append("No variant has two usable rounds, so no ratio has an interval.")
+    doubtful = [
+        effect
+        for effect in effects
+        if effect.conclusion in (Conclusion.HIGHER, Conclusion.LOWER)
+        and effect.p_holm is not None
+        and effect.p_holm > _DOUBT
+    ]
+    if doubtful:
+        named = _names([f"{e.variant}, {e.workload} (p {p_value(e.p_holm)})" for e in doubtful])
+        lines.append(
+            f"Of {doubtful[0].comparisons} comparisons some look different by chance; adjusted for their "
+            f"number these stay in doubt: {named}."
+        )
+    lines += [
+        f"{f.sentence[:1].upper()}{f.sentence[1:]}."
+        for f in findings
+        if f.variant is None and f.kind in (FindingKind.STEAL, FindingKind.DRIFT)
+    ]
+    return tuple(lines)
+
+
+def _extent(run: Run, analysis: Analysis) -> str:
+    planned = run.plan.rounds * len(run.plan.cells)
+    done = f"{counted(analysis.trials, 'trial')} in {counted(analysis.rounds, 'round')}"
+    if run.finished_at is None and analysis.trials < planned:
+        whole = f"{planned} trials in {counted(run.plan.rounds, 'round')}"
+        return f"The run is not finished: {done} so far, of {whole}."
+    return f"{done[:1].upper()}{done[1:]}."
+
+
+def what_would_help(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> tuple[str, ...]:
+    """More rounds for each half-width, with the time they take."""
+    if not analysis.precision or not analysis.rounds:
+        return ()
+    round_s = _round_seconds(plan, trials)
+    lines: list[str] = []
+    before: Cell | None = None
+    for index, target in enumerate(analysis.precision[0].needed):
+        known = [(n.more, p.cell) for p in analysis.precision if (n := p.needed[index]).more is not None]
+        if not known:
+            return ("A second round: one round says nothing about the spread.",)
+        more, most = max((more or 0, cell) for more, cell in known)
+        goal = f"Every ratio within ± {percent(target.half_width)}"
+        if more == 0:
+            lines.append(f"{goal}: reached")
+            break
+        if more > _ROUNDS_MOST:
+            # The goals come strictest first: one line for the last that is out of reach says it for all.
+            advice = "longer windows or a quieter machine would do more"
+            lines = [f"{goal}: out of reach ({more} more rounds); {advice}"]
+            continue
+        time = f", about {format_duration(more * round_s)}" if round_s else ""
+        needy = f" ({most[2]}, {most[1]} needs most)" if most != before else ""
+        lines.append(f"{goal}: {counted(more, 'more round')}{time}{needy}")
+        before = most
+    return tuple(lines)
+
+
+def _round_seconds(plan: Plan, trials: Sequence[Trial]) -> float | None:
+    """Mean length of a whole round; None while there is none."""
+    by_round: dict[int, list[Trial]] = {}
+    for trial in trials:
+        by_round.setdefault(trial.round, []).append(trial)
+    whole = [own for own in by_round.values() if len(own) == len(plan.cells)]
+    if not whole:
+        return None
+    return sum(t.ended_at - t.started_at for own in whole for t in own) / len(whole)
+
+
+def repeat_command(run: Run) -> str:
+    """The command line that repeats, or resumes, the run."""
+    words = run.command if run.command[:1] == ("walproof",) else ("walproof", *run.command)
+    return shlex.join(words)
+
+
+def next_commands(run: Run) -> tuple[NextCommand, ...]:
+    """What a reader may want to type now."""
+    commands = []
+    if run.finished_at is None:
+        commands.append(NextCommand("finish the run", repeat_command(run)))
+    commands.append(
+        NextCommand("open the report", f"walproof report {shlex.quote(run.id)} --format html --open")
+    )
+    return tuple(commands)
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMED_MOST])
+    return shown if len(names) <= _NAMED_MOST else f"{shown} and {len(names) - _NAMED_MOST} more"

@@ -1,0 +1,30 @@
+"""A figure: what it asks, in words, and its data. Drawing is apart (``walproof.report.figures.draw``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from walproof.report.figures.course import CourseData
+from walproof.report.figures.latency import LatencyData
+from walproof.report.figures.ratios import RatioData
+from walproof.report.figures.seconds import SecondsData
+from walproof.report.figures.waits import WaitData
+
+FigureData: TypeAlias = RatioData | CourseData | WaitData | LatencyData | SecondsData
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A chart as data."""
+
+    id: str
+    title: str
+    """The question that it answers."""
+    note: str
+    """How to read it."""
+    caption: str
+    """n, machine, disk, version, seed, run."""
+    alt: str
+    """What it shows, for a reader who cannot see it."""
+    data: FigureData

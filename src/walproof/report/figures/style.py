@@ -1,0 +1,88 @@
+"""How charts look: colours that a colour-blind reader and a grey printer can tell apart, one font.
+
+Colours are those of Okabe and Ito, "Color Universal Design" (jfly.uni-koeln.de/color). INK, FAINT and
+GRID are names as much as colours: the page's style sheet replaces them on a dark screen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from walproof.settings.durability import DurabilityClass
+
+INK, FAINT, GRID, PAPER = "#222222", "#666666", "#dddddd", "#ffffff"
+FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
+WIDTH = 900
+"""Pixels; the page scales a chart down, never up."""
+
+CLASS_COLOURS = {
+    DurabilityClass.NONE: "#009E73",
+    DurabilityClass.LAST_COMMITS: "#0072B2",
+    DurabilityClass.TABLE: "#CC79A7",
+    DurabilityClass.CORRUPT: "#D55E00",
+}
+SYMBOLS = {
+    DurabilityClass.NONE: "●",
+    DurabilityClass.LAST_COMMITS: "■",
+    DurabilityClass.TABLE: "▲",
+    DurabilityClass.CORRUPT: "◆",
+}
+"""Tell the classes apart where colour is missing: in grey print, or to a colour-blind reader."""
+PALETTE = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#F0E442")
+SHAPES = (
+    "circle",
+    "square",
+    "triangle-up",
+    "diamond",
+    "cross",
+    "triangle-down",
+    "triangle-right",
+    "triangle-left",
+)
+REST = "#BBBBBB"
+"""What remains after the named parts."""
+
+
+def series_style(count: int) -> tuple[list[str], list[str]]:
+    """(colours, shapes) for so many variants. Beyond eight, a colour comes back with another shape."""
+    colours = [_visible(PALETTE[i % len(PALETTE)]) for i in range(count)]
+    shapes = [SHAPES[(i + i // len(PALETTE)) % len(SHAPES)] for i in range(count)]
+    return colours, shapes
+
+
+def _visible(colour: str) -> str:
+    # Black marks take the ink's name, so that they can be seen on a dark screen as well.
+    return INK if colour == "#000000" else colour
+
+
+def marked(name: str, durability: DurabilityClass) -> str:
+    """``◆ fsync=off``: the variant with the symbol of its class, for the axis of a chart."""
+    return f"{SYMBOLS[durability]} {name}"
+
+
+def symbol_key() -> str:
+    """What the symbols mean, for the note under a chart."""
+    return ", ".join(f"{symbol} {durability.value}" for durability, symbol in SYMBOLS.items())
+
+
+def chart_of(values: list[dict[str, Any]]) -> Any:
+    """A chart that carries its own data."""
+    import altair as alt
+
+    # A tuple: Altair copies lists, and all within them, again at every layer and concatenation.
+    return alt.Chart(alt.Data(values=tuple(values)))  # type: ignore[no-untyped-call]
+
+
+def configured(chart: Any) -> dict[str, Any]:
+    """The chart's Vega-Lite specification, with the common style."""
+    text = {"labelColor": INK, "titleColor": INK, "labelFontSize": 12, "titleFontSize": 12}
+    themed = chart.configure(font=FONT, background="transparent").configure_axis(
+        gridColor=GRID, domainColor=FAINT, tickColor=FAINT, titleFontWeight="normal", **text
+    )
+    themed = themed.configure_view(stroke=None).configure_legend(
+        titleFontWeight="normal", labelLimit=320, symbolSize=90, **text
+    )
+    themed = themed.configure_header(labelFontWeight="bold", **text)
+    themed = themed.configure_title(anchor="start", color=INK, fontSize=13, offset=6, subtitleColor=FAINT)
+    spec: dict[str, Any] = themed.to_dict(validate=False)
+    return spec

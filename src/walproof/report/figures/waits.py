@@ -1,0 +1,145 @@
+"""What active backends were doing when they were sampled: stacked shares, one bar per variant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from walproof.report.cells import Cells
+from walproof.report.figures.style import INK, REST, WIDTH, chart_of, configured, marked
+from walproof.report.numbers import percent
+from walproof.settings.durability import DurabilityClass
+
+CPU, OTHER = "CPU", "other waits"
+_EVENTS_MOST = 7
+"""Named waits; CPU and the rest come on top, which makes nine colours."""
+_COLOURS = ("#D55E00", "#0072B2", "#E69F00", "#56B4E9", "#CC79A7", "#F0E442", "#8C6D31")
+_CPU_COLOUR = "#009E73"
+_DARK = ("#D55E00", "#0072B2", "#8C6D31", _CPU_COLOUR)
+"""White numbers on these, black on the others."""
+_LABELED_LEAST = 0.07
+
+
+@dataclass(frozen=True, slots=True)
+class WaitBar:
+    """One variant. Shares are in the order of the data's events and sum to 1."""
+
+    variant: str
+    durability: DurabilityClass
+    n: int
+    shares: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitPanel:
+    """The variants of one workload and install that were sampled."""
+
+    title: str
+    bars: tuple[WaitBar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitData:
+    """Panels that share colours."""
+
+    events: tuple[str, ...]
+    """The largest waits of the run, then CPU, then the rest."""
+    panels: tuple[WaitPanel, ...]
+
+
+def wait_shares(cells: Cells) -> WaitData | None:
+    """Shares of active-backend samples; None when no trial was sampled."""
+    seen = {cell: cells.shares(cell, "wait_share.") for cell in cells.plan.cells}
+    totals: dict[str, float] = {}
+    for shares in seen.values():
+        for event, share in shares.items():
+            totals[event] = totals.get(event, 0.0) + share
+    if not totals:
+        return None
+    totals.pop(CPU, None)
+    named = sorted((e for e in totals if totals[e] > 0), key=lambda e: (-totals[e], e))[:_EVENTS_MOST]
+    events = (*named, CPU, OTHER)
+    panels = []
+    for install, workload in cells.groups():
+        bars = []
+        for variant in cells.variants_by_class():
+            cell = (install, workload, variant.name)
+            total = sum(seen[cell].values())
+            if total > 0:
+                # The mean of trials that each sum to 1 sums to 1 but for rounding.
+                parts = [seen[cell].get(event, 0.0) / total for event in events[:-1]]
+                rest = max(0.0, 1.0 - sum(parts))
+                n = sum(any(k.startswith("wait_share.") for k in t.metrics) for t in cells.finished(cell))
+                bars.append(WaitBar(variant.name, variant.durability, n, (*parts, rest)))
+        if bars:
+            panels.append(WaitPanel(cells.group_title(install, workload), tuple(bars)))
+    return WaitData(events, tuple(panels)) if panels else None
+
+
+def describe_waits(data: WaitData) -> str:
+    """The largest shares of every bar in words."""
+    parts = []
+    for panel in data.panels:
+        for bar in panel.bars:
+            top = sorted(zip(bar.shares, data.events, strict=True), reverse=True)[:2]
+            said = ", ".join(f"{event} {percent(share)}" for share, event in top)
+            parts.append(f"{panel.title}, {bar.variant} ({bar.durability.value}): {said}")
+    return "Stacked shares of active-backend samples. " + ". ".join(parts) + "."
+
+
+def draw_waits(data: WaitData) -> dict[str, Any]:
+    """Vega-Lite specification of the chart."""
+    import altair as alt
+
+    colours = [*_COLOURS[: len(data.events) - 2], _CPU_COLOUR, REST]
+    last = len(data.panels) - 1
+    charts = []
+    for index, panel in enumerate(data.panels):
+        values = []
+        names = [marked(bar.variant, bar.durability) for bar in panel.bars]
+        for bar, name in zip(panel.bars, names, strict=True):
+            start = 0.0
+            for event, share, colour in zip(data.events, bar.shares, colours, strict=True):
+                if share > 0:
+                    values.append(
+                        {
+                            "variant": name,
+                            "event": event,
+                            "x": start,
+                            "x2": start + share,
+                            "middle": start + share / 2,
+                            "label": f"{100 * share:.0f}" if share >= _LABELED_LEAST else "",
+                            "ink": "#ffffff" if colour in _DARK else "#000000",
+                            "about": f"{name}: {event} {percent(share)}",
+                        }
+                    )
+                start += share
+        y = alt.Y(
+            "variant:N", sort=names, title=None, axis=alt.Axis(labelLimit=200, domain=False, ticks=False)
+        )
+        axis = alt.Axis(
+            format="%", title="share of active-backend samples" if index == last else None, tickCount=6
+        )
+        x = alt.X("x:Q", scale=alt.Scale(domain=[0, 1]), axis=axis)
+        base = chart_of(values)
+        bars = base.mark_bar(stroke="#ffffff", strokeWidth=1, height=16).encode(
+            x=x,
+            x2="x2:Q",
+            y=y,
+            color=alt.Color(
+                "event:N",
+                sort=list(data.events),
+                scale=alt.Scale(domain=list(data.events), range=colours),
+                legend=alt.Legend(title="waiting for", orient="bottom", columns=4, symbolType="square"),
+            ),
+            description=alt.Description("about:N"),
+        )
+        texts = base.mark_text(fontSize=10).encode(
+            x="middle:Q", y=y, text="label:N", color=alt.Color("ink:N", scale=None)
+        )
+        charts.append(
+            alt.layer(bars, texts).properties(width=WIDTH - 240, height=22 * len(names), title=panel.title)
+        )
+    spec = configured(alt.vconcat(*charts, spacing=12))
+    spec["config"]["axisY"] = {"labelColor": INK, "grid": False}
+    return spec

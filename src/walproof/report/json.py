@@ -1,0 +1,61 @@
+"""The machine form: facts, analysis and findings, nothing laid out.
+
+One object; keys stay, new ones may come:
+
+    format      1
+    run         facts of the run: id, plan, command, created_at, environment, ... (``walproof.facts.Run``)
+    trials      every trial, failed ones too, with all metrics (``walproof.facts.Trial``)
+    analysis    effects with intervals, precision, drift, factors, lock model (``walproof.analysis.Analysis``)
+    findings    sentences with kind, subject, trials and metrics (``walproof.advise.Finding``)
+    answer      question, answers, how_sure, what_would_help, next_commands: as the report says them
+
+Names carry their units; times are Unix seconds; shares are 0 to 1; unknown is null. Per-second series are
+in the store, not here.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from walproof.report.view import ReportView
+
+FORMAT = 1
+
+
+def to_json(view: ReportView) -> str:
+    """Indented JSON text, ending in a line feed."""
+    document = {
+        "format": FORMAT,
+        "run": view.run,
+        "trials": view.trials,
+        "analysis": view.analysis,
+        "findings": view.findings,
+        "answer": {
+            "question": view.question,
+            "answers": view.answers,
+            "how_sure": view.how_sure,
+            "what_would_help": view.what_would_help,
+            "next_commands": view.next_commands,
+        },
+    }
+    return json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None  # JSON has no NaN
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return value

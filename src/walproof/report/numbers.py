@@ -1,0 +1,56 @@
+"""Numbers as the report writes them: three significant digits, unit after a space, "-" for unknown."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from walproof.advise.wording import say_percent, say_ratio
+from walproof.analysis import Interval
+
+UNKNOWN = "-"
+
+
+def number(value: float | None) -> str:
+    """Three significant digits, all digits before the point: ``3525``, ``85.8``, ``0.0712``."""
+    if value is None:
+        return UNKNOWN
+    if value == 0 or abs(value) >= 99.95:
+        return f"{value:.0f}"
+    if abs(value) < 0.001:
+        return f"{value:.2g}"
+    return f"{value:#.3g}".rstrip(".")
+
+
+def ratio(value: float | None, interval: Interval | None = None) -> str:
+    """``5.92x (5.51 to 6.36)``; the ratio alone where there is no interval."""
+    return UNKNOWN if value is None else say_ratio(value, interval)
+
+
+def percent(share: float | None) -> str:
+    """``83 %``, ``4.2 %``."""
+    return UNKNOWN if share is None else say_percent(share)
+
+
+def with_interval(value: float, interval: Interval | None, scale: float, unit: str) -> str:
+    """``1.43 ms (1.38 to 1.48)``, value and interval multiplied by ``scale``."""
+    text = f"{number(value * scale)} {unit}"
+    if interval is None:
+        return text
+    return f"{text} ({number(interval.low * scale)} to {number(interval.high * scale)})"
+
+
+def p_value(p: float | None) -> str:
+    """``0.03``, ``< 0.001``."""
+    if p is None:
+        return UNKNOWN
+    return "< 0.001" if p < 0.001 else f"{p:.2g}"
+
+
+def utc(unix_s: float) -> str:
+    """``2026-11-20 14:05 UTC``."""
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 trial``, ``2 trials``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,17 @@
+"""Text that came from elsewhere (names, logs, reasons), made safe to show."""
+
+from __future__ import annotations
+
+import re
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
+
+
+def printable(text: str) -> str:
+    """The text with ``?`` for what a terminal obeys or XML forbids; line ends and tabs stay."""
+    return _CONTROL.sub("?", text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """The same, on one line."""
+    return " ".join(printable(text).split())

@@ -1,0 +1,282 @@
+"""What was measured: the main table, and the published figures beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from walproof.advise import Finding, FindingKind
+from walproof.analysis import Analysis, Conclusion
+from walproof.facts import Reference
+from walproof.report.blocks import Block, Cell, Column, Table, class_cell
+from walproof.report.cells import Cells
+from walproof.report.figures.waits import CPU
+from walproof.report.numbers import UNKNOWN, number, percent, ratio
+
+_LIMITS = {
+    FindingKind.FLUSH: "WAL flush",
+    FindingKind.LOCK: "row lock",
+    FindingKind.CPU: "CPU",
+    FindingKind.DISK: "disk",
+    FindingKind.IDLE: "load generator",
+    FindingKind.WAIT: "other waits",
+}
+
+_COLUMNS = (
+    Column("variant"),
+    Column("durability class"),
+    Column("tps", numeric=True),
+    Column("trials", numeric=True),
+    Column("ratio to baseline", numeric=True),
+    Column("avg ms", numeric=True),
+    Column("stddev ms", numeric=True, terminal=False),
+    Column("p95 ms", numeric=True, terminal=False),
+    Column("p99 ms", numeric=True, terminal=False),
+)
+_COST_COLUMNS = (
+    Column("variant"),
+    Column("durability class"),
+    Column("WAL bytes/txn", numeric=True),
+    Column("page images/txn", numeric=True),
+    Column("limit"),
+    Column("top wait", terminal=False),
+)
+
+
+def result_tables(cells: Cells, analysis: Analysis, findings: Sequence[Finding]) -> list[Block]:
+    """Two tables per workload and install: speed, then what a transaction costs and what it waits for."""
+    blocks: list[Block] = []
+    for install, workload in cells.groups():
+        title = cells.group_title(install, workload)
+        blocks.append(
+            Table(
+                title,
+                _COLUMNS,
+                tuple(_row(cells, analysis, (install, workload, v.name)) for v in cells.variants()),
+                _note(cells, analysis, install, workload),
+            )
+        )
+        blocks.append(
+            Table(
+                f"Cost and limit: {title}",
+                _COST_COLUMNS,
+                tuple(_cost_row(cells, findings, (install, workload, v.name)) for v in cells.variants()),
+                "Medians over trials. Limit: what the verdicts name; "
+                "top wait: the largest share of active-backend samples.",
+            )
+        )
+    return blocks
+
+
+def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+    variant = cells.plan.variant(cell[2])
+    effect = analysis.effect(*cell)
+    if effect is None:
+        compared = "baseline"
+    else:
+        compared = ratio(effect.ratio, effect.interval)
+        if effect.conclusion is Conclusion.NO_DIFFERENCE:
+            compared += " ="
+    failed = cells.failed(cell)
+    done = len(cells.finished(cell))
+    trials = f"{done} of {done + failed}" if failed else str(done)
+
+    def middle(metric: str) -> Cell:
+        return Cell(number(cells.median(cell, metric)))
+
+    return (
+        Cell(variant.name),
+        class_cell(variant.durability),
+        middle("tps"),
+        Cell(trials),
+        Cell(compared),
+        middle("latency_ms_avg"),
+        middle("latency_ms_stddev"),
+        middle("latency_ms_p95"),
+        middle("latency_ms_p99"),
+    )
+
+
+def _cost_row(cells: Cells, findings: Sequence[Finding], cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+    variant = cells.plan.variant(cell[2])
+    return (
+        Cell(variant.name),
+        class_cell(variant.durability),
+        Cell(number(cells.median(cell, "wal_bytes_per_txn"))),
+        Cell(number(cells.median(cell, "wal_fpi_per_txn"))),
+        Cell(_limit(findings, cell)),
+        Cell(_top_wait(cells, cell)),
+    )
+
+
+def _top_wait(cells: Cells, cell: tuple[str, str, str]) -> str:
+    shares = cells.shares(cell, "wait_share.")
+    if not shares:
+        return UNKNOWN
+    event, share = max(shares.items(), key=lambda pair: pair[1])
+    return f"{'on CPU' if event == CPU else event} {percent(share)}"
+
+
+def _limit(findings: Sequence[Finding], cell: tuple[str, str, str]) -> str:
+    found = [
+        _LIMITS[f.kind] for f in findings if (f.install, f.workload, f.variant) == cell and f.kind in _LIMITS
+    ]
+    return " + ".join(dict.fromkeys(found)) or UNKNOWN
+
+
+def _note(cells: Cells, analysis: Analysis, install: str, workload: str) -> str:
+    note = (
+        "tps and latency are medians over the trials of a variant. The ratio is the geometric mean "
+        f"over rounds, with its {percent(analysis.level)} interval; = marks an interval that holds 1 "
+        "(no measurable difference)."
+    )
+    own = [(install, workload, v.name) for v in cells.plan.variants]
+    failed, done = sum(map(cells.failed, own)), sum(len(cells.finished(cell)) for cell in own)
+    if failed:
+        note += f" {failed} of {failed + done} trials failed and {'is' if failed == 1 else 'are'} left out."
+    return note
+
+
+def published_tables(cells: Cells, analysis: Analysis) -> list[Block]:
+    """Published figures beside ours, throughput then latency; empty without any in the plan."""
+    plan = cells.plan
+    note = f"Published: {plan.reference_source}." if plan.reference_source else None
+    blocks: list[Block] = []
+    for install, workload in cells.groups():
+        # A figure that names no workload is about the study's first one.
+        published = {
+            r.variant: r for r in plan.references if (r.workload or plan.workloads[0].name) == workload
+        }
+        if not published:
+            continue
+        title = cells.group_title(install, workload)
+        names = [v.name for v in plan.variants]
+        base = published.get(plan.baseline)
+        rows = [_tps_row(cells, analysis, (install, workload, n), published.get(n), base) for n in names]
+        blocks.append(Table(f"Throughput: {title}", _PUBLISHED_TPS, tuple(rows), note))
+        if any(r.latency_ms_avg is not None or r.latency_ms_stddev is not None for r in published.values()):
+            rows = [_latency_row(cells, (install, workload, n), published.get(n)) for n in names]
+            blocks.append(Table(f"Latency: {title}", _PUBLISHED_LATENCY, tuple(rows), note, terminal=False))
+    return blocks
+
+
+_PUBLISHED_TPS = (
+    Column("variant"),
+    Column("durability class"),
+    Column("tps published", numeric=True),
+    Column("tps here", numeric=True),
+    Column("ratio published", numeric=True),
+    Column("ratio here", numeric=True),
+    Column("published ratio is", terminal=False),
+)
+_PUBLISHED_LATENCY = (
+    Column("variant"),
+    Column("durability class"),
+    Column("average ms published", numeric=True),
+    Column("average ms here", numeric=True),
+    Column("stddev ms published", numeric=True),
+    Column("stddev ms here", numeric=True),
+)
+
+
+def _tps_row(
+    cells: Cells,
+    analysis: Analysis,
+    cell: tuple[str, str, str],
+    published: Reference | None,
+    base: Reference | None,
+) -> tuple[Cell, ...]:
+    effect = analysis.effect(*cell)
+    theirs = published.tps / base.tps if published and base and base.tps else None
+    where = UNKNOWN
+    if theirs is not None and effect is not None and effect.interval is not None:
+        inside = effect.interval.contains(theirs)
+        side = "above" if theirs > effect.interval.high else "below"
+        where = "within our interval" if inside else f"{side} our interval"
+    texts = (
+        number(published.tps if published else None),
+        number(cells.median(cell, "tps")),
+        "baseline" if effect is None else ratio(theirs),
+        "baseline" if effect is None else ratio(effect.ratio, effect.interval),
+        where,
+    )
+    variant = cells.plan.variant(cell[2])
+    return (Cell(variant.name), class_cell(variant.durability), *map(Cell, texts))
+
+
+def _latency_row(cells: Cells, cell: tuple[str, str, str], published: Reference | None) -> tuple[Cell, ...]:
+    texts = (
+        number(published.latency_ms_avg if published else None),
+        number(cells.median(cell, "latency_ms_avg")),
+        number(published.latency_ms_stddev if published else None),
+        number(cells.median(cell, "latency_ms_stddev")),
+    )
+    variant = cells.plan.variant(cell[2])
+    return (Cell(variant.name), class_cell(variant.durability), *map(Cell, texts))
+
+
+def install_table(cells: Cells, analysis: Analysis) -> list[Block]:
+    """Later installs against the first; empty with one install."""
+    if not analysis.install_effects:
+        return []
+    first = cells.plan.installs[0].label
+    rows = []
+    for effect in analysis.install_effects:
+        variant = cells.plan.variant(effect.variant)
+        rows.append(
+            (
+                Cell(effect.install),
+                Cell(effect.workload),
+                Cell(variant.name),
+                class_cell(variant.durability),
+                Cell(ratio(effect.ratio, effect.interval)),
+                Cell(str(effect.n)),
+                Cell(effect.conclusion.value),
+            )
+        )
+    columns = (
+        Column("install"),
+        Column("workload"),
+        Column("variant"),
+        Column("durability class"),
+        Column(f"ratio to {first}", numeric=True),
+        Column("rounds", numeric=True),
+        Column("throughput is"),
+    )
+    return [Table(f"Every install against PostgreSQL {first}", columns, tuple(rows))]
+
+
+def factor_tables(cells: Cells, analysis: Analysis) -> list[Block]:
+    """The terms of the factorial model, what it cannot tell apart and what it could not fit."""
+    blocks: list[Block] = []
+    for model in analysis.factors:
+        rows = tuple(
+            (
+                Cell(" * ".join(term.factors)),
+                Cell(
+                    ", ".join(
+                        f"{level} against {ref}"
+                        for level, ref in zip(term.levels, term.references, strict=True)
+                    )
+                ),
+                Cell(ratio(term.ratio, term.interval)),
+                Cell("-" if term.p_holm is None else f"{term.p_holm:.2g}"),
+                Cell(", ".join(term.aliases) or "nothing"),
+            )
+            for term in model.terms
+        )
+        note = f"Fitted to {model.n} trials, {model.left_out} left out, {model.degrees} degrees of freedom."
+        if model.residual_sd is not None:
+            note += f" What the model leaves: {percent(model.residual_sd)} from trial to trial."
+        for missing in model.unfitted:
+            note += f" {'*'.join(missing.factors)} is not in the model: {missing.reason}."
+        columns = (
+            Column("factor"),
+            Column("level"),
+            Column("effect on tps", numeric=True),
+            Column("p, adjusted", numeric=True),
+            Column("cannot be told from"),
+        )
+        blocks.append(
+            Table(f"Factors: {cells.group_title(model.install, model.workload)}", columns, rows, note)
+        )
+    return blocks

@@ -1,0 +1,146 @@
+"""What was run, on what, and how to run it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from walproof.facts import Plan, Run, Workload
+from walproof.facts.codec import to_data
+from walproof.report.answer import repeat_command
+from walproof.report.blocks import Block, Cell, Column, Listing, Table, class_cell, text_cells
+from walproof.report.numbers import percent, utc
+from walproof.units import format_bytes, format_duration
+
+
+def plan_tables(run: Run) -> list[Block]:
+    """Variants with their settings, workloads, design."""
+    plan = run.plan
+    variants = tuple(
+        (
+            Cell(v.name + (" (baseline)" if v.name == plan.baseline else "")),
+            class_cell(v.durability),
+            Cell(_settings(v.settings) or "nothing"),
+            Cell(_settings(v.implied) or "-"),
+            Cell(v.note or "-"),
+        )
+        for v in plan.variants
+    )
+    columns = ("variant", "durability class", "sets", "which brings along", "note")
+    workloads = tuple(
+        text_cells(
+            (
+                w.name,
+                w.builtin or " + ".join(script.name for script in w.scripts),
+                str(w.scale),
+                f"{w.clients} / {w.threads}",
+                _window(w),
+                w.protocol,
+                format_duration(w.warmup_s) if w.warmup_s else "none",
+            )
+        )
+        for w in plan.workloads
+    )
+    return [
+        Table("Variants", tuple(map(Column, columns)), variants, _base_note(plan), terminal=False),
+        Table(
+            "Workloads",
+            tuple(
+                map(
+                    Column,
+                    ("workload", "script", "scale", "clients / threads", "window", "protocol", "warm-up"),
+                )
+            ),
+            workloads,
+            f"Driven by pgbench {plan.driver.version}.",
+            terminal=False,
+        ),
+        _pairs("Design and run", _design(run)),
+    ]
+
+
+def _base_note(plan: Plan) -> str | None:
+    return f"All variants have: {_settings(plan.base_settings)}." if plan.base_settings else None
+
+
+def _settings(settings: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
+
+
+def _window(workload: Workload) -> str:
+    if workload.duration_s is not None:
+        text = format_duration(workload.duration_s)
+    else:
+        text = f"{workload.transactions} transactions per client"
+    return text if workload.rate_tps is None else f"{text} at {workload.rate_tps:g} transactions/s"
+
+
+def _design(run: Run) -> dict[str, str]:
+    plan = run.plan
+    facts = {
+        "run": run.id,
+        "study": plan.study + (" (quick form)" if plan.quick else ""),
+        "started": utc(run.created_at),
+        "finished": utc(run.finished_at) if run.finished_at is not None else "not finished",
+        "rounds planned": str(plan.rounds),
+        "order": f"each round in its own random order, seed {plan.seed}",
+        "checkpoint before each window": "yes" if plan.checkpoint_before else "no",
+        "probes": ", ".join(plan.probes) or "none",
+        "data directories under": plan.folder,
+        "walproof": run.walproof_version,
+    }
+    if plan.half_width is not None:
+        facts["stops once every ratio is within"] = f"± {percent(plan.half_width)}"
+    if plan.budget_s is not None:
+        facts["time budget"] = format_duration(plan.budget_s)
+    if plan.initdb_options:
+        facts["initdb options"] = " ".join(plan.initdb_options)
+    if plan.factors:
+        facts["factors"] = "; ".join(f"{name}: {', '.join(levels)}" for name, levels in plan.factors.items())
+        facts["fraction"] = plan.fraction
+    if plan.aliases:
+        facts["cannot be told apart"] = "; ".join(plan.aliases)
+    return facts
+
+
+def environment_tables(run: Run) -> list[Block]:
+    """Machine, disk and PostgreSQL builds."""
+    machine = {_title(name): _readable(name, value) for name, value in run.environment.facts.items()}
+    blocks: list[Block] = [_pairs("Machine", machine)] if machine else []
+    for install in run.plan.installs:
+        facts = {
+            "version": install.version,
+            "binaries": f"{install.bindir} ({install.origin})",
+            **{
+                _title(k): v
+                for k, v in run.environment.installs.get(install.label, {}).items()
+                if k != "version"
+            },
+        }
+        blocks.append(_pairs(f"PostgreSQL {install.label}", facts))
+    return blocks
+
+
+def _title(name: str) -> str:
+    return name.removesuffix("_bytes").replace("_", " ")
+
+
+def _readable(name: str, value: str) -> str:
+    if name.endswith("_bytes") and not name.startswith("vm_") and value.isdigit():
+        return format_bytes(int(value))
+    return value
+
+
+def _pairs(title: str, facts: Mapping[str, str]) -> Table:
+    columns = (Column("fact"), Column("value"))
+    return Table(title, columns, tuple(text_cells(pair) for pair in facts.items()), terminal=False)
+
+
+def repeat_blocks(run: Run, study_text: str | None) -> list[Block]:
+    """The command, and the study that it runs."""
+    blocks: list[Block] = [Listing("Command", repeat_command(run))]
+    if study_text is not None:
+        blocks.append(Listing("Study file", study_text, folded=True))
+    resolved = json.dumps(to_data(run.plan), indent=2, ensure_ascii=False)
+    blocks.append(Listing("Plan, with every default resolved (JSON)", resolved, folded=True))
+    return blocks

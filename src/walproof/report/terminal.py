@@ -1,0 +1,130 @@
+"""The report in a terminal of 100 columns: ratios as characters, main tables, verdicts, the next step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from walproof.report.blocks import Cell, Paragraph, Table, Verdicts
+from walproof.report.dotplot import dot_plot
+from walproof.report.figures.ratios import RatioData
+from walproof.report.figures.style import SYMBOLS
+from walproof.report.plaintext import one_line, printable
+from walproof.settings.durability import DurabilityClass
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from walproof.report.view import ReportView
+
+_COLOURS = {
+    DurabilityClass.NONE: "green",
+    DurabilityClass.LAST_COMMITS: "blue",
+    DurabilityClass.TABLE: "magenta",
+    DurabilityClass.CORRUPT: "red",
+}
+_WHOLE_MOST = 24
+
+
+def print_terminal(view: ReportView, console: Console) -> None:
+    """Print the short form of the report; the rest is in the HTML report, which the last lines name."""
+    from rich.text import Text
+
+    console.print(Text(one_line(view.question), style="bold"))
+    console.print(Text(one_line(view.dateline), style="dim"))
+    console.print()
+    for figure in view.overview:
+        if isinstance(figure.data, RatioData):
+            console.print(Text(printable(dot_plot(figure.data))), no_wrap=True, crop=True)
+            console.print()
+    for section in view.sections:
+        for block in section.blocks:
+            if isinstance(block, Table) and block.terminal:
+                _print_table(block, console)
+            elif isinstance(block, Paragraph) and block.terminal:
+                console.print(Text(one_line(block.text)))
+                console.print()
+    for group in view.verdicts:
+        _print_verdicts(group, console)
+    _print_end(view, console)
+
+
+def _print_table(table: Table, console: Console) -> None:
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    kept = [index for index, column in enumerate(table.columns) if column.terminal]
+    drawn = RichTable(
+        box=box.SIMPLE_HEAD,
+        title=Text(one_line(table.title), style="bold"),
+        title_justify="left",
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for index in kept:
+        column = table.columns[index]
+        drawn.add_column(
+            Text(column.title),
+            justify="right" if column.numeric else "left",
+            overflow="fold",
+            width=_longest(table, index) if column.numeric or index == 0 else None,
+        )
+    for row in table.rows:
+        drawn.add_row(*(_cell(row[index]) for index in kept))
+    console.print(drawn)
+    if table.note:
+        console.print(Text(one_line(table.note), style="dim"))
+    console.print()
+
+
+def _longest(table: Table, index: int) -> int:
+    """Width that keeps the column's values on one line, as far as there is room; the heading wraps."""
+    words = table.columns[index].title.split()
+    return min(_WHOLE_MOST, max(len(text) for text in (*words, *(row[index].text for row in table.rows))))
+
+
+def _cell(cell: Cell) -> Text:
+    from rich.text import Text
+
+    if cell.durability is not None:
+        return Text(f"{SYMBOLS[cell.durability]} {cell.text}", style=_COLOURS[cell.durability])
+    return Text(one_line(cell.text))
+
+
+def _print_verdicts(group: Verdicts, console: Console) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.print(Text(one_line(group.title), style="bold"))
+    for verdict in group.verdicts:
+        text = Text()
+        if verdict.subject:
+            text.append(one_line(verdict.subject), style="bold")
+        if verdict.durability is not None:
+            badge = f" [{SYMBOLS[verdict.durability]} {verdict.durability.value}]"
+            text.append(badge, style=_COLOURS[verdict.durability])
+        if text:
+            text.append(": ")
+        text.append(one_line(" ".join(verdict.sentences)))
+        console.print(Padding(text, (0, 0, 0, 2)))
+    console.print()
+
+
+def _print_end(view: ReportView, console: Console) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    def part(title: str, lines: list[str]) -> None:
+        if lines:
+            console.print(Text(title, style="bold"))
+            for line in lines:
+                console.print(Padding(Text(one_line(line)), (0, 0, 0, 2)))
+
+    part(
+        "What was found",
+        [f"{answer.title}: {' '.join(answer.sentences)}" for answer in view.answers],
+    )
+    part("How sure", list(view.how_sure))
+    part("What would make it surer", list(view.what_would_help))
+    part("Next", [f"{one_line(next_.command)}   # {next_.purpose}" for next_ in view.next_commands])

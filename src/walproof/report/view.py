@@ -1,0 +1,250 @@
+"""From facts to a report: the one document that terminal, HTML and Markdown show, and JSON accompanies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from walproof.advise import Finding, verdicts
+from walproof.analysis import Analysis, analyse
+from walproof.facts import Run, Series, Trial
+from walproof.report.answer import Answer, NextCommand, answers, how_sure, next_commands, what_would_help
+from walproof.report.blocks import Section, Verdict, Verdicts
+from walproof.report.causes import checkpoint_table, disk_table, lock_paragraphs, process_tables, wait_table
+from walproof.report.cells import Cells
+from walproof.report.certainty import (
+    drift_paragraph,
+    failure_blocks,
+    outlier_paragraph,
+    precision_tables,
+    warning_table,
+)
+from walproof.report.figures.course import course, describe_course
+from walproof.report.figures.figure import Figure, FigureData
+from walproof.report.figures.latency import describe_latencies, latencies
+from walproof.report.figures.ratios import describe_ratios, factor_ratios, install_ratios, variant_ratios
+from walproof.report.figures.seconds import describe_seconds, seconds
+from walproof.report.figures.style import symbol_key
+from walproof.report.figures.waits import describe_waits, wait_shares
+from walproof.report.numbers import counted, utc
+from walproof.report.results import factor_tables, install_table, published_tables, result_tables
+from walproof.report.setup import environment_tables, plan_tables, repeat_blocks
+
+
+@dataclass(frozen=True, slots=True)
+class ReportView:
+    """A whole report as plain values, beside the facts that it was made from."""
+
+    run: Run
+    trials: tuple[Trial, ...]
+    analysis: Analysis
+    findings: tuple[Finding, ...]
+    question: str
+    description: str
+    dateline: str
+    """When, on what, which run: one line."""
+    answers: tuple[Answer, ...]
+    how_sure: tuple[str, ...]
+    what_would_help: tuple[str, ...]
+    next_commands: tuple[NextCommand, ...]
+    overview: tuple[Figure, ...]
+    """The charts of the first page: the ratios."""
+    verdicts: tuple[Verdicts, ...]
+    sections: tuple[Section, ...]
+
+
+def build_view(
+    run: Run, trials: Sequence[Trial], series: Sequence[Series] = (), study_text: str | None = None
+) -> ReportView:
+    """Analyse the facts of a run, whole or interrupted, and lay them out.
+
+    Of ``series`` only ``tps`` is shown. ``study_text`` is the study file, where the caller has it.
+    Raises AnalysisError when the trials are not those of one run.
+    """
+    analysis = analyse(run.plan, trials)
+    return report_view(run, trials, series, analysis, verdicts(run.plan, trials, analysis), study_text)
+
+
+def report_view(
+    run: Run,
+    trials: Sequence[Trial],
+    series: Sequence[Series],
+    analysis: Analysis,
+    findings: Sequence[Finding],
+    study_text: str | None = None,
+) -> ReportView:
+    """Lay out facts that have been analysed."""
+    cells = Cells(run.plan, trials)
+    make = _FigureMaker(run, analysis)
+    overview = make.figure(
+        "ratios",
+        f"How much throughput does each variant give, relative to {run.plan.baseline}?",
+        "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round, hollow "
+        "where it stands apart from the others. Colour and heading: durability class. The line at 1x is "
+        f"the baseline, of durability class {run.plan.variant(run.plan.baseline).durability.value}.",
+        variant_ratios(cells, analysis),
+        describe_ratios,
+    )
+    waits = make.figure(
+        "waits",
+        "What do active backends wait for?",
+        "Numbers in a bar are percent. Durability class: " + symbol_key() + ".",
+        wait_shares(cells),
+        describe_waits,
+    )
+    latency = make.figure(
+        "latency",
+        "How long does a transaction take?",
+        "Hollow: a trial; filled: the median over trials. Durability class: " + symbol_key() + ".",
+        latencies(cells),
+        describe_latencies,
+    )
+    by_second = make.figure(
+        "seconds",
+        "How even is throughput within a window?",
+        "Line: median over trials; band: lowest to highest. Each panel has its own axis from 0. "
+        "Colour and second line: durability class.",
+        seconds(cells, series),
+        describe_seconds,
+    )
+    order = make.figure(
+        "course",
+        "Did the machine change during the run?",
+        "A point is a trial. The last panel puts all trials on one scale; dashed: the trend.",
+        course(cells, trials, analysis),
+        describe_course,
+    )
+    factors = make.figure(
+        "factors",
+        "What does each factor do, and which act together?",
+        "Diamond: effect of a level against the factor's first level; "
+        "a product of two: what both together do beyond each.",
+        factor_ratios(cells, analysis.factors),
+        describe_ratios,
+    )
+    installs = make.figure(
+        "installs",
+        "Does the PostgreSQL version matter?",
+        "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round.",
+        install_ratios(cells, analysis),
+        describe_ratios,
+    )
+    sections = (
+        Section("results", "Results", (*result_tables(cells, analysis, findings), *latency)),
+        Section("published", "Beside the published figures", tuple(published_tables(cells, analysis))),
+        Section("factors", "Factors", (*factors, *factor_tables(cells, analysis))),
+        Section("installs", "Installs", (*installs, *install_table(cells, analysis))),
+        Section(
+            "causes",
+            "Where the time goes",
+            (
+                *waits,
+                *lock_paragraphs(analysis),
+                *wait_table(cells),
+                *process_tables(cells),
+                *disk_table(cells),
+            ),
+        ),
+        Section("checkpoints", "Within the windows", (*by_second, *checkpoint_table(cells))),
+        Section(
+            "certainty",
+            "How sure",
+            (
+                *precision_tables(cells, analysis),
+                *outlier_paragraph(analysis),
+                *drift_paragraph(analysis),
+                *order,
+                *failure_blocks(cells, trials, analysis),
+                *warning_table(trials),
+            ),
+        ),
+        Section("setup", "What was run", (*plan_tables(run), *environment_tables(run))),
+        Section("repeat", "Run it again", tuple(repeat_blocks(run, study_text))),
+    )
+    return ReportView(
+        run=run,
+        trials=tuple(trials),
+        analysis=analysis,
+        findings=tuple(findings),
+        question=run.plan.title,
+        description=" ".join(run.plan.description.split()),
+        dateline=_dateline(run),
+        answers=answers(cells, analysis),
+        how_sure=how_sure(run, cells, analysis, findings),
+        what_would_help=what_would_help(run.plan, trials, analysis),
+        next_commands=next_commands(run),
+        overview=overview or installs,
+        verdicts=_verdicts(cells, findings),
+        sections=tuple(section for section in sections if section.blocks),
+    )
+
+
+def _dateline(run: Run) -> str:
+    facts = run.environment.facts
+    machine = ", ".join(facts[name] for name in ("cpu", "disk") if name in facts)
+    installs = ", ".join(install.label for install in run.plan.installs)
+    return " · ".join(
+        part for part in (utc(run.created_at), f"PostgreSQL {installs}", machine, f"run {run.id}") if part
+    )
+
+
+def _verdicts(cells: Cells, findings: Sequence[Finding]) -> tuple[Verdicts, ...]:
+    """Findings by group and variant, in the order in which they were found."""
+    groups = []
+    for install, workload in cells.groups():
+        own = []
+        for variant in cells.variants():
+            said = [
+                f.sentence
+                for f in findings
+                if (f.install, f.workload, f.variant) == (install, workload, variant.name)
+            ]
+            if said:
+                own.append(
+                    Verdict(
+                        variant.name,
+                        variant.durability,
+                        tuple(_sentence(text, variant.name) for text in said),
+                    )
+                )
+        if own:
+            groups.append(Verdicts(cells.group_title(install, workload), tuple(own)))
+    run_wide = tuple(_sentence(f.sentence) for f in findings if f.variant is None)
+    if run_wide:
+        groups.append(Verdicts("The run", (Verdict("", None, run_wide),)))
+    return tuple(groups)
+
+
+def _sentence(text: str, variant: str = "") -> str:
+    """With a capital, unless it begins with a name (of a variant or a setting), and a full stop."""
+    begins_with_word = text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0].rstrip(",;:").isalpha()
+    if begins_with_word and not (variant and text.startswith(variant)):
+        text = text[:1].upper() + text[1:]
+    return text if text.endswith(".") else f"{text}."
+
+
+class _FigureMaker:
+    """Adds to each figure what all captions have in common."""
+
+    def __init__(self, run: Run, analysis: Analysis) -> None:
+        facts = run.environment.facts
+        disk = " ".join(facts[name] for name in ("disk", "disk_model", "filesystem") if name in facts)
+        parts = [
+            f"n = {counted(analysis.trials - analysis.failed, 'trial')}"
+            + (f" ({analysis.failed} failed, left out)" if analysis.failed else ""),
+            facts.get("cpu", ""),
+            f"disk {disk}" if disk else "",
+            "PostgreSQL " + ", ".join(install.label for install in run.plan.installs),
+            f"seed {run.plan.seed}",
+            f"run {run.id}",
+            f"walproof {run.walproof_version}",
+        ]
+        self._caption = "; ".join(part for part in parts if part)
+
+    def figure(
+        self, id_: str, title: str, note: str, data: FigureData | None, describe: Callable[..., str]
+    ) -> tuple[Figure, ...]:
+        """The figure, or nothing without data."""
+        if data is None:
+            return ()
+        return (Figure(id_, title, note, self._caption, describe(data), data),)

@@ -1,0 +1,194 @@
+"""Figures by their data; drawing is checked for being well-formed and for holding every mark."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from tests.report.facts import (
+    Facts,
+    durability,
+    factorial_facts,
+    hostile_facts,
+    make_facts,
+    two_installs_facts,
+)
+from walproof.facts import TrialState
+from walproof.report import build_view
+from walproof.report.figures.course import CourseData
+from walproof.report.figures.draw import to_svg
+from walproof.report.figures.figure import Figure
+from walproof.report.figures.latency import LatencyData
+from walproof.report.figures.ratios import RatioData
+from walproof.report.figures.scale import log_range, log_ticks, tick_label
+from walproof.report.figures.seconds import SecondsData
+from walproof.report.figures.style import series_style
+from walproof.report.figures.waits import WaitData
+
+
+def figures(facts: Facts) -> dict[str, Figure]:
+    view = build_view(facts.run, facts.trials, facts.series)
+    found = [*view.overview, *(b for s in view.sections for b in s.blocks if isinstance(b, Figure))]
+    return {figure.id: figure for figure in found}
+
+
+def test_ratio_rows_are_ordered_by_class_and_hold_every_round() -> None:
+    data = figures(durability())["ratios"].data
+    assert isinstance(data, RatioData)
+    assert [panel.title for panel in data.panels] == ["scale 1", "scale 50"]
+    for panel in data.panels:
+        ranks = [row.durability.rank for row in panel.rows if row.durability is not None]
+        assert ranks == sorted(ranks)
+        assert len(ranks) == 6  # all but the baseline
+        for row in panel.rows:
+            assert row.ratio is not None
+            assert row.interval is not None
+            assert row.interval.low <= row.ratio <= row.interval.high
+            logs = [math.log(point.ratio) for point in row.points]
+            assert math.isclose(math.exp(sum(logs) / len(logs)), row.ratio)
+            assert all(data.low <= point.ratio <= data.high for point in row.points)
+    pgtune = next(row for row in data.panels[1].rows if row.label == "pgtune")
+    assert [point.round for point in pgtune.points] == [1, 3, 5]  # its trials failed in rounds 2 and 4
+    assert data.low < 1 < data.high
+    assert list(data.ticks) == sorted(data.ticks)
+
+
+def test_ratio_axis_is_not_stretched_by_an_interval_of_two_rounds() -> None:
+    data = figures(make_facts(2))["ratios"].data
+    assert isinstance(data, RatioData)
+    points = [point.ratio for panel in data.panels for row in panel.rows for point in row.points]
+    assert data.high <= max(points) * 3.5
+    assert data.low >= min(points) / 3.5
+
+
+def test_wait_shares_sum_to_one() -> None:
+    data = figures(durability())["waits"].data
+    assert isinstance(data, WaitData)
+    assert len(data.events) <= 9
+    for panel in data.panels:
+        assert "wal_level=minimal" not in [bar.variant for bar in panel.bars]  # it has no samples
+        for bar in panel.bars:
+            assert all(0 <= share <= 1 for share in bar.shares)
+            assert math.isclose(sum(bar.shares), 1)
+
+
+def test_latency_percentiles_rise() -> None:
+    data = figures(durability())["latency"].data
+    assert isinstance(data, LatencyData)
+    for panel in data.panels:
+        for row in panel.rows:
+            for p50, p95, p99 in zip(*row.values_ms, strict=True):
+                assert data.low_ms < p50 <= p95 <= p99 < data.high_ms
+
+
+def test_seconds_are_ordered_and_within_their_range() -> None:
+    data = figures(durability())["seconds"].data
+    assert isinstance(data, SecondsData)
+    assert "full_page_writes=off" not in [panel.variant for panel in data.panels]  # it has no series
+    assert len(data.panels) == 12
+    for panel in data.panels:
+        assert [second.t_s for second in panel.seconds] == list(range(12))
+        assert all(0 <= s.tps_min <= s.tps_median <= s.tps_max for s in panel.seconds)
+        dip = min(panel.seconds, key=lambda second: second.tps_median)
+        assert dip.t_s == 8
+
+
+def test_course_holds_every_finished_trial_once_and_in_time() -> None:
+    facts = durability()
+    data = figures(facts)["course"].data
+    assert isinstance(data, CourseData)
+    done = [t.number for t in facts.trials if t.state is TrialState.DONE]
+    assert sorted(p.trial for panel in data.panels[:-1] for p in panel.points) == done
+    assert data.x == "minutes since the first trial"
+    relative = data.panels[-1]
+    assert [p.trial for p in relative.points] == done
+    assert [p.x for p in relative.points] == sorted(p.x for p in relative.points)
+    assert relative.line is not None
+
+
+def test_course_of_an_interrupted_run_goes_by_trial_number() -> None:
+    from dataclasses import replace
+
+    facts = make_facts(2)
+    late = tuple(
+        replace(t, started_at=t.started_at + 86_400, ended_at=t.ended_at + 86_400) if t.round == 2 else t
+        for t in facts.trials
+    )
+    data = figures(Facts(facts.run, late, ()))["course"].data
+    assert isinstance(data, CourseData)
+    assert data.x.startswith("trial, in run order")
+    assert max(p.x for panel in data.panels for p in panel.points) == len(late)
+
+
+def test_factor_rows_are_the_terms() -> None:
+    data = figures(factorial_facts())["factors"].data
+    assert isinstance(data, RatioData)
+    labels = [row.label for row in data.panels[0].rows]
+    assert labels == ["fsync=off", "wal_compression=pglz", "fsync=off * wal_compression=pglz"]
+
+
+@pytest.mark.parametrize("make", [durability, factorial_facts, two_installs_facts, hostile_facts])
+def test_every_figure_draws_to_well_formed_svg(make: object) -> None:
+    for figure in figures(make()).values():  # type: ignore[operator]
+        svg = to_svg(figure)
+        root = ET.fromstring(svg)
+        assert root.tag == "svg"
+        assert root.find("title") is not None
+        assert root.findtext("title") == figure.title
+        assert "NaN" not in svg
+        assert "undefined" not in svg
+        assert "http" not in svg.replace("https://evil", "")
+        assert not list(root.iter("script"))
+
+
+def test_ratio_svg_has_a_tooltip_per_round() -> None:
+    figure = figures(durability())["ratios"]
+    root = ET.fromstring(to_svg(figure))
+    tooltips = [element.text or "" for element in root.iter("title")]
+    assert isinstance(figure.data, RatioData)
+    points = sum(len(row.points) for panel in figure.data.panels for row in panel.rows)
+    assert sum(", round " in text for text in tooltips) == points
+
+
+def test_ids_of_two_figures_in_one_page_differ() -> None:
+    ids: list[str] = []
+    for figure in figures(durability()).values():
+        ids += [
+            element.attrib["id"] for element in ET.fromstring(to_svg(figure)).iter() if "id" in element.attrib
+        ]
+    assert len(ids) == len(set(ids))
+
+
+def test_alt_text_names_figures_and_class() -> None:
+    found = figures(durability())
+    assert "fsync=off" in found["ratios"].alt
+    assert "durability class may corrupt" in found["ratios"].alt
+    for id_ in ("waits", "latency", "seconds"):
+        assert "(may corrupt)" in found[id_].alt
+    assert all(
+        "seed 1" in f.caption and "n = 68 trials (2 failed, left out)" in f.caption for f in found.values()
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.97, 1.03), (0.9, 1.4), (0.7, 7.0), (0.01, 100.0), (1e-3, 1e6), (400.0, 420.0)]
+)
+def test_ticks_lie_on_the_axis_and_are_few(low: float, high: float) -> None:
+    ticks = log_ticks(low, high)
+    assert 2 <= len(ticks) <= 10
+    assert all(low <= tick <= high for tick in ticks)
+    assert list(ticks) == sorted(set(ticks))
+    assert len({tick_label(tick) for tick in ticks}) == len(ticks)
+
+
+def test_log_range_survives_odd_values() -> None:
+    assert log_range([]) == pytest.approx((1 / 1.1, 1.1))
+    low, high = log_range([0.0, -1.0, float("nan"), float("inf"), 5.0])
+    assert 0 < low < 5 < high < 10
+
+
+def test_more_variants_than_colours_still_differ() -> None:
+    colours, shapes = series_style(20)
+    assert len(set(zip(colours, shapes, strict=True))) == 20

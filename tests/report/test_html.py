@@ -1,0 +1,135 @@
+"""The page: whole, self-contained, and deaf to what names try to be."""
+
+from __future__ import annotations
+
+from functools import partial
+from html.parser import HTMLParser
+
+import pytest
+
+from tests.report.facts import (
+    HOSTILE,
+    durability,
+    factorial_facts,
+    hostile_facts,
+    make_facts,
+    small_facts,
+    two_installs_facts,
+)
+from walproof.report import build_view, to_html
+
+_VOID = {"meta", "br", "wbr", "link", "img", "hr", "input"}
+
+
+class Page(HTMLParser):
+    """Tags with attributes, ids and visible text; asserts that tags nest."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def ids(self) -> list[str]:
+        return [value for _, attrs in self.tags if (value := attrs.get("id"))]
+
+
+def page_of(facts: object, study_text: str | None = None) -> tuple[str, Page]:
+    text = to_html(build_view(facts.run, facts.trials, facts.series, study_text))  # type: ignore[attr-defined]
+    return text, Page(text)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        durability,
+        factorial_facts,
+        two_installs_facts,
+        hostile_facts,
+        partial(small_facts, 1),
+        partial(make_facts, 0),
+    ],
+    ids=["durability", "factorial", "two installs", "hostile", "one round", "no trials"],
+)
+def test_page_is_whole_and_asks_for_nothing(make: object) -> None:
+    """Parse the page; no element may load anything, and every tag is closed."""
+    text, page = page_of(make())  # type: ignore[operator]
+    assert page.open == []
+    assert len(text.encode()) < 2_000_000
+    for tag, attrs in page.tags:
+        assert tag not in {"script", "link", "iframe", "object", "embed", "img", "image", "form", "base"}
+        for name, value in attrs.items():
+            assert not name.startswith("on"), f"{tag} {name}"
+            if name in {"href", "src", "xlink:href", "action", "srcset", "data"}:
+                assert (value or "").startswith("#"), f"{tag} {name}={value}"
+    style = text[text.index("<style>") : text.index("</style>")]
+    assert "@import" not in style
+    assert "url(" not in style
+    assert "http" not in style
+
+
+def test_contents_lead_to_sections() -> None:
+    _, page = page_of(durability())
+    ids = page.ids()
+    assert len(ids) == len(set(ids))
+    links = [attrs["href"] for tag, attrs in page.tags if tag == "a"]
+    assert links[0] == "#verdicts"
+    assert len(links) == 8
+    assert all(link and link.removeprefix("#") in ids for link in links)
+
+
+def test_names_are_shown_and_do_nothing() -> None:
+    text, page = page_of(hostile_facts(), study_text=f"# {HOSTILE}")
+    assert "<script" not in text
+    assert "\x1b" not in text
+    shown = HOSTILE.replace("\x1b", "?").replace("\ud800", "?")
+    assert page.text.count(shown) >= 10  # title, variant, note, reason, log, warning, machine, study, ...
+
+
+def test_charts_are_named_for_those_who_cannot_see_them() -> None:
+    text, page = page_of(durability())
+    charts = [attrs for tag, attrs in page.tags if tag == "svg"]
+    assert len(charts) == 5
+    ids = set(page.ids())
+    for chart in charts:
+        assert chart["role"] == "img"
+        assert set((chart["aria-labelledby"] or "").split()) <= ids
+    assert "durability class may corrupt" in text
+
+
+def test_badges_have_words() -> None:
+    text, page = page_of(durability())
+    badges = [attrs for tag, attrs in page.tags if tag == "span" and "badge" in (attrs.get("class") or "")]
+    assert len(badges) > 50
+    for words in ("may corrupt", "may lose last commits"):
+        assert f"</span> {words}</span>" in text
+
+
+def test_study_text_is_folded_away() -> None:
+    text, _ = page_of(small_facts(), study_text='name = "durability" # <b>')
+    assert "<summary>Study file</summary>" in text
+    assert "name = &#34;durability&#34; # &lt;b&gt;" in text
+    without, _ = page_of(small_facts())
+    assert "Study file" not in without
+    assert "Plan, with every default resolved" in without
+
+
+def test_same_facts_give_the_same_page() -> None:
+    assert page_of(small_facts())[0] == page_of(small_facts())[0]

@@ -1,0 +1,78 @@
+"""The terminal form: fits, ends with what to do next, and obeys no control character."""
+
+from __future__ import annotations
+
+import io
+from functools import partial
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from tests.report.facts import (
+    durability,
+    factorial_facts,
+    hostile_facts,
+    make_facts,
+    small_facts,
+    two_installs_facts,
+)
+from walproof.report import build_view, print_terminal
+
+
+def printed(facts: object, width: int = 100, color: bool = False) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=color, color_system="standard" if color else None)
+    print_terminal(build_view(facts.run, facts.trials, facts.series), console)  # type: ignore[attr-defined]
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        durability,
+        factorial_facts,
+        two_installs_facts,
+        hostile_facts,
+        partial(small_facts, 1),
+        partial(make_facts, 0),
+    ],
+    ids=["durability", "factorial", "two installs", "hostile", "one round", "no trials"],
+)
+def test_fits_in_100_columns(make: object) -> None:
+    for line in printed(make()).splitlines():  # type: ignore[operator]
+        assert cell_len(line.rstrip()) <= 100, line
+
+
+def test_ends_with_the_four_parts() -> None:
+    text = printed(durability())
+    places = [
+        text.index(f"\n{title}\n")
+        for title in ("What was found", "How sure", "What would make it surer", "Next")
+    ]
+    assert places == sorted(places)
+    assert text.rstrip().splitlines()[-1].strip().startswith("walproof report durability-20261118-0613-4f2a")
+
+
+def test_numbers_are_whole() -> None:
+    """No column of the main table is cut at 100 columns."""
+    lines = printed(durability()).splitlines()
+    row = next(line for line in lines if line.strip().startswith("synchronous_commit=off  ■"))
+    assert row.split()[-1].replace(".", "").isdigit()
+    assert "may lose last commits" in row
+
+
+def test_control_characters_do_nothing() -> None:
+    text = printed(hostile_facts())
+    assert "\x1b" not in text
+    assert "?[31m" in text
+
+
+def test_markup_of_rich_in_names_is_plain_text() -> None:
+    facts = make_facts(1, title="[bold red]x[/] [/nothing]")
+    assert "[bold red]x[/] [/nothing]" in printed(facts)
+
+
+def test_classes_are_words_not_colours() -> None:
+    assert "◆ may corrupt" in printed(durability())
+    assert "\x1b[31m◆ may corrupt" in printed(durability(), color=True)

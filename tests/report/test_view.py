@@ -1,0 +1,217 @@
+"""What the view says, checked against the facts that it was made from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import median
+
+from tests.report.facts import Facts, durability, factorial_facts, make_facts, small_facts, two_installs_facts
+from walproof.facts import TrialState
+from walproof.report import ReportView, build_view
+from walproof.report.blocks import Listing, Paragraph, Table
+from walproof.report.numbers import number
+
+
+def view_of(facts: Facts) -> ReportView:
+    return build_view(facts.run, facts.trials, facts.series)
+
+
+def tables(view: ReportView) -> dict[str, Table]:
+    return {b.title: b for section in view.sections for b in section.blocks if isinstance(b, Table)}
+
+
+def texts(table: Table, column: str) -> dict[str, str]:
+    """Variant -> text of one column."""
+    titles = [c.title for c in table.columns]
+    name, value = titles.index("variant"), titles.index(column)
+    return {row[name].text: row[value].text for row in table.rows}
+
+
+def test_main_table_holds_medians_of_finished_trials() -> None:
+    facts = durability()
+    found = tables(view_of(facts))["scale 50"]
+    for variant in facts.run.plan.variants:
+        own = [t for t in facts.trials if (t.workload, t.variant) == ("scale 50", variant.name)]
+        done = [t for t in own if t.state is TrialState.DONE]
+        assert texts(found, "tps")[variant.name] == number(median(t.metrics["tps"] for t in done))
+        assert texts(found, "p99 ms")[variant.name] == number(
+            median(t.metrics["latency_ms_p99"] for t in done)
+        )
+        assert texts(found, "durability class")[variant.name] == variant.durability.value
+    assert texts(found, "trials")["pgtune"] == "3 of 5"
+    assert found.note is not None
+    assert "2 of 35 trials failed and are left out" in found.note
+
+
+def test_ratio_is_the_analysis_effect_and_marks_no_difference() -> None:
+    view = view_of(durability())
+    effect = view.analysis.effect("18.3", "scale 1", "fsync=off")
+    assert effect is not None
+    assert effect.ratio is not None
+    shown = texts(tables(view)["scale 1"], "ratio to baseline")
+    assert shown["default"] == "baseline"
+    assert shown["fsync=off"].startswith(f"{effect.ratio:.1f}x (")
+    assert shown["pgtune"].endswith(" =")
+    assert not shown["fsync=off"].endswith(" =")
+
+
+def test_every_table_of_several_variants_names_the_durability_class() -> None:
+    for facts in (durability(), factorial_facts(), two_installs_facts()):
+        found = tables(view_of(facts))
+        with_variants = [t for t in found.values() if any(c.title == "variant" for c in t.columns)]
+        assert len(with_variants) >= 5
+        for table in with_variants:
+            at = [c.title for c in table.columns].index("durability class")
+            assert all(row[at].durability is not None for row in table.rows), table.title
+
+
+def test_rows_are_as_wide_as_their_columns() -> None:
+    for facts in (durability(), factorial_facts(), two_installs_facts(), make_facts(1), make_facts(0)):
+        for table in tables(view_of(facts)).values():
+            assert all(len(row) == len(table.columns) for row in table.rows), table.title
+
+
+def test_answer_names_the_best_of_each_class() -> None:
+    answer = view_of(durability()).answers[0]
+    assert answer.title == "scale 1"
+    assert answer.sentences[0] == "No variant that is as safe as default is measurably faster."
+    assert answer.sentences[1].startswith("synchronous_commit=off gives ")
+    assert answer.sentences[1].endswith(", and may lose last commits.")
+    # fsync=off measured a little more, within the other's interval: no reason to take its risk.
+    assert answer.sentences[2] == "No variant that may corrupt is clearly faster than that."
+
+
+def test_published_figures_stand_beside_ours() -> None:
+    found = tables(view_of(durability()))
+    assert "Throughput: scale 50" not in found
+    table = found["Throughput: scale 1"]
+    assert texts(table, "tps published")["default"] == "582"
+    assert texts(table, "ratio published")["fsync=off"] == "6.06x"
+    assert texts(table, "ratio published")["wal_level=minimal"] == "-"
+    assert texts(table, "published ratio is")["pgtune"] == "within our interval"
+    assert texts(table, "published ratio is")["default"] == "-"
+    assert texts(found["Latency: scale 1"], "average ms published")["default"] == "85.8"
+
+
+def test_lock_paragraph_states_both_times_and_the_shares() -> None:
+    view = view_of(durability())
+    said = [b.text for s in view.sections for b in s.blocks if isinstance(b, Paragraph) and b.terminal]
+    assert len(said) == 1
+    for part in ("tps = 1 / (L + c)", "L, the flush that a commit waits for, is 1.3", "is the lock and"):
+        assert part in said[0]
+
+
+def test_failures_show_reason_trials_and_log() -> None:
+    facts = durability()
+    view = view_of(facts)
+    numbers = [t.number for t in facts.trials if t.state is TrialState.FAILED]
+    table = tables(view)["Failed trials"]
+    assert texts(table, "trials")["pgtune"] == ", ".join(map(str, numbers))
+    assert "shared memory" in texts(table, "reason")["pgtune"]
+    logs = [
+        b
+        for s in view.sections
+        for b in s.blocks
+        if isinstance(b, Listing) and b.title.startswith("Server log")
+    ]
+    assert len(logs) == len(numbers)
+    assert "FATAL" in logs[0].text
+
+
+def test_missing_metrics_are_unknown_not_zero() -> None:
+    facts = durability()
+    bare = tuple(
+        replace(t, metrics={"tps": t.metrics["tps"]} if "tps" in t.metrics else {}) for t in facts.trials
+    )
+    view = build_view(facts.run, bare)
+    found = tables(view)
+    assert set(texts(found["scale 1"], "p99 ms").values()) == {"-"}
+    assert set(texts(found["Cost and limit: scale 1"], "top wait").values()) == {"-"}
+    assert "What active backends wait for" not in found
+    assert "The disk" not in found
+    assert "Checkpoints in the windows" not in found
+
+
+def test_column_that_nothing_observed_is_left_out() -> None:
+    titles = [column.title for column in tables(view_of(durability()))["The disk"].columns]
+    assert "writes/s" in titles
+    assert "ms per flush" not in titles
+
+
+def test_run_without_trials_says_so() -> None:
+    view = view_of(make_facts(0, planned=5))
+    assert view.overview == ()
+    assert "no answer yet" in view.answers[0].sentences[0]
+    assert "not finished" in view.how_sure[0]
+    assert view.next_commands[0].command == "walproof run durability --duration 12s"
+
+
+def test_run_of_failed_trials_only_says_so() -> None:
+    facts = small_facts(2)
+    dead = tuple(
+        replace(t, state=TrialState.FAILED, metrics={}, reason="did not start") for t in facts.trials
+    )
+    view = build_view(facts.run, dead)
+    assert "no answer yet" in view.answers[0].sentences[0]
+    assert "6 of 6 trials failed and are left out." in view.how_sure
+    assert view.overview == () or all(row.ratio is None for row in view.overview[0].data.panels[0].rows)  # type: ignore[union-attr]
+
+
+def test_one_round_has_no_interval_and_says_so() -> None:
+    view = view_of(small_facts(1))
+    assert "One round only" in view.answers[0].sentences[0]
+    assert any("no ratio has an interval" in line for line in view.how_sure)
+    assert view.what_would_help == ("A second round: one round says nothing about the spread.",)
+    shown = texts(tables(view)["scale 1"], "ratio to baseline")
+    assert "(" not in shown["fsync=off"]
+    assert shown["fsync=off"].endswith("x")
+
+
+def test_interrupted_run_tells_how_to_go_on() -> None:
+    facts = make_facts(2, planned=5)
+    view = build_view(facts.run, facts.trials[:-3])
+    assert "25 trials in 2 rounds so far, of 70 trials in 5 rounds" in view.how_sure[0]
+    assert view.next_commands[0].purpose == "finish the run"
+
+
+def test_finished_run_names_the_rounds_that_would_help() -> None:
+    lines = view_of(durability()).what_would_help
+    assert lines[0].startswith("Every ratio within ± 1.0 %: ")
+    assert "more rounds, about" in lines[0]
+
+
+def test_spread_that_rounds_cannot_mend_is_called_so() -> None:
+    """Two rounds whose ratios differ tenfold: thousands of rounds would be no advice."""
+    facts = small_facts(2)
+    wild = tuple(
+        replace(
+            t, metrics={"tps": t.metrics["tps"] * (10 if (t.round, t.variant) == (2, "fsync=off") else 1)}
+        )
+        for t in facts.trials
+    )
+    lines = build_view(facts.run, wild).what_would_help
+    assert "longer windows or a quieter machine" in lines[0]
+    assert "about" not in lines[0]
+
+
+def test_factors_have_their_section() -> None:
+    view = view_of(factorial_facts())
+    section = next(s for s in view.sections if s.id == "factors")
+    table = next(b for b in section.blocks if isinstance(b, Table))
+    assert {row[0].text for row in table.rows} == {"fsync", "wal_compression", "fsync * wal_compression"}
+    assert not any(s.id == "factors" for s in view_of(durability()).sections)
+
+
+def test_installs_are_compared() -> None:
+    view = view_of(two_installs_facts())
+    table = tables(view)["Every install against PostgreSQL 15.14"]
+    assert [row[0].text for row in table.rows] == ["18.3"]
+    assert view.overview[0].id == "installs"
+    assert "PostgreSQL 15.14" in view.answers[1].sentences[0]
+
+
+def test_section_ids_are_unique_and_titles_plain() -> None:
+    view = view_of(durability())
+    ids = [section.id for section in view.sections]
+    assert len(set(ids)) == len(ids)
+    assert ids == ["results", "published", "causes", "checkpoints", "certainty", "setup", "repeat"]
