@@ -48,9 +48,7 @@ def main() -> None:
     assert interval is not None
     ratio, low, high = (math.exp(x) for x in (sum(logs) / len(logs), interval.low, interval.high))
     median = math.exp(sorted(logs)[len(logs) // 2])
-    print(
-        f"throughput with all probes / without: {ratio:.4f} ({low:.4f} to {high:.4f}, 95 %), median {median:.4f}"
-    )
+    print(f"all probes / none: {ratio:.4f} ({low:.4f} to {high:.4f}, 95 %), median {median:.4f}")
 
 
 def _tps(runner: TrialRunner, number: int, round_number: int, install: str) -> float:

@@ -60,7 +60,7 @@ def test_row_lock_at_scale_one_names_the_branch_and_what_its_holder_waits_for() 
     assert said(FindingKind.LOCK, facts, scale=1) == [
         "transactions wait for a row lock in 95 % of samples (Lock:tuple 75 %, Lock:transactionid 20 %): "
         "at scale 1 every transaction updates the same row of pgbench_branches; "
-        "80 % of the other samples wait for the WAL flush, so the row stays locked until the flush is done"
+        "80 % of the other samples wait for the WAL flush, so the row stays locked until that is done"
     ]
 
 
@@ -104,6 +104,19 @@ def test_a_disk_that_is_busy_with_something_else() -> None:
     assert said(FindingKind.DISK, facts | waits(Lock__tuple=0.5)) == []
     # Without wait samples nothing is known about the commits.
     assert said(FindingKind.DISK, {"disk_busy_share": 0.96}) == []
+
+
+def test_without_fsync_the_same_waits_are_for_writing() -> None:
+    plan = make_plan((DEFAULT, FSYNC_OFF), (make_workload(),))
+    trials = make_measured_trials(plan, lambda cell: waits(LWLock__WALWrite=0.5))
+    assert "wait for the WAL flush in 50 %" in sentences(plan, trials, FindingKind.FLUSH, "default")[0]
+    assert "wait for the WAL write in 50 %" in sentences(plan, trials, FindingKind.FLUSH, "fsync=off")[0]
+
+
+def test_a_load_generator_without_a_processor_is_not_the_limit() -> None:
+    facts = {"idle_in_transaction_avg": 12.0, "active_backends_avg": 8.0}
+    assert said(FindingKind.IDLE, facts | {"host_cpu_busy_share": 0.95}) == []
+    assert said(FindingKind.IDLE, facts | {"host_cpu_busy_share": 0.5}) != []
 
 
 def test_the_load_generator_as_the_limit() -> None:

@@ -62,7 +62,7 @@ def test_it_stops_and_frees_its_memory(cluster: Cluster, mode: str) -> None:
 def test_a_server_that_hangs_is_ended_by_force(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     cluster.start({})
     monkeypatch.setattr("walproof.postgres.cluster._STOP_PATIENCE_S", 0.2)
-    segments, files = shared_memory_of(cluster.data)
+    _, files = shared_memory_of(cluster.data)
     pid = cluster.pid
     os.kill(pid, signal.SIGSTOP)
     cluster.stop("fast")
@@ -144,7 +144,7 @@ def test_a_load_that_fails_leaves_no_template(embedded: Install, workspace: Work
     def load(_cluster: Cluster) -> None:
         raise ClusterError("no")
 
-    with pytest.raises(ClusterError, match="^no$"):
+    with pytest.raises(ClusterError, match=r"^no$"):
         templates.prepare_loaded(workspace, embedded, (), "fails", load)
     assert not templates.is_prepared(workspace, embedded, (), "fails")
     assert list(workspace.folder.iterdir()) == []

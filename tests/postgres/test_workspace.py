@@ -128,11 +128,11 @@ def test_an_orderly_exit_leaves_nothing(work: Path) -> None:
 
 
 def test_an_error_inside_leaves_nothing(work: Path) -> None:
-    folders = []
-    with pytest.raises(ZeroDivisionError), Workspace(work, server_user()) as workspace:
-        folders = [workspace.folder, workspace.sockets]
-        _ = 1 / 0
-    assert not any(folder.exists() for folder in folders)
+    workspace = Workspace(work, server_user())
+    with pytest.raises(ZeroDivisionError), workspace:
+        raise ZeroDivisionError
+    assert not workspace.folder.exists()
+    assert not workspace.sockets.exists()
 
 
 def test_a_damaged_lock_names_no_other_folder(tmp_path: Path) -> None:

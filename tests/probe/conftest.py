@@ -65,7 +65,7 @@ class Server:
         # The databases are SQL_ASCII, for the probes to meet one; the tests want text all the same.
         return psycopg.connect(self.conninfo, autocommit=True, client_encoding="UTF8")
 
-    def subject(self, driver_pid: int = 0, *, waldump: bool = True) -> Subject:
+    def subject(self, driver_pid: int = 0) -> Subject:
         return Subject(
             conninfo=self.conninfo,
             data=self.folder / "data",
@@ -73,7 +73,6 @@ class Server:
             postmaster_pid=self.process.pid,
             driver_pid=driver_pid or os.getpid(),
             version_num=self.version_num,
-            waldump=self.bindir / "pg_waldump" if waldump else None,
         )
 
     def pgbench(self, *options: str) -> subprocess.Popen[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.report.facts import (
     HOSTILE,
+    Facts,
     durability,
     factorial_facts,
     hostile_facts,
@@ -51,8 +53,8 @@ class Page(HTMLParser):
         return [value for _, attrs in self.tags if (value := attrs.get("id"))]
 
 
-def page_of(facts: object, study_text: str | None = None) -> tuple[str, Page]:
-    text = to_html(build_view(facts.run, facts.trials, facts.series, study_text))  # type: ignore[attr-defined]
+def page_of(facts: Facts, study_text: str | None = None) -> tuple[str, Page]:
+    text = to_html(build_view(replace(facts.run, study_text=study_text), facts.trials, facts.series))
     return text, Page(text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from tests.report.facts import durability, hostile_facts, small_facts
@@ -62,7 +63,9 @@ def test_tables_have_the_same_width_in_every_row() -> None:
 
 def test_names_cannot_be_markup() -> None:
     facts = hostile_facts()
-    text = to_markdown(build_view(facts.run, facts.trials, facts.series, study_text="```\n# not a heading"))
+    text = to_markdown(
+        build_view(replace(facts.run, study_text="```\n# not a heading"), facts.trials, facts.series)
+    )
     outside = re.sub(r"(?ms)^(`{3,})$.*?^\1$", "", text)
     assert "\\<script\\>" in outside
     assert not re.search(r"(?<!\\)<script", outside)

@@ -31,7 +31,9 @@ def commit_flush(case: Case) -> Finding | None:
     share = sum(flush.values())
     if share < NOTABLE:
         return None
-    sentence = f"commits wait for the WAL flush in {say_percent(share)} of samples ({_say_waits(flush)})"
+    sentence = (
+        f"commits wait for the {_flush_word(case)} in {say_percent(share)} of samples ({_say_waits(flush)})"
+    )
     if "disk_busy_share" in case.mean:
         sentence += f", disk busy {say_percent(case.mean['disk_busy_share'])}"
     if "wal_sync_ms_avg" in case.mean:
@@ -54,8 +56,8 @@ def row_lock(case: Case) -> Finding | None:
     held = sum(flush.values()) / (1 - share) if share < 1 else 0.0
     if held >= NOTABLE:
         sentence += (
-            f"; {say_percent(held)} of the other samples wait for the WAL flush, "
-            "so the row stays locked until the flush is done"
+            f"; {say_percent(held)} of the other samples wait for the {_flush_word(case)}, "
+            "so the row stays locked until that is done"
         )
     return case.find(FindingKind.LOCK, sentence, _wait_metrics(locked) | _wait_metrics(flush))
 
@@ -104,6 +106,8 @@ def disk(case: Case) -> Finding | None:
 
 def client(case: Case) -> Finding | None:
     """Backends wait, inside their transactions, for the load generator to send the next statement."""
+    if case.mean.get("host_cpu_busy_share", 0.0) >= BUSY:
+        return None  # the load generator is late because it waits for a processor, as all do
     idle, active = case.mean.get("idle_in_transaction_avg"), case.mean.get("active_backends_avg")
     if idle is None or active is None or idle <= 0 or idle / (idle + active) < NOTABLE:
         return None
@@ -161,6 +165,13 @@ def lock_share(case: Case) -> Finding | None:
     workloads = [name for name in (lock.workload, lock.large_workload) if name is not None]
     trials = case.numbers(workloads, (case.plan.baseline, lock.variant))
     return case.find(FindingKind.LOCK, sentence, metrics, trials)
+
+
+def _flush_word(case: Case) -> str:
+    """Without fsync the same waits are for writing alone."""
+    variant = case.plan.variant(case.cell[2])
+    off = {**case.plan.base_settings, **variant.settings}.get("fsync") == "off"
+    return "WAL write" if off else "WAL flush"
 
 
 def _updates_one_branch(case: Case) -> bool:

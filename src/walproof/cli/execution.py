@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from walproof.cli.options import open_store
+from walproof.cli.options import open_store, result_console
 from walproof.cli.plan import plan_text
 from walproof.cli.progress import TerminalProgress
 from walproof.errors import StoreError
@@ -46,29 +46,29 @@ def carry_out(
             sys.stderr.write(
                 f"run {unread.id} is finished, but was interrupted before its report: --new measures again\n"
             )
-            present(unread, store, out=out, json=json, study_text=study_text)
+            present(unread, store, out=out, json=json)
             return
         enough = Precise(plan, plan.half_width) if plan.half_width is not None else _never
         with TerminalProgress(plan) as progress:
-            run = execute(plan, store, command, enough, progress, locks=out, fresh=fresh)
-        present(run, store, out=out, json=json, study_text=study_text)
+            run = execute(
+                plan, store, command, enough, progress, locks=out, study_text=study_text, fresh=fresh
+            )
+        present(run, store, out=out, json=json)
     finally:
         store.close()
 
 
-def present(run: Run, store: Store, *, out: Path, json: bool, study_text: str | None = None) -> None:
+def present(run: Run, store: Store, *, out: Path, json: bool) -> None:
     """Print a run's result and write its HTML report."""
-    from rich.console import Console
-
     from walproof.report import build_view, print_terminal, to_html, to_json
 
-    view = build_view(run, store.trials(run.id), store.series(run.id), study_text=study_text)
+    view = build_view(run, store.trials(run.id), store.series(run.id, ["tps"]))
     path = out / "reports" / f"{run.id}.html"
     write_file(path, to_html(view))
     if json:
         sys.stdout.write(to_json(view) + "\n")
     else:
-        print_terminal(view, Console(file=sys.stdout, highlight=False))
+        print_terminal(view, result_console())
     sys.stderr.write(f"report: {path}\n")
 
 

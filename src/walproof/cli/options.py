@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +13,8 @@ import typer
 from walproof.errors import SettingError, UnitError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from walproof.facts.store import Store
 
 Out = Annotated[
@@ -38,6 +41,7 @@ On = Annotated[
     typer.Option("--on", metavar="FOLDER", help="Folder whose disk is measured. Default: walproof's cache."),
 ]
 DEFAULT_OUT = Path("walproof-out")
+_PLAIN_WIDTH = 100
 
 
 def open_store(out: Path, url: str | None) -> Store:
@@ -57,6 +61,14 @@ def open_existing_store(out: Path, url: str | None) -> Store:
             hint='"walproof run durability --quick" makes some; --out names another folder.',
         )
     return open_store(out, url)
+
+
+def result_console() -> Console:
+    """The console of a result on stdout; as wide as the tables want where there is no terminal."""
+    from rich.console import Console
+
+    console = Console(file=sys.stdout, highlight=False)
+    return console if console.is_terminal else Console(file=sys.stdout, highlight=False, width=_PLAIN_WIDTH)
 
 
 def parse_sets(texts: Sequence[str]) -> list[dict[str, str]]:

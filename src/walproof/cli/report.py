@@ -42,7 +42,7 @@ def report(
     opened = options.open_existing_store(out, store)
     try:
         run = opened.run(name)
-        view = build_view(run, opened.trials(run.id), opened.series(run.id))
+        view = build_view(run, opened.trials(run.id), opened.series(run.id, ["tps"]))
     finally:
         opened.close()
     text = {Format.html: to_html, Format.md: to_markdown, Format.json: to_json}[format_](view)

@@ -19,17 +19,15 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show a stored run: tables, verdicts, and how sure they are."""
-    from rich.console import Console
-
     from walproof.report import build_view, print_terminal, to_json
 
     opened = options.open_existing_store(out, store)
     try:
         run = opened.run(name)
-        view = build_view(run, opened.trials(run.id), opened.series(run.id))
+        view = build_view(run, opened.trials(run.id), opened.series(run.id, ["tps"]))
     finally:
         opened.close()
     if json:
         sys.stdout.write(to_json(view) + "\n")
     else:
-        print_terminal(view, Console(file=sys.stdout, highlight=False))
+        print_terminal(view, options.result_console())

@@ -234,5 +234,7 @@ class Run:
     created_at: float
     walproof_version: str
     environment: Environment
+    study_text: str | None = None
+    """The TOML that the plan was made from; None for a study without a file."""
     finished_at: float | None = None
     """None while rounds are missing: the same command resumes it."""

@@ -41,6 +41,7 @@ _run = sa.Table(
     sa.Column("created_at", sa.Double, nullable=False),
     sa.Column("walproof_version", sa.Text, nullable=False),
     sa.Column("environment", sa.Text, nullable=False),
+    sa.Column("study_text", sa.Text),
 )
 
 _run_end = sa.Table(
@@ -126,7 +127,12 @@ class Store:
         self._engine.dispose()
 
     def add_run(
-        self, plan: Plan, command: Sequence[str], environment: Environment, walproof_version: str
+        self,
+        plan: Plan,
+        command: Sequence[str],
+        environment: Environment,
+        walproof_version: str,
+        study_text: str | None = None,
     ) -> Run:
         """Store the beginning of a run of ``plan`` and give it an id that no other run has."""
         digest = plan_hash(plan)
@@ -141,6 +147,7 @@ class Store:
                 command=tuple(command),
                 created_at=time.time(),
                 walproof_version=walproof_version,
+                study_text=study_text,
                 environment=environment,
             )
             connection.execute(
@@ -153,6 +160,7 @@ class Store:
                     created_at=run.created_at,
                     walproof_version=walproof_version,
                     environment=to_json(environment),
+                    study_text=study_text,
                 )
             )
         return run
@@ -277,6 +285,7 @@ class Store:
                     created_at=row.created_at,
                     walproof_version=row.walproof_version,
                     environment=from_json(Environment, row.environment),
+                    study_text=row.study_text,
                     finished_at=row.finished_at,
                 )
                 for row in connection.execute(query)

@@ -35,26 +35,38 @@ def execute(
     progress: Progress,
     *,
     locks: Path,
+    study_text: str | None = None,
     fresh: bool = False,
 ) -> Run:
     """Run ``plan``, or what is missing of an interrupted run of it, and return the finished run.
 
     ``command`` is what the user typed: an unfinished run of it whose plan has changed since is refused.
-    ``fresh`` leaves unfinished runs alone and begins a new one. ``locks`` is a folder for lock files.
+    ``fresh`` leaves unfinished runs alone and begins a new one. ``locks`` is a folder for lock files;
+    ``study_text`` the TOML that is kept with the run.
     Raises a WalproofError of whatever went wrong; trials that were stored stay stored.
     """
     unfinished = None if fresh else find_unfinished(store, plan, command)
+    with _only_one(locks, plan), ready_to_run(plan, progress) as trials:
+        run = unfinished or store.add_run(plan, command, _environment(plan), __version__, study_text)
+        conduct(store, run, trials, enough, progress)
+    return store.run(run.id)
+
+
+@contextmanager
+def ready_to_run(plan: Plan, progress: Progress) -> Iterator[TrialRunner]:
+    """Check that the plan can run here, prepare its templates, and hand out what runs its trials.
+
+    Everything but the templates is removed at the end. Raises a WalproofError naming all that is missing.
+    """
     check_machine(plan, Path(plan.folder))
     user = server_user()
     reachable = {install.label: reachable_install(install, user) for install in plan.installs}
     pgbench, _ = find_driver([*plan.installs, plan.driver])
-    with _only_one(locks, plan), Workspace(Path(plan.folder), user) as workspace:
+    with Workspace(Path(plan.folder), user) as workspace:
         progress.preparing("checking settings with the server's own binary")
         check_builds(plan, reachable, workspace)
         prepared = _prepare(plan, reachable, workspace, pgbench, progress)
-        run = unfinished or store.add_run(plan, command, _environment(plan, workspace.work), __version__)
-        conduct(store, run, TrialRunner(plan, workspace, reachable, pgbench, prepared), enough, progress)
-    return store.run(run.id)
+        yield TrialRunner(plan, workspace, reachable, pgbench, prepared)
 
 
 def find_unfinished(store: Store, plan: Plan, command: Sequence[str]) -> Run | None:
@@ -119,9 +131,9 @@ def _prepare(
     return prepared
 
 
-def _environment(plan: Plan, work: Path) -> Environment:
+def _environment(plan: Plan) -> Environment:
     return Environment(
-        facts=observe_environment(work),
+        facts=observe_environment(Path(plan.folder)),
         installs={install.label: build_facts(install) for install in plan.installs},
     )
 

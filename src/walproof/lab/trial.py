@@ -56,6 +56,10 @@ class TrialRunner:
         self._pgbench = pgbench
         self._prepared = prepared
 
+    def of_plan(self, plan: Plan) -> TrialRunner:
+        """A runner of another plan over the same installs and workloads, in the same workspace."""
+        return TrialRunner(plan, self._workspace, self._installs, self._pgbench, self._prepared)
+
     def run(self, order: TrialOrder) -> tuple[Trial, tuple[Series, ...]]:
         """Run one trial. What goes wrong with the server or the load makes a failed trial, not an error."""
         folder = self._workspace.make_folder(f"trial-{order.number}")
@@ -148,7 +152,6 @@ class TrialRunner:
             postmaster_pid=cluster.pid,
             driver_pid=load.pid,
             version_num=cluster.install.version_num,
-            waldump=_waldump(cluster.install),
         )
         for name, probe in probes:
             try:
@@ -194,8 +197,3 @@ def _wait(load: PgbenchRun, until: float) -> None:
     """Return at that time, or when the load has ended."""
     while not load.poll() and (left := until - time.time()) > 0:
         time.sleep(min(left, _POLL_S))
-
-
-def _waldump(install: Install) -> Path | None:
-    path = Path(install.bindir) / "pg_waldump"
-    return path if path.exists() else None

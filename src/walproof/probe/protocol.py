@@ -27,8 +27,6 @@ class Subject:
     driver_pid: int
     """Process id of the load generator (pgbench)."""
     version_num: int
-    waldump: Path | None = None
-    """A pg_waldump of the same major version, where the install has one."""
 
 
 @dataclass(frozen=True, slots=True)

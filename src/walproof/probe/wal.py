@@ -5,36 +5,33 @@ care: backends report to pg_stat_wal only every second and when they exit (PGSTA
 every 0.5 s through the statistics collector of 14), so a window that opens on a running load finds up to a
 second of older activity reported inside it: 5 % too much in 10 s. Therefore
 
-- records and full-page images are counted in the WAL itself, by pg_waldump, where there is one of this
-  version and not too much WAL; otherwise they come from pg_stat_wal,
+- records and full-page images are counted in the WAL itself, unless there is too much of it or it has been
+  recycled meanwhile; then they come from pg_stat_wal,
 - what pg_stat_wal and pg_stat_io report is scaled by the share of the reported WAL that lies in the window.
   For a load from a standstill that share is 1. For a window inside a load the scaled counts are estimates,
   good to a few per cent over 5 s: in 18 the reports of WAL and of its flushes are not equally late.
 
-Version 13 has no pg_stat_wal: without pg_waldump it has bytes alone.
+Version 13 has no pg_stat_wal: when its WAL cannot be counted it has bytes alone.
 """
 
 from __future__ import annotations
 
-import re
-import subprocess
-import tempfile
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psycopg
 from psycopg.rows import dict_row
 
-from walproof.errors import ProbeError
+from walproof.errors import ProbeError, WalError
 from walproof.probe.connection import connect, one_line
 from walproof.probe.processes import is_running
 from walproof.probe.protocol import Observation, Subject
 from walproof.units import Lsn, format_bytes
+from walproof.wal import summarise
 
-WALDUMP_MAX_BYTES = 1024**3
-"""WAL beyond this is not read to be counted, which would take pg_waldump seconds."""
+COUNT_MAX_BYTES = 4 * 1024**3
+"""WAL beyond this is not read to be counted, which would take seconds."""
 REPORT_WAIT_S = 2.0
 """How long `WalProbe.stop` waits for the sessions of a load that has ended to report and leave."""
 _COLLECTOR_S = 0.6
@@ -45,15 +42,13 @@ _ALIGNMENT_LOSS = 3.5
 """Records start at multiples of 8 (MAXALIGN): 3.5 bytes are lost to that on average."""
 
 
-_SEGMENT = re.compile(r"[0-9A-F]{24}")
-
-
 @dataclass(frozen=True, slots=True)
 class RecordCount:
     """What lies between two WAL locations."""
 
     records: int
     fpi: int
+    fpi_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +65,8 @@ class Reading:
 
 class WalProbe:
     """Metrics: ``wal_bytes`` (distance of insert locations), ``wal_records``, ``wal_fpi`` (full-page
-    images), ``wal_flushes`` (fsync and the like; with an open_* wal_sync_method every write is one),
+    images), ``wal_fpi_bytes`` and ``wal_fpi_share`` (of ``wal_bytes``), ``wal_flushes`` (fsync and the like;
+    with an open_* wal_sync_method every write is one),
     ``wal_buffers_full``, ``wal_bytes_stat`` (record bytes as pg_stat_wal reports them, unscaled),
     ``wal_sync_ms_avg`` (only with track_wal_io_timing) and ``wal_since_redo_bytes_start``: how far the WAL
     was from the last redo point when the window opened, which tells where in a checkpoint cycle it lies.
@@ -107,7 +103,7 @@ class WalProbe:
             end_lsn = self._insert_lsn()
             reported = self._wait_for_reports(subject)
             end = self._read()
-            if subject.waldump is not None:
+            if end_lsn - self._start_lsn <= COUNT_MAX_BYTES:
                 self._flush_to(end_lsn)
         except psycopg.Error as error:
             return Observation(warnings=(f"WAL was not observed to the end: {one_line(error)}",))
@@ -125,15 +121,20 @@ class WalProbe:
         except ProbeError as error:
             warnings.append(f"{error.message}: {error.detail}")
         if count is not None:
-            metrics |= {"wal_records": float(count.records), "wal_fpi": float(count.fpi)}
+            metrics |= {
+                "wal_records": float(count.records),
+                "wal_fpi": float(count.fpi),
+                "wal_fpi_bytes": float(count.fpi_bytes),
+            }
+            if distance > 0:
+                metrics["wal_fpi_share"] = count.fpi_bytes / distance
         if self._start is not None and end is not None:
             if not reported and count is None:
                 warnings.append("sessions were still at work: WAL counts may be up to a second behind")
             metrics |= scale_counters(self._start, end, distance, count) | metrics
         elif count is None:
             warnings.append(
-                "WAL records and full-page images were not counted: PostgreSQL 13 has no pg_stat_wal and the"
-                " install has no pg_waldump"
+                "WAL records and full-page images were not counted, and PostgreSQL 13 has no pg_stat_wal"
             )
         return Observation(metrics, warnings=tuple(warnings))
 
@@ -154,7 +155,7 @@ class WalProbe:
         return Lsn.parse(self._one("SELECT pg_current_wal_insert_lsn()::text AS lsn")["lsn"])
 
     def _flush_to(self, lsn: Lsn) -> None:
-        """Bring the WAL into its files, where pg_waldump can read it: insertion runs ahead of writing."""
+        """Bring the WAL into its files, where it can be counted: insertion runs ahead of writing."""
         assert self._connection is not None
         flushed = self._one("SELECT pg_current_wal_flush_lsn()::text AS lsn")
         if Lsn.parse(flushed["lsn"]) < lsn:
@@ -213,64 +214,24 @@ class WalProbe:
 
 
 def count_records(subject: Subject, start: Lsn, end: Lsn) -> RecordCount | None:
-    """Count the records and images between two locations; None without pg_waldump or beyond
-    WALDUMP_MAX_BYTES.
+    """Count the records and images between two locations; None beyond COUNT_MAX_BYTES.
 
-    The WAL must be in its files up to ``end``. Raises ProbeError when pg_waldump fails, for instance
+    The WAL must be in its files up to ``end``. Raises ProbeError when it cannot be read, for instance
     because the segments were recycled meanwhile.
     """
-    if subject.waldump is None or end - start > WALDUMP_MAX_BYTES:
+    if end - start > COUNT_MAX_BYTES:
         return None
     if end <= start:
-        return RecordCount(0, 0)
-    _require_segment(subject.data / "pg_wal", start)
-    command = [str(subject.waldump), "-p", str(subject.data / "pg_wal"), "-s", str(start), "-e", str(end)]
-    records = fpi = 0
-    # --stats would be shorter, but it sums the images' bytes and does not count them.
+        return RecordCount(0, 0, 0)
     try:
-        with (
-            tempfile.TemporaryFile() as complaints,
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints) as process,
-        ):
-            assert process.stdout is not None
-            rest = b""
-            while chunk := process.stdout.read(1 << 20):
-                whole, newline, rest = (rest + chunk).rpartition(b"\n")
-                lines = b"\n" + whole + newline
-                records += lines.count(b"\nrmgr: ")
-                fpi += lines.count(b" FPW")
-            process.wait()
-            complaints.seek(0)
-            complaint = complaints.read(2000).decode("utf-8", "replace")
-    except OSError as error:
-        raise ProbeError("could not count WAL records with pg_waldump", detail=one_line(error)) from error
-    if process.returncode != 0:
+        counted = summarise(subject.data / "pg_wal", start, end)
+    except WalError as error:
         raise ProbeError(
             f"could not count the WAL records in {format_bytes(end - start)} of WAL",
-            detail=" ".join(complaint.split()) or f"pg_waldump exited with status {process.returncode}",
-        )
-    return RecordCount(records, fpi)
-
-
-def _require_segment(folder: Path, start: Lsn) -> None:
-    """Raise ProbeError when the oldest segment is gone, which pg_waldump only finds out after 5 s of
-    retries."""
-    try:
-        segments = [path for path in folder.iterdir() if _SEGMENT.fullmatch(path.name)]
-        size = segments[0].stat().st_size if segments else 0
-    except OSError as error:
-        raise ProbeError("could not count WAL records", detail=str(error)) from error
-    if size == 0:
-        raise ProbeError("could not count WAL records", detail=f"{folder} holds no WAL segment")
-    per_log = 2**32 // size
-    number = start // size
-    suffix = f"{number // per_log:08X}{number % per_log:08X}"
-    if not any(path.name.endswith(suffix) for path in segments):
-        raise ProbeError(
-            "could not count WAL records",
-            detail=f"the WAL segment with {start}, {'.' * 8}{suffix}, has already been removed",
+            detail=error.message,
             hint="WAL that a checkpoint recycles within the window can be kept with wal_keep_size.",
-        )
+        ) from error
+    return RecordCount(counted.totals.records, counted.images.count, counted.images.bytes)
 
 
 def scale_counters(

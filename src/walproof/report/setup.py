@@ -136,11 +136,11 @@ def _pairs(title: str, facts: Mapping[str, str]) -> Table:
     return Table(title, columns, tuple(text_cells(pair) for pair in facts.items()), terminal=False)
 
 
-def repeat_blocks(run: Run, study_text: str | None) -> list[Block]:
+def repeat_blocks(run: Run) -> list[Block]:
     """The command, and the study that it runs."""
     blocks: list[Block] = [Listing("Command", repeat_command(run))]
-    if study_text is not None:
-        blocks.append(Listing("Study file", study_text, folded=True))
+    if run.study_text is not None:
+        blocks.append(Listing("Study file", run.study_text, folded=True))
     resolved = json.dumps(to_data(run.plan), indent=2, ensure_ascii=False)
     blocks.append(Listing("Plan, with every default resolved (JSON)", resolved, folded=True))
     return blocks

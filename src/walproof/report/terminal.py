@@ -24,6 +24,8 @@ _COLOURS = {
     DurabilityClass.CORRUPT: "red",
 }
 _WHOLE_MOST = 24
+_SENTENCES_MOST = 2
+"""Of a verdict: the effect and what limits it. The report has them all."""
 
 
 def print_terminal(view: ReportView, console: Console) -> None:
@@ -106,7 +108,7 @@ def _print_verdicts(group: Verdicts, console: Console) -> None:
             text.append(badge, style=_COLOURS[verdict.durability])
         if text:
             text.append(": ")
-        text.append(one_line(" ".join(verdict.sentences)))
+        text.append(one_line(" ".join(verdict.sentences[:_SENTENCES_MOST])))
         console.print(Padding(text, (0, 0, 0, 2)))
     console.print()
 

@@ -53,16 +53,14 @@ class ReportView:
     sections: tuple[Section, ...]
 
 
-def build_view(
-    run: Run, trials: Sequence[Trial], series: Sequence[Series] = (), study_text: str | None = None
-) -> ReportView:
+def build_view(run: Run, trials: Sequence[Trial], series: Sequence[Series] = ()) -> ReportView:
     """Analyse the facts of a run, whole or interrupted, and lay them out.
 
-    Of ``series`` only ``tps`` is shown. ``study_text`` is the study file, where the caller has it.
+    Of ``series`` only ``tps`` is shown.
     Raises AnalysisError when the trials are not those of one run.
     """
     analysis = analyse(run.plan, trials)
-    return report_view(run, trials, series, analysis, verdicts(run.plan, trials, analysis), study_text)
+    return report_view(run, trials, series, analysis, verdicts(run.plan, trials, analysis))
 
 
 def report_view(
@@ -71,7 +69,6 @@ def report_view(
     series: Sequence[Series],
     analysis: Analysis,
     findings: Sequence[Finding],
-    study_text: str | None = None,
 ) -> ReportView:
     """Lay out facts that have been analysed."""
     cells = Cells(run.plan, trials)
@@ -159,7 +156,7 @@ def report_view(
             ),
         ),
         Section("setup", "What was run", (*plan_tables(run), *environment_tables(run))),
-        Section("repeat", "Run it again", tuple(repeat_blocks(run, study_text))),
+        Section("repeat", "Run it again", tuple(repeat_blocks(run))),
     )
     return ReportView(
         run=run,

@@ -1,0 +1,218 @@
+"""What a stretch of WAL is made of: the totals of ``pg_waldump --stats``, and what they leave out.
+
+    >>> from walproof.units import Lsn
+    >>> from walproof.wal import summarise
+    >>> wal = summarise("data/pg_wal", Lsn.parse("0/3000028"), None)  # doctest: +SKIP
+    >>> print(wal.totals.combined_bytes, wal.images.count, wal.commits)  # doctest: +SKIP
+
+Reads PostgreSQL 13 to 18 (crates/walproof-wal does the work, without holding the GIL). A running server's
+folder can be read up to a location that it has flushed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from walproof._native import wal_summary
+from walproof.units import Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class WalTotals:
+    """The columns of ``pg_waldump --stats``."""
+
+    records: int = 0
+    record_bytes: int = 0
+    """Bytes of the records without their full-page images (\"Record size\")."""
+    image_bytes: int = 0
+    """Bytes of the full-page images (\"FPI size\")."""
+
+    @property
+    def combined_bytes(self) -> int:
+        """Records and images (\"Combined size\")."""
+        return self.record_bytes + self.image_bytes
+
+    def __add__(self, other: WalTotals) -> WalTotals:
+        return WalTotals(
+            self.records + other.records,
+            self.record_bytes + other.record_bytes,
+            self.image_bytes + other.image_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RmgrTotals:
+    """A resource manager's share, as a whole and by operation."""
+
+    name: str
+    """As pg_waldump says: ``Heap``, ``custom128``."""
+    totals: WalTotals
+    operations: Mapping[str, WalTotals]
+    """``INSERT+INIT`` -> its share; only operations that occur."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageTotals:
+    """Full-page images."""
+
+    count: int
+    """All of them; pg_stat_wal.wal_fpi counts the same."""
+    bytes: int
+    uncompressed_bytes: int
+    """What they would take without wal_compression."""
+    hint_count: int
+    """Those written only because a hint bit was set (checksums or wal_log_hints)."""
+    hint_bytes: int
+    not_applied_count: int
+    """Those that recovery does not restore (wal_consistency_checking)."""
+    compressed_count: Mapping[str, int]
+    """``pglz``, ``lz4``, ``zstd`` -> images compressed by it."""
+
+
+class CheckpointKind(Enum):
+    """How a checkpoint came about."""
+
+    ONLINE = "online"
+    """While the server ran."""
+    SHUTDOWN = "shutdown"
+    """At shutdown or at the end of recovery."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint record."""
+
+    lsn: Lsn
+    """Where the record is: the checkpoint was complete then."""
+    redo: Lsn
+    """Where recovery would start: the checkpoint began then."""
+    kind: CheckpointKind
+    timeline: int
+    at: float
+    """When it began, Unix time in whole seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accounting:
+    """What fills the bytes from the first record to the end of the last: six kinds, to the byte."""
+
+    record_bytes: int
+    """Records with their images."""
+    padding_bytes: int
+    """Filling up records to multiples of 8."""
+    page_header_bytes: int
+    segment_header_bytes: int
+    switch_bytes: int
+    """Rests of segments left unused by pg_switch_wal or archive_timeout."""
+    overwritten_bytes: int
+    """Beginnings of records that a crashed server never finished."""
+
+    @property
+    def total_bytes(self) -> int:
+        """The sum, which is the distance of the two locations."""
+        return (
+            self.record_bytes
+            + self.padding_bytes
+            + self.page_header_bytes
+            + self.segment_header_bytes
+            + self.switch_bytes
+            + self.overwritten_bytes
+        )
+
+
+class Finish(Enum):
+    """Why there were no more records."""
+
+    REQUESTED = "requested"
+    """The end that was asked for."""
+    LAST_SEGMENT = "last segment"
+    """The last segment at hand was read to its end."""
+    END_OF_WAL = "end of WAL"
+    """What comes next is no record, as at the end of every server's WAL."""
+
+
+@dataclass(frozen=True, slots=True)
+class WalSummary:
+    """Totals of the records between two locations."""
+
+    version: int
+    """Major version of the server that wrote it."""
+    system_identifier: int
+    segment_size: int
+    """In bytes."""
+    timeline: int
+    """Of the last page read."""
+    start: Lsn
+    """Where the first record begins; the requested start when there was none."""
+    end: Lsn
+    """Where the last record ends, padding included: at most 40 bytes (the header of a page) before a
+    requested end that is the location of the next record."""
+    finish: Finish
+    finish_reason: str | None
+    """What pg_waldump would report there, when the end was found and not asked for."""
+    totals: WalTotals
+    rmgrs: Mapping[str, RmgrTotals]
+    """Name -> share, in pg_waldump's order; only resource managers that occur."""
+    images: ImageTotals
+    commits: int
+    aborts: int
+    first_commit_at: float | None
+    """Earliest commit, Unix time in seconds."""
+    last_commit_at: float | None
+    """Latest commit."""
+    checkpoints: tuple[Checkpoint, ...]
+    accounting: Accounting
+
+
+def summarise(
+    path: str | os.PathLike[str],
+    start: Lsn | None = None,
+    end: Lsn | None = None,
+    *,
+    timeline: int | None = None,
+) -> WalSummary:
+    """Totals of the records in a ``pg_wal`` folder, or in one segment file.
+
+    Records count that begin at ``start`` (the first segment at hand) or later and end at ``end`` (the end of
+    the WAL) or earlier. ``timeline`` is the newest to read; the highest at hand by default.
+
+    Raises WalError: nothing readable at the start, or WAL missing or damaged before the end.
+    """
+    raw = wal_summary(os.fspath(path), start, end, timeline)
+    rmgrs: dict[str, RmgrTotals] = {}
+    for name, records, record_bytes, image_bytes in raw["rmgrs"]:
+        own = {
+            operation.removeprefix(f"{name}/"): WalTotals(*columns)
+            for operation, *columns in raw["operations"]
+            if operation.startswith(f"{name}/")
+        }
+        rmgrs[name] = RmgrTotals(name, WalTotals(records, record_bytes, image_bytes), own)
+    return WalSummary(
+        version=raw["version"],
+        system_identifier=raw["system_identifier"],
+        segment_size=raw["segment_size"],
+        timeline=raw["timeline"],
+        start=Lsn(raw["start"]),
+        end=Lsn(raw["end"]),
+        finish=Finish(raw["finish"]),
+        finish_reason=raw["finish_reason"],
+        totals=sum((rmgr.totals for rmgr in rmgrs.values()), WalTotals()),
+        rmgrs=rmgrs,
+        images=ImageTotals(**raw["images"]),
+        commits=raw["commits"],
+        aborts=raw["aborts"],
+        first_commit_at=_seconds(raw["first_commit_unix_us"]),
+        last_commit_at=_seconds(raw["last_commit_unix_us"]),
+        checkpoints=tuple(
+            Checkpoint(Lsn(lsn), Lsn(redo), CheckpointKind(kind), on_timeline, float(at))
+            for lsn, redo, kind, on_timeline, at in raw["checkpoints"]
+        ),
+        accounting=Accounting(**raw["accounting"]),
+    )
+
+
+def _seconds(microseconds: int | None) -> float | None:
+    return None if microseconds is None else microseconds / 1e6
