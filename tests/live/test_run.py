@@ -52,7 +52,7 @@ def test_a_comparison_on_every_version(tmp_path: Path, install: Install) -> None
 
 def test_a_variant_whose_server_does_not_start_is_a_stored_failure(tmp_path: Path) -> None:
     done = walproof(
-        "compare", "--set", "shared_preload_libraries=no_such_library", "--set", "fsync=off",
+        "compare", "--set", "shared_preload_libraries=/etc/passwd", "--set", "fsync=off",
         "--pg", "embedded", *SMALL, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -60,14 +60,14 @@ def test_a_variant_whose_server_does_not_start_is_a_stored_failure(tmp_path: Pat
     trials = store.trials(store.run("last").id)
     store.close()
     failed = [trial for trial in trials if trial.state is TrialState.FAILED]
-    assert {trial.variant for trial in failed} == {"shared_preload_libraries=no_such_library"}
+    assert {trial.variant for trial in failed} == {"shared_preload_libraries=/etc/passwd"}
     assert len(failed) == 2
     assert len(trials) == 6
     for trial in failed:
-        assert 'could not access file "no_such_library"' in str(trial.reason)
+        assert 'could not load library "/etc/passwd"' in str(trial.reason)
         assert "FATAL" in str(trial.server_log)
     shown = walproof("show", "last", cwd=tmp_path)
-    assert "no_such_library" in shown.stdout
+    assert "/etc/passwd" in shown.stdout
     assert "2 of 6 trials failed" in shown.stdout
 
 

@@ -85,13 +85,6 @@ def test_a_refused_connection_is_explained(cluster: Cluster) -> None:
         cluster.connect()
 
 
-def test_the_binary_checks_settings_without_a_server(cluster: Cluster) -> None:
-    assert cluster.check_settings({"work_mem": "7MB", "fsync": "off"}) is None
-    complaint = cluster.check_settings({"work_mem": "seven"})
-    assert complaint is not None
-    assert "work_mem" in complaint
-
-
 def test_initdb_explains_itself(embedded: Install, workspace: Workspace) -> None:
     cluster = Cluster(embedded, workspace, workspace.make_folder("bad"))
     with pytest.raises(ClusterError, match=r"initdb of PostgreSQL .* failed") as caught:

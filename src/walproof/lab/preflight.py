@@ -11,10 +11,9 @@ from pathlib import Path
 import psutil
 
 from walproof.errors import SettingError, StudyError
-from walproof.facts import Install, Plan
+from walproof.facts import Plan
 from walproof.postgres import template as templates
-from walproof.postgres.cluster import Cluster
-from walproof.postgres.workspace import Workspace
+from walproof.postgres.build import has_library, rejection
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.value import parse
 from walproof.units import format_bytes, parse_bytes
@@ -110,26 +109,39 @@ def check_machine(plan: Plan, work: Path) -> None:
         )
 
 
-def check_builds(plan: Plan, installs: Mapping[str, Install], workspace: Workspace) -> None:
+def check_builds(plan: Plan) -> None:
     """Ask each server's own binary about each variant's settings. Raises SettingError naming all refusals.
 
-    The table of settings knows what a version has; only the binary knows what its build was made with
-    (wal_compression=lz4 needs a build with lz4).
+    The table of settings knows what a version has; only the install knows what it was built with
+    (wal_compression=lz4 needs a build with lz4) and whether it brought contrib along.
     """
     problems = []
-    for label, install in installs.items():
-        folder = templates.prepare_empty(workspace, install, plan.initdb_options)
-        cluster = Cluster(install, workspace, folder)
+    for install in plan.installs:
         for variant in plan.variants:
-            complaint = cluster.check_settings({**plan.base_settings, **variant.settings, **variant.implied})
+            settings = {**plan.base_settings, **variant.settings, **variant.implied}
+            complaint = rejection(install, settings)
             if complaint is not None:
-                problems.append(f"{variant.name}: PostgreSQL {label} says: {complaint}")
+                said = " ".join(line.split(":", 1)[-1].strip() for line in complaint.splitlines())
+                problems.append(f"{variant.name}: PostgreSQL {install.label} says: {said}")
+            problems += [
+                f'{variant.name}: PostgreSQL {install.label} has no library "{name}"'
+                for name in _libraries(settings)
+                if not has_library(install, name)
+            ]
     if problems:
         raise SettingError(
             f"{len(problems)} variant{'s' if len(problems) > 1 else ''} cannot run on this PostgreSQL",
             detail="\n".join(problems),
-            hint="Leave the variant out, or name another install with --pg.",
+            hint="Leave the variant out, or name another install with --pg. "
+            "The embedded PostgreSQL has no contrib modules, lz4 or zstd.",
         )
+
+
+def _libraries(settings: Mapping[str, str]) -> list[str]:
+    """Names, without those that are paths, that the server or its sessions are told to load."""
+    listed = [settings.get(f"{who}_preload_libraries", "") for who in ("shared", "session", "local")]
+    names = [name.strip().strip('"') for text in listed for name in text.split(",")]
+    return [name for name in names if name and "/" not in name]
 
 
 def _setting_bytes(plan: Plan, settings: Mapping[str, str], name: str, default: int) -> int:

@@ -59,12 +59,11 @@ def ready_to_run(plan: Plan, progress: Progress) -> Iterator[TrialRunner]:
     Everything but the templates is removed at the end. Raises a WalproofError naming all that is missing.
     """
     check_machine(plan, Path(plan.folder))
+    check_builds(plan)
     user = server_user()
     reachable = {install.label: reachable_install(install, user) for install in plan.installs}
     pgbench, _ = find_driver([*plan.installs, plan.driver])
     with Workspace(Path(plan.folder), user) as workspace:
-        progress.preparing("checking settings with the server's own binary")
-        check_builds(plan, reachable, workspace)
         prepared = _prepare(plan, reachable, workspace, pgbench, progress)
         yield TrialRunner(plan, workspace, reachable, pgbench, prepared)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from walproof.errors import InstallError
@@ -42,7 +43,7 @@ def available_values(install: Install, name: str) -> tuple[str, ...]:
 
     A boolean setting (wal_compression before 15) has ``on`` and ``off``. Raises InstallError.
     """
-    said = rejection(install, name, "?")
+    said = rejection(install, {name: "?"})
     match = _AVAILABLE.search(said or "")
     if match is not None:
         return tuple(match[1].split(", "))
@@ -51,13 +52,14 @@ def available_values(install: Install, name: str) -> tuple[str, ...]:
     raise InstallError(f'"{name}" is not an enum setting of PostgreSQL {install.version}', detail=said)
 
 
-def rejection(install: Install, name: str, value: str) -> str | None:
-    """What the server says against ``name=value``, in English, or None when it takes it.
+def rejection(install: Install, settings: Mapping[str, str]) -> str | None:
+    """What the server says against these settings, in English, or None when it takes them all.
 
-    Only what the value itself shows: contradictions between settings appear when a server starts.
+    Only what each value itself shows: contradictions between settings appear when a server starts.
     """
     # -C has to come first: main.c looks for it there before it refuses root.
-    done = _run(install, "postgres", "-C", name, "-D", _NO_DATA, "-c", f"{name}={value}")
+    given = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+    done = _run(install, "postgres", "-C", "port", "-D", _NO_DATA, *given)
     said = done.stderr.strip()
     if "could not access directory" in said or (done.returncode == 0 and "FATAL" not in said):
         return None
@@ -78,6 +80,14 @@ def has_extension(install: Install, name: str) -> bool:
     """Whether ``CREATE EXTENSION name`` would find its control file."""
     share = share_folder(install)
     return share is not None and (share / "extension" / f"{name}.control").exists()
+
+
+def has_library(install: Install, name: str) -> bool:
+    """Whether a server would find the library ``name`` (of shared_preload_libraries and the like)."""
+    folders = [prefix(install) / "lib/postgresql", prefix(install) / "lib"]
+    if Path(install.bindir, "pg_config").exists():
+        folders.insert(0, Path(_run(install, "pg_config", "--pkglibdir").stdout.strip()))
+    return any((folder / f"{name}{suffix}").exists() for folder in folders for suffix in (".so", ".dylib"))
 
 
 def _run(install: Install, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -138,23 +138,6 @@ class Cluster:
         finally:
             self._server = None
 
-    def check_settings(self, settings: Mapping[str, str]) -> str | None:
-        """What the server itself says against ``settings``, without being started; None if nothing.
-
-        ``postgres -C`` reads and checks every setting, then prints one of them; from version 15 that
-        includes what the build was made without.
-        """
-        arguments = [word for item in settings.items() for word in ("-c", "=".join(item))]
-        done = subprocess.run(
-            [str(Path(self.install.bindir) / "postgres"), "-D", str(self.data), "-C", "port", *arguments],
-            capture_output=True, text=True, check=False, env=_environment(), cwd="/",
-            **user_arguments(self._user),
-        )  # fmt: skip
-        if done.returncode == 0:
-            return None
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        return " ".join(line.split(":  ", 1)[-1] for line in lines) or f"exit status {done.returncode}"
-
     def log_tail(self) -> str:
         """The last lines of the server's log."""
         try:

@@ -1,0 +1,215 @@
+//! The parts of a record behind its header: block references with images and data, and the main data.
+//!
+//! ```text
+//! a record: header (24 bytes) | fragment headers ... | image and data of each block ... | main data
+//!
+//! fragment header, by its first byte (src/include/access/xlogrecord.h):
+//!   0..=32  block reference
+//!           fork_flags u8   low 4 bits fork, 0x10 has image, 0x20 has data, 0x40 will init, 0x80 same relation
+//!           data_length u16
+//!           [has image]  length u16, hole_offset u16, bimg_info u8, [compressed and hole] hole_length u16
+//!           [not same relation]  tablespace u32, database u32, relfilenumber u32
+//!           block u32
+//!   252     top-level transaction id u32 (from 14)
+//!   253     replication origin u16
+//!   254     main data, length u32; always the last
+//!   255     main data, length u8; always the last
+//! ```
+
+use std::ops::Range;
+
+use crate::bytes::Bytes;
+use crate::error::Invalid;
+use crate::image::{Image, ImageFlags, BLOCK_SIZE};
+use crate::lsn::Lsn;
+use crate::record::HEADER_SIZE;
+use crate::version::PgVersion;
+
+const MAX_BLOCK_ID: u8 = 32;
+const ID_TOPLEVEL_XID: u8 = 252;
+const ID_ORIGIN: u8 = 253;
+const ID_DATA_LONG: u8 = 254;
+const ID_DATA_SHORT: u8 = 255;
+
+const FORK_MASK: u8 = 0x0F;
+const HAS_IMAGE: u8 = 0x10;
+const HAS_DATA: u8 = 0x20;
+const WILL_INIT: u8 = 0x40;
+const SAME_REL: u8 = 0x80;
+
+/// A relation's files: what stands in a path such as `base/5/16384`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RelFileLocator {
+    /// OID of the tablespace.
+    pub tablespace: u32,
+    /// OID of the database; 0 for shared catalogs.
+    pub database: u32,
+    /// The relation's file number in that database.
+    pub relation: u32,
+}
+
+/// A block that a record changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockRef {
+    /// Number of the reference in its record.
+    pub id: u8,
+    /// The relation's files.
+    pub relation: RelFileLocator,
+    /// Fork of the relation: 0 main, 1 free space map, 2 visibility map, 3 init.
+    pub fork: u8,
+    /// Block number in the fork.
+    pub block: u32,
+    /// Whether replay builds the block from nothing, so that no image is needed.
+    pub will_init: bool,
+    /// The full-page image, if the record carries one.
+    pub image: Option<Image>,
+    /// Bytes of data that belong to this block.
+    pub data_length: u16,
+    image_range: Range<usize>,
+    data_range: Range<usize>,
+}
+
+impl BlockRef {
+    /// Where the image's bytes are in the record; empty without an image.
+    pub(crate) fn image_range(&self) -> Range<usize> {
+        self.image_range.clone()
+    }
+
+    /// Where the block's data is in the record; empty without data.
+    pub(crate) fn data_range(&self) -> Range<usize> {
+        self.data_range.clone()
+    }
+}
+
+/// What a record holds besides its blocks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Fragments {
+    pub(crate) origin: Option<u16>,
+    pub(crate) toplevel_xid: Option<u32>,
+    pub(crate) main_data: Range<usize>,
+}
+
+/// Takes a whole record (header included) apart, as `DecodeXLogRecord` does. `blocks` is emptied first.
+pub(crate) fn decode(
+    record: &[u8],
+    lsn: Lsn,
+    version: PgVersion,
+    blocks: &mut Vec<BlockRef>,
+) -> Result<Fragments, Invalid> {
+    blocks.clear();
+    let short = Invalid::RecordData { lsn };
+    let mut bytes = Bytes(record.get(HEADER_SIZE..).ok_or_else(|| short.clone())?);
+    let mut fragments = Fragments::default();
+    let mut relation = None;
+    let mut main_length = 0usize;
+    let mut data_total = 0usize;
+    while bytes.remaining() > data_total {
+        let id = bytes.u8().ok_or_else(|| short.clone())?;
+        match id {
+            ID_DATA_SHORT => {
+                main_length = usize::from(bytes.u8().ok_or_else(|| short.clone())?);
+                data_total += main_length;
+                break;
+            }
+            ID_DATA_LONG => {
+                main_length = bytes.u32().ok_or_else(|| short.clone())? as usize;
+                data_total += main_length;
+                break;
+            }
+            ID_ORIGIN => fragments.origin = Some(bytes.u16().ok_or_else(|| short.clone())?),
+            ID_TOPLEVEL_XID if version >= PgVersion::V14 => {
+                fragments.toplevel_xid = Some(bytes.u32().ok_or_else(|| short.clone())?);
+            }
+            0..=MAX_BLOCK_ID => {
+                if blocks.last().is_some_and(|last| id <= last.id) {
+                    return Err(Invalid::BlockIdOrder { lsn, got: id });
+                }
+                let block = block_header(id, &mut bytes, lsn, version, &mut relation)?;
+                data_total += usize::from(block.data_length) + image_length(&block);
+                blocks.push(block);
+            }
+            _ => return Err(Invalid::BlockId { lsn, got: id }),
+        }
+    }
+    if bytes.remaining() != data_total {
+        return Err(short);
+    }
+    let mut at = record.len() - data_total;
+    for block in blocks.iter_mut() {
+        let image_end = at + image_length(block);
+        let data_end = image_end + usize::from(block.data_length);
+        block.image_range = at..image_end;
+        block.data_range = image_end..data_end;
+        at = data_end;
+    }
+    fragments.main_data = at..at + main_length;
+    Ok(fragments)
+}
+
+fn image_length(block: &BlockRef) -> usize {
+    block.image.map_or(0, |image| usize::from(image.length))
+}
+
+/// Reads the header of one block reference; `relation` is the one before it, for `SAME_REL`.
+fn block_header(
+    id: u8,
+    bytes: &mut Bytes<'_>,
+    lsn: Lsn,
+    version: PgVersion,
+    relation: &mut Option<RelFileLocator>,
+) -> Result<BlockRef, Invalid> {
+    let short = || Invalid::RecordData { lsn };
+    let flags = bytes.u8().ok_or_else(short)?;
+    let data_length = bytes.u16().ok_or_else(short)?;
+    match (flags & HAS_DATA != 0, data_length) {
+        (true, 0) => return Err(Invalid::BlockDataMissing { lsn }),
+        (false, 1..) => return Err(Invalid::BlockDataUnexpected { lsn, got: data_length }),
+        _ => {}
+    }
+    let image = if flags & HAS_IMAGE != 0 { Some(image_header(bytes, lsn, version)?) } else { None };
+    if flags & SAME_REL == 0 {
+        *relation = Some(RelFileLocator {
+            tablespace: bytes.u32().ok_or_else(short)?,
+            database: bytes.u32().ok_or_else(short)?,
+            relation: bytes.u32().ok_or_else(short)?,
+        });
+    }
+    let Some(relation) = *relation else {
+        return Err(Invalid::NoPreviousRelation { lsn });
+    };
+    Ok(BlockRef {
+        id,
+        relation,
+        fork: flags & FORK_MASK,
+        block: bytes.u32().ok_or_else(short)?,
+        will_init: flags & WILL_INIT != 0,
+        image,
+        data_length,
+        image_range: 0..0,
+        data_range: 0..0,
+    })
+}
+
+/// Reads the header of an image, with the cross-checks of `DecodeXLogRecord`.
+fn image_header(bytes: &mut Bytes<'_>, lsn: Lsn, version: PgVersion) -> Result<Image, Invalid> {
+    let short = || Invalid::RecordData { lsn };
+    let length = bytes.u16().ok_or_else(short)?;
+    let hole_offset = bytes.u16().ok_or_else(short)?;
+    let flags = ImageFlags::parse(bytes.u8().ok_or_else(short)?, version);
+    let hole_length = match (flags.compression, flags.has_hole) {
+        (Some(_), true) => bytes.u16().ok_or_else(short)?,
+        (Some(_), false) => 0,
+        // The server computes this in 16 bits too: an image longer than a block wraps and fails below.
+        (None, _) => BLOCK_SIZE.wrapping_sub(length),
+    };
+    if flags.has_hole && (hole_offset == 0 || hole_length == 0 || length == BLOCK_SIZE) {
+        return Err(Invalid::Hole { lsn, hole_offset, hole_length, length });
+    }
+    if !flags.has_hole && (hole_offset != 0 || hole_length != 0) {
+        return Err(Invalid::NoHole { lsn, hole_offset, hole_length });
+    }
+    if flags.compression.is_some() && length == BLOCK_SIZE {
+        return Err(Invalid::Compressed { lsn, length });
+    }
+    Ok(Image { length, hole_offset, hole_length, compression: flags.compression, apply: flags.apply })
+}

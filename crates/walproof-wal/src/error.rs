@@ -1,0 +1,227 @@
+//! What can be wrong, in pg_waldump's words where it has some.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::lsn::{Lsn, SegmentName};
+
+/// Why WAL could not be read. `Display` is one factual line; [`Error::detail`] and [`Error::hint`] add the
+/// rest, with the meaning they have in PostgreSQL's messages.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Text that is not an LSN.
+    #[error("invalid LSN: \"{text}\"")]
+    Lsn {
+        /// What was given.
+        text: String,
+    },
+    /// A file or folder that the operating system would not open or read.
+    #[error("could not {action} \"{path}\": {source}")]
+    Io {
+        /// What was tried: `open file`, `open directory`, `read from file`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// A folder or list without a WAL segment in it.
+    #[error("could not find any WAL file in \"{path}\"")]
+    NoSegments {
+        /// The folder, or the first file of the list.
+        path: PathBuf,
+    },
+    /// No file holds the WAL at a location that has to be read.
+    #[error("could not find WAL segment {segment} for {lsn}")]
+    MissingSegment {
+        /// The segment's name on the newest timeline allowed.
+        segment: SegmentName,
+        /// The location that was wanted.
+        lsn: Lsn,
+        /// The next segment that does exist, when there is one: then WAL is missing in between.
+        next: Option<SegmentName>,
+    },
+    /// A range that ends before it starts.
+    #[error("start WAL location {start} is after end WAL location {end}")]
+    EmptyRange {
+        /// Where reading was to begin.
+        start: Lsn,
+        /// Where it was to end.
+        end: Lsn,
+    },
+    /// No record begins at or after the start.
+    #[error("could not find a valid record after {start}")]
+    NoRecord {
+        /// Where reading was to begin.
+        start: Lsn,
+        /// What was found instead.
+        source: Box<Error>,
+    },
+    /// Bytes that are not what PostgreSQL writes.
+    #[error("{what}")]
+    Invalid {
+        /// What is wrong, and where.
+        what: Invalid,
+        /// The segment that was being read.
+        segment: SegmentName,
+        /// The last record that was in order, if any was read.
+        previous: Option<Lsn>,
+    },
+}
+
+/// A damaged page, record or block reference. The wording is that of src/backend/access/transam/xlogreader.c,
+/// so that it can be searched for; every message names its location.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+#[allow(missing_docs)] // the fields are those of the message, which is their documentation
+pub enum Invalid {
+    #[error("invalid magic number {got:04X} in WAL segment {segment}, LSN {lsn}, offset {offset}")]
+    Magic { got: u16, segment: SegmentName, lsn: Lsn, offset: u32 },
+    #[error("invalid info bits {got:04X} in WAL segment {segment}, LSN {lsn}, offset {offset}")]
+    PageInfo { got: u16, segment: SegmentName, lsn: Lsn, offset: u32 },
+    #[error("unexpected pageaddr {got} in WAL segment {segment}, LSN {lsn}, offset {offset}")]
+    PageAddress { got: Lsn, segment: SegmentName, lsn: Lsn, offset: u32 },
+    #[error(
+        "out-of-sequence timeline ID {got} (after {latest}) in WAL segment {segment}, LSN {lsn}, offset {offset}"
+    )]
+    Timeline { got: u32, latest: u32, segment: SegmentName, lsn: Lsn, offset: u32 },
+    #[error(
+        "WAL file is from different database system: system identifier is {got} at {lsn}, expected {expected}"
+    )]
+    SystemIdentifier { got: u64, expected: u64, lsn: Lsn },
+    #[error(
+        "WAL file is from different database system: incorrect segment size in page header at {lsn}: \
+         expected {expected}, got {got}"
+    )]
+    SegmentSize { got: u32, expected: u32, lsn: Lsn },
+    #[error("invalid WAL segment size in WAL segment {segment} ({got} bytes)")]
+    SegmentSizeRange { got: u32, segment: SegmentName },
+    #[error("incorrect XLOG_BLCKSZ in page header at {lsn}: expected {expected}, got {got}")]
+    BlockSize { got: u32, expected: u32, lsn: Lsn },
+    #[error("could not read WAL segment {segment}, offset {offset}: read {got} of {expected}")]
+    ShortRead { segment: SegmentName, offset: u32, got: usize, expected: usize },
+    #[error("invalid record offset at {lsn}: expected at least {expected}, got {got}")]
+    RecordOffset { lsn: Lsn, expected: u32, got: u32 },
+    #[error("contrecord is requested by {lsn}")]
+    ContrecordRequested { lsn: Lsn },
+    #[error("invalid record length at {lsn}: expected at least {expected}, got {got}")]
+    RecordLength { lsn: Lsn, expected: u32, got: u32 },
+    #[error("record length {got} at {lsn} too long")]
+    RecordTooLong { lsn: Lsn, got: u32 },
+    #[error("invalid resource manager ID {got} at {lsn}")]
+    ResourceManager { lsn: Lsn, got: u8 },
+    #[error("record with incorrect prev-link {got} at {lsn}")]
+    PrevLink { lsn: Lsn, got: Lsn },
+    #[error("there is no contrecord flag at {lsn}")]
+    NoContrecord { lsn: Lsn },
+    #[error("invalid contrecord length {got} (expected {expected}) at {lsn}")]
+    ContrecordLength { lsn: Lsn, got: u32, expected: u32 },
+    #[error("incorrect resource manager data checksum in record at {lsn}")]
+    Checksum { lsn: Lsn },
+    #[error("out-of-order block_id {got} at {lsn}")]
+    BlockIdOrder { lsn: Lsn, got: u8 },
+    #[error("invalid block_id {got} at {lsn}")]
+    BlockId { lsn: Lsn, got: u8 },
+    #[error("BKPBLOCK_HAS_DATA set, but no data included at {lsn}")]
+    BlockDataMissing { lsn: Lsn },
+    #[error("BKPBLOCK_HAS_DATA not set, but data length is {got} at {lsn}")]
+    BlockDataUnexpected { lsn: Lsn, got: u16 },
+    #[error("BKPBLOCK_SAME_REL set but no previous rel at {lsn}")]
+    NoPreviousRelation { lsn: Lsn },
+    #[error(
+        "BKPIMAGE_HAS_HOLE set, but hole offset {hole_offset} length {hole_length} \
+         block image length {length} at {lsn}"
+    )]
+    Hole { lsn: Lsn, hole_offset: u16, hole_length: u16, length: u16 },
+    #[error("BKPIMAGE_HAS_HOLE not set, but hole offset {hole_offset} length {hole_length} at {lsn}")]
+    NoHole { lsn: Lsn, hole_offset: u16, hole_length: u16 },
+    #[error("BKPIMAGE_COMPRESSED set, but block image length {length} at {lsn}")]
+    Compressed { lsn: Lsn, length: u16 },
+    #[error("record with invalid length at {lsn}")]
+    RecordData { lsn: Lsn },
+}
+
+impl Invalid {
+    /// Where the damage is: the record's location for damage to a record, the page's for damage to a page.
+    #[must_use]
+    pub fn lsn(&self) -> Option<Lsn> {
+        match *self {
+            Invalid::SegmentSizeRange { .. } | Invalid::ShortRead { .. } => None,
+            Invalid::Magic { lsn, .. }
+            | Invalid::PageInfo { lsn, .. }
+            | Invalid::PageAddress { lsn, .. }
+            | Invalid::Timeline { lsn, .. }
+            | Invalid::SystemIdentifier { lsn, .. }
+            | Invalid::SegmentSize { lsn, .. }
+            | Invalid::BlockSize { lsn, .. }
+            | Invalid::RecordOffset { lsn, .. }
+            | Invalid::ContrecordRequested { lsn }
+            | Invalid::RecordLength { lsn, .. }
+            | Invalid::RecordTooLong { lsn, .. }
+            | Invalid::ResourceManager { lsn, .. }
+            | Invalid::PrevLink { lsn, .. }
+            | Invalid::NoContrecord { lsn }
+            | Invalid::ContrecordLength { lsn, .. }
+            | Invalid::Checksum { lsn }
+            | Invalid::BlockIdOrder { lsn, .. }
+            | Invalid::BlockId { lsn, .. }
+            | Invalid::BlockDataMissing { lsn }
+            | Invalid::BlockDataUnexpected { lsn, .. }
+            | Invalid::NoPreviousRelation { lsn }
+            | Invalid::Hole { lsn, .. }
+            | Invalid::NoHole { lsn, .. }
+            | Invalid::Compressed { lsn, .. }
+            | Invalid::RecordData { lsn } => Some(lsn),
+        }
+    }
+}
+
+impl Error {
+    /// Facts behind the message: which segment, which record came before, what was found.
+    #[must_use]
+    pub fn detail(&self) -> Option<String> {
+        match self {
+            Error::Invalid { segment, previous, .. } => Some(match previous {
+                Some(lsn) => format!("segment {segment}, previous record at {lsn}"),
+                None => format!("segment {segment}, no record read before"),
+            }),
+            Error::NoRecord { source, .. } => Some(source.to_string()),
+            Error::MissingSegment { next: Some(next), .. } => {
+                Some(format!("the next segment at hand is {next}"))
+            }
+            _ => None,
+        }
+    }
+
+    /// What to do about it, possibly wrong.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::Lsn { .. } => Some("An LSN looks like 0/3A0001F8: two hexadecimal numbers.".to_owned()),
+            Error::NoSegments { .. } => {
+                Some("WAL segments have names of 24 hexadecimal digits; a server's are in pg_wal.".to_owned())
+            }
+            Error::MissingSegment { next: Some(_), .. } => Some(
+                "WAL is missing in between: fetch it from the archive, or start after the gap.".to_owned(),
+            ),
+            Error::MissingSegment { next: None, lsn, .. } => {
+                Some(format!("The WAL at hand ends there: end at {lsn} or before."))
+            }
+            Error::NoRecord { .. } => {
+                Some("The segment may have been recycled, or the location not been written yet.".to_owned())
+            }
+            Error::Invalid { what: Invalid::Magic { .. }, .. } => Some(
+                "WAL of PostgreSQL 13 (D106) to 18 (D118) can be read; 0000 is an unused segment.".to_owned(),
+            ),
+            Error::Invalid { previous: Some(_), what, .. } => what.lsn().map(|lsn| {
+                format!(
+                    "The WAL may end here, or the segment may be recycled; ending at {lsn} stops before it."
+                )
+            }),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Reads the write-ahead log of PostgreSQL 13 to 18.
+//!
+//! Bytes become pages, pages become records, and a record is its header, its block references with their
+//! full-page images, and its main data. Every page header, every link between records and every checksum is
+//! verified; damage is an [`Error`] with a location and pg_waldump's words, never a panic. Memory does not
+//! grow with the WAL.
+//!
+//! ```
+//! use walproof_wal::{Range, Reader, Segments};
+//!
+//! # // A segment of one page with one record, XLOG/NOOP.
+//! # let mut page = vec![0u8; 8192];
+//! # let mut record = vec![24u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x20, 0, 0, 0, 0, 0, 0, 0];
+//! # let crc = walproof_wal::checksum(&record).unwrap_or_default();
+//! # record.splice(20.., crc.to_le_bytes());
+//! # page.splice(0..4, [0x18, 0xD1, 2, 0]);
+//! # page.splice(4..5, [1]);
+//! # page.splice(10..11, [0x10]);
+//! # page.splice(32..40, [0, 0, 0x10, 0, 0, 0x20, 0, 0]);
+//! # page.splice(40..64, record);
+//! # let pg_wal = std::env::temp_dir().join("000000010000000000000001");
+//! # std::fs::write(&pg_wal, page).unwrap();
+//! // A server's pg_wal folder, or a single segment.
+//! let mut reader = Reader::open(Segments::from_path(&pg_wal)?, Range::default())?;
+//! let mut operations = Vec::new();
+//! while let Some(record) = reader.next_record()? {
+//!     operations.push((record.lsn.to_string(), record.operation().to_string()));
+//! }
+//! assert_eq!(operations, [("0/100028".to_owned(), "XLOG/NOOP".to_owned())]);
+//! assert_eq!(reader.accounting().total(), reader.end_lsn() - reader.first_lsn());
+//! # Ok::<(), walproof_wal::Error>(())
+//! ```
+//!
+//! From the bottom up: `lsn` (locations, segment names), `version`, `page`, `image`, `block`, `record`, `rmgr`
+//! (names of operations), `source` (files), `pages` (files as one sequence of pages), `reader` (records in
+//! order), `transaction` (checkpoints, commits), `summary` (totals), `accounting` (every byte). No module
+//! knows one further down this list.
+//!
+//! Deliberately absent: what a record does to a page (this crate describes, it does not replay), and names of
+//! relations (they are in the catalogs, not in the WAL).
+
+#![forbid(unsafe_code)]
+
+mod accounting;
+mod block;
+mod bytes;
+mod error;
+mod image;
+mod lsn;
+mod page;
+mod pages;
+mod reader;
+mod record;
+mod rmgr;
+mod source;
+mod summary;
+mod transaction;
+mod version;
+
+pub use accounting::Accounting;
+pub use block::{BlockRef, RelFileLocator};
+pub use error::{Error, Invalid};
+pub use image::{Compression, Image, BLOCK_SIZE};
+pub use lsn::{Lsn, SegmentName};
+pub use page::{LongHeader, PageHeader, PAGE_SIZE};
+pub use pages::WalIdentity;
+pub use reader::{Finish, Range, Reader};
+pub use record::{checksum, Record, RecordHeader};
+pub use rmgr::{Operation, RmgrId};
+pub use source::{SegmentFile, Segments};
+pub use summary::{ImageTotals, Summary, Totals, TransactionTotals};
+pub use transaction::{Checkpoint, CheckpointKind, Outcome, TransactionEnd};
+pub use version::PgVersion;

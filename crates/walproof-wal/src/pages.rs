@@ -1,0 +1,281 @@
+//! Segments as one sequence of checked pages. Holds one buffer, whatever the size of the WAL.
+
+use crate::error::{Error, Invalid};
+use crate::lsn::{Lsn, SegmentName};
+use crate::page::{is_segment_size, PageHeader, PAGE_SIZE};
+use crate::source::{SegmentFile, Segments};
+use crate::version::PgVersion;
+
+/// Bytes read from a segment at a time: some pages, and few enough to stay in a core's cache until decoded.
+const BUFFER_SIZE: u32 = 32 * PAGE_SIZE;
+const PAGE: u64 = PAGE_SIZE as u64;
+
+/// What all pages of a WAL have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WalIdentity {
+    /// The version that wrote it.
+    pub version: PgVersion,
+    /// System identifier of the cluster, as in `pg_controldata`.
+    pub system_identifier: u64,
+    /// Bytes in a segment.
+    pub segment_size: u32,
+}
+
+/// Pages of a WAL, in order.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    segments: Segments,
+    highest_timeline: u32,
+    identity: WalIdentity,
+    /// The segment being read.
+    current: Option<(SegmentName, SegmentFile)>,
+    buffer: Vec<u8>,
+    /// Page at the front of the buffer.
+    buffer_start: Lsn,
+    /// Bytes in the buffer.
+    buffered: usize,
+    /// The last page that was checked, with its header.
+    checked: Option<(Lsn, PageHeader)>,
+}
+
+impl Pages {
+    /// Finds the segment that `start` is in (the first one without a `start`) and what its first page says.
+    pub(crate) fn open(
+        segments: Segments,
+        start: Option<Lsn>,
+        timeline: Option<u32>,
+    ) -> Result<(Pages, Lsn), Error> {
+        let highest_timeline = timeline.unwrap_or(u32::MAX);
+        let (sample, sampled) = first_identity(&segments, highest_timeline)?;
+        let start = match start {
+            Some(start) => start,
+            None => sample.start(sampled.segment_size).unwrap_or_default(),
+        };
+        let mut pages = Pages {
+            segments,
+            highest_timeline,
+            identity: sampled,
+            current: None,
+            buffer: Vec::new(),
+            buffer_start: Lsn(0),
+            buffered: 0,
+            checked: None,
+        };
+        let name = pages.name_of(start)?;
+        if name != sample {
+            // The sample only told the segment size; version and cluster are those of the WAL to be read.
+            pages.identity = identity_of(&pages.segments, name, Some(sampled.segment_size))?;
+        }
+        Ok((pages, start))
+    }
+
+    pub(crate) fn identity(&self) -> WalIdentity {
+        self.identity
+    }
+
+    /// Timeline of the last page that was checked.
+    pub(crate) fn timeline(&self) -> u32 {
+        self.checked.map_or(0, |(_, header)| header.timeline)
+    }
+
+    /// Reads the page at `page` unless it is at hand, and compares its header with where it stands, as
+    /// `XLogReaderValidatePageHeader` does.
+    pub(crate) fn check(&mut self, page: Lsn) -> Result<PageHeader, Error> {
+        match self.checked {
+            Some((checked, header)) if checked == page => return Ok(header),
+            _ => {}
+        }
+        self.load(page)?;
+        let header = PageHeader::parse(self.bytes(page, PAGE_SIZE as usize).unwrap_or_default());
+        let (segment, offset) = self.place(page);
+        let Some(header) = header else {
+            return Err(self.short_read(page, 0));
+        };
+        let latest = self.timeline();
+        self.validate(header, page, latest).map_err(|what| Error::Invalid {
+            what,
+            segment,
+            previous: None,
+        })?;
+        debug_assert!(offset != 0 || header.long.is_some());
+        self.checked = Some((page, header));
+        Ok(header)
+    }
+
+    /// `length` bytes at `from`, which must be within one checked page.
+    pub(crate) fn bytes(&self, from: Lsn, length: usize) -> Option<&[u8]> {
+        if from < self.buffer_start {
+            return None;
+        }
+        let at = usize::try_from(from - self.buffer_start).ok()?;
+        self.buffer.get(..self.buffered)?.get(at..at.checked_add(length)?)
+    }
+
+    /// Whether there is WAL of this cluster in a segment behind the one that holds `lsn`: if so, what stands
+    /// at `lsn` is not the end of the WAL. Segments that were recycled, or prepared for later use, have other
+    /// addresses on their pages, or none.
+    pub(crate) fn continues_after(&self, lsn: Lsn) -> Option<SegmentName> {
+        let size = self.identity.segment_size;
+        let here = SegmentName::holding(lsn, self.timeline(), size);
+        let next = self.segments.after(here, self.highest_timeline)?;
+        let start = next.start(size)?;
+        let (_, header) = read_header(&self.segments, next).ok()?;
+        self.validate(header, start, here.timeline).is_ok().then_some(next)
+    }
+
+    fn validate(&self, header: PageHeader, page: Lsn, latest_timeline: u32) -> Result<(), Invalid> {
+        let (segment, offset) = self.place(page);
+        let expected = self.identity;
+        if header.magic != expected.version.magic() {
+            return Err(Invalid::Magic { got: header.magic, segment, lsn: page, offset });
+        }
+        if !header.has_known_flags() || (offset == 0 && header.long.is_none()) {
+            return Err(Invalid::PageInfo { got: header.info, segment, lsn: page, offset });
+        }
+        if let Some(long) = header.long {
+            if long.system_identifier != expected.system_identifier {
+                return Err(Invalid::SystemIdentifier {
+                    got: long.system_identifier,
+                    expected: expected.system_identifier,
+                    lsn: page,
+                });
+            }
+            if long.segment_size != expected.segment_size {
+                return Err(Invalid::SegmentSize {
+                    got: long.segment_size,
+                    expected: expected.segment_size,
+                    lsn: page,
+                });
+            }
+            if long.block_size != PAGE_SIZE {
+                return Err(Invalid::BlockSize { got: long.block_size, expected: PAGE_SIZE, lsn: page });
+            }
+        }
+        if header.address != page {
+            return Err(Invalid::PageAddress { got: header.address, segment, lsn: page, offset });
+        }
+        if header.timeline < latest_timeline {
+            let (got, latest) = (header.timeline, latest_timeline);
+            return Err(Invalid::Timeline { got, latest, segment, lsn: page, offset });
+        }
+        Ok(())
+    }
+
+    /// Brings the page at `page` into the buffer.
+    fn load(&mut self, page: Lsn) -> Result<(), Error> {
+        if self.bytes(page, PAGE_SIZE as usize).is_some() {
+            return Ok(());
+        }
+        let size = self.identity.segment_size;
+        let offset = u32::try_from(page.offset_in(u64::from(size))).unwrap_or(u32::MAX);
+        let is_current = self.current.as_ref().is_some_and(|(name, file)| {
+            *name == SegmentName::holding(page, name.timeline, size) && file.position() <= offset
+        });
+        if !is_current {
+            let name = self.name_of(page)?;
+            let file = self.segments.open(name)?;
+            self.current = Some((name, file));
+            if offset != 0 {
+                // A segment's first page says whose it is, so it is checked even when reading starts behind it.
+                self.check(page.align_down(u64::from(size)))?;
+            }
+        }
+        if self.bytes(page, PAGE_SIZE as usize).is_some() {
+            return Ok(());
+        }
+        let wanted = BUFFER_SIZE.min(size.saturating_sub(offset)) as usize;
+        self.buffer.resize(BUFFER_SIZE as usize, 0);
+        self.buffered = 0;
+        let (Some((_, file)), Some(buffer)) = (&mut self.current, self.buffer.get_mut(..wanted)) else {
+            return Err(self.short_read(page, 0));
+        };
+        file.skip_to(offset)?;
+        self.buffered = file.fill(buffer)?;
+        self.buffer_start = page;
+        if self.buffered < PAGE_SIZE as usize {
+            return Err(self.short_read(page, self.buffered));
+        }
+        Ok(())
+    }
+
+    /// The file to read for `lsn`: on the highest timeline allowed, never one below that of the WAL so far.
+    fn name_of(&self, lsn: Lsn) -> Result<SegmentName, Error> {
+        let wanted = SegmentName::holding(lsn, self.highest_timeline, self.identity.segment_size);
+        self.segments.find(wanted, self.timeline()).ok_or_else(|| {
+            let known = self.segments.names().map(|name| name.timeline).max().unwrap_or(1);
+            let timeline = self.highest_timeline.min(known);
+            Error::MissingSegment {
+                segment: SegmentName { timeline, ..wanted },
+                lsn,
+                next: self.continues_after(lsn),
+            }
+        })
+    }
+
+    fn place(&self, lsn: Lsn) -> (SegmentName, u32) {
+        let size = self.identity.segment_size;
+        let timeline = self.current.as_ref().map_or(self.timeline(), |(name, _)| name.timeline);
+        let offset = u32::try_from(lsn.offset_in(u64::from(size))).unwrap_or(u32::MAX);
+        (SegmentName::holding(lsn, timeline, size), offset)
+    }
+
+    /// The segment that `lsn` is in, named as the file being read.
+    pub(crate) fn segment_of(&self, lsn: Lsn) -> SegmentName {
+        self.place(lsn).0
+    }
+
+    fn short_read(&self, page: Lsn, got: usize) -> Error {
+        let (segment, offset) = self.place(page);
+        let what = Invalid::ShortRead { segment, offset, got, expected: PAGE_SIZE as usize };
+        Error::Invalid { what, segment, previous: None }
+    }
+}
+
+/// The first segment whose first page can be understood. The oldest segment of a server is in use; newer ones
+/// may be prepared for later use and empty, so they are asked only if it does not answer.
+fn first_identity(segments: &Segments, highest_timeline: u32) -> Result<(SegmentName, WalIdentity), Error> {
+    let mut failure = None;
+    for name in segments.names().filter(|name| name.timeline <= highest_timeline) {
+        match identity_of(segments, name, None) {
+            Ok(identity) => return Ok((name, identity)),
+            Err(error) => failure = failure.or(Some(error)),
+        }
+    }
+    Err(failure.unwrap_or_else(|| Error::NoSegments { path: segments.origin().to_owned() }))
+}
+
+/// `segment_size` is only for the locations in messages; without it the length of the file is the best guess.
+fn identity_of(
+    segments: &Segments,
+    name: SegmentName,
+    segment_size: Option<u32>,
+) -> Result<WalIdentity, Error> {
+    let (length, header) = read_header(segments, name)?;
+    let lsn = name.start(segment_size.unwrap_or(length)).unwrap_or_default();
+    let invalid = |what| Error::Invalid { what, segment: name, previous: None };
+    let Some(version) = PgVersion::from_magic(header.magic) else {
+        return Err(invalid(Invalid::Magic { got: header.magic, segment: name, lsn, offset: 0 }));
+    };
+    let Some(long) = header.long else {
+        return Err(invalid(Invalid::PageInfo { got: header.info, segment: name, lsn, offset: 0 }));
+    };
+    if !is_segment_size(long.segment_size) {
+        return Err(invalid(Invalid::SegmentSizeRange { got: long.segment_size, segment: name }));
+    }
+    if long.block_size != PAGE_SIZE {
+        return Err(invalid(Invalid::BlockSize { got: long.block_size, expected: PAGE_SIZE, lsn }));
+    }
+    Ok(WalIdentity { version, system_identifier: long.system_identifier, segment_size: long.segment_size })
+}
+
+/// Length of the file (as a segment size), and the header of its first page.
+fn read_header(segments: &Segments, name: SegmentName) -> Result<(u32, PageHeader), Error> {
+    let mut file = segments.open(name)?;
+    let length = file.length()?;
+    let mut page = [0; PAGE as usize];
+    let got = file.fill(&mut page)?;
+    let header = page.get(..got).filter(|page| page.len() == PAGE as usize).and_then(PageHeader::parse);
+    let short = Invalid::ShortRead { segment: name, offset: 0, got, expected: PAGE as usize };
+    let header = header.ok_or(Error::Invalid { what: short, segment: name, previous: None })?;
+    Ok((u32::try_from(length).unwrap_or(u32::MAX), header))
+}

