@@ -1,60 +1,105 @@
-"""What the probes cost: throughput with all of them over throughput with none, interleaved in random order.
+"""What the probes cost: throughput with all of them over throughput with none.
 
-The load is bound by the processor (synchronous_commit=off), where an observer takes from the observed.
-Goal: less than 2 % together.
+One load runs all the time; in pairs of neighbouring segments, in random order, the probes observe one and
+leave the other alone, so that what the machine does meanwhile meets both alike. The load is bound by the
+processor (synchronous_commit=off), where an observer takes from the observed. Goal: less than 2 % together.
 
     python bench/probe_overhead.py [PAIRS [SECONDS]]
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import random
+import statistics
 import sys
+import time
 from pathlib import Path
 
 from walproof.analysis import mean_interval
-from walproof.cli.progress import TerminalProgress
-from walproof.lab.session import ready_to_run
-from walproof.lab.study import Overrides, ad_hoc, resolve
-from walproof.lab.trial import TrialOrder, TrialRunner
+from walproof.facts import Workload
+from walproof.postgres import template as templates
 from walproof.postgres.cache import cache_folder
+from walproof.postgres.cluster import SUPERUSER, Cluster
+from walproof.postgres.install import find, find_driver
+from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.workspace import Workspace
+from walproof.probe import PROBES, Subject, read_pgbench_logs
+from walproof.workload.pgbench import PgbenchRun, Target, initialise, setup_description
+
+GAP_S = 1.0
+"""Between segments: probes take their last readings here."""
 
 
 def main() -> None:
     """Run the pairs and print the ratio with its interval."""
-    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 10.0
-    study = ad_hoc(
-        [{"synchronous_commit": "off"}],
-        {"name": "w", "scale": 50, "clients": 50, "threads": 2, "duration": seconds, "warmup": 1},
-    )
-    observed = resolve(study, Overrides(pg=("embedded",)), folder=Path(cache_folder("work")))
-    alone = dataclasses.replace(observed, probes=())
-    chance = random.Random(1)
-    logs = []
-    with TerminalProgress(observed) as progress, ready_to_run(observed, progress) as runner:
-        runners = {"with": runner, "without": runner.of_plan(alone)}
-        for pair in range(1, pairs + 1):
-            order = list(runners)
-            chance.shuffle(order)
-            tps = {which: _tps(runners[which], 2 * pair + at, pair, observed.installs[0].label)
-                   for at, which in enumerate(order)}  # fmt: skip
-            logs.append(math.log(tps["with"] / tps["without"]))
-            print(f"pair {pair}: with {tps['with']:,.0f}, without {tps['without']:,.0f} tps, "
-                  f"ratio {tps['with'] / tps['without']:.3f}", flush=True)  # fmt: skip
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 40
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 4.0
+    length = 5 + pairs * 2 * (seconds + GAP_S + 0.5)
+    workload = Workload("w", "tpcb-like", (), 50, 50, 2, length, None, None, "simple", 0.0)
+    user = server_user()
+    install = reachable_install(find("embedded"), user)
+    pgbench, _ = find_driver([install])
+
+    def target(cluster: Cluster) -> Target:
+        return Target(cluster.sockets, cluster.port, SUPERUSER, "postgres")
+
+    with Workspace(Path(cache_folder("work")), user) as workspace:
+        setup = setup_description(workload)
+        template = templates.prepare_loaded(
+            workspace, install, (), setup, lambda cluster: initialise(pgbench, workload, target(cluster))
+        )
+        folder = workspace.make_folder("overhead")
+        templates.clone(template, folder)
+        cluster = Cluster(install, workspace, folder)
+        cluster.start(
+            {"synchronous_commit": "off", "track_wal_io_timing": "on", "log_checkpoints": "on",
+             "max_wal_size": "8GB", "checkpoint_timeout": "1h"}
+        )  # fmt: skip
+        load = PgbenchRun(pgbench, workload, target(cluster), folder, seed=1)
+        subject = Subject(
+            cluster.conninfo, cluster.data, cluster.log, cluster.pid, load.pid, install.version_num
+        )
+        try:
+            segments = _observe_in_turns(subject, pairs, seconds)
+            load.finish(patience_s=length)
+            tps = [
+                {which: read_pgbench_logs(load.logs, *span).metrics["tps"] for which, span in pair.items()}
+                for pair in segments
+            ]
+        finally:
+            load.kill()
+            cluster.stop("immediate")
+    logs = [math.log(pair["with"] / pair["without"]) for pair in tps]
     interval = mean_interval(logs)
     assert interval is not None
-    ratio, low, high = (math.exp(x) for x in (sum(logs) / len(logs), interval.low, interval.high))
-    median = math.exp(sorted(logs)[len(logs) // 2])
-    print(f"all probes / none: {ratio:.4f} ({low:.4f} to {high:.4f}, 95 %), median {median:.4f}")
+    mean = math.exp(statistics.fmean(logs))
+    print(f"{pairs} pairs of {seconds:g} s at {statistics.fmean(p['without'] for p in tps):,.0f} tps")
+    print(f"all probes / none: {mean:.4f} ({math.exp(interval.low):.4f} to {math.exp(interval.high):.4f}, 95 %), "
+          f"median {math.exp(statistics.median(logs)):.4f}")  # fmt: skip
 
 
-def _tps(runner: TrialRunner, number: int, round_number: int, install: str) -> float:
-    trial, _ = runner.run(TrialOrder(number, round_number, install, "w", "synchronous_commit=off"))
-    assert trial.reason is None, trial.reason
-    return trial.metrics["tps"]
+def _observe_in_turns(subject: Subject, pairs: int, seconds: float) -> list[dict[str, tuple[float, float]]]:
+    """(begin, end) of each pair's segments with and without probes."""
+    chance = random.Random(1)
+    time.sleep(3)
+    found = []
+    for _ in range(pairs):
+        order = ["with", "without"]
+        chance.shuffle(order)
+        pair = {}
+        for which in order:
+            probes = [PROBES[name]() for name in PROBES] if which == "with" else []
+            for probe in probes:
+                probe.start(subject)
+            begun = time.time()
+            time.sleep(seconds)
+            pair[which] = (begun, time.time())
+            for probe in reversed(probes):
+                probe.stop()
+            time.sleep(GAP_S)
+        found.append(pair)
+    return found
 
 
 if __name__ == "__main__":

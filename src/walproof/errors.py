@@ -36,9 +36,7 @@ class WalproofError(Exception):
         return (_rebuild, (type(self), self.message, self.detail, self.hint))
 
 
-def _rebuild(
-    cls: type[WalproofError], message: str, detail: str | None, hint: str | None
-) -> WalproofError:
+def _rebuild(cls: type[WalproofError], message: str, detail: str | None, hint: str | None) -> WalproofError:
     return cls(message, detail=detail, hint=hint)
 
 

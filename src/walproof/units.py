@@ -48,9 +48,7 @@ def parse_duration_s(text: str | float) -> float:
 def _quantity(text: str, units: dict[str, float] | dict[str, int], noun: str, default: str) -> float:
     match = _QUANTITY.fullmatch(text)
     if match is None or (match[2] or default) not in units:
-        raise UnitError(
-            f'invalid {noun}: "{text}"', hint=f"Valid units for a {noun} are {', '.join(units)}."
-        )
+        raise UnitError(f'invalid {noun}: "{text}"', hint=f"Valid units for a {noun} are {', '.join(units)}.")
     return float(match[1]) * units[match[2] or default]
 
 

@@ -102,11 +102,10 @@ def test_the_command_line_replaces_the_stop_rule(
     assert (plan.rounds, plan.half_width, plan.budget_s) == expected
 
 
-def test_a_duration_replaces_transactions_and_the_other_way_round(embedded: Install) -> None:
+def test_a_duration_replaces_transactions(embedded: Install) -> None:
     counted = {"workload": [{"name": "w", "transactions": 10}]}
     assert _plan(embedded, counted).workloads[0].duration_s is None
     assert _plan(embedded, counted, duration_s=3.0).workloads[0].transactions is None
-    assert _plan(embedded, transactions=10).workloads[0].duration_s is None
 
 
 def test_factors_become_variants(embedded: Install) -> None:

@@ -127,6 +127,7 @@ def compare(
         *(("--pg", one) for one in pg or []),
         ("--seed", seed),
         ("--on", on),
+        ("--out", None if out == options.DEFAULT_OUT else out),
     ):
         command += [] if given is None else [flag, str(given)]
     carry_out(plan, command, out=out, store_url=store, dry_run=dry_run, json=json, fresh=new)

@@ -84,6 +84,7 @@ def run(
         ("--seed", seed),
         ("--probes", probes),
         ("--on", on),
+        ("--out", None if out == options.DEFAULT_OUT else out),
     ):
         command += [] if value is None else [flag, str(value)]
     carry_out(plan, command, out=out, store_url=store, dry_run=dry_run, json=json, fresh=new, study_text=text)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from walproof.errors import SettingError, StudyError
+from walproof.errors import StudyError
 from walproof.facts import Plan
 from walproof.postgres import template as templates
 from walproof.postgres.build import has_library, rejection
@@ -80,8 +80,27 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
     )
 
 
-def check_machine(plan: Plan, work: Path) -> None:
-    """Raise StudyError when disk, memory or shared memory are too small for the plan."""
+def check(plan: Plan) -> None:
+    """Raise StudyError naming everything that keeps the plan from running here.
+
+    That is disk, memory, shared memory and open files that are too small, and what the installs were built
+    without.
+    """
+    machine, builds = _machine(plan), _builds(plan)
+    if not machine and not builds:
+        return
+    hints = []
+    if machine:
+        hints.append("A smaller scale or max_wal_size, or another folder (--on), needs less.")
+    if builds:
+        hints.append("--pg names another install; the embedded one has no contrib modules, lz4 or zstd.")
+    raise StudyError(
+        f'study "{plan.study}" cannot run here', detail="\n".join([*machine, *builds]), hint=" ".join(hints)
+    )
+
+
+def _machine(plan: Plan) -> list[str]:
+    work = Path(plan.folder)
     needs = estimate(plan, work / "templates")
     existing = next(folder for folder in (work, *work.parents) if folder.exists())
     found = {
@@ -98,19 +117,12 @@ def check_machine(plan: Plan, work: Path) -> None:
     descriptors = os.sysconf("SC_OPEN_MAX")
     clients = max(workload.clients for workload in plan.workloads)
     if 0 < descriptors < clients + 100:
-        problems.append(
-            f"open files: {clients} clients need about {clients + 100}, the limit is {descriptors}"
-        )
-    if problems:
-        raise StudyError(
-            f'study "{plan.study}" does not fit on this machine',
-            detail="\n".join(problems),
-            hint="Use a smaller scale or max_wal_size, or another folder (--on).",
-        )
+        problems.append(f"open files: needs about {clients + 100}, the limit is {descriptors}")
+    return problems
 
 
-def check_builds(plan: Plan) -> None:
-    """Ask each server's own binary about each variant's settings. Raises SettingError naming all refusals.
+def _builds(plan: Plan) -> list[str]:
+    """What each server's own binary says against each variant.
 
     The table of settings knows what a version has; only the install knows what it was built with
     (wal_compression=lz4 needs a build with lz4) and whether it brought contrib along.
@@ -128,13 +140,7 @@ def check_builds(plan: Plan) -> None:
                 for name in _libraries(settings)
                 if not has_library(install, name)
             ]
-    if problems:
-        raise SettingError(
-            f"{len(problems)} variant{'s' if len(problems) > 1 else ''} cannot run on this PostgreSQL",
-            detail="\n".join(problems),
-            hint="Leave the variant out, or name another install with --pg. "
-            "The embedded PostgreSQL has no contrib modules, lz4 or zstd.",
-        )
+    return problems
 
 
 def _libraries(settings: Mapping[str, str]) -> list[str]:

@@ -13,7 +13,7 @@ from walproof.errors import StoreError, StudyError
 from walproof.facts import Environment, Install, Plan, Run
 from walproof.facts.codec import plan_hash, to_data
 from walproof.facts.store import Store
-from walproof.lab.preflight import check_builds, check_machine
+from walproof.lab.preflight import check
 from walproof.lab.runner import conduct
 from walproof.lab.schedule import Enough, Progress
 from walproof.lab.trial import TrialRunner
@@ -58,8 +58,7 @@ def ready_to_run(plan: Plan, progress: Progress) -> Iterator[TrialRunner]:
 
     Everything but the templates is removed at the end. Raises a WalproofError naming all that is missing.
     """
-    check_machine(plan, Path(plan.folder))
-    check_builds(plan)
+    check(plan)
     user = server_user()
     reachable = {install.label: reachable_install(install, user) for install in plan.installs}
     pgbench, _ = find_driver([*plan.installs, plan.driver])

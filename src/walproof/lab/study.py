@@ -38,7 +38,6 @@ class Overrides:
     half_width: float | None = None
     budget_s: float | None = None
     duration_s: float | None = None
-    transactions: int | None = None
     warmup_s: float | None = None
     pg: tuple[str, ...] = ()
     seed: int | None = None
@@ -180,8 +179,6 @@ def _workload(table: WorkloadTable, study: StudyFile, overrides: Overrides, scri
             duration_s = study.quick.duration or duration_s
     if overrides.duration_s is not None:
         duration_s, transactions = overrides.duration_s, None
-    if overrides.transactions is not None:
-        duration_s, transactions = None, overrides.transactions
     if transactions is None and duration_s is None:
         duration_s = _DEFAULT_DURATION_S
     if duration_s is not None and duration_s < 1:

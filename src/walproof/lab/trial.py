@@ -24,6 +24,7 @@ from walproof.probe.throughput import read_pgbench_logs
 from walproof.workload.pgbench import PgbenchRun, Summary, Target
 
 _POLL_S = 0.002
+_SUMMARY_PATIENCE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,6 @@ class TrialRunner:
         self._installs = installs
         self._pgbench = pgbench
         self._prepared = prepared
-
-    def of_plan(self, plan: Plan) -> TrialRunner:
-        """A runner of another plan over the same installs and workloads, in the same workspace."""
-        return TrialRunner(plan, self._workspace, self._installs, self._pgbench, self._prepared)
 
     def run(self, order: TrialOrder) -> tuple[Trial, tuple[Series, ...]]:
         """Run one trial. What goes wrong with the server or the load makes a failed trial, not an error."""
@@ -168,7 +165,10 @@ class TrialRunner:
                 measured.add(name, probe.stop())
             except ProbeError as error:
                 measured.warnings.append(f"{name}: {error.message}")
-        summary = load.finish(patience_s=0.0 if closed_at >= deadline else 10.0)
+        if closed_at >= deadline:
+            load.kill()
+            raise WorkloadError(f"pgbench did not end within {load.longest_s:.0f} s")
+        summary = load.finish(_SUMMARY_PATIENCE_S)
         if not workload.warmup_s and summary.connect_ms is not None:
             opened_at = max(opened_at, launched_at + summary.connect_ms / 1000)
         if closed_at <= opened_at:

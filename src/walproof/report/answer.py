@@ -214,9 +214,11 @@ def next_commands(run: Run) -> tuple[NextCommand, ...]:
     commands = []
     if run.finished_at is None:
         commands.append(NextCommand("finish the run", repeat_command(run)))
-    commands.append(
-        NextCommand("open the report", f"walproof report {shlex.quote(run.id)} --format html --open")
-    )
+    # Results that are not in the default folder are found by naming it again.
+    words = ["walproof", "report", run.id, "--open"]
+    if "--out" in run.command:
+        words += run.command[run.command.index("--out") :][:2]
+    commands.append(NextCommand("open the report", shlex.join(words)))
     return tuple(commands)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from walproof.analysis import Analysis, CommitLock
+from walproof.facts import Plan
 from walproof.report.blocks import Block, Cell, Column, Paragraph, Table, class_cell, without_empty_columns
 from walproof.report.cells import Cells
 from walproof.report.figures.waits import CPU, OTHER, wait_shares
@@ -16,9 +17,11 @@ _EVENTS_MOST = 5
 """Columns of the table; the chart names more."""
 
 
-def lock_paragraphs(analysis: Analysis) -> list[Block]:
+def lock_paragraphs(plan: Plan, analysis: Analysis) -> list[Block]:
     """The commit-lock model per install, or why there is none."""
-    blocks: list[Block] = [Paragraph(_say_lock(lock), terminal=True) for lock in analysis.locks]
+    blocks: list[Block] = [
+        Paragraph(_say_lock(lock) + _say_published(plan, lock), terminal=True) for lock in analysis.locks
+    ]
     blocks += [Paragraph(f"Not answered: {u.question}: {u.reason}.") for u in analysis.unanswered]
     return blocks
 
@@ -49,6 +52,19 @@ def _say_lock(lock: CommitLock) -> str:
     elif lock.share_reason:
         text += f" How much is lock and how much disk is not known: {lock.share_reason}."
     return text
+
+
+def _say_published(plan: Plan, lock: CommitLock) -> str:
+    """The same model on the published figures: why their gain is another than ours."""
+    tps = {r.variant: r.tps for r in plan.references if r.workload is None or r.workload == lock.workload}
+    base, free = tps.get(plan.baseline), tps.get(lock.variant)
+    if not base or not free or free <= base:
+        return ""
+    work_s = 1 / free
+    return (
+        f" The published figures give, by the same model, L = {number(1000 * (1 / base - work_s))} ms and "
+        f"c = {number(1000 * work_s)} ms, and so {ratio(free / base)}."
+    )
 
 
 def wait_table(cells: Cells) -> list[Block]:
@@ -100,7 +116,7 @@ def process_tables(cells: Cells) -> list[Block]:
             "write_bytes_per_txn.",
             "B",
             (),
-            "Median over trials; what each kind of process sent towards the disk, as iotop counts it.",
+            "Median over trials; what each kind of process handed to write calls (wchar in /proc/PID/io).",
         ),
     ]
 
@@ -186,7 +202,6 @@ def checkpoint_table(cells: Cells) -> list[Block]:
     rows = []
     for cell in watched:
         kinds = [cells.values(cell, f"checkpoints_{kind}") for kind in ("requested", "timed", "immediate")]
-        records, images = cells.median(cell, "wal_records"), cells.median(cell, "wal_fpi")
         since = cells.median(cell, "wal_since_redo_bytes_start")
         rows.append(
             (
@@ -195,7 +210,7 @@ def checkpoint_table(cells: Cells) -> list[Block]:
                 *(Cell(f"{sum(values):.0f}") for values in kinds),
                 Cell(percent(cells.median(cell, "checkpoint_active_share"))),
                 Cell("-" if since is None else format_bytes(since)),
-                Cell(percent(images / records) if records and images is not None else "-"),
+                Cell(percent(cells.median(cell, "wal_fpi_share"))),
             )
         )
     columns = (
@@ -206,7 +221,7 @@ def checkpoint_table(cells: Cells) -> list[Block]:
         Column("asked for", numeric=True),
         Column("active", numeric=True),
         Column("WAL since redo point at start", numeric=True),
-        Column("page images per record", numeric=True),
+        Column("full-page images, of WAL bytes", numeric=True),
     )
     note = (
         "Checkpoints are counted over all windows of a variant; the other figures are medians. "

@@ -136,7 +136,7 @@ def report_view(
             "Where the time goes",
             (
                 *waits,
-                *lock_paragraphs(analysis),
+                *lock_paragraphs(run.plan, analysis),
                 *wait_table(cells),
                 *process_tables(cells),
                 *disk_table(cells),
