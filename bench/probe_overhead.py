@@ -75,8 +75,9 @@ def main() -> None:
     assert interval is not None
     mean = math.exp(statistics.fmean(logs))
     print(f"{pairs} pairs of {seconds:g} s at {statistics.fmean(p['without'] for p in tps):,.0f} tps")
-    print(f"all probes / none: {mean:.4f} ({math.exp(interval.low):.4f} to {math.exp(interval.high):.4f}, 95 %), "
-          f"median {math.exp(statistics.median(logs)):.4f}")  # fmt: skip
+    low, high = math.exp(interval.low), math.exp(interval.high)
+    median = math.exp(statistics.median(logs))
+    print(f"all probes / none: {mean:.4f} ({low:.4f} to {high:.4f}, 95 %), median {median:.4f}")
 
 
 def _observe_in_turns(subject: Subject, pairs: int, seconds: float) -> list[dict[str, tuple[float, float]]]:
