@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,3 +35,14 @@ def start(arguments: Sequence[str], cwd: Path, errors: Path) -> subprocess.Popen
             # A test run in the background would hand its ignored SIGINT down.
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )  # fmt: skip
+
+
+def wait_until_handling(process: subprocess.Popen[bytes]) -> None:
+    """Return when the command handles signals (or has ended): before that Python itself answers them."""
+    hangup_caught = 1 << (signal.SIGHUP - 1)  # the last handler that is installed
+    while process.poll() is None:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))
+        if int(caught, 16) & hangup_caught:
+            return
+        time.sleep(0.01)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import start, walproof
+from tests.cli.command import start, wait_until_handling, walproof
 from walproof.facts.store import Store
 from walproof.postgres.cache import cache_path
 
@@ -77,6 +77,8 @@ def test_a_lab_that_is_killed_at_random_moments_finishes_in_the_end(tmp_path: Pa
         try:
             process.wait(chance.uniform(0.2, 6.0))
         except subprocess.TimeoutExpired:
+            if number is not signal.SIGKILL:
+                wait_until_handling(process)
             process.send_signal(number)
             process.wait(60)
         if process.returncode == 0:
