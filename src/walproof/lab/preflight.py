@@ -43,7 +43,6 @@ class Needs:
     """All rounds with their overhead, and preparing; None when a workload counts transactions."""
     disk_bytes: int
     memory_bytes: int
-    templates_missing: int
 
 
 def estimate(plan: Plan, templates_folder: Path) -> Needs:
@@ -76,7 +75,6 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
         disk_bytes=sum(sizes[w.name] for _, w in missing) + max(sizes.values()) + wal_bytes,
         memory_bytes=max(_setting_bytes(plan, v.settings, "shared_buffers", 128 << 20) for v in plan.variants)
         + max(w.clients for w in plan.workloads) * _BACKEND_BYTES,
-        templates_missing=len(missing),
     )
 
 

@@ -139,8 +139,3 @@ def clone(template: Path, folder: Path) -> None:
 def sync(folder: Path) -> None:
     """Write back everything dirty on the filesystem of ``folder`` (syncfs)."""
     subprocess.run(["sync", "--file-system", str(folder)], check=True)
-
-
-def size_bytes(template: Path) -> int:
-    """Bytes of a template's files."""
-    return sum(file.stat().st_size for file in template.rglob("*") if file.is_file())

@@ -2,7 +2,7 @@
 
 Each rule is one function of a configuration, so that a table can be tested row by row. Values are compared
 after they have been normalised, and a setting that is not given has its boot value. Values that cannot be
-read are none of this module's business: ``Catalogue.validate`` comes first.
+read are none of this module's business: ``Catalogue.check`` comes first.
 """
 
 from __future__ import annotations
