@@ -40,6 +40,18 @@ On = Annotated[
     Path | None,
     typer.Option("--on", metavar="FOLDER", help="Folder whose disk is measured. Default: walproof's cache."),
 ]
+Rounds = Annotated[int | None, typer.Option("--rounds", min=1, help="Rounds to run (at most).")]
+HalfWidth = Annotated[
+    str | None,
+    typer.Option("--half-width", metavar="SHARE", help="Stop when every interval is within +-3%."),
+]
+Budget = Annotated[
+    str | None, typer.Option("--budget", metavar="TIME", help="Begin no round that would end later: 30min.")
+]
+Warmup = Annotated[str | None, typer.Option("--warmup", metavar="TIME", help="Load before each window.")]
+Seed = Annotated[int | None, typer.Option("--seed", help="Seed of orders and transactions.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved plan and stop.")]
+New = Annotated[bool, typer.Option("--new", help="Leave an interrupted run alone; begin another.")]
 DEFAULT_OUT = Path("walproof-out")
 _PLAIN_WIDTH = 100
 

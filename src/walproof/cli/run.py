@@ -16,23 +16,15 @@ def run(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="Setting of every variant. May be repeated."),
     ] = None,
-    rounds: Annotated[int | None, typer.Option("--rounds", min=1, help="Rounds to run (at most).")] = None,
-    half_width: Annotated[
-        str | None,
-        typer.Option("--half-width", metavar="SHARE", help="Stop when every interval is within +-3%."),
-    ] = None,
-    budget: Annotated[
-        str | None,
-        typer.Option("--budget", metavar="TIME", help="Begin no round that would end later: 30min."),
-    ] = None,
+    rounds: options.Rounds = None,
+    half_width: options.HalfWidth = None,
+    budget: options.Budget = None,
     duration: Annotated[
         str | None, typer.Option("--duration", metavar="TIME", help="Length of each window: 10s.")
     ] = None,
-    warmup: Annotated[
-        str | None, typer.Option("--warmup", metavar="TIME", help="Load before each window.")
-    ] = None,
+    warmup: options.Warmup = None,
     pg: options.Pg = None,
-    seed: Annotated[int | None, typer.Option("--seed", help="Seed of orders and transactions.")] = None,
+    seed: options.Seed = None,
     probes: Annotated[
         str | None,
         typer.Option("--probes", metavar="NAMES", help="Only these, separated by commas; or none."),
@@ -40,11 +32,9 @@ def run(
     on: options.On = None,
     out: options.Out = options.DEFAULT_OUT,
     store: options.StoreUrl = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the resolved plan and stop.")] = False,
+    dry_run: options.DryRun = False,
     json: options.Json = False,
-    new: Annotated[
-        bool, typer.Option("--new", help="Leave an interrupted run alone; begin another.")
-    ] = False,
+    new: options.New = False,
 ) -> None:
     """Measure a study's variants in interleaved, randomised rounds; resume it if it was interrupted."""
     from walproof.cli.execution import carry_out
