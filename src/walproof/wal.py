@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from walproof._native import wal_summary
+from walproof._native import wal_stats
 from walproof.units import Lsn
 
 
@@ -181,15 +181,16 @@ def summarise(
 
     Raises WalError: nothing readable at the start, or WAL missing or damaged before the end.
     """
-    raw = wal_summary(os.fspath(path), start, end, timeline)
+    raw = wal_stats([os.fspath(path)], start, end, timeline, allow_gaps=False, partial=False, threads=1)
+    images = raw["images"]
     rmgrs: dict[str, RmgrTotals] = {}
-    for name, records, record_bytes, image_bytes in raw["rmgrs"]:
+    for name, columns in raw["rmgrs"]:
         own = {
-            operation.removeprefix(f"{name}/"): WalTotals(*columns)
-            for operation, *columns in raw["operations"]
+            operation.removeprefix(f"{name}/"): WalTotals(*totals[:3])
+            for operation, totals in raw["operations"]
             if operation.startswith(f"{name}/")
         }
-        rmgrs[name] = RmgrTotals(name, WalTotals(records, record_bytes, image_bytes), own)
+        rmgrs[name] = RmgrTotals(name, WalTotals(*columns[:3]), own)
     return WalSummary(
         version=raw["version"],
         system_identifier=raw["system_identifier"],
@@ -201,7 +202,15 @@ def summarise(
         finish_reason=raw["finish_reason"],
         totals=sum((rmgr.totals for rmgr in rmgrs.values()), WalTotals()),
         rmgrs=rmgrs,
-        images=ImageTotals(**raw["images"]),
+        images=ImageTotals(
+            count=images["count"],
+            bytes=images["bytes"],
+            uncompressed_bytes=images["uncompressed_bytes"],
+            hint_count=images["hint_count"],
+            hint_bytes=images["hint_bytes"],
+            not_applied_count=images["not_applied_count"],
+            compressed_count={name: row[0] for name, row in images["compressed"].items()},
+        ),
         commits=raw["commits"],
         aborts=raw["aborts"],
         first_commit_at=_seconds(raw["first_commit_unix_us"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from walproof._native import wal_records
+from walproof._native import WalRecords
 from walproof.units import Lsn
 from walproof.wal import WalSummary
 
@@ -58,11 +58,13 @@ def own_records(path: str, start: Lsn, end: Lsn) -> list[Record]:
             Lsn(prev),
             operation,
             total,
-            image_bytes,
+            sum(image[0] for *_, image in blocks if image),
             xid,
-            [(*block[:4], _FORKS[block[4]], block[5], block[6]) for block in blocks],
+            [(*place[:4], _FORKS[place[4]], place[5], image) for place, *_, image in blocks],
         )
-        for lsn, prev, operation, total, image_bytes, xid, blocks in wal_records(path, start, end)
+        for (lsn, prev, _), operation, total, _, xid, _, _, blocks in WalRecords(
+            [path], start, end, None, allow_gaps=False
+        ).rows(2**40)
     ]
 
 

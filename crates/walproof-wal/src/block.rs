@@ -65,19 +65,30 @@ pub struct BlockRef {
     pub image: Option<Image>,
     /// Bytes of data that belong to this block.
     pub data_length: u16,
-    image_range: Range<usize>,
-    data_range: Range<usize>,
+    /// Offset in the record of the image; the data follows it.
+    payload: u32,
+    /// Bytes of the reference's own header.
+    header_length: u8,
 }
 
 impl BlockRef {
+    /// Bytes of the record that are there for this block: the reference's header, the image, the data.
+    #[must_use]
+    pub fn wal_bytes(&self) -> u32 {
+        let image = self.image.map_or(0, |image| u32::from(image.length));
+        u32::from(self.header_length) + image + u32::from(self.data_length)
+    }
+
     /// Where the image's bytes are in the record; empty without an image.
     pub(crate) fn image_range(&self) -> Range<usize> {
-        self.image_range.clone()
+        let start = self.payload as usize;
+        start..start + image_length(self)
     }
 
     /// Where the block's data is in the record; empty without data.
     pub(crate) fn data_range(&self) -> Range<usize> {
-        self.data_range.clone()
+        let start = self.image_range().end;
+        start..start + usize::from(self.data_length)
     }
 }
 
@@ -136,11 +147,9 @@ pub(crate) fn decode(
     }
     let mut at = record.len() - data_total;
     for block in blocks.iter_mut() {
-        let image_end = at + image_length(block);
-        let data_end = image_end + usize::from(block.data_length);
-        block.image_range = at..image_end;
-        block.data_range = image_end..data_end;
-        at = data_end;
+        // Records are shorter than 1 GB.
+        block.payload = at as u32;
+        at = block.data_range().end;
     }
     fragments.main_data = at..at + main_length;
     Ok(fragments)
@@ -159,6 +168,7 @@ fn block_header(
     relation: &mut Option<RelFileLocator>,
 ) -> Result<BlockRef, Invalid> {
     let short = || Invalid::RecordData { lsn };
+    let before = bytes.remaining();
     let flags = bytes.u8().ok_or_else(short)?;
     let data_length = bytes.u16().ok_or_else(short)?;
     match (flags & HAS_DATA != 0, data_length) {
@@ -177,16 +187,19 @@ fn block_header(
     let Some(relation) = *relation else {
         return Err(Invalid::NoPreviousRelation { lsn });
     };
+    let block = bytes.u32().ok_or_else(short)?;
+    // With the id, which was taken before; the longest such header has 27 bytes.
+    let header_length = (before - bytes.remaining() + 1) as u8;
     Ok(BlockRef {
         id,
         relation,
         fork: flags & FORK_MASK,
-        block: bytes.u32().ok_or_else(short)?,
+        block,
+        header_length,
         will_init: flags & WILL_INIT != 0,
         image,
         data_length,
-        image_range: 0..0,
-        data_range: 0..0,
+        payload: 0,
     })
 }
 

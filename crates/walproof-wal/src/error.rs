@@ -205,7 +205,8 @@ impl Error {
                 Some("WAL segments have names of 24 hexadecimal digits; a server's are in pg_wal.".to_owned())
             }
             Error::MissingSegment { next: Some(_), .. } => Some(
-                "WAL is missing in between: fetch it from the archive, or start after the gap.".to_owned(),
+                "WAL is missing in between: fetch it from the archive, or go on behind it with --allow-gaps."
+                    .to_owned(),
             ),
             Error::MissingSegment { next: None, lsn, .. } => {
                 Some(format!("The WAL at hand ends there: end at {lsn} or before."))

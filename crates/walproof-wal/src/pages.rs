@@ -1,5 +1,7 @@
 //! Segments as one sequence of checked pages. Holds one buffer, whatever the size of the WAL.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Invalid};
 use crate::lsn::{Lsn, SegmentName};
 use crate::page::{is_segment_size, PageHeader, PAGE_SIZE};
@@ -24,8 +26,10 @@ pub struct WalIdentity {
 /// Pages of a WAL, in order.
 #[derive(Debug)]
 pub(crate) struct Pages {
-    segments: Segments,
+    segments: Arc<Segments>,
     highest_timeline: u32,
+    /// Timeline of the WAL before the first page read.
+    lowest_timeline: u32,
     identity: WalIdentity,
     /// The segment being read.
     current: Option<(SegmentName, SegmentFile)>,
@@ -41,7 +45,7 @@ pub(crate) struct Pages {
 impl Pages {
     /// Finds the segment that `start` is in (the first one without a `start`) and what its first page says.
     pub(crate) fn open(
-        segments: Segments,
+        segments: Arc<Segments>,
         start: Option<Lsn>,
         timeline: Option<u32>,
     ) -> Result<(Pages, Lsn), Error> {
@@ -51,16 +55,7 @@ impl Pages {
             Some(start) => start,
             None => sample.start(sampled.segment_size).unwrap_or_default(),
         };
-        let mut pages = Pages {
-            segments,
-            highest_timeline,
-            identity: sampled,
-            current: None,
-            buffer: Vec::new(),
-            buffer_start: Lsn(0),
-            buffered: 0,
-            checked: None,
-        };
+        let mut pages = Pages::with_identity(segments, sampled, highest_timeline, 0);
         let name = pages.name_of(start)?;
         if name != sample {
             // The sample only told the segment size; version and cluster are those of the WAL to be read.
@@ -69,13 +64,41 @@ impl Pages {
         Ok((pages, start))
     }
 
+    /// The pages of a WAL that is known already; `timeline` is that of the WAL before, 0 for none.
+    pub(crate) fn with_identity(
+        segments: Arc<Segments>,
+        identity: WalIdentity,
+        highest_timeline: u32,
+        timeline: u32,
+    ) -> Pages {
+        Pages {
+            segments,
+            highest_timeline,
+            lowest_timeline: timeline,
+            identity,
+            current: None,
+            buffer: Vec::new(),
+            buffer_start: Lsn(0),
+            buffered: 0,
+            checked: None,
+        }
+    }
+
+    pub(crate) fn segments(&self) -> &Arc<Segments> {
+        &self.segments
+    }
+
+    pub(crate) fn highest_timeline(&self) -> u32 {
+        self.highest_timeline
+    }
+
     pub(crate) fn identity(&self) -> WalIdentity {
         self.identity
     }
 
     /// Timeline of the last page that was checked.
     pub(crate) fn timeline(&self) -> u32 {
-        self.checked.map_or(0, |(_, header)| header.timeline)
+        self.checked.map_or(self.lowest_timeline, |(_, header)| header.timeline)
     }
 
     /// Reads the page at `page` unless it is at hand, and compares its header with where it stands, as
@@ -109,6 +132,19 @@ impl Pages {
         }
         let at = usize::try_from(from - self.buffer_start).ok()?;
         self.buffer.get(..self.buffered)?.get(at..at.checked_add(length)?)
+    }
+
+    /// What is left of the page in hand from `at` on; None when `at` is on another page, or begins one.
+    #[inline]
+    pub(crate) fn rest_of_page(&self, at: Lsn) -> Option<&[u8]> {
+        let page = at.align_down(PAGE);
+        match self.checked {
+            Some((checked, _)) if checked == page && page != at && at >= self.buffer_start => {}
+            _ => return None,
+        }
+        let from = usize::try_from(at - self.buffer_start).ok()?;
+        let to = from + usize::try_from(PAGE - at.offset_in(PAGE)).ok()?;
+        self.buffer.get(..self.buffered)?.get(from..to)
     }
 
     /// Whether there is WAL of this cluster in a segment behind the one that holds `lsn`: if so, what stands

@@ -3,6 +3,8 @@
 //! The order of the checks is that of `XLogDecodeNextRecord` and `XLogFindNextRecord`
 //! (src/backend/access/transam/xlogreader.c), so that both stop at the same place with the same words.
 
+use std::sync::Arc;
+
 use crate::accounting::Accounting;
 use crate::block::{self, BlockRef, Fragments};
 use crate::error::{Error, Invalid};
@@ -25,6 +27,17 @@ pub struct Range {
     pub end: Option<Lsn>,
     /// Newest timeline to read; the highest at hand when None.
     pub timeline: Option<u32>,
+    /// Whether to go on behind segments that are missing; [`Reader::gaps`] tells which WAL was not seen.
+    pub allow_gaps: bool,
+}
+
+/// WAL that is missing between two segments at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Where the last record before it ends.
+    pub start: Lsn,
+    /// Where the first record behind it begins.
+    pub end: Lsn,
 }
 
 /// Why there are no more records.
@@ -54,6 +67,13 @@ pub struct Reader {
     pages: Pages,
     start: Lsn,
     end: Option<Lsn>,
+    allow_gaps: bool,
+    /// No record is read that begins here or later, and whether one was found there.
+    stop: Lsn,
+    is_stopped: bool,
+    gaps: Vec<Gap>,
+    /// Where the gap begins that was just passed over; until the first record behind it.
+    gap_start: Option<Lsn>,
     /// First record returned.
     first: Option<Lsn>,
     /// Where the next record begins, or the page boundary before it; None until the first was looked for.
@@ -76,23 +96,46 @@ struct Found {
     is_assembled: bool,
 }
 
+/// What one reader hands to another that goes on where it stopped.
+#[derive(Clone, Debug)]
+pub(crate) struct Position {
+    pub(crate) segments: Arc<Segments>,
+    pub(crate) identity: WalIdentity,
+    pub(crate) highest_timeline: u32,
+    /// Timeline of the WAL before; 0 when nothing was read.
+    pub(crate) timeline: u32,
+    /// Where to go on: the end of a record, or any place when nothing was read.
+    pub(crate) next: Lsn,
+    /// First record and last record that were read.
+    pub(crate) read: Option<(Lsn, Lsn)>,
+}
+
 impl Reader {
     /// Prepares to read; looks at one page only.
     ///
     /// # Errors
     /// [`Error::EmptyRange`] when the range ends before it starts; [`Error::MissingSegment`] when no segment
     /// holds its start; [`Error::Invalid`] when that segment's first page is not one of PostgreSQL 13 to 18.
-    pub fn open(segments: Segments, range: Range) -> Result<Reader, Error> {
+    pub fn open(segments: impl Into<Arc<Segments>>, range: Range) -> Result<Reader, Error> {
         if let (Some(start), Some(end)) = (range.start, range.end) {
             if start > end {
                 return Err(Error::EmptyRange { start, end });
             }
         }
-        let (pages, start) = Pages::open(segments, range.start, range.timeline)?;
-        Ok(Reader {
+        let (pages, start) = Pages::open(segments.into(), range.start, range.timeline)?;
+        Ok(Reader::new(pages, start, range))
+    }
+
+    fn new(pages: Pages, start: Lsn, range: Range) -> Reader {
+        Reader {
             pages,
             start,
             end: range.end,
+            allow_gaps: range.allow_gaps,
+            stop: Lsn(u64::MAX),
+            is_stopped: false,
+            gaps: Vec::new(),
+            gap_start: None,
             first: None,
             next: None,
             previous: None,
@@ -100,7 +143,39 @@ impl Reader {
             finish: None,
             blocks: Vec::new(),
             assembled: Vec::new(),
-        })
+        }
+    }
+
+    /// Goes on where another reader stopped, and reads the records that begin before `stop`.
+    pub(crate) fn resume(from: &Position, stop: Lsn, range: Range) -> Reader {
+        let segments = Arc::clone(&from.segments);
+        let pages = Pages::with_identity(segments, from.identity, from.highest_timeline, from.timeline);
+        let mut reader = Reader::new(pages, from.next, range);
+        reader.stop = stop;
+        if let Some((first, last)) = from.read {
+            reader.start = first;
+            reader.first = Some(first);
+            reader.next = Some(from.next);
+            reader.previous = Some(last);
+        }
+        reader
+    }
+
+    /// Where another reader can go on.
+    pub(crate) fn position(&self) -> Position {
+        Position {
+            segments: Arc::clone(self.pages.segments()),
+            identity: self.identity(),
+            highest_timeline: self.pages.highest_timeline(),
+            timeline: self.timeline(),
+            next: self.end_lsn(),
+            read: self.first.zip(self.previous),
+        }
+    }
+
+    /// Whether reading ended because the next record begins at the stop or behind it.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped
     }
 
     /// Version, cluster and segment size of the WAL.
@@ -134,6 +209,12 @@ impl Reader {
     #[must_use]
     pub fn accounting(&self) -> Accounting {
         self.accounting
+    }
+
+    /// WAL that was missing and passed over, in order; empty unless the range allows gaps.
+    #[must_use]
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
     }
 
     /// Why [`Reader::next_record`] returned None.
@@ -214,24 +295,43 @@ impl Reader {
     /// The next record at or after the start; None when it would end behind the requested end.
     fn find(&mut self) -> Result<Option<Found>, Error> {
         if self.next.is_none() {
-            match self.first_position()? {
+            match self.first_position(self.start.align_down(PAGE))? {
                 Some(position) => self.next = Some(position),
                 None => return Ok(None),
             }
         }
         loop {
-            match self.advance()? {
-                Some(found) if found.lsn < self.start => self.accounting = Accounting::default(),
-                other => return Ok(other),
+            match self.advance() {
+                Ok(Some(found)) if found.lsn < self.start => self.accounting = Accounting::default(),
+                Err(Error::MissingSegment { next: Some(next), .. })
+                    if self.allow_gaps && self.first.is_some() =>
+                {
+                    self.pass_gap(next)?;
+                }
+                other => return other,
             }
         }
     }
 
-    /// The first place on the start's page where a record begins, behind the rest of one from before.
-    fn first_position(&mut self) -> Result<Option<Lsn>, Error> {
-        let mut page = self.start.align_down(PAGE);
+    /// Goes to the first record of `segment`, the next one at hand.
+    fn pass_gap(&mut self, segment: SegmentName) -> Result<(), Error> {
+        let end = self.end_lsn();
+        let page = segment.start(self.identity().segment_size).unwrap_or(end);
+        self.gap_start.get_or_insert(end);
+        self.previous = None;
+        // Where no record begins in the range any more, the next attempt finds itself past its end.
+        self.next = Some(self.first_position(page)?.unwrap_or(page));
+        Ok(())
+    }
+
+    /// The first place on `page` or behind it where a record begins: not in the rest of one from before.
+    fn first_position(&mut self, mut page: Lsn) -> Result<Option<Lsn>, Error> {
         loop {
             if self.end.is_some_and(|end| page >= end) {
+                return Ok(None);
+            }
+            if page >= self.stop && self.gap_start.is_none() {
+                self.is_stopped = true;
                 return Ok(None);
             }
             let header = self.pages.check(page)?;
@@ -249,6 +349,13 @@ impl Reader {
 
     /// Reads the record at `self.next` and moves behind it.
     fn advance(&mut self) -> Result<Option<Found>, Error> {
+        if let Some(found) = self.within_page() {
+            self.accounting.record_bytes += u64::from(found.header.total_length);
+            self.accounting.padding_bytes += (found.end - found.lsn) - u64::from(found.header.total_length);
+            self.previous = Some(found.lsn);
+            self.next = Some(found.end);
+            return Ok(Some(found));
+        }
         let mut at = self.next.unwrap_or(self.start);
         // What lies between the end of the record before and this one.
         let mut lead = Accounting::default();
@@ -262,10 +369,16 @@ impl Reader {
             };
             match attempt {
                 Attempt::PastEnd => return Ok(None),
+                Attempt::AtStop => {
+                    self.is_stopped = true;
+                    return Ok(None);
+                }
                 Attempt::Overwritten { page } => at = page,
                 Attempt::Found(found, body) => {
-                    if self.first.is_some() {
-                        self.accounting += lead;
+                    match self.gap_start.take() {
+                        Some(start) => self.gaps.push(Gap { start, end: found.lsn }),
+                        None if self.first.is_some() => self.accounting += lead,
+                        None => {}
                     }
                     self.accounting += body;
                     self.previous = Some(found.lsn);
@@ -274,6 +387,29 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// The usual case, quickly: the next record lies within the page in hand and nothing is wrong with it.
+    /// Whatever else there may be is for [`Reader::record_at`] to find and to name.
+    #[inline]
+    fn within_page(&mut self) -> Option<Found> {
+        let (lsn, previous) = (self.next?, self.previous?);
+        let rest = self.pages.rest_of_page(lsn)?;
+        let header = RecordHeader::parse(rest)?;
+        let bytes = rest.get(..header.total_length as usize)?;
+        let end = lsn.advance(bytes.len() as u64);
+        let version = self.pages.identity().version;
+        let is_usual = header.prev == previous
+            && lsn < self.stop
+            && self.end.is_none_or(|limit| end <= limit)
+            && header.rmgr.is_valid(version)
+            && !is_switch(header)
+            && checksum(bytes) == Some(header.crc);
+        if !is_usual {
+            return None;
+        }
+        let fragments = block::decode(bytes, lsn, version, &mut self.blocks).ok()?;
+        Some(Found { lsn, end: end.align_up(ALIGNMENT), header, fragments, is_assembled: false })
     }
 
     /// Reads the record at `at`, or behind the header of the page that begins there.
@@ -285,6 +421,10 @@ impl Reader {
             if is_page_start { page.advance(u64::from(header_size_at(page, segment_size))) } else { at };
         if self.is_past_end(expected_lsn.advance(HEADER_SIZE as u64)) {
             return Ok(Attempt::PastEnd);
+        }
+        // What was overwritten or missing before a record is only known to who came along that way.
+        if expected_lsn >= self.stop && lead.overwritten_bytes == 0 && self.gap_start.is_none() {
+            return Ok(Attempt::AtStop);
         }
         let page_header = self.pages.check(page)?;
         let header_size = page_header.size();
@@ -400,7 +540,7 @@ impl Reader {
         let mut body = Accounting { record_bytes: length, ..Accounting::default() };
         body.padding_bytes = Lsn(length).align_up(ALIGNMENT).0 - length;
         let mut next = end;
-        if header.rmgr == RmgrId::XLOG && header.info & 0xF0 == XLOG_SWITCH {
+        if is_switch(header) {
             // The rest of the segment is unused; what stands there is not looked at.
             next = end.align_up(u64::from(self.identity().segment_size));
             body.switch_bytes = next - end;
@@ -452,6 +592,11 @@ enum Attempt {
         page: Lsn,
     },
     PastEnd,
+    AtStop,
+}
+
+fn is_switch(header: RecordHeader) -> bool {
+    header.rmgr == RmgrId::XLOG && header.info & 0xF0 == XLOG_SWITCH
 }
 
 /// Checks a whole record's checksum, then takes it apart.

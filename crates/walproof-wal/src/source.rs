@@ -31,6 +31,24 @@ impl Stored {
 }
 
 impl Segments {
+    /// The segments in folders and files, in any mixture.
+    ///
+    /// # Errors
+    /// As [`Segments::from_path`].
+    pub fn from_paths<P: AsRef<Path>>(paths: &[P]) -> Result<Segments, Error> {
+        let mut all = Segments { origin: PathBuf::new(), stored: BTreeMap::new() };
+        for path in paths {
+            let more = Segments::from_path(path.as_ref())?;
+            if all.stored.is_empty() {
+                all.origin = more.origin;
+            }
+            for (place, timelines) in more.stored {
+                all.stored.entry(place).or_default().extend(timelines);
+            }
+        }
+        Ok(all)
+    }
+
     /// The segments in a folder, or the one segment that a file is.
     ///
     /// # Errors

@@ -193,7 +193,7 @@ proptest! {
     #[test]
     fn noise(bytes in prop::collection::vec(any::<u8>(), 0..20_000), start in any::<u64>(), timeline in any::<u32>()) {
         let name = SegmentName { timeline: 1, log: 0, segment: 1 };
-        for range in [Range::default(), Range { start: Some(Lsn(start)), end: Some(Lsn(u64::MAX)), timeline: Some(timeline) }] {
+        for range in [Range::default(), Range { start: Some(Lsn(start)), end: Some(Lsn(u64::MAX)), timeline: Some(timeline), allow_gaps: false }] {
             let outcome = read(Segments::from_memory([(name, bytes.clone())]), range);
             prop_assert!(outcome.end.is_err());
         }
