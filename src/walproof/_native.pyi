@@ -76,8 +76,8 @@ def wal_stats(
     """Totals of the records between two locations.
 
     Each byte of a record counts for one relation and fork: that of the block it is there for, else that of
-    the record's first block; records without blocks are ``no_relation``. Raises WalError; with ``partial``, an
-    error behind the first record is in the result, with the totals of what comes before it.
+    the record's first block; records without blocks are ``no_relation``. Raises WalError; with ``partial``,
+    an error behind the first record is in the result, with the totals of what comes before it.
     """
 
 class WalRecords:
@@ -97,4 +97,4 @@ class WalRecords:
         """Up to ``count`` more records. Raises WalError after the last record that is in order."""
     def text(self, count: int, style: Literal["line", "blocks", "json"]) -> str:
         """Up to ``count`` more records as lines of text: ``line`` and ``blocks`` as pg_waldump without and
-        with --bkp-details, ``json`` an object a line. Raises WalError after the last record that is in order."""
+        with --bkp-details, ``json`` an object a line. Raises WalError after the last record in order."""
