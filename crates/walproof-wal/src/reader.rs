@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::accounting::Accounting;
-use crate::block::{self, BlockRef, Fragments};
+use crate::block::{self, BlockRefs, Fragments};
 use crate::error::{Error, Invalid};
 use crate::lsn::{Lsn, SegmentName};
 use crate::page::{header_size_at, PAGE_SIZE};
@@ -82,7 +82,9 @@ pub struct Reader {
     previous: Option<Lsn>,
     accounting: Accounting,
     finish: Option<Finish>,
-    blocks: Vec<BlockRef>,
+    /// The parts of the record in hand.
+    blocks: BlockRefs,
+    fragments: Fragments,
     /// A record that crosses pages, put together.
     assembled: Vec<u8>,
 }
@@ -92,7 +94,6 @@ struct Found {
     lsn: Lsn,
     end: Lsn,
     header: RecordHeader,
-    fragments: Fragments,
     is_assembled: bool,
 }
 
@@ -141,7 +142,8 @@ impl Reader {
             previous: None,
             accounting: Accounting::default(),
             finish: None,
-            blocks: Vec::new(),
+            blocks: BlockRefs::new(),
+            fragments: Fragments::default(),
             assembled: Vec::new(),
         }
     }
@@ -241,6 +243,11 @@ impl Reader {
         if self.finish.is_some() {
             return Ok(None);
         }
+        if self.first.is_some() {
+            if let Some(found) = self.within_page() {
+                return Ok(Some(self.record(&found)));
+            }
+        }
         let found = match self.find() {
             Ok(Some(found)) => found,
             Ok(None) => {
@@ -253,23 +260,28 @@ impl Reader {
             }
         };
         self.first.get_or_insert(found.lsn);
+        Ok(Some(self.record(&found)))
+    }
+
+    #[inline(always)]
+    fn record(&self, found: &Found) -> Record<'_> {
         let length = found.header.total_length as usize;
         let bytes = if found.is_assembled {
             self.assembled.as_slice()
         } else {
             self.pages.bytes(found.lsn, length).unwrap_or_default()
         };
-        Ok(Some(Record {
+        Record {
             lsn: found.lsn,
             end: found.end,
             header: found.header,
             version: self.pages.identity().version,
-            origin: found.fragments.origin,
-            toplevel_xid: found.fragments.toplevel_xid,
-            blocks: &self.blocks,
-            main_data: bytes.get(found.fragments.main_data).unwrap_or_default(),
+            origin: self.fragments.origin,
+            toplevel_xid: self.fragments.toplevel_xid,
+            blocks: self.blocks.as_slice(),
+            main_data: bytes.get(self.fragments.main_data.clone()).unwrap_or_default(),
             bytes,
-        }))
+        }
     }
 
     /// Whether an obstacle is the end of the WAL or an error.
@@ -349,13 +361,6 @@ impl Reader {
 
     /// Reads the record at `self.next` and moves behind it.
     fn advance(&mut self) -> Result<Option<Found>, Error> {
-        if let Some(found) = self.within_page() {
-            self.accounting.record_bytes += u64::from(found.header.total_length);
-            self.accounting.padding_bytes += (found.end - found.lsn) - u64::from(found.header.total_length);
-            self.previous = Some(found.lsn);
-            self.next = Some(found.end);
-            return Ok(Some(found));
-        }
         let mut at = self.next.unwrap_or(self.start);
         // What lies between the end of the record before and this one.
         let mut lead = Accounting::default();
@@ -391,7 +396,7 @@ impl Reader {
 
     /// The usual case, quickly: the next record lies within the page in hand and nothing is wrong with it.
     /// Whatever else there may be is for [`Reader::record_at`] to find and to name.
-    #[inline]
+    #[inline(always)]
     fn within_page(&mut self) -> Option<Found> {
         let (lsn, previous) = (self.next?, self.previous?);
         let rest = self.pages.rest_of_page(lsn)?;
@@ -408,8 +413,13 @@ impl Reader {
         if !is_usual {
             return None;
         }
-        let fragments = block::decode(bytes, lsn, version, &mut self.blocks).ok()?;
-        Some(Found { lsn, end: end.align_up(ALIGNMENT), header, fragments, is_assembled: false })
+        block::decode(bytes, lsn, version, &mut self.blocks, &mut self.fragments).ok()?;
+        let next = end.align_up(ALIGNMENT);
+        self.accounting.record_bytes += u64::from(header.total_length);
+        self.accounting.padding_bytes += next - end;
+        self.previous = Some(lsn);
+        self.next = Some(next);
+        Some(Found { lsn, end: next, header, is_assembled: false })
     }
 
     /// Reads the record at `at`, or behind the header of the page that begins there.
@@ -456,9 +466,9 @@ impl Reader {
             if self.is_past_end(end) {
                 return Ok(Attempt::PastEnd);
             }
-            let fragments = finish(bytes, header, lsn, self.identity(), &mut self.blocks)
+            finish(bytes, header, lsn, self.identity(), &mut self.blocks, &mut self.fragments)
                 .map_err(|what| self.invalid(what))?;
-            return Ok(self.found(lsn, end.align_up(ALIGNMENT), header, fragments, false));
+            return Ok(self.found(lsn, end.align_up(ALIGNMENT), header, false));
         }
         self.assemble(lsn, total_length, header, lead)
     }
@@ -516,9 +526,10 @@ impl Reader {
                 let Some(header) = header else {
                     return Err(self.too_short(lsn, total_length));
                 };
-                let fragments = finish(&self.assembled, header, lsn, self.identity(), &mut self.blocks)
+                let identity = self.identity();
+                finish(&self.assembled, header, lsn, identity, &mut self.blocks, &mut self.fragments)
                     .map_err(|what| self.invalid(what))?;
-                let mut attempt = self.found(lsn, end, header, fragments, true);
+                let mut attempt = self.found(lsn, end, header, true);
                 if let Attempt::Found(_, body) = &mut attempt {
                     *body += headers;
                 }
@@ -528,14 +539,7 @@ impl Reader {
     }
 
     /// A record in order, with what it takes up apart from page headers.
-    fn found(
-        &self,
-        lsn: Lsn,
-        end: Lsn,
-        header: RecordHeader,
-        fragments: Fragments,
-        is_assembled: bool,
-    ) -> Attempt {
+    fn found(&self, lsn: Lsn, end: Lsn, header: RecordHeader, is_assembled: bool) -> Attempt {
         let length = u64::from(header.total_length);
         let mut body = Accounting { record_bytes: length, ..Accounting::default() };
         body.padding_bytes = Lsn(length).align_up(ALIGNMENT).0 - length;
@@ -545,7 +549,7 @@ impl Reader {
             next = end.align_up(u64::from(self.identity().segment_size));
             body.switch_bytes = next - end;
         }
-        Attempt::Found(Found { lsn, end: next, header, fragments, is_assembled }, body)
+        Attempt::Found(Found { lsn, end: next, header, is_assembled }, body)
     }
 
     /// The checks of `ValidXLogRecordHeader`.
@@ -605,10 +609,11 @@ fn finish(
     header: RecordHeader,
     lsn: Lsn,
     identity: WalIdentity,
-    blocks: &mut Vec<BlockRef>,
-) -> Result<Fragments, Invalid> {
+    blocks: &mut BlockRefs,
+    fragments: &mut Fragments,
+) -> Result<(), Invalid> {
     if checksum(bytes) != Some(header.crc) {
         return Err(Invalid::Checksum { lsn });
     }
-    block::decode(bytes, lsn, identity.version, blocks)
+    block::decode(bytes, lsn, identity.version, blocks, fragments)
 }
