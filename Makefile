@@ -31,10 +31,11 @@ check-long: $(READY) ## long checks: random kills with ten seeds
 	  WALPROOF_TEST_SEED=$$seed $(BIN)/python -m pytest tests/live/test_interruption.py -k random || exit 1; \
 	done
 
-bench: $(READY) ## our own speed: share of time inside windows, cost of the probes, start-up (about 20 minutes)
+bench: $(READY) ## our own speed: share of time inside windows, cost of the probes, start-up, reading WAL (about 25 minutes)
 	$(BIN)/python bench/window_share.py
 	$(BIN)/python bench/probe_overhead.py
 	$(BIN)/python bench/start_up.py
+	PYTHONPATH=. $(BIN)/python bench/wal_speed.py
 
 format: $(READY) ## rewrite sources in the project's format
 	$(BIN)/ruff format .
