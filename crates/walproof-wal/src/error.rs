@@ -28,6 +28,42 @@ pub enum Error {
         /// What the operating system said.
         source: io::Error,
     },
+    /// A compressed file that could not be unpacked.
+    #[error("could not unpack \"{path}\": {source}")]
+    Archive {
+        /// The file.
+        path: PathBuf,
+        /// How it is compressed.
+        format: String,
+        /// Bytes of the segment that were unpacked before.
+        position: u32,
+        /// What the decompressor said.
+        source: io::Error,
+    },
+    /// A file in a form that is known and not read.
+    #[error("cannot read \"{path}\": it is {what}")]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// `encrypted`, `compressed with brotli`.
+        what: &'static str,
+    },
+    /// A file given by name whose name is no segment's.
+    #[error("file \"{path}\" is not a WAL segment")]
+    NotASegment {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A timeline history that PostgreSQL would not read.
+    #[error("invalid timeline history \"{path}\"")]
+    History {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What stands there.
+        text: String,
+    },
     /// A folder or list without a WAL segment in it.
     #[error("could not find any WAL file in \"{path}\"")]
     NoSegments {
@@ -189,6 +225,10 @@ impl Error {
                 None => format!("segment {segment}, no record read before"),
             }),
             Error::NoRecord { source, .. } => Some(source.to_string()),
+            Error::Archive { format, position, .. } => {
+                Some(format!("{format} archive, unreadable behind byte {position} of the segment"))
+            }
+            Error::History { line, text, .. } => Some(format!("line {line}: {text}")),
             Error::MissingSegment { next: Some(next), .. } => {
                 Some(format!("the next segment at hand is {next}"))
             }
@@ -201,7 +241,14 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Lsn { .. } => Some("An LSN looks like 0/3A0001F8: two hexadecimal numbers.".to_owned()),
-            Error::NoSegments { .. } => {
+            Error::Archive { .. } => {
+                Some("The archived file is damaged or not whole: fetch another copy of it.".to_owned())
+            }
+            Error::Refused { .. } => Some("Restore it with the tool that archived it.".to_owned()),
+            Error::History { .. } => {
+                Some("Lines are: timeline, location where it was left, reason; oldest first.".to_owned())
+            }
+            Error::NoSegments { .. } | Error::NotASegment { .. } => {
                 Some("WAL segments have names of 24 hexadecimal digits; a server's are in pg_wal.".to_owned())
             }
             Error::MissingSegment { next: Some(_), .. } => Some(

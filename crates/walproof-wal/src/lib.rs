@@ -21,7 +21,7 @@
 //! # let pg_wal = std::env::temp_dir().join("000000010000000000000001");
 //! # std::fs::write(&pg_wal, page).unwrap();
 //! // A server's pg_wal folder, or a single segment.
-//! let mut reader = Reader::open(Segments::from_path(&pg_wal)?, Range::default())?;
+//! let mut reader = Reader::open(Segments::from_paths(&[&pg_wal])?, Range::default())?;
 //! let mut operations = Vec::new();
 //! while let Some(record) = reader.next_record()? {
 //!     operations.push((record.lsn.to_string(), record.operation().to_string()));

@@ -10,6 +10,8 @@ use crate::version::PgVersion;
 
 /// Bytes read from a segment at a time: some pages, and few enough to stay in a core's cache until decoded.
 const BUFFER_SIZE: u32 = 32 * PAGE_SIZE;
+/// What initdb makes without --wal-segsize.
+const USUAL_SEGMENT_SIZE: u32 = 16 << 20;
 const PAGE: u64 = PAGE_SIZE as u64;
 
 /// What all pages of a WAL have in common.
@@ -153,7 +155,7 @@ impl Pages {
     pub(crate) fn continues_after(&self, lsn: Lsn) -> Option<SegmentName> {
         let size = self.identity.segment_size;
         let here = SegmentName::holding(lsn, self.timeline(), size);
-        let next = self.segments.after(here, self.highest_timeline)?;
+        let next = self.segments.after(here, self.highest_timeline, size)?;
         let start = next.start(size)?;
         let (_, header) = read_header(&self.segments, next).ok()?;
         self.validate(header, start, here.timeline).is_ok().then_some(next)
@@ -228,6 +230,9 @@ impl Pages {
         file.skip_to(offset)?;
         self.buffered = file.fill(buffer)?;
         self.buffer_start = page;
+        if self.buffered < wanted && file.must_be_whole() {
+            return Err(file.cut_short());
+        }
         if self.buffered < PAGE_SIZE as usize {
             return Err(self.short_read(page, self.buffered));
         }
@@ -237,7 +242,7 @@ impl Pages {
     /// The file to read for `lsn`: on the highest timeline allowed, never one below that of the WAL so far.
     fn name_of(&self, lsn: Lsn) -> Result<SegmentName, Error> {
         let wanted = SegmentName::holding(lsn, self.highest_timeline, self.identity.segment_size);
-        self.segments.find(wanted, self.timeline()).ok_or_else(|| {
+        self.segments.find(wanted, self.timeline(), self.identity.segment_size).ok_or_else(|| {
             let known = self.segments.names().map(|name| name.timeline).max().unwrap_or(1);
             let timeline = self.highest_timeline.min(known);
             Error::MissingSegment {
@@ -307,11 +312,12 @@ fn identity_of(
 /// Length of the file (as a segment size), and the header of its first page.
 fn read_header(segments: &Segments, name: SegmentName) -> Result<(u32, PageHeader), Error> {
     let mut file = segments.open(name)?;
-    let length = file.length()?;
+    let length =
+        file.length()?.map_or(USUAL_SEGMENT_SIZE, |length| u32::try_from(length).unwrap_or(u32::MAX));
     let mut page = [0; PAGE as usize];
     let got = file.fill(&mut page)?;
     let header = page.get(..got).filter(|page| page.len() == PAGE as usize).and_then(PageHeader::parse);
     let short = Invalid::ShortRead { segment: name, offset: 0, got, expected: PAGE as usize };
     let header = header.ok_or(Error::Invalid { what: short, segment: name, previous: None })?;
-    Ok((u32::try_from(length).unwrap_or(u32::MAX), header))
+    Ok((length, header))
 }

@@ -40,7 +40,9 @@ impl Golden {
             if path.extension().is_some_and(|extension| extension == "xz") {
                 let name = SegmentName::parse(path.file_stem().unwrap().to_str().unwrap()).unwrap();
                 let mut bytes = Vec::new();
-                xz2::read::XzDecoder::new(fs::File::open(&path).unwrap()).read_to_end(&mut bytes).unwrap();
+                liblzma::read::XzDecoder::new(fs::File::open(&path).unwrap())
+                    .read_to_end(&mut bytes)
+                    .unwrap();
                 segments.push((name, bytes));
             }
         }
