@@ -6,7 +6,7 @@ import pytest
 
 from tests.wal.load import run_load
 from tests.wal.server import BINDIRS, Server
-from walproof.wal import summarise
+from walproof.wal import stats
 
 pytestmark = pytest.mark.live
 
@@ -19,7 +19,7 @@ def test_the_server_counts_the_same(version: str) -> None:
         run_load(server, 500)
         end, records_after, images_after, bytes_after = server.quiet_reading()
         server.insert_lsn()  # flushes
-        wal = summarise(server.wal, start, end)
+        wal = stats(server.wal, start=start, end=end)
         assert wal.totals.records == records_after - records
         assert wal.images.count == images_after - images
         assert wal.totals.combined_bytes == bytes_after - wal_bytes

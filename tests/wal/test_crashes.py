@@ -7,7 +7,7 @@ import pytest
 from tests.wal.load import lose_a_continuation, switch_timeline
 from tests.wal.server import BINDIRS, Server
 from tests.wal.waldump import own_statistics, statistics
-from walproof.wal import summarise
+from walproof.wal import stats
 
 pytestmark = pytest.mark.live
 
@@ -23,20 +23,20 @@ def test_a_lost_continuation_and_a_new_timeline(version: str) -> None:
         end = server.insert_lsn()
         expected = statistics(server.waldump("-s", str(start), "-e", str(end), "--stats=record"))
         assert "XLOG/OVERWRITE_CONTRECORD" in expected
-        wal = summarise(server.wal, start, end)
+        wal = stats(server.wal, start=start, end=end)
         assert own_statistics(wal) == expected
         assert wal.accounting.overwritten_bytes == MB - lost % MB
         assert wal.accounting.total_bytes == wal.end - wal.start
 
         switch_timeline(server)
         end = server.insert_lsn()
-        wal = summarise(server.wal, start, end)
+        wal = stats(server.wal, start=start, end=end)
         assert wal.timeline == 2
         assert wal.accounting.total_bytes == wal.end - wal.start
         # pg_waldump does not follow from one timeline to the next: it gets the part behind the switch.
         switch = wal.checkpoints[-1].lsn
         expected = statistics(server.waldump("-t", "2", "-s", str(switch), "-e", str(end), "--stats=record"))
-        assert own_statistics(summarise(server.wal, switch, end)) == expected
+        assert own_statistics(stats(server.wal, start=switch, end=end)) == expected
         # The old timeline can still be asked for, and ends before the new one.
-        old = summarise(server.wal, start, timeline=1)
+        old = stats(server.wal, start=start, timeline=1)
         assert (old.timeline, old.end < wal.end) == (1, True)

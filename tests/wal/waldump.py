@@ -6,7 +6,7 @@ import re
 
 from walproof._native import WalRecords
 from walproof.units import Lsn
-from walproof.wal import WalSummary
+from walproof.wal import WalStats
 
 Image = tuple[int, int, int, str | None, bool]
 """Length, hole offset, hole length, compression, applied."""
@@ -36,7 +36,7 @@ def statistics(text: str) -> dict[str, tuple[int, int, int]]:
     return {row[0]: (int(row[1]), int(row[2]), int(row[3])) for row in _STATS_ROW.findall(text)}
 
 
-def own_statistics(wal: WalSummary) -> dict[str, tuple[int, int, int]]:
+def own_statistics(wal: WalStats) -> dict[str, tuple[int, int, int]]:
     """The same from walproof."""
     return {
         f"{name}/{operation}": (totals.records, totals.record_bytes, totals.image_bytes)

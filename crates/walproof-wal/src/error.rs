@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::lsn::{Lsn, SegmentName};
+use crate::version::PgVersion;
 
 /// Why WAL could not be read. `Display` is one factual line; [`Error::detail`] and [`Error::hint`] add the
 /// rest, with the meaning they have in PostgreSQL's messages.
@@ -19,7 +20,7 @@ pub enum Error {
         text: String,
     },
     /// A file or folder that the operating system would not open or read.
-    #[error("could not {action} \"{path}\": {source}")]
+    #[error("could not {action} \"{path}\": {}", reason(.source))]
     Io {
         /// What was tried: `open file`, `open directory`, `read from file`.
         action: &'static str,
@@ -29,7 +30,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A compressed file that could not be unpacked.
-    #[error("could not unpack \"{path}\": {source}")]
+    #[error("could not unpack \"{path}\": {}", reason(.source))]
     Archive {
         /// The file.
         path: PathBuf,
@@ -108,6 +109,12 @@ pub enum Error {
     },
 }
 
+/// What the operating system said, without its number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" (os error ").map_or(text.as_str(), |(said, _)| said).to_owned()
+}
+
 /// A damaged page, record or block reference. The wording is that of src/backend/access/transam/xlogreader.c,
 /// so that it can be searched for; every message names its location.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -181,6 +188,16 @@ pub enum Invalid {
 }
 
 impl Invalid {
+    /// Whether the bytes are WAL, only not of this cluster and version: then they are neither the end of the WAL
+    /// nor a segment that the server recycled.
+    pub(crate) fn is_foreign(&self) -> bool {
+        match self {
+            Invalid::SystemIdentifier { .. } | Invalid::SegmentSize { .. } => true,
+            Invalid::Magic { got, .. } => PgVersion::from_magic(*got).is_some(),
+            _ => false,
+        }
+    }
+
     /// Where the damage is: the record's location for damage to a record, the page's for damage to a page.
     #[must_use]
     pub fn lsn(&self) -> Option<Lsn> {
@@ -260,6 +277,15 @@ impl Error {
             }
             Error::NoRecord { .. } => {
                 Some("The segment may have been recycled, or the location not been written yet.".to_owned())
+            }
+            Error::Invalid { what: Invalid::Magic { got, .. }, previous: Some(_), .. }
+                if PgVersion::from_magic(*got).is_some() =>
+            {
+                let version = PgVersion::from_magic(*got).map_or(0, PgVersion::major);
+                Some(format!("That segment was written by PostgreSQL {version}, those before by another version."))
+            }
+            Error::Invalid { what: Invalid::SystemIdentifier { .. }, .. } => {
+                Some("WAL of two clusters is mixed: give the folder of one of them.".to_owned())
             }
             Error::Invalid { what: Invalid::Magic { .. }, .. } => Some(
                 "WAL of PostgreSQL 13 (D106) to 18 (D118) can be read; 0000 is an unused segment.".to_owned(),

@@ -63,6 +63,7 @@ impl Pages {
             // The sample only told the segment size; version and cluster are those of the WAL to be read.
             pages.identity = identity_of(&pages.segments, name, Some(sampled.segment_size))?;
         }
+        pages.check_duplicates()?;
         Ok((pages, start))
     }
 
@@ -92,6 +93,22 @@ impl Pages {
 
     pub(crate) fn highest_timeline(&self) -> u32 {
         self.highest_timeline
+    }
+
+    /// Two files for one segment may be copies, but not of two clusters: which of them was meant?
+    fn check_duplicates(&self) -> Result<(), Error> {
+        for (name, file) in self.segments.duplicates() {
+            let Ok((_, header)) = header_of(name, file) else { continue };
+            let lsn = name.start(self.identity.segment_size).unwrap_or_default();
+            if let Some(long) = header.long {
+                let (got, expected) = (long.system_identifier, self.identity.system_identifier);
+                if got != expected {
+                    let what = Invalid::SystemIdentifier { got, expected, lsn };
+                    return Err(Error::Invalid { what, segment: name, previous: None });
+                }
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn identity(&self) -> WalIdentity {
@@ -311,7 +328,10 @@ fn identity_of(
 
 /// Length of the file (as a segment size), and the header of its first page.
 fn read_header(segments: &Segments, name: SegmentName) -> Result<(u32, PageHeader), Error> {
-    let mut file = segments.open(name)?;
+    header_of(name, segments.open(name)?)
+}
+
+fn header_of(name: SegmentName, mut file: SegmentFile) -> Result<(u32, PageHeader), Error> {
     let length =
         file.length()?.map_or(USUAL_SEGMENT_SIZE, |length| u32::try_from(length).unwrap_or(u32::MAX));
     let mut page = [0; PAGE as usize];

@@ -297,6 +297,7 @@ impl Reader {
         }
         match error {
             Error::MissingSegment { segment, next: None, .. } => Ok(Finish::LastSegment { wanted: segment }),
+            Error::Invalid { ref what, .. } if what.is_foreign() => Err(error),
             Error::Invalid { .. } if self.pages.continues_after(self.end_lsn()).is_none() => {
                 Ok(Finish::EndOfWal { reason: error })
             }

@@ -33,6 +33,8 @@ pub struct Segments {
     origin: PathBuf,
     stored: BTreeMap<(u32, u32), BTreeMap<u32, Stored>>,
     histories: Histories,
+    /// Further files of segments in `stored`, which are not read.
+    duplicates: Vec<(SegmentName, Stored)>,
 }
 
 #[derive(Clone, Debug)]
@@ -42,6 +44,13 @@ enum Stored {
 }
 
 impl Stored {
+    fn open(&self, name: SegmentName) -> Result<SegmentFile, Error> {
+        match self {
+            Stored::File(path, _) => SegmentFile::open(path.clone()),
+            Stored::Memory(bytes) => SegmentFile::of_memory(name, bytes),
+        }
+    }
+
     fn quality(&self) -> Quality {
         match self {
             Stored::File(_, quality) => *quality,
@@ -59,7 +68,7 @@ impl Segments {
     /// is none; [`Error::NoSegments`] when there is none at all; [`Error::History`] for a damaged history.
     pub fn from_paths<P: AsRef<Path>>(paths: &[P]) -> Result<Segments, Error> {
         let origin = paths.first().map_or_else(PathBuf::new, |path| path.as_ref().to_owned());
-        let mut segments = Segments { origin, stored: BTreeMap::new(), histories: Histories::default() };
+        let mut segments = Segments::empty(origin);
         for path in paths.iter().map(AsRef::as_ref) {
             let failed = |source| Error::Io { action: "open file", path: path.to_owned(), source };
             if path.metadata().map_err(failed)?.is_dir() {
@@ -72,6 +81,10 @@ impl Segments {
             return Err(Error::NoSegments { path: segments.origin });
         }
         Ok(segments)
+    }
+
+    fn empty(origin: PathBuf) -> Segments {
+        Segments { origin, stored: BTreeMap::new(), histories: Histories::default(), duplicates: Vec::new() }
     }
 
     fn add_folder(&mut self, folder: &Path, depth: usize) -> Result<(), Error> {
@@ -106,10 +119,11 @@ impl Segments {
 
     fn add(&mut self, name: SegmentName, stored: Stored) {
         let timelines = self.stored.entry((name.log, name.segment)).or_default();
-        let is_better = timelines.get(&name.timeline).is_none_or(|own| stored.quality() < own.quality());
-        if is_better {
-            timelines.insert(name.timeline, stored);
-        }
+        let worse = match timelines.get(&name.timeline) {
+            Some(own) if own.quality() <= stored.quality() => Some(stored),
+            _ => timelines.insert(name.timeline, stored),
+        };
+        self.duplicates.extend(worse.map(|stored| (name, stored)));
     }
 
     fn add_history(&mut self, path: &Path, timeline: u32) -> Result<(), Error> {
@@ -132,8 +146,7 @@ impl Segments {
     /// Segments whose bytes are at hand already, plain or compressed.
     #[must_use]
     pub fn from_memory(segments: impl IntoIterator<Item = (SegmentName, Vec<u8>)>) -> Segments {
-        let (origin, stored) = (PathBuf::new(), BTreeMap::new());
-        let mut all = Segments { origin, stored, histories: Histories::default() };
+        let mut all = Segments::empty(PathBuf::new());
         for (name, bytes) in segments {
             all.add(name, Stored::Memory(bytes.into()));
         }
@@ -200,6 +213,11 @@ impl Segments {
         self.histories.holds(target, name.timeline, start, end)
     }
 
+    /// Opens the further files of segments that there are several of, as far as that is possible.
+    pub(crate) fn duplicates(&self) -> impl Iterator<Item = (SegmentName, SegmentFile)> + '_ {
+        self.duplicates.iter().filter_map(|(name, stored)| Some((*name, stored.open(*name).ok()?)))
+    }
+
     /// Opens a segment that [`Segments::names`] listed.
     ///
     /// # Errors
@@ -208,8 +226,7 @@ impl Segments {
         let stored =
             self.stored.get(&(name.log, name.segment)).and_then(|timelines| timelines.get(&name.timeline));
         match stored {
-            Some(Stored::File(path, _)) => SegmentFile::open(path.clone()),
-            Some(Stored::Memory(bytes)) => SegmentFile::of_memory(name, bytes),
+            Some(stored) => stored.open(name),
             None => {
                 let (path, source) = (PathBuf::from(name.to_string()), io::ErrorKind::NotFound.into());
                 Err(Error::Io { action: "open file", path, source })

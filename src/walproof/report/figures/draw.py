@@ -13,6 +13,8 @@ from walproof.report.figures.latency import LatencyData, draw_latencies
 from walproof.report.figures.ratios import RatioData, draw_ratios
 from walproof.report.figures.seconds import SecondsData, draw_seconds
 from walproof.report.figures.waits import WaitData, draw_waits
+from walproof.report.figures.wal_parts import WalPartsData, draw_parts
+from walproof.report.figures.wal_rate import WalRateData, draw_rate
 from walproof.report.plaintext import printable
 
 _ROOT = re.compile(r'<svg [^>]*?width="([\d.]+)" height="([\d.]+)"[^>]*>')
@@ -33,6 +35,10 @@ def draw(data: FigureData) -> dict[str, Any]:
             return draw_latencies(data)
         case SecondsData():
             return draw_seconds(data)
+        case WalPartsData():
+            return draw_parts(data)
+        case WalRateData():
+            return draw_rate(data)
         case _:
             assert_never(data)
 

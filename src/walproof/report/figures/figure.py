@@ -10,8 +10,12 @@ from walproof.report.figures.latency import LatencyData
 from walproof.report.figures.ratios import RatioData
 from walproof.report.figures.seconds import SecondsData
 from walproof.report.figures.waits import WaitData
+from walproof.report.figures.wal_parts import WalPartsData
+from walproof.report.figures.wal_rate import WalRateData
 
-FigureData: TypeAlias = RatioData | CourseData | WaitData | LatencyData | SecondsData
+FigureData: TypeAlias = (
+    RatioData | CourseData | WaitData | LatencyData | SecondsData | WalPartsData | WalRateData
+)
 
 
 @dataclass(frozen=True, slots=True)
