@@ -12,7 +12,7 @@ import pytest
 from tests.golden.unpack import VERSIONS, unpack
 from walproof.errors import WalError
 from walproof.units import Lsn
-from walproof.wal import frame, lines, records, stats
+from walproof.wal import Record, frame, lines, records, stats
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -58,7 +58,7 @@ def test_records_before_damage_come_first(tmp_path: Path) -> None:
     data = bytearray(segment.read_bytes())
     data[damaged.lsn % (1024 * 1024) + 20] ^= 1
     segment.write_bytes(data)
-    seen = []
+    seen: list[Record] = []
     with pytest.raises(WalError, match=f"checksum in record at {damaged.lsn}"):
         seen.extend(records(tmp_path, start=whole[0].lsn, end=Lsn.parse(facts["end"])))
     assert seen == whole[:300]

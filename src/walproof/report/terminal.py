@@ -24,7 +24,6 @@ _COLOURS = {
     DurabilityClass.TABLE: "magenta",
     DurabilityClass.CORRUPT: "red",
 }
-_WHOLE_MOST = 24
 _SENTENCES_MOST = 2
 """Of a verdict: the effect and what limits it. The report has them all."""
 
@@ -91,7 +90,8 @@ def _print_table(table: Table, console: Console) -> None:
 def _longest(table: Table, index: int) -> int:
     """Width that keeps the column's values on one line, as far as there is room; the heading wraps."""
     words = table.columns[index].title.split()
-    return min(_WHOLE_MOST, max(len(text) for text in (*words, *(row[index].text for row in table.rows))))
+    most = table.columns[index].whole_most
+    return min(most, max(len(text) for text in (*words, *(row[index].text for row in table.rows))))
 
 
 def _cell(cell: Cell) -> Text:

@@ -17,6 +17,8 @@ from walproof.units import format_bytes, format_duration
 from walproof.wal import Checkpoint, CheckpointKind, Finish, RelationMap, WalStats
 
 _BARS_MOST = 20
+_NAME_MOST = 44
+"""Characters of a relation's name that the terminal shows on one line."""
 _CHECKPOINTS_MOST = 100
 _CHECKPOINTS_MOST_TERMINAL = 10
 _FIRST_COLUMNS = {
@@ -85,7 +87,8 @@ def _table(wal: WalStats, by: By, found: Sequence[Row], limit: int | None) -> Ta
     if by is By.minute:
         extra.append(("commits", Column("commits", numeric=True)))
     behind: list[tuple[str, Column]] = []
-    if by in (By.relation, By.fork, By.index):
+    is_relation = by in (By.relation, By.fork, By.index)
+    if is_relation:
         behind.append(("distinct_blocks", Column("distinct blocks", numeric=True)))
     if any("idx_scan" in row for row in found):
         behind.append(("idx_scan", Column("scans", numeric=True)))
@@ -117,15 +120,15 @@ def _table(wal: WalStats, by: By, found: Sequence[Row], limit: int | None) -> Ta
     return Table(
         title=f"By {title}",
         columns=(
-            Column(title),
+            Column(title, whole_most=_NAME_MOST),
             *(column for _, column in extra),
             Column("records", numeric=True),
-            Column("record bytes", numeric=True),
+            Column("record bytes", numeric=True, terminal=not is_relation),
             Column("images", numeric=True),
             Column("image bytes", numeric=True),
             Column("together", numeric=True),
             Column("share", numeric=True),
-            Column("bytes per record", numeric=True, terminal=by not in (By.relation, By.index, By.fork)),
+            Column("bytes per record", numeric=True, terminal=not is_relation),
             *(column for _, column in behind),
         ),
         rows=lines,
