@@ -26,9 +26,12 @@ from walproof.report.figures.ratios import describe_ratios, factor_ratios, insta
 from walproof.report.figures.seconds import describe_seconds, seconds
 from walproof.report.figures.style import symbol_key
 from walproof.report.figures.waits import describe_waits, wait_shares
+from walproof.report.figures.writers import describe_writers
+from walproof.report.flushes import flush_blocks
 from walproof.report.numbers import counted, utc
 from walproof.report.results import factor_tables, install_table, published_tables, result_tables
 from walproof.report.setup import environment_tables, plan_tables, repeat_blocks
+from walproof.report.volume import volume_blocks, writer_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,16 @@ def report_view(
         install_ratios(cells, analysis),
         describe_ratios,
     )
+    writers = make.figure(
+        "writers",
+        "Does compression write less, or only through another process?",
+        "A bar is a trial. Its length is the total; colours are who wrote.",
+        writer_data(cells),
+        describe_writers,
+    )
     sections = (
+        Section("volume", "WAL volume", (*writers, *volume_blocks(cells, analysis, list(trials)))),
+        Section("flushes", "Flush rates", tuple(flush_blocks(run, cells))),
         Section("results", "Results", (*result_tables(cells, analysis, findings), *latency)),
         Section("published", "Beside the published figures", tuple(published_tables(cells, analysis))),
         Section("factors", "Factors", (*factors, *factor_tables(cells, analysis))),

@@ -15,6 +15,7 @@ from walproof.report.figures.seconds import SecondsData, draw_seconds
 from walproof.report.figures.waits import WaitData, draw_waits
 from walproof.report.figures.wal_parts import WalPartsData, draw_parts
 from walproof.report.figures.wal_rate import WalRateData, draw_rate
+from walproof.report.figures.writers import WriterData, draw_writers
 from walproof.report.plaintext import printable
 
 _ROOT = re.compile(r'<svg [^>]*?width="([\d.]+)" height="([\d.]+)"[^>]*>')
@@ -39,6 +40,8 @@ def draw(data: FigureData) -> dict[str, Any]:
             return draw_parts(data)
         case WalRateData():
             return draw_rate(data)
+        case WriterData():
+            return draw_writers(data)
         case _:
             assert_never(data)
 

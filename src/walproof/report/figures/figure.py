@@ -12,9 +12,10 @@ from walproof.report.figures.seconds import SecondsData
 from walproof.report.figures.waits import WaitData
 from walproof.report.figures.wal_parts import WalPartsData
 from walproof.report.figures.wal_rate import WalRateData
+from walproof.report.figures.writers import WriterData
 
 FigureData: TypeAlias = (
-    RatioData | CourseData | WaitData | LatencyData | SecondsData | WalPartsData | WalRateData
+    RatioData | CourseData | WaitData | LatencyData | SecondsData | WalPartsData | WalRateData | WriterData
 )
 
 
