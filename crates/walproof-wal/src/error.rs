@@ -282,7 +282,9 @@ impl Error {
                 if PgVersion::from_magic(*got).is_some() =>
             {
                 let version = PgVersion::from_magic(*got).map_or(0, PgVersion::major);
-                Some(format!("That segment was written by PostgreSQL {version}, those before by another version."))
+                Some(format!(
+                    "That segment was written by PostgreSQL {version}, those before by another version."
+                ))
             }
             Error::Invalid { what: Invalid::SystemIdentifier { .. }, .. } => {
                 Some("WAL of two clusters is mixed: give the folder of one of them.".to_owned())

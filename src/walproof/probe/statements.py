@@ -93,7 +93,6 @@ class StatementCounter:
             self._run(statement.name, statement.sql)
         after = self._read()
         metrics = {f"wal_bytes_lsn.{statement.name}": float(after.lsn - before.lsn)}
-        metrics |= self._decoded(statement.name, before.lsn, after.lsn)
         for method, old, new in (
             ("stat", before.stat, after.stat),
             ("backend", before.backend, after.backend),
@@ -102,18 +101,21 @@ class StatementCounter:
                 difference = [b - a for a, b in zip(old, new, strict=True)]
                 metrics |= _named(method, statement.name, difference)
         if self._has_statements:
-            row = self._observer.execute(
-                "SELECT coalesce(sum(wal_records), 0)::bigint, coalesce(sum(wal_fpi), 0)::bigint,"
-                " coalesce(sum(wal_bytes), 0)::bigint FROM pg_stat_statements WHERE toplevel"
-                if self._version >= _STAT_WAL
-                else "SELECT coalesce(sum(wal_records), 0)::bigint, coalesce(sum(wal_fpi), 0)::bigint,"
-                " coalesce(sum(wal_bytes), 0)::bigint FROM pg_stat_statements"
-            ).fetchone()
-            assert row is not None
-            metrics |= _named("statements", statement.name, [int(value) for value in row])
+            metrics |= _named("statements", statement.name, self._statements())
+        metrics |= self._decoded(statement.name, before.lsn, after.lsn)
         if explained is not None:
             metrics |= _named("explain", statement.name, explained)
         return metrics
+
+    def _statements(self) -> list[int]:
+        """Records, images and bytes that pg_stat_statements counted since it was reset."""
+        only = b" WHERE toplevel" if self._version >= _STAT_WAL else b""
+        row = self._observer.execute(
+            b"SELECT coalesce(sum(wal_records), 0)::bigint, coalesce(sum(wal_fpi), 0)::bigint,"
+            b" coalesce(sum(wal_bytes), 0)::bigint FROM pg_stat_statements" + only
+        ).fetchone()
+        assert row is not None
+        return [int(value) for value in row]
 
     def _create_statistics(self) -> bool:
         try:

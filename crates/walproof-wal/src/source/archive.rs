@@ -107,25 +107,55 @@ pub(super) fn decoder(
     })
 }
 
-/// LZ4 frames, one after the other. The library ends quietly where a file breaks off between two blocks, so the end
-/// of the last frame is looked for.
+/// LZ4 frames, one after the other, each with a decoder of its own: the library's panics at a second frame whose
+/// blocks are larger than those of the first (found by fuzzing). Where a file breaks off between two blocks the
+/// library ends quietly; the length of a segment tells.
 struct Lz4Frames<R: BufRead> {
-    frames: FrameDecoder<R>,
+    /// Always there, but while one frame is exchanged for the next.
+    frame: Option<FrameDecoder<R>>,
 }
 
 impl<R: BufRead> Lz4Frames<R> {
     fn new(input: R) -> Lz4Frames<R> {
-        Lz4Frames { frames: FrameDecoder::new(input) }
+        Lz4Frames { frame: Some(FrameDecoder::new(input)) }
     }
 }
 
 impl<R: BufRead> Read for Lz4Frames<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            let count = self.frames.read(buffer)?;
-            if count > 0 || buffer.is_empty() || self.frames.get_mut().fill_buf()?.is_empty() {
+            let Some(frame) = &mut self.frame else { return Ok(0) };
+            let count = frame.read(buffer)?;
+            if count > 0 || buffer.is_empty() || frame.get_mut().fill_buf()?.is_empty() {
                 return Ok(count);
             }
+            self.frame = self.frame.take().map(|ended| FrameDecoder::new(ended.into_inner()));
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// Frames of 64 kB, 4 MB and 256 kB blocks behind each other.
+    #[test]
+    fn lz4_frames_of_several_block_sizes() {
+        use lz4_flex::frame::{BlockSize, FrameEncoder, FrameInfo};
+        use std::io::Write;
+
+        let mut packed = Vec::new();
+        let mut plain = Vec::new();
+        for (size, byte) in [(BlockSize::Max64KB, 1), (BlockSize::Max4MB, 2), (BlockSize::Max256KB, 3)] {
+            let part = vec![byte; 300_000];
+            let mut encoder = FrameEncoder::with_frame_info(FrameInfo::new().block_size(size), &mut packed);
+            encoder.write_all(&part).unwrap();
+            encoder.finish().unwrap();
+            plain.extend(part);
+        }
+        let mut unpacked = Vec::new();
+        Lz4Frames::new(packed.as_slice()).read_to_end(&mut unpacked).unwrap();
+        assert_eq!(unpacked, plain);
     }
 }
