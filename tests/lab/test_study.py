@@ -52,7 +52,10 @@ def test_optional_variants_are_left_out_where_the_build_lacks_them(install: Inst
 
 
 def test_a_variant_that_is_not_optional_is_refused(embedded: Install) -> None:
-    variants = [{"name": "default"}, {"name": "lz5", "settings": {"wal_compression": "lz5"}}]
+    variants: list[dict[str, Any]] = [
+        {"name": "default"},
+        {"name": "lz5", "settings": {"wal_compression": "lz5"}},
+    ]
     with pytest.raises(SettingError, match="lz5"):
         _plan(embedded, {"variant": variants})
     variants[1]["optional"] = True
