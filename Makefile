@@ -26,7 +26,8 @@ lint: $(READY) ## formatters, linters and type checkers, warnings as errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-check-long: $(READY) ## long checks: random kills with ten seeds
+check-long: $(READY) ## long checks: the decoder against pg_waldump on a million records a version, random kills with ten seeds
+	PYTHONPATH=. $(BIN)/python bench/wal_equality.py
 	for seed in 1 2 3 4 5 6 7 8 9 10; do \
 	  WALPROOF_TEST_SEED=$$seed $(BIN)/python -m pytest tests/live/test_interruption.py -k random || exit 1; \
 	done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from walproof._native import WalRecords
 from walproof.units import Lsn
@@ -47,28 +48,32 @@ def own_statistics(wal: WalStats) -> dict[str, tuple[int, int, int]]:
 
 def records(text: str) -> list[Record]:
     """Every record in the text of ``--bkp-details``."""
-    return [_record(part) for part in re.split(r"^(?=rmgr: )", text, flags=re.MULTILINE) if part.strip()]
+    return [record_of(part) for part in re.split(r"^(?=rmgr: )", text, flags=re.MULTILINE) if part.strip()]
 
 
 def own_records(path: str, start: Lsn, end: Lsn) -> list[Record]:
     """The same from walproof."""
-    return [
-        (
-            Lsn(lsn),
-            Lsn(prev),
-            operation,
-            total,
-            sum(image[0] for *_, image in blocks if image),
-            xid,
-            [(*place[:4], _FORKS[place[4]], place[5], image) for place, *_, image in blocks],
-        )
-        for (lsn, prev, _), operation, total, _, xid, _, _, blocks in WalRecords(
-            [path], start, end, None, allow_gaps=False
-        ).rows(2**40)
-    ]
+    return list(rows_of(path, start, end))
 
 
-def _record(text: str) -> Record:
+def rows_of(path: str, start: Lsn, end: Lsn) -> Iterator[Record]:
+    """The same one by one, with a few thousand of them in memory."""
+    reader = WalRecords([path], start, end, None, allow_gaps=False)
+    while rows := reader.rows(4096):
+        for (lsn, prev, _), operation, total, _, xid, _, _, blocks in rows:
+            yield (
+                Lsn(lsn),
+                Lsn(prev),
+                operation,
+                total,
+                sum(image[0] for *_, image in blocks if image),
+                xid,
+                [(*place[:4], _FORKS[place[4]], place[5], image) for place, *_, image in blocks],
+            )
+
+
+def record_of(text: str) -> Record:
+    """One record, from its lines."""
     head = _RECORD.match(text)
     assert head is not None, text
     return (
