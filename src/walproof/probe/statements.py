@@ -45,8 +45,7 @@ _BACKEND_WAL = 180000
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
-    lsn: Lsn
+class _Counters:
     stat: tuple[int, int, int] | None
     """Records, full-page images, bytes of pg_stat_wal."""
     backend: tuple[int, int, int] | None
@@ -60,11 +59,16 @@ class StatementCounter:
         self._wal = wal_folder
         self._worker = connect(conninfo)
         self._observer = connect(conninfo)
+        # A statement that psycopg prepares at its sixth repetition is no longer seen by pg_stat_statements.
+        self._worker.prepare_threshold = None
         self._version = self._worker.info.server_version
         row = self._worker.execute("SELECT pg_backend_pid()").fetchone()
         assert row is not None
         self._pid = int(row[0])
         self._has_statements = self._create_statistics()
+        # The first look at a view reads catalog pages, which may prune themselves: not in a measurement.
+        self._counters()
+        self._settle()
 
     def __enter__(self) -> StatementCounter:
         return self
@@ -84,15 +88,16 @@ class StatementCounter:
         """
         for sql in statement.setup:
             self._run(statement.name, sql)
-        self._settle()
+        before = self._counters()
         if self._has_statements:
             self._observer.execute("SELECT pg_stat_statements_reset()")
-        before = self._read()
+        start = self._settle()
         explained = self._run_explained(statement) if statement.explain else None
         if explained is None:
             self._run(statement.name, statement.sql)
-        after = self._read()
-        metrics = {f"wal_bytes_lsn.{statement.name}": float(after.lsn - before.lsn)}
+        end = self._settle()
+        after = self._counters()
+        metrics = {f"wal_bytes_lsn.{statement.name}": float(end - start)}
         for method, old, new in (
             ("stat", before.stat, after.stat),
             ("backend", before.backend, after.backend),
@@ -102,7 +107,7 @@ class StatementCounter:
                 metrics |= _named(method, statement.name, difference)
         if self._has_statements:
             metrics |= _named("statements", statement.name, self._statements())
-        metrics |= self._decoded(statement.name, before.lsn, after.lsn)
+        metrics |= self._decoded(statement.name, start, end)
         if explained is not None:
             metrics |= _named("explain", statement.name, explained)
         return metrics
@@ -138,15 +143,16 @@ class StatementCounter:
         top: Mapping[str, int] = (said if isinstance(said, list) else json.loads(said))[0]["Plan"]
         return [top.get(name, 0) for name in ("WAL Records", "WAL FPI", "WAL Bytes")]
 
-    def _read(self) -> _Reading:
-        """All counters, at a moment when nothing writes."""
-        if self._version >= _FORCE_FLUSH:
-            # Reported when the next transaction has ended.
-            self._worker.execute("SELECT pg_stat_force_next_flush()")
-        elif self._version >= _STAT_WAL:
+    def _counters(self) -> _Counters:
+        """The server's counters, with what both sessions have to report."""
+        if _STAT_WAL <= self._version < _FORCE_FLUSH:
             time.sleep(_STATS_DELAY_S)
-            self._worker.execute("SELECT 1")
-        lsn = self._settle()
+        for session in (self._worker, self._observer):
+            # Reported when the next transaction has ended.
+            session.execute(
+                "SELECT pg_stat_force_next_flush()" if self._version >= _FORCE_FLUSH else "SELECT 1"
+            )
+            session.execute("SELECT 1")
         stat = backend = None
         if self._version >= _STAT_WAL:
             row = self._observer.execute(
@@ -161,7 +167,7 @@ class StatementCounter:
             ).fetchone()
             assert row is not None
             backend = (int(row[0]), int(row[1]), int(row[2]))
-        return _Reading(lsn, stat, backend)
+        return _Counters(stat, backend)
 
     def _settle(self) -> Lsn:
         """The insert location once it has stood still. Raises WorkloadError."""

@@ -40,10 +40,6 @@ impl Histories {
         Ok(())
     }
 
-    pub(super) fn timelines(&self) -> impl Iterator<Item = u32> + '_ {
-        self.0.keys().copied()
-    }
-
     /// Whether a segment (`start` to `end`) of `timeline` belongs to the history of `target`: the WAL was on that
     /// timeline somewhere in it. Everything does when no history of `target` is at hand.
     pub(super) fn holds(&self, target: u32, timeline: u32, start: Lsn, end: Lsn) -> bool {

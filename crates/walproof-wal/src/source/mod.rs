@@ -6,7 +6,7 @@ mod archive;
 mod history;
 mod name;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -33,6 +33,8 @@ pub struct Segments {
     origin: PathBuf,
     stored: BTreeMap<(u32, u32), BTreeMap<u32, Stored>>,
     histories: Histories,
+    /// Timelines of which there is a segment or a history.
+    timelines: BTreeSet<u32>,
     /// Further files of segments in `stored`, which are not read.
     duplicates: Vec<(SegmentName, Stored)>,
 }
@@ -84,7 +86,13 @@ impl Segments {
     }
 
     fn empty(origin: PathBuf) -> Segments {
-        Segments { origin, stored: BTreeMap::new(), histories: Histories::default(), duplicates: Vec::new() }
+        Segments {
+            origin,
+            stored: BTreeMap::new(),
+            histories: Histories::default(),
+            timelines: BTreeSet::new(),
+            duplicates: Vec::new(),
+        }
     }
 
     fn add_folder(&mut self, folder: &Path, depth: usize) -> Result<(), Error> {
@@ -118,6 +126,7 @@ impl Segments {
     }
 
     fn add(&mut self, name: SegmentName, stored: Stored) {
+        self.timelines.insert(name.timeline);
         let timelines = self.stored.entry((name.log, name.segment)).or_default();
         let worse = match timelines.get(&name.timeline) {
             Some(own) if own.quality() <= stored.quality() => Some(stored),
@@ -136,6 +145,7 @@ impl Segments {
         };
         read.map_err(|source| file.failed(source))?;
         let text = String::from_utf8_lossy(&text);
+        self.timelines.insert(timeline);
         self.histories.add(timeline, &text).map_err(|line| Error::History {
             path: path.to_owned(),
             line,
@@ -197,14 +207,7 @@ impl Segments {
 
     /// The newest timeline up to `highest` of which there is a segment or a history.
     fn newest_timeline(&self, highest: u32) -> u32 {
-        let of_segments = self
-            .stored
-            .values()
-            .filter_map(|timelines| timelines.range(..=highest).next_back().map(|(&timeline, _)| timeline));
-        of_segments
-            .chain(self.histories.timelines().filter(|&timeline| timeline <= highest))
-            .max()
-            .unwrap_or(1)
+        self.timelines.range(..=highest).next_back().copied().unwrap_or(1)
     }
 
     fn is_in_history(&self, name: SegmentName, target: u32, segment_size: u32) -> bool {
@@ -427,6 +430,7 @@ mod tests {
             "000000020000000000000004",
         ]);
         // Timeline 3 branched off timeline 1 within segment 3; timeline 2 is a cousin.
+        at_hand.timelines.insert(3);
         at_hand.histories.add(3, "1\t0/3000100\tpromotion").unwrap();
         assert_eq!(at_hand.find(name(u32::MAX, 3), 0, SIZE), Some(name(3, 3)));
         assert_eq!(at_hand.find(name(u32::MAX, 4), 1, SIZE), Some(name(3, 4)));
