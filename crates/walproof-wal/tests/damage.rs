@@ -70,6 +70,24 @@ fn flip_a_bit_in_every_byte() {
     }
 }
 
+/// Every single bit of the newest version's first pages.
+#[test]
+fn flip_every_bit() {
+    let small = Small::new(PgVersion::V18, 2);
+    let mut bytes = small.bytes.clone();
+    for offset in 0..bytes.len() {
+        for bit in 0..8 {
+            bytes[offset] ^= 1 << bit;
+            let outcome = small.check(bytes.clone());
+            assert!(
+                outcome.records.len() >= small.records_before(offset / PAGE * PAGE),
+                "bit {offset}.{bit}"
+            );
+            bytes[offset] ^= 1 << bit;
+        }
+    }
+}
+
 /// Pages that were never written, or belong elsewhere, end the WAL there.
 #[test]
 fn foreign_pages() {
