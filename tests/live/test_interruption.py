@@ -69,6 +69,7 @@ def test_a_lab_that_is_killed_at_random_moments_finishes_in_the_end(tmp_path: Pa
     errors = tmp_path / "errors"
     before: list[tuple[int, int, str, float]] = []
     interruptions = 0
+    was_begun = False  # a machine that is slow to prepare may be killed only before its first trial
     for attempt in range(30):
         process = start(COMMAND, tmp_path, errors)
         number = [signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT][attempt % 4]
@@ -88,6 +89,7 @@ def test_a_lab_that_is_killed_at_random_moments_finishes_in_the_end(tmp_path: Pa
         after = _stored(tmp_path)
         assert after[: len(before)] == before, f"seed {SEED}, attempt {attempt}"
         before = after
+        was_begun = was_begun or 0 < len(after) < 3 * CELLS
         if len(after) == 3 * CELLS:
             break  # it was killed while it reported: the same command would measure again
     else:
@@ -96,7 +98,7 @@ def test_a_lab_that_is_killed_at_random_moments_finishes_in_the_end(tmp_path: Pa
     assert interruptions >= 1
     said = errors.read_text()
     assert "Traceback" not in said
-    assert "resuming run compare-" in said
+    assert "resuming run compare-" in said or not was_begun
     final = _stored(tmp_path)
     assert final[: len(before)] == before
     assert sorted((round_, variant) for _, round_, variant, _ in final) == sorted(
