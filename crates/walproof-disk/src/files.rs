@@ -67,7 +67,7 @@ impl<'a> Files<'a> {
 
     /// The place of a file, entered if it is new. The caller has the lock of names. Declares the run void when
     /// the table is full.
-    pub fn enter(&self, id: FileId, class: FileClass) -> Option<u64> {
+    pub fn enter(&self, id: FileId, root: u8, class: FileClass) -> Option<u64> {
         if let Some(place) = self.find(id) {
             return Some(place);
         }
@@ -80,6 +80,7 @@ impl<'a> Files<'a> {
                 slot.device.store(id.device, Relaxed);
                 slot.inode.store(id.inode, Relaxed);
                 slot.class.store(class.code(), Relaxed);
+                slot.root.store(u64::from(root), Relaxed);
                 slot.generation.fetch_add(1, Release);
                 slot.state.store(IN_USE, Release);
                 return Some(place);

@@ -123,6 +123,7 @@ impl Slot {
             head: from.word(),
             tail: from.word(),
             class: from.word(),
+            root: from.word(),
             failed: from.word(),
             dirty_from: from.word(),
             dirty_to: from.word(),

@@ -241,6 +241,8 @@ pub struct Slot {
     pub tail: AtomicU64,
     /// [`crate::FileClass::code`].
     pub class: AtomicU64,
+    /// Root in which it was found.
+    pub root: AtomicU64,
     /// 1 after a flush failed: what it should have written is lost, whatever is flushed later.
     pub failed: AtomicU64,
     /// First block in the bitmap that may be set.

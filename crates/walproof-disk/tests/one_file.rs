@@ -63,7 +63,7 @@ impl Disk {
             geometry,
         })
         .unwrap();
-        let place = shared.files().enter(FileId { device: 1, inode: 2 }, FileClass::Other).unwrap();
+        let place = shared.files().enter(FileId { device: 1, inode: 2 }, 0, FileClass::Other).unwrap();
         Self { shared, place, live: content.clone(), blocks: vec![vec![]; 4096], states: vec![(0, content)] }
     }
 
