@@ -1,9 +1,21 @@
-"""The Rust half of walproof (crates/walproof-python). Use it through ``walproof.wal``."""
+"""The Rust half of walproof (crates/walproof-python). Use it through ``walproof.wal`` and ``walproof.disk``."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Literal, TypedDict
 
-__all__ = ["WalRecords", "wal_stats"]
+__all__ = [
+    "WalRecords",
+    "device_profiles",
+    "disk_arm",
+    "disk_create",
+    "disk_cut",
+    "disk_events",
+    "disk_image",
+    "disk_status",
+    "disk_unflushed",
+    "wal_stats",
+]
 
 _Columns = tuple[int, int, int, int]
 """Records, bytes of them without images, bytes of images, images."""
@@ -98,3 +110,72 @@ class WalRecords:
     def text(self, count: int, style: Literal["line", "blocks", "json"]) -> str:
         """Up to ``count`` more records as lines of text: ``line`` and ``blocks`` as pg_waldump without and
         with --bkp-details, ``json`` an object a line. Raises WalError after the last record in order."""
+
+class _DiskStatus(TypedDict):
+    attached: int
+    busy: int
+    is_cut: bool
+    cut_real_ns: int
+    cut_monotonic_ns: int
+    sequence: int
+    written_bytes: int
+    flushed_bytes: int
+    undo_bytes_max: int
+    void: list[str]
+    counts: dict[str, int]
+
+_Piece = tuple[int, bytes | None, tuple[str, int, int] | None]
+"""Offset, and either bytes or (name in the graveyard, offset there, length)."""
+
+class _DiskImage(TypedDict):
+    names_pending: int
+    names_lost: int
+    folders: list[tuple[int, bytes]]
+    symlinks: list[tuple[int, bytes, bytes]]
+    files: list[tuple[int, bytes, int, bool, bytes, tuple[int, list[_Piece]] | None]]
+    """Root, path, root of the origin, whether that is its graveyard, path there, new size and pieces."""
+
+def device_profiles() -> list[tuple[str, int, int, str]]:
+    """Name, flush in ns, write bandwidth in bytes/s, what it stands for."""
+
+def disk_events() -> list[str]:
+    """Names of the moments at which power can be cut."""
+
+def disk_create(
+    path: Path,
+    roots: Sequence[tuple[bytes, bytes]],
+    *,
+    tracking: bool,
+    real_flush: bool,
+    strict: bool,
+    writeback_ns: int,
+    flush_ns: int,
+    write_bytes_per_s: int,
+    seed: int,
+    undo_bytes: int,
+) -> None:
+    """Make a state file; each root with its graveyard. Raises DiskError."""
+
+def disk_arm(path: Path, event: int, count: int, fails: bool) -> None:
+    """Cut (or fail a flush) at the count-th event from now. Raises DiskError."""
+
+def disk_cut(path: Path, real_ns: int, monotonic_ns: int) -> None:
+    """Cut now. Raises DiskError."""
+
+def disk_status(path: Path) -> _DiskStatus:
+    """Counters of the state file. Raises DiskError."""
+
+def disk_unflushed(path: Path, sequence: int) -> list[tuple[int, int, int, int]]:
+    """Device, inode, oldest change, changes of files with unflushed changes up to a number. Raises DiskError."""
+
+def disk_image(
+    path: Path,
+    live: Sequence[tuple[int, bytes, str, int, int, int, bytes]],
+    kept: Sequence[tuple[int, int, int]],
+    *,
+    seed: int,
+    survival: str,
+    keep: float,
+    unit_bytes: int,
+) -> _DiskImage:
+    """Plan of an image. Rows of live: root, path, kind (d, l, f), device, inode, size, target. Raises DiskError."""

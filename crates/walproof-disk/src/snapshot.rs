@@ -35,6 +35,18 @@ impl Snapshot {
         })
     }
 
+    /// The header alone, while processes go on: each figure is true at some moment of the reading.
+    ///
+    /// # Errors
+    /// As [`Snapshot::read`].
+    pub fn read_header(
+        mut read_at: impl FnMut(u64, &mut [u8]) -> std::io::Result<()>,
+    ) -> Result<Header, Error> {
+        let mut bytes = [0; size_of::<Header>()];
+        read_at(0, &mut bytes)?;
+        Header::decode(&bytes)
+    }
+
     /// From the file; `read_at` fills a buffer from an offset. No process may change the file meanwhile.
     ///
     /// # Errors
@@ -84,8 +96,7 @@ impl Snapshot {
     /// Why the run is void; empty when it is not.
     #[must_use]
     pub fn void(&self) -> Vec<Void> {
-        let bits = self.header.void.load(Ordering::Relaxed);
-        Void::ALL.into_iter().filter(|why| bits & (1 << (*why as u64)) != 0).collect()
+        self.header.why_void()
     }
 }
 

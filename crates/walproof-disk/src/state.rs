@@ -200,7 +200,7 @@ pub struct Header {
     pub free_at_ns: AtomicU64,
     /// Bytes written by tracked calls.
     pub written_bytes: AtomicU64,
-    /// Bytes that flushes transferred.
+    /// Bytes that flushes transferred to the device, when it has a speed.
     pub flushed_bytes: AtomicU64,
     /// Records that have ever been in use at the same time: the memory of the undo log.
     pub records_used_max: AtomicU64,
@@ -483,6 +483,13 @@ impl Header {
         self.void.fetch_or(1 << (why as u64), Ordering::AcqRel);
     }
 
+    /// Why the run is void; empty when it is not.
+    #[must_use]
+    pub fn why_void(&self) -> Vec<Void> {
+        let bits = self.void.load(Ordering::Relaxed);
+        Void::ALL.into_iter().filter(|why| bits & (1 << (*why as u64)) != 0).collect()
+    }
+
     /// The number of a new change.
     pub fn next_sequence(&self) -> u64 {
         self.sequence.fetch_add(1, Ordering::AcqRel) + 1
@@ -521,7 +528,7 @@ impl Header {
 
 /// Offsets in the file of what a controller reads and writes without mapping it.
 pub mod offsets {
-    use super::{offset_of, Event, Header};
+    use super::{offset_of, Header};
 
     /// [`Header::trigger_event`], written last.
     pub const TRIGGER_EVENT: u64 = offset_of!(Header, trigger_event) as u64;
@@ -529,13 +536,12 @@ pub mod offsets {
     pub const TRIGGER_LEFT: u64 = offset_of!(Header, trigger_left) as u64;
     /// [`Header::trigger_action`].
     pub const TRIGGER_ACTION: u64 = offset_of!(Header, trigger_action) as u64;
-    /// [`Header::cut`].
+    /// [`Header::cut`], written last.
     pub const CUT: u64 = offset_of!(Header, cut) as u64;
-    /// Counter of an event.
-    #[must_use]
-    pub const fn count(event: Event) -> u64 {
-        offset_of!(Header, counts) as u64 + 8 * event.index() as u64
-    }
+    /// [`Header::cut_real_ns`].
+    pub const CUT_REAL_NS: u64 = offset_of!(Header, cut_real_ns) as u64;
+    /// [`Header::cut_monotonic_ns`].
+    pub const CUT_MONOTONIC_NS: u64 = offset_of!(Header, cut_monotonic_ns) as u64;
 }
 
 #[cfg(test)]

@@ -19,11 +19,11 @@ use crate::undo::Tracked;
 /// Waits as long as the device needs for a flush of that many bytes.
 fn wait_for_device(shared: Shared, bytes: u64) {
     let header = shared.header;
-    header.flushed_bytes.fetch_add(bytes, Relaxed);
     let device = header.device();
     if !device.delays() {
         return;
     }
+    header.flushed_bytes.fetch_add(bytes, Relaxed);
     let mut left = bytes;
     loop {
         let part = left.min(QUANTUM_BYTES);

@@ -3,6 +3,7 @@
 // The macros of pyo3 expand to unsafe code; this crate has none of its own, and no documented items.
 #![allow(unsafe_code)]
 
+mod disk;
 mod records;
 mod stats;
 
@@ -14,16 +15,27 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use walproof_wal::{Error, Segments};
 
-/// `walproof.errors.WalError` with message, detail and hint.
-fn wal_error(py: Python<'_>, error: &Error) -> PyErr {
+/// An exception of `walproof.errors` with message, detail and hint.
+fn exception(
+    py: Python<'_>,
+    class: &str,
+    message: &str,
+    detail: Option<String>,
+    hint: Option<String>,
+) -> PyErr {
     let build = || -> PyResult<PyErr> {
         let parts = PyDict::new(py);
-        parts.set_item("detail", error.detail())?;
-        parts.set_item("hint", error.hint())?;
-        let class = py.import("walproof.errors")?.getattr("WalError")?;
-        Ok(PyErr::from_value(class.call((error.to_string(),), Some(&parts))?))
+        parts.set_item("detail", detail)?;
+        parts.set_item("hint", hint)?;
+        let class = py.import("walproof.errors")?.getattr(class)?;
+        Ok(PyErr::from_value(class.call((message,), Some(&parts))?))
     };
-    build().unwrap_or_else(|_| PyRuntimeError::new_err(error.to_string()))
+    build().unwrap_or_else(|_| PyRuntimeError::new_err(message.to_owned()))
+}
+
+/// `walproof.errors.WalError`.
+fn wal_error(py: Python<'_>, error: &Error) -> PyErr {
+    exception(py, "WalError", &error.to_string(), error.detail(), error.hint())
 }
 
 fn segments(paths: &[PathBuf]) -> Result<Arc<Segments>, Error> {
@@ -33,5 +45,6 @@ fn segments(paths: &[PathBuf]) -> Result<Arc<Segments>, Error> {
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(stats::wal_stats, module)?)?;
-    module.add_class::<records::WalRecords>()
+    module.add_class::<records::WalRecords>()?;
+    disk::register(module)
 }

@@ -6,6 +6,7 @@ gets its settings from ``walproof.conf``, which postgresql.conf includes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 
 from walproof.errors import ClusterError
@@ -31,7 +33,14 @@ _LOG_TAIL_LINES = 20
 class Cluster:
     """One data directory in ``folder`` of ``workspace``, and its server while it runs."""
 
-    def __init__(self, install: Install, workspace: Workspace, folder: Path) -> None:
+    def __init__(
+        self,
+        install: Install,
+        workspace: Workspace,
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """``environment``: variables that the server gets besides walproof's own, and its clients do not."""
         self.install = install
         self.folder = folder
         self.data = folder / "data"
@@ -39,6 +48,7 @@ class Cluster:
         self.sockets = workspace.sockets
         self.port = workspace.take_port()
         self._user = workspace.user
+        self._extra_environment = dict(environment or {})
         self._server: subprocess.Popen[bytes] | None = None
 
     @property
@@ -83,7 +93,7 @@ class Cluster:
             self._server = subprocess.Popen(
                 [program, "-D", str(self.data)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env=_environment(), cwd="/",
+                env={**_environment(), **self._extra_environment}, cwd="/",
                 # Out of the terminal's process group: Ctrl-C reaches walproof, which stops the server.
                 start_new_session=True,
                 **user_arguments(self._user),
@@ -137,6 +147,25 @@ class Cluster:
             free_shared_memory(*segments)
         finally:
             self._server = None
+
+    def kill(self) -> None:
+        """End every process of the server by SIGKILL, as a cut of the power does, and free its shared memory."""
+        if self._server is None:
+            return
+        segments = shared_memory_of(self.data)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            postmaster = psutil.Process(self._server.pid)
+            # Stopped first, so that it starts no more children while they are listed.
+            postmaster.suspend()
+            children = postmaster.children(recursive=True)
+            self._server.kill()
+            for child in children:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.kill()
+            psutil.wait_procs(children, _STOP_PATIENCE_S)
+        self._server.wait()
+        self._server = None
+        free_shared_memory(*segments)
 
     def log_tail(self) -> str:
         """The last lines of the server's log."""

@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 _PROGRAMS = frozenset({"postgres", "initdb", "pgbench", "pg_test_fsync", "psql", "cp"})
+_SHARED_MEMORY = Path("/dev/shm")
 _QUIT_PATIENCE_S = 5.0
 _KILL_PATIENCE_S = 5.0
 
@@ -38,6 +39,8 @@ def reap(workspace: Path, sockets: Path | None) -> None:
             _signal(pid, signal.SIGKILL)
         _wait_gone(token, _KILL_PATIENCE_S)
     free_shared_memory(*segments)
+    for state in _SHARED_MEMORY.glob(f"{token}*"):
+        state.unlink(missing_ok=True)  # of a simulated disk
     for folder in (sockets, workspace):
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)

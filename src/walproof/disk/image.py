@@ -1,0 +1,172 @@
+"""Crash images: folders as the disk could hold them after the power was cut.
+
+One cut gives many images. Which sectors, sizes and names survive is decided in the Rust crate walproof-disk, from
+a seed; here the live folders are read, and the plan is carried out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from walproof import _native
+from walproof.disk.simulated import SimulatedDisk
+from walproof.errors import DiskError
+
+_Row = tuple[int, bytes, str, int, int, int, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Survival:
+    """What survives of what was not flushed."""
+
+    data: Literal["nothing", "everything", "random", "by age"] = "random"
+    """``everything`` is kill -9; ``by age``: older writes are likelier to survive."""
+    keep: float = 0.5
+    """Of ``random``, the probability of each unit; the others hold an older version."""
+    unit_bytes: Literal[512, 4096, 8192] = 512
+    """What is written as a whole: a sector, a page of the kernel, or a whole page of PostgreSQL."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrashImage:
+    """What was built."""
+
+    seed: int
+    survival: Survival
+    folders: tuple[Path, ...]
+    """One for each root of the disk."""
+    changed: tuple[str, ...]
+    """Files whose contents differ from the live ones, as root number and path: ``0/base/5/16384``."""
+    changed_bytes: int
+    names_pending: int
+    """Changes of names that could be lost."""
+    names_lost: int
+
+
+def build_image(disk: SimulatedDisk, targets: Sequence[Path], seed: int, survival: Survival) -> CrashImage:
+    """Build one image of a disk that is cut and settled, and whose processes are gone.
+
+    ``targets`` are folders that do not exist yet, one for each root. Raises DiskError: the run is void, or a
+    file cannot be read or written.
+    """
+    assert len(targets) == len(disk.roots)
+    status = disk.status()
+    assert status.is_cut
+    if status.void:
+        raise DiskError("the run is void: " + "; ".join(status.void))
+    live = [row for number, root in enumerate(disk.roots) for row in _read_tree(number, root)]
+    plan = _native.disk_image(
+        disk.state,
+        live,
+        _kept(disk),
+        seed=seed,
+        survival=survival.data,
+        keep=survival.keep,
+        unit_bytes=survival.unit_bytes,
+    )
+    try:
+        changed, changed_bytes = _carry_out(disk, targets, plan)
+    except OSError as error:
+        raise DiskError(f'could not build a crash image in "{targets[0]}": {error.strerror}') from error
+    return CrashImage(
+        seed=seed,
+        survival=survival,
+        folders=tuple(targets),
+        changed=tuple(changed),
+        changed_bytes=changed_bytes,
+        names_pending=plan["names_pending"],
+        names_lost=plan["names_lost"],
+    )
+
+
+def _read_tree(number: int, root: Path) -> Iterator[_Row]:
+    """Folders, links and files below a root; the root's own folder is an empty path."""
+    status = root.stat()
+    yield number, b"", "d", status.st_dev, status.st_ino, 0, b""
+    base = os.fsencode(root)
+    for folder, names, files in os.walk(base):
+        for name in [*names, *files]:
+            path = os.path.join(folder, name)
+            status = os.lstat(path)
+            below = os.path.relpath(path, base)
+            if stat.S_ISLNK(status.st_mode):
+                yield number, below, "l", status.st_dev, status.st_ino, 0, os.readlink(path)
+            elif stat.S_ISDIR(status.st_mode):
+                yield number, below, "d", status.st_dev, status.st_ino, 0, b""
+            elif stat.S_ISREG(status.st_mode):
+                yield number, below, "f", status.st_dev, status.st_ino, status.st_size, b""
+
+
+def _kept(disk: SimulatedDisk) -> list[tuple[int, int, int]]:
+    rows = []
+    for graveyard in disk.graveyards:
+        for path in graveyard.iterdir():
+            status = path.stat()
+            rows.append((status.st_dev, status.st_ino, status.st_size))
+    return rows
+
+
+def _carry_out(
+    disk: SimulatedDisk, targets: Sequence[Path], plan: _native._DiskImage
+) -> tuple[list[str], int]:
+    changed: list[str] = []
+    changed_bytes = 0
+    made: dict[tuple[int, bool, bytes], Path] = {}
+    for root, path in plan["folders"]:
+        _at(targets[root], path).mkdir(mode=0o700)
+    for root, path, target in plan["symlinks"]:
+        _at(targets[root], path).symlink_to(_moved(disk, targets, Path(os.fsdecode(target))))
+    for root, path, home, is_kept, name, content in plan["files"]:
+        new = _at(targets[root], path)
+        source = _at((disk.graveyards if is_kept else disk.roots)[home], name)
+        first = made.setdefault((home, is_kept, name), new)
+        if first is not new:
+            new.hardlink_to(first)
+            continue
+        shutil.copyfile(source, new)
+        shutil.copymode(source, new)
+        if content is None:
+            continue
+        size, pieces = content
+        changed.append(f"{root}/{os.fsdecode(path)}")
+        with new.open("r+b") as file:
+            file.truncate(size)
+            for at, data, side in pieces:
+                if side is not None:
+                    with (disk.graveyards[root] / side[0]).open("rb") as kept:
+                        kept.seek(side[1])
+                        data = kept.read(side[2])
+                assert data is not None
+                file.seek(at)
+                file.write(data)
+                changed_bytes += len(data)
+    # The machine was started again: the process of that number is another one, if there is one.
+    (targets[0] / "postmaster.pid").unlink(missing_ok=True)
+    if disk.owner is not None:
+        for target in targets:
+            _give(target, disk.owner)
+    return changed, changed_bytes
+
+
+def _at(folder: Path, path: bytes) -> Path:
+    return folder / os.fsdecode(path) if path else folder
+
+
+def _moved(disk: SimulatedDisk, targets: Sequence[Path], target: Path) -> Path:
+    """Where a symbolic link leads in the image: into the image's folders, where it led into the disk's."""
+    for root, new in zip(disk.roots, targets, strict=True):
+        if target.is_relative_to(root):
+            return new / target.relative_to(root)
+    return target
+
+
+def _give(folder: Path, owner: tuple[int, int]) -> None:
+    os.chown(folder, *owner)
+    for path in folder.rglob("*"):
+        os.chown(path, *owner, follow_symlinks=False)

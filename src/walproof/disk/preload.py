@@ -1,0 +1,75 @@
+"""The library that is preloaded under a server, and whether that is possible here.
+
+It stands in for functions of glibc on Linux x86-64. A static program, one for another C library, and one that
+runs with another user's rights ignore LD_PRELOAD: they are refused before a run, with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import stat
+import struct
+import sys
+from pathlib import Path
+
+import walproof
+from walproof.errors import DiskError
+
+_PT_INTERP = 3
+
+
+def library() -> Path:
+    """The library's file. Raises DiskError when the platform has none, or the install lacks it."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        raise DiskError(
+            f"no simulated disk on {sys.platform} {platform.machine()}",
+            detail="The library under the server is made for Linux on x86-64 with glibc.",
+            hint="Run in a virtual machine or container of that kind.",
+        )
+    folder = Path(walproof.__file__).parent
+    found = sorted(folder.glob("_preload*.so"))
+    if not found:
+        raise DiskError(
+            f'the library of the simulated disk is missing in "{folder}"',
+            hint="Install walproof again: pip builds the library together with the package.",
+        )
+    return found[0]
+
+
+def check_program(program: Path) -> None:
+    """Whether a library can be preloaded under ``program``. Raises DiskError with the reason."""
+    try:
+        mode = program.stat().st_mode
+        with program.open("rb") as file:
+            interpreter = _interpreter(file.read(64 * 1024))
+    except OSError as error:
+        raise DiskError(f'could not read "{program}": {error.strerror}') from error
+    refused = None
+    if mode & (stat.S_ISUID | stat.S_ISGID):
+        refused = "it runs with the rights of its owner (setuid), and ignores LD_PRELOAD"
+    elif interpreter is None:
+        refused = "it is not a dynamically linked ELF program"
+    elif not Path(interpreter).name.startswith("ld-linux"):
+        refused = f'its C library is not glibc (interpreter "{interpreter}")'
+    if refused:
+        raise DiskError(
+            f'no simulated disk under "{program}"',
+            detail=refused,
+            hint="--pg embedded names a PostgreSQL for which it works.",
+        )
+
+
+def _interpreter(head: bytes) -> str | None:
+    # The ELF header and its table of segments, 64 bit, little endian (elf(5)).
+    if head[:6] != b"\x7fELF\x02\x01":
+        return None
+    table, size, count = *struct.unpack_from("<Q", head, 32), *struct.unpack_from("<HH", head, 54)
+    for number in range(count):
+        at = table + number * size
+        if at + 40 > len(head):
+            break
+        kind, offset, length = *struct.unpack_from("<I", head, at), *struct.unpack_from("<Q16xQ", head, at + 8)
+        if kind == _PT_INTERP:
+            return os.fsdecode(head[offset : offset + length].rstrip(b"\0"))
+    return None
