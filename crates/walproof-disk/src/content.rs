@@ -116,10 +116,10 @@ pub struct FileImage {
 
 struct Size {
     bytes: u64,
-    /// The last truncation that survives: its number and the size that it left.
-    survived: Option<(u64, u64)>,
-    /// The first one that does not.
-    lost: Option<(u64, u64)>,
+    /// Truncations that survive: numbers and the sizes that they left.
+    survived: Vec<(u64, u64)>,
+    /// Those that do not.
+    lost: Vec<(u64, u64)>,
 }
 
 /// An image of a file with these changes (index of the record, change; oldest first), whose live size is given.
@@ -196,23 +196,27 @@ fn choose_size(
         .collect();
     let mut base = sizes.first().map_or(live_size, |change| change.a);
     let mut top = base;
-    let (mut survived, mut lost) = (None, None);
+    let (mut survived, mut lost) = (Vec::new(), Vec::new());
     for change in sizes {
         match change.kind {
             ChangeKind::Shrink if change.sequence <= moments.journal => {
-                survived = Some((change.sequence, change.b));
+                survived.push((change.sequence, change.b));
                 base = change.b;
                 top = change.b;
             }
             ChangeKind::Shrink => {
-                lost = Some((change.sequence, change.b));
-                top = top.max(change.a);
-                break;
+                if lost.is_empty() {
+                    // Exactly: growth before it may have been logged with an open end.
+                    top = change.a;
+                }
+                lost.push((change.sequence, change.b));
             }
-            _ => top = top.max(change.b),
+            // Behind a truncation that is lost, nothing has happened to the size.
+            _ if lost.is_empty() => top = top.max(change.b),
+            _ => {}
         }
     }
-    if lost.is_none() {
+    if lost.is_empty() {
         // Open ends, and growth that was logged but did not happen.
         top = top.min(live_size);
         base = base.min(top);
@@ -252,12 +256,16 @@ fn patch_unit(
         .collect();
     numbers.sort_unstable();
     numbers.dedup();
-    if let Some((sequence, _)) = size.survived.filter(|(_, left)| end > *left) {
-        numbers.retain(|number| *number > sequence);
+    // What a truncation cut off here is there exactly when the truncation is not. The unit that the new end is
+    // in was written as it is since then, unless the file still ends there, or nothing at all survives.
+    let is_older_possible = |left: u64| at < left && (size.bytes <= left || survival == Survival::Nothing);
+    let mut behind = size.survived.iter().filter(|(_, left)| end > *left);
+    if let Some((sequence, _)) = behind.rfind(|(_, left)| !is_older_possible(*left)) {
+        numbers.retain(|number| number > sequence);
     }
     let mut live_possible = true;
-    if let Some((sequence, _)) = size.lost.filter(|(_, left)| end > *left) {
-        numbers.retain(|number| *number <= sequence);
+    if let Some((sequence, _)) = size.lost.iter().find(|(_, left)| end > *left) {
+        numbers.retain(|number| number <= sequence);
         live_possible = false;
     }
     // The version before one of these numbers; None is the live one.
@@ -283,13 +291,18 @@ fn patch_unit(
         }
     };
     let Some(before) = chosen else { return };
+    // Of a unit that is older than a truncation within it, the part behind that is zeros.
+    let cut = size.survived.iter().filter(|(sequence, left)| *sequence >= before && *left < end);
+    let cut = cut.map(|(_, left)| *left).min().unwrap_or(end);
     for block in at / BLOCK..end.div_ceil(BLOCK) {
         let Some(changes) = blocks.get(&block) else { continue };
         let Some((_, source)) = changes.iter().find(|(sequence, _)| *sequence >= before) else { continue };
         let from = at.max(block * BLOCK);
         let to = end.min((block + 1) * BLOCK).min(size.bytes);
-        if from < to {
-            patches.push(Patch { at: from, length: to - from, source: *source });
+        for (from, to, source) in [(from, to.min(cut), *source), (from.max(cut), to, Source::Zeros)] {
+            if from < to {
+                patches.push(Patch { at: from, length: to - from, source });
+            }
         }
     }
 }

@@ -171,6 +171,18 @@ extern "C" fn pwritev2(
     write_many(fd, buffers, count, (offset != -1).then_some(offset))
 }
 
+/// What pwritev2 is called in programs with 64-bit file offsets.
+#[no_mangle]
+extern "C" fn pwritev64v2(
+    fd: c_int,
+    buffers: *const iovec,
+    count: c_int,
+    offset: off_t,
+    flags: c_int,
+) -> ssize_t {
+    pwritev2(fd, buffers, count, offset, flags)
+}
+
 fn truncate_open(fd: c_int, size: off_t) -> isize {
     let Ok(to) = u64::try_from(size) else { return -(libc::EINVAL as isize) };
     let Some((shared, open)) = tracked(fd) else { return sys::ftruncate(fd, to) };

@@ -203,7 +203,7 @@ fn remove_at(folder: c_int, name: *const c_char, flags: c_int) -> isize {
     } else if status.is_symlink() {
         (NameChange::Unlink, 0, sys::read_link(folder, name, &mut target).unwrap_or_default())
     } else if status.is_file() {
-        let kept = names::keep(shared, folder, name, at.root, sequence);
+        let kept = names::keep(shared, folder, name, status.id, &at, sequence);
         (NameChange::Unlink, if kept { status.id.inode } else { 0 }, &b""[..])
     } else {
         // Sockets and pipes come and go without a trace.
@@ -288,7 +288,7 @@ fn rename_any(
             // Two names of one file: rename does nothing then.
             return plain();
         }
-        if names::keep(shared, to_folder, to, target.root, sequence) {
+        if names::keep(shared, to_folder, to, there.id, &target, sequence) {
             victim = there.id.inode;
         }
     }

@@ -92,10 +92,11 @@ pub fn find(shared: Shared, fd: c_int) -> Option<OpenFile> {
 
 fn look_up(shared: Shared, fd: c_int) -> Option<Tracked> {
     let status = sys::status_of(fd).filter(sys::Status::is_file)?;
-    let (root, class) = paths::locate_open(shared, fd)?;
+    // First by its number: it may have no name any more.
     if let Some(place) = shared.files().find(status.id) {
         return names::at_place(shared, place);
     }
+    let (root, class) = paths::locate_open(shared, fd)?;
     let _section = Section::enter(shared);
     let _names = lock_names(shared);
     names::enter(shared, status.id, root, class)

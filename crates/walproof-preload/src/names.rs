@@ -89,10 +89,13 @@ pub fn log(shared: Shared, sequence: u64, about: &About<'_>) {
     }
 }
 
-/// Keeps a file that is about to lose a name, under the number of the change. False when that failed.
-pub fn keep(shared: Shared, folder: c_int, path: &CStr, root: u8, sequence: u64) -> bool {
+/// Keeps a file that is about to lose a name, under the number of the change. False when that failed. Who has
+/// it open may still write to it, so it needs a place in the table, by which it is found without a name. Under
+/// the lock of names.
+pub fn keep(shared: Shared, folder: c_int, path: &CStr, id: FileId, at: &Located, sequence: u64) -> bool {
+    enter(shared, id, at.root, at.class());
     let mut buffer = [0; PATH_MAX + 2];
-    let kept = paths::in_graveyard(shared, root, b'u', sequence, &mut buffer)
+    let kept = paths::in_graveyard(shared, at.root, b'u', sequence, &mut buffer)
         .is_some_and(|grave| sys::link_at(folder, path, libc::AT_FDCWD, grave, 0) == 0);
     if !kept {
         shared.header.declare_void(Void::NotKept);

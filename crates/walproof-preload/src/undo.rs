@@ -71,8 +71,10 @@ impl Tracked {
 
     /// Before bytes `from..to` of the file, which has `size` bytes, are written or cut off. Locked.
     fn keep(&self, fd: c_int, from: u64, to: u64, size: u64, sequence: u64, time_ns: u64) {
-        let to = to.min(size);
-        if from >= to {
+        // A write behind the end of the file changes the block that the end is in, too.
+        let mut block = from / BLOCK;
+        let end = to.div_ceil(BLOCK).min(size.div_ceil(BLOCK));
+        if from >= to || block >= end {
             return;
         }
         let Some(reader) = Reader::of(fd) else {
@@ -80,8 +82,6 @@ impl Tracked {
             return;
         };
         let log = self.shared.undo();
-        let mut block = from / BLOCK;
-        let end = to.div_ceil(BLOCK);
         while block < end {
             let mut records = [0u64; BATCH];
             let mut parts = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; BATCH];

@@ -149,8 +149,8 @@ def _carry_out(
     # The machine was started again: the process of that number is another one, if there is one.
     (targets[0] / "postmaster.pid").unlink(missing_ok=True)
     if disk.owner is not None:
-        for target in targets:
-            _give(target, disk.owner)
+        for folder in targets:
+            _give(folder, disk.owner)
     return changed, changed_bytes
 
 

@@ -69,7 +69,10 @@ def _interpreter(head: bytes) -> str | None:
         at = table + number * size
         if at + 40 > len(head):
             break
-        kind, offset, length = *struct.unpack_from("<I", head, at), *struct.unpack_from("<Q16xQ", head, at + 8)
+        kind, offset, length = (
+            *struct.unpack_from("<I", head, at),
+            *struct.unpack_from("<Q16xQ", head, at + 8),
+        )
         if kind == _PT_INTERP:
             return os.fsdecode(head[offset : offset + length].rstrip(b"\0"))
     return None

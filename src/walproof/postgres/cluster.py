@@ -149,7 +149,7 @@ class Cluster:
             self._server = None
 
     def kill(self) -> None:
-        """End every process of the server by SIGKILL, as a cut of the power does, and free its shared memory."""
+        """End every process of the server by SIGKILL, as a power cut would, and free its shared memory."""
         if self._server is None:
             return
         segments = shared_memory_of(self.data)

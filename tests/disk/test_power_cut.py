@@ -1,0 +1,139 @@
+"""PostgreSQL on a simulated disk whose power is cut: what is safe survives, and what is not is caught."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.disk.server import SETTINGS, Load, lost_after, simulated
+from walproof.disk.device import parse_device
+from walproof.disk.image import Survival
+from walproof.disk.simulated import DiskModel, Event
+from walproof.facts import Install
+from walproof.postgres.workspace import Workspace
+
+pytestmark = pytest.mark.live
+
+IMAGES = (Survival("nothing"), Survival(), Survival("random", 0.8, 4096), Survival("by age"))
+
+
+def test_full_durability_loses_nothing(install: Install, workspace: Workspace) -> None:
+    _loses_nothing(install, workspace, Event.TORN_WRITE, 900)
+
+
+def test_full_durability_with_the_wal_elsewhere(embedded: Install, workspace: Workspace) -> None:
+    _loses_nothing(embedded, workspace, Event.WAL_FLUSH, 700, wal_elsewhere=True)
+
+
+def test_full_durability_by_synchronous_writes(embedded: Install, workspace: Workspace) -> None:
+    _loses_nothing(embedded, workspace, Event.RELATION_FLUSH, 20, wal_sync_method="open_datasync")
+
+
+def _loses_nothing(
+    install: Install,
+    workspace: Workspace,
+    event: Event,
+    count: int,
+    *,
+    wal_elsewhere: bool = False,
+    **settings: str,
+) -> None:
+    with simulated(install, workspace, DiskModel(), seed=count, wal_elsewhere=wal_elsewhere) as (
+        cluster,
+        disk,
+    ):
+        cluster.start({**SETTINGS, **settings})
+        disk.check_attached()
+        load = Load(cluster)
+        disk.arm(event, count)
+        assert disk.wait_for_cut(30), disk.status()
+        disk.settle()
+        cluster.kill()
+        load.join()
+        assert disk.status().void == ()
+        assert sum(map(len, load.acknowledged)) > 10
+        for seed, survival in enumerate(IMAGES):
+            assert lost_after(cluster, workspace, disk, load, seed, survival) is None, (seed, survival)
+
+
+@pytest.mark.pg(">= 15")
+def test_fsync_off_is_caught_and_kill_9_catches_nothing(install: Install, workspace: Workspace) -> None:
+    with simulated(install, workspace, DiskModel()) as (cluster, disk):
+        cluster.start({**SETTINGS, "fsync": "off"})
+        load = Load(cluster)
+        disk.arm(Event.WAL_WRITE, 900)
+        assert disk.wait_for_cut(30), disk.status()
+        disk.settle()
+        cluster.kill()
+        load.join()
+        for seed in range(3):
+            assert lost_after(cluster, workspace, disk, load, seed, Survival()) is not None
+        # Everything that was written survives: the control that shows that it is not the simulator.
+        assert lost_after(cluster, workspace, disk, load, 9, Survival("everything")) is None
+
+
+def test_a_lost_rename_of_a_cut_is_harmless_with_full_durability(
+    embedded: Install, workspace: Workspace
+) -> None:
+    """Cut at a rename (a new WAL segment, a state file), with names as weak as POSIX allows."""
+    with simulated(embedded, workspace, DiskModel(names="strict")) as (cluster, disk):
+        cluster.start(SETTINGS)
+        load = Load(cluster)
+        disk.arm(Event.RENAME, 4)
+        assert disk.wait_for_cut(60), disk.status()
+        disk.settle()
+        cluster.kill()
+        load.join()
+        for seed, survival in enumerate(IMAGES):
+            assert lost_after(cluster, workspace, disk, load, seed, survival) is None, (seed, survival)
+
+
+@pytest.mark.pg(">= 15")
+def test_a_flush_that_fails_is_a_panic_and_loses_nothing(install: Install, workspace: Workspace) -> None:
+    with simulated(install, workspace, DiskModel()) as (cluster, disk):
+        cluster.start(SETTINGS)
+        load = Load(cluster)
+        disk.arm_failure(Event.WAL_FLUSH, 200)
+        deadline = time.monotonic() + 30
+        while cluster.is_running():
+            assert time.monotonic() < deadline, disk.status()
+            time.sleep(0.01)
+        assert "PANIC" in cluster.log_tail()
+        disk.cut()
+        disk.settle()
+        load.join()
+        for seed, survival in enumerate(IMAGES):
+            assert lost_after(cluster, workspace, disk, load, seed, survival) is None, (seed, survival)
+
+
+@pytest.mark.pg(">= 15")
+def test_a_checkpoint_flushes_all_that_counts(install: Install, workspace: Workspace) -> None:
+    with simulated(install, workspace, DiskModel()) as (cluster, disk):
+        cluster.start(SETTINGS)
+        with cluster.connect() as connection:
+            connection.execute("CREATE TABLE t AS SELECT generate_series(1, 100000) AS i")
+            connection.execute("CREATE INDEX ON t (i)")
+            written = {file.path for file in disk.unflushed(disk.status().sequence)}
+            assert any(path.startswith("base/") for path in written)
+            before = disk.status().sequence
+            connection.execute("CHECKPOINT")
+        left = {file.path for file in disk.unflushed(before)}
+        # Caches that the server makes again, and a note of its command line.
+        assert {path for path in left if not path.endswith("pg_internal.init")} <= {"postmaster.opts"}
+
+
+@pytest.mark.pg(">= 15")
+def test_a_device_takes_its_time(install: Install, workspace: Workspace) -> None:
+    """A client cannot commit faster than the device flushes, and one alone not much slower either."""
+    model = DiskModel(device=parse_device("flush=5ms"), tracking=False)
+    with simulated(install, workspace, model) as (cluster, disk):
+        cluster.start(SETTINGS)
+        with cluster.connect() as connection:
+            connection.execute("CREATE TABLE t (i int)")
+            began = time.monotonic()
+            for _ in range(100):
+                connection.execute("INSERT INTO t VALUES (1)")
+            per_commit_ms = (time.monotonic() - began) * 10
+        assert 5 <= per_commit_ms < 30
+        assert disk.status().void == ()

@@ -1,0 +1,116 @@
+"""What makes a simulated disk impossible is refused before a run, with the reason."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import uuid
+from pathlib import Path
+
+import pytest
+
+from walproof.disk import preload
+from walproof.disk.preload import check_program
+from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
+from walproof.errors import DiskError
+from walproof.facts import Install
+
+
+def _elf(path: Path, interpreter: bytes | None) -> Path:
+    """The smallest ELF file that names its interpreter, or none."""
+    count = 1 if interpreter else 0
+    header = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
+    header += struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 64, 0, 0, 64, 56, count, 0, 0, 0)
+    segment = struct.pack("<IIQQQQQQ", 3, 4, 120, 0, 0, len(interpreter or b""), 0, 1) if count else b""
+    path.write_bytes(header + segment + (interpreter or b""))
+    return path
+
+
+def _state() -> Path:
+    return STATE_FOLDER / f"walproof-test-{uuid.uuid4().hex}"
+
+
+def test_a_server_at_hand_is_accepted(embedded: Install) -> None:
+    check_program(Path(embedded.bindir) / "postgres")
+
+
+@pytest.mark.parametrize(
+    ("interpreter", "mode", "reason"),
+    [
+        (None, 0o755, "not a dynamically linked"),
+        (b"/lib/ld-musl-x86_64.so.1\0", 0o755, "not glibc"),
+        (b"/lib64/ld-linux-x86-64.so.2\0", 0o4755, "setuid"),
+    ],
+)
+def test_a_program_that_ignores_the_library(
+    tmp_path: Path, interpreter: bytes | None, mode: int, reason: str
+) -> None:
+    program = _elf(tmp_path / "postgres", interpreter)
+    program.chmod(mode)
+    with pytest.raises(DiskError, match="no simulated disk under") as caught:
+        check_program(program)
+    assert reason in str(caught.value.detail)
+
+
+def test_a_script_and_a_missing_program(tmp_path: Path) -> None:
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    with pytest.raises(DiskError, match="no simulated disk under"):
+        check_program(tmp_path / "script")
+    with pytest.raises(DiskError, match="could not read"):
+        check_program(tmp_path / "nothing")
+
+
+def test_another_platform(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "arm64")
+    with pytest.raises(DiskError, match="no simulated disk on linux arm64"):
+        preload.library()
+
+
+def test_a_missing_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("walproof.__file__", str(tmp_path / "__init__.py"))
+    with pytest.raises(DiskError, match="library of the simulated disk is missing"):
+        preload.library()
+
+
+def test_too_little_memory(tmp_path: Path) -> None:
+    free = shutil.disk_usage(STATE_FOLDER).free
+    model = DiskModel(undo_bytes=free + 4096)
+    state = _state()
+    with (
+        pytest.raises(DiskError, match="too small for the simulated disk") as caught,
+        SimulatedDisk([tmp_path], model, state),
+    ):
+        pass
+    assert "--shm-size" in str(caught.value.hint)
+    assert not state.exists()
+
+
+def test_a_filesystem_without_hard_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: Path, _target: Path) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    root = tmp_path / "data"
+    root.mkdir()
+    with (
+        pytest.raises(DiskError, match="has no hard links: Operation not permitted"),
+        SimulatedDisk([root], DiskModel(undo_bytes=4096), _state()),
+    ):
+        pass
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
+
+
+def test_a_library_that_was_not_loaded(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    root.mkdir()
+    disk = SimulatedDisk([root], DiskModel(undo_bytes=4096), _state())
+    with disk, pytest.raises(DiskError, match="without the library"):
+        disk.check_attached()
+    assert not disk.state.exists()
+
+
+def test_a_state_that_is_none(tmp_path: Path) -> None:
+    disk = SimulatedDisk([tmp_path], DiskModel(), tmp_path / "state")
+    disk.state.write_bytes(bytes(100_000))
+    with pytest.raises(DiskError, match="not the state of a simulated disk"):
+        disk.status()
