@@ -44,7 +44,7 @@ format: $(READY) ## rewrite sources in the project's format
 	$(CARGO) fmt --all
 
 clean: ## remove what was built, keep results and caches
-	rm -rf $(VENV) target build src/walproof/_native*.so src/*.egg-info
+	rm -rf $(VENV) target build src/walproof/_native*.so src/walproof/_preload*.so src/*.egg-info
 
 # Everything is built and installed into .venv; again when the sources of the native module or the
 # dependencies change.
