@@ -1,4 +1,4 @@
-"""The Rust half of walproof (crates/walproof-python). Use it through ``walproof.wal`` and ``walproof.disk``."""
+"""The Rust half of walproof (crates/walproof-python), used through ``walproof.wal`` and ``walproof.disk``."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -153,6 +153,7 @@ def disk_create(
     write_bytes_per_s: int,
     seed: int,
     undo_bytes: int,
+    swallowed: bytes,
 ) -> None:
     """Make a state file; each root with its graveyard. Raises DiskError."""
 
@@ -166,7 +167,13 @@ def disk_status(path: Path) -> _DiskStatus:
     """Counters of the state file. Raises DiskError."""
 
 def disk_unflushed(path: Path, sequence: int) -> list[tuple[int, int, int, int]]:
-    """Device, inode, oldest change, changes of files with unflushed changes up to a number. Raises DiskError."""
+    """Device, inode, oldest change, changes of files with unflushed changes up to a number.
+
+    Raises DiskError.
+    """
+
+def damaged_pages(path: Path, first: int) -> list[int]:
+    """Numbers of the 8 kB pages whose checksum is wrong. Raises DiskError."""
 
 def disk_image(
     path: Path,
@@ -178,4 +185,7 @@ def disk_image(
     keep: float,
     unit_bytes: int,
 ) -> _DiskImage:
-    """Plan of an image. Rows of live: root, path, kind (d, l, f), device, inode, size, target. Raises DiskError."""
+    """Plan of an image. Rows of live: root, path, kind (d, l, f), device, inode, size, target.
+
+    Raises DiskError.
+    """

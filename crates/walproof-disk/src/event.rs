@@ -75,11 +75,13 @@ pub enum Event {
     TornWrite,
     /// Any flush, while it is under way.
     Flush,
+    /// A write of several 4 KiB blocks into a relation, when some of them are written: a torn page.
+    TornPage,
 }
 
 impl Event {
     /// All kinds; the position is the counter's in the shared state.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::WalWrite,
         Self::WalFlush,
         Self::RelationWrite,
@@ -87,6 +89,7 @@ impl Event {
         Self::Rename,
         Self::TornWrite,
         Self::Flush,
+        Self::TornPage,
     ];
 
     /// Its place in [`Event::ALL`].
@@ -106,6 +109,7 @@ impl Event {
             Self::Rename => "rename",
             Self::TornWrite => "torn write",
             Self::Flush => "flush",
+            Self::TornPage => "torn page",
         }
     }
 

@@ -214,6 +214,7 @@ impl Header {
             ops_head: from.word(),
             ops_tail: from.word(),
             journal_sequence: from.word(),
+            swallowed: from.text(),
             roots_used: from.word(),
             roots: std::array::from_fn(|_| RootField { path: from.text(), graveyard: from.text() }),
         };
@@ -241,6 +242,7 @@ mod tests {
             writeback_ns: 30,
             device: Device { flush_ns: 5, write_bytes_per_s: 6 },
             seed: 7,
+            swallowed: b"pg_xact".to_vec(),
             geometry: Geometry { slots: 8, records: 4, ops: 2 },
         };
         let bytes = config.encode().unwrap();
@@ -259,6 +261,7 @@ mod tests {
         assert_eq!(header.seed.load(Ordering::Relaxed), 7);
         assert_eq!(header.strict.load(Ordering::Relaxed), 1);
         assert_eq!(header.roots().count(), 2);
+        assert!(header.swallows(b"pg_xact/0000") && !header.swallows(b"pg_wal/0") && !header.swallows(b"pg"));
         assert_eq!(header.locate(b"/a/base/1"), Some((0, &b"base/1"[..])));
         assert_eq!(header.locate(b"/a/wal/0"), Some((1, &b"0"[..])));
         assert_eq!(header.locate(b"/b"), None);

@@ -28,7 +28,7 @@ pub const PATH_MAX: usize = 512;
 /// Bytes of the bitmap of one file: 1 GiB, PostgreSQL's segment of a relation, in blocks.
 pub const BITMAP_BYTES: u64 = 32 * 1024;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"wpdisk01");
+const MAGIC: u64 = u64::from_le_bytes(*b"wpdisk02");
 
 /// Text of limited length. Written once, before anybody can see it, or under a lock.
 #[repr(C)]
@@ -63,6 +63,18 @@ impl Text {
             *byte = place.load(Ordering::Relaxed);
         }
         buffer.get(..length).unwrap_or_default()
+    }
+
+    /// Whether `path` begins with this text; never when that is empty.
+    pub fn begins(&self, path: &[u8]) -> bool {
+        let length = usize::try_from(self.length.load(Ordering::Acquire)).unwrap_or(0).min(PATH_MAX);
+        length > 0
+            && path.len() >= length
+            && path
+                .iter()
+                .zip(&self.bytes)
+                .take(length)
+                .all(|(byte, place)| *byte == place.load(Ordering::Relaxed))
     }
 
     /// Whether `path` is this text or lies below it; then, the rest without the separator.
@@ -217,6 +229,9 @@ pub struct Header {
     pub ops_tail: AtomicU64,
     /// Changes of names up to this number are durable (journal).
     pub journal_sequence: AtomicU64,
+    /// Files whose path below a root begins like this are never made durable, although their flush says so: a
+    /// step that is broken on purpose. Empty: none.
+    pub swallowed: Text,
     pub(crate) roots_used: AtomicU64,
     pub(crate) roots: [RootField; ROOTS_MAX],
 }
@@ -386,6 +401,8 @@ pub struct Config {
     pub device: Device,
     /// Decides how much of a torn write happens.
     pub seed: u64,
+    /// See [`Header::swallowed`].
+    pub swallowed: Vec<u8>,
     /// Sizes.
     pub geometry: Geometry,
 }
@@ -413,6 +430,7 @@ impl Config {
         put(offset_of!(Header, write_bytes_per_s), self.device.write_bytes_per_s);
         put(offset_of!(Header, seed), self.seed);
         put(offset_of!(Header, roots_used), self.roots.len() as u64);
+        put_text(&mut bytes, offset_of!(Header, swallowed), &self.swallowed)?;
         if self.roots.len() > ROOTS_MAX {
             return None;
         }
@@ -517,6 +535,18 @@ impl Header {
             self.cut_monotonic_ns.store(monotonic_ns, Ordering::Release);
         }
         first
+    }
+
+    /// Whether flushes of the file of that path below a root are swallowed.
+    #[must_use]
+    pub fn swallows(&self, below: &[u8]) -> bool {
+        self.swallowed.begins(below)
+    }
+
+    /// Whether any flush is swallowed.
+    #[must_use]
+    pub fn swallows_some(&self) -> bool {
+        self.swallowed.length.load(Ordering::Relaxed) != 0
     }
 
     /// Whether the power is off.

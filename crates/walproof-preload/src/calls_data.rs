@@ -75,7 +75,10 @@ impl Write<'_> {
             FileClass::Other => None,
         };
         let cut_before = event.is_some_and(|event| shared.header.count(event).is_some());
-        let cut_within = !cut_before && length > BLOCK && shared.header.count(Event::TornWrite).is_some();
+        let mut cut_within = !cut_before && length > BLOCK && shared.header.count(Event::TornWrite).is_some();
+        if !cut_before && length > BLOCK && event == Some(Event::RelationWrite) {
+            cut_within |= shared.header.count(Event::TornPage).is_some();
+        }
         let mut sequence = 0;
         let mut result = 0;
         if !cut_before {

@@ -6,11 +6,12 @@
 use std::ffi::c_int;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
-use walproof_disk::state::{Action, BLOCK};
+use walproof_disk::state::{Action, BLOCK, PATH_MAX};
 use walproof_disk::{take_turn, Event, FileClass, FileId, QUANTUM_BYTES};
 
 use crate::fds;
 use crate::names;
+use crate::paths;
 use crate::section::{cut, hang, lock_names, Section};
 use crate::shared::Shared;
 use crate::sys;
@@ -97,14 +98,15 @@ fn flush_file(file: &Tracked, fd: c_int, number: i64) -> c_int {
         sys::set_errno(libc::EIO);
         return -1;
     };
-    let sequence = if shared.is_tracking() { present(shared) } else { 0 };
+    // A swallowed flush covers nothing: changes are numbered from 1.
+    let sequence = if shared.is_tracking() && !is_swallowed(shared, fd) { present(shared) } else { 0 };
     let held = file.lock();
     let bytes = file.clear_dirty() * BLOCK;
     drop(held);
     drop(section);
     let result = if shared.flushes_really() { sys::as_int(sys::flush(fd, number)) } else { 0 };
     wait_for_device(shared, bytes);
-    if result == 0 && shared.is_tracking() {
+    if result == 0 && sequence > 0 {
         let _section = Section::enter(shared);
         let held = file.lock();
         let resized = file.forget_through(sequence);
@@ -118,6 +120,14 @@ fn flush_file(file: &Tracked, fd: c_int, number: i64) -> c_int {
         }
     }
     result
+}
+
+fn is_swallowed(shared: Shared, fd: c_int) -> bool {
+    let mut buffer = [0; PATH_MAX + 2];
+    shared.header.swallows_some()
+        && paths::real_path(fd, &mut buffer)
+            .and_then(|path| shared.header.locate(path))
+            .is_some_and(|(_, below)| shared.header.swallows(below))
 }
 
 fn flush_folder(shared: Shared, id: FileId, fd: c_int, number: i64) -> c_int {

@@ -12,6 +12,7 @@ use walproof_disk::{
     image, unflushed, Device, Entry, Error, Event, FileId, FileImage, Node, Origin, Path, Snapshot, Source,
     Survival, Unit, Wish, PROFILES,
 };
+use walproof_wal::data_page::{is_whole, PAGE_BYTES};
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(device_profiles, module)?)?;
@@ -21,7 +22,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(disk_cut, module)?)?;
     module.add_function(wrap_pyfunction!(disk_status, module)?)?;
     module.add_function(wrap_pyfunction!(disk_unflushed, module)?)?;
-    module.add_function(wrap_pyfunction!(disk_image, module)?)
+    module.add_function(wrap_pyfunction!(disk_image, module)?)?;
+    module.add_function(wrap_pyfunction!(damaged_pages, module)?)
 }
 
 fn disk_error(py: Python<'_>, error: &Error) -> PyErr {
@@ -41,7 +43,7 @@ fn disk_events() -> Vec<&'static str> {
 
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // keyword arguments on the Python side
-#[pyo3(signature = (path, roots, *, tracking, real_flush, strict, writeback_ns, flush_ns, write_bytes_per_s, seed, undo_bytes))]
+#[pyo3(signature = (path, roots, *, tracking, real_flush, strict, writeback_ns, flush_ns, write_bytes_per_s, seed, undo_bytes, swallowed))]
 fn disk_create(
     path: PathBuf,
     roots: Vec<(Vec<u8>, Vec<u8>)>,
@@ -53,6 +55,7 @@ fn disk_create(
     write_bytes_per_s: u64,
     seed: u64,
     undo_bytes: u64,
+    swallowed: Vec<u8>,
     py: Python<'_>,
 ) -> PyResult<()> {
     let geometry = Geometry::for_undo(undo_bytes);
@@ -64,6 +67,7 @@ fn disk_create(
         writeback_ns,
         device: Device { flush_ns, write_bytes_per_s },
         seed,
+        swallowed,
         geometry,
     };
     let make = || -> Result<(), Error> {
@@ -139,6 +143,22 @@ fn disk_unflushed(path: PathBuf, sequence: u64, py: Python<'_>) -> PyResult<Vec<
     let read = || Ok(unflushed(&snapshot(&File::open(path)?)?, sequence));
     let files = read().map_err(|error: Error| disk_error(py, &error))?;
     Ok(files.into_iter().map(|f| (f.id.device, f.id.inode, f.oldest_sequence, f.changes)).collect())
+}
+
+/// Numbers of the pages in a file of a relation that are not whole. `first` is the number of its first page. A part
+/// of a page at the end is left out, as PostgreSQL leaves it out.
+#[pyfunction]
+fn damaged_pages(path: PathBuf, first: u32, py: Python<'_>) -> PyResult<Vec<u32>> {
+    let read = || -> Result<Vec<u32>, Error> {
+        let bytes = std::fs::read(path)?;
+        let pages = bytes.chunks_exact(PAGE_BYTES).zip(first..);
+        let damaged = pages.filter_map(|(page, number)| {
+            let page: &[u8; PAGE_BYTES] = page.try_into().ok()?;
+            (!is_whole(page, number)).then_some(number)
+        });
+        Ok(damaged.collect())
+    };
+    py.detach(read).map_err(|error| disk_error(py, &error))
 }
 
 /// Root, path, kind (`d`, `l`, `f`), device, inode, size, target.

@@ -45,6 +45,7 @@
 mod accounting;
 mod block;
 mod bytes;
+pub mod data_page;
 mod error;
 mod image;
 mod line;

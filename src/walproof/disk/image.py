@@ -1,7 +1,7 @@
 """Crash images: folders as the disk could hold them after the power was cut.
 
-One cut gives many images. Which sectors, sizes and names survive is decided in the Rust crate walproof-disk, from
-a seed; here the live folders are read, and the plan is carried out.
+One cut gives many images. Which sectors, sizes and names survive is decided in the Rust crate walproof-disk,
+from a seed; here the live folders are read, and the plan is carried out.
 """
 
 from __future__ import annotations
@@ -92,11 +92,11 @@ def _read_tree(number: int, root: Path) -> Iterator[_Row]:
     base = os.fsencode(root)
     for folder, names, files in os.walk(base):
         for name in [*names, *files]:
-            path = os.path.join(folder, name)
+            path = os.path.join(folder, name)  # noqa: PTH118 - bytes: a name need not be UTF-8
             status = os.lstat(path)
             below = os.path.relpath(path, base)
             if stat.S_ISLNK(status.st_mode):
-                yield number, below, "l", status.st_dev, status.st_ino, 0, os.readlink(path)
+                yield number, below, "l", status.st_dev, status.st_ino, 0, os.readlink(path)  # noqa: PTH115 - bytes
             elif stat.S_ISDIR(status.st_mode):
                 yield number, below, "d", status.st_dev, status.st_ino, 0, b""
             elif stat.S_ISREG(status.st_mode):

@@ -41,6 +41,7 @@ class Event(StrEnum):
     RENAME = "rename"
     TORN_WRITE = "torn write"
     FLUSH = "flush"
+    TORN_PAGE = "torn page"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,9 @@ class DiskModel:
     """Age at which the kernel writes dirty data by itself (Linux: 30 s); None: never."""
     undo_bytes: int = 1024**3
     """Old contents that can be kept; a run that needs more is void."""
+    swallowed: str = ""
+    """Files whose path begins like this (``pg_xact/``) are never made durable, although their flush says so:
+    a step that is broken on purpose, to see that it is caught."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +101,8 @@ class UnflushedFile:
 class SimulatedDisk:
     """Context manager: the disk under ``roots`` (real folders, the data directory first).
 
-    ``state`` is a file that must not exist yet, best in STATE_FOLDER and with a workspace's name, so that it is
-    removed with the workspace. ``owner`` is the user and group of the server's processes, when that is
+    ``state`` is a file that must not exist yet, best in STATE_FOLDER and with a workspace's name, so that it
+    is removed with the workspace. ``owner`` is the user and group of the server's processes, when that is
     another user. Raises DiskError when the platform, the space or the filesystem does not allow it.
     """
 
@@ -281,6 +285,7 @@ class SimulatedDisk:
             write_bytes_per_s=0 if device is None else device.write_bytes_per_s or 0,
             seed=self.seed,
             undo_bytes=model.undo_bytes if model.tracking else 4096,
+            swallowed=os.fsencode(model.swallowed),
         )
         self.state.chmod(0o600)
         if self.owner is not None:
