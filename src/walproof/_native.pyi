@@ -115,6 +115,7 @@ class _DiskStatus(TypedDict):
     attached: int
     busy: int
     is_cut: bool
+    has_triggered: bool
     cut_real_ns: int
     cut_monotonic_ns: int
     sequence: int

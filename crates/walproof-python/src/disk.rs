@@ -118,6 +118,10 @@ fn disk_status<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyDic
     figures.set_item("attached", load(&header.attached))?;
     figures.set_item("busy", load(&header.busy))?;
     figures.set_item("is_cut", load(&header.cut) != 0)?;
+    let armed = load(&header.trigger_event) != 0;
+    // Each event takes one away, and events go on after the one that triggered.
+    let left = load(&header.trigger_left);
+    figures.set_item("has_triggered", armed && (left == 0 || left > u64::MAX / 2))?;
     figures.set_item("cut_real_ns", load(&header.cut_real_ns))?;
     figures.set_item("cut_monotonic_ns", load(&header.cut_monotonic_ns))?;
     figures.set_item("sequence", load(&header.sequence))?;

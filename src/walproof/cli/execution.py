@@ -25,6 +25,7 @@ def carry_out(
     json: bool,
     fresh: bool,
     study_text: str | None = None,
+    keep_failures: Path | None = None,
 ) -> None:
     """Run the plan (or print it), write the HTML report into ``out``, print the result on stdout."""
     from walproof.analysis import Precise
@@ -51,7 +52,15 @@ def carry_out(
         enough = Precise(plan, plan.half_width) if plan.half_width is not None else _never
         with TerminalProgress(plan) as progress:
             run = execute(
-                plan, store, command, enough, progress, locks=out, study_text=study_text, fresh=fresh
+                plan,
+                store,
+                command,
+                enough,
+                progress,
+                locks=out,
+                study_text=study_text,
+                fresh=fresh,
+                keep_failures=keep_failures,
             )
         present(run, store, out=out, json=json)
     finally:

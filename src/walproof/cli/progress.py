@@ -10,7 +10,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from walproof.facts import Plan, Run, Trial, TrialState
+from walproof.facts import CutFacts, ImageState, Plan, Run, Trial, TrialState
 from walproof.units import format_duration
 
 
@@ -73,6 +73,8 @@ class TerminalProgress:
             result = f"    FAILED: {trial.reason}"
         elif "tps" in trial.metrics:
             result = f"{trial.metrics['tps']:10,.0f} tps"
+        elif trial.cut is not None:
+            result = f"{trial.cut.moment}: {_states(trial.cut)}"
         else:
             result = f"{trial.metrics['wal_bytes_decoded']:10,.0f} bytes of WAL"
         where = f"[{self._ended}/{self._most}] round {trial.round}"
@@ -97,3 +99,9 @@ class TerminalProgress:
 
     def _say(self, text: str) -> None:
         self._console.print(text, markup=False)
+
+
+def _states(cut: CutFacts) -> str:
+    """``3 clean, 1 does not start``."""
+    counts = {state: sum(image.state is state for image in cut.images) for state in ImageState}
+    return ", ".join(f"{count} {state.value}" for state, count in counts.items() if count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -28,6 +29,22 @@ def run(
     probes: Annotated[
         str | None,
         typer.Option("--probes", metavar="NAMES", help="Only these, separated by commas; or none."),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            "--device", metavar="DISK", help="Emulate a disk: doc-000-vm, or flush=1.43ms,write=200MB/s."
+        ),
+    ] = None,
+    power_cut: Annotated[
+        int | None,
+        typer.Option(
+            "--power-cut", metavar="N", min=1, help="Cut the power in each trial too, and check N images."
+        ),
+    ] = None,
+    keep_failures: Annotated[
+        Path | None,
+        typer.Option("--keep-failures", metavar="DIR", help="Keep images that fail after a power cut."),
     ] = None,
     on: options.On = None,
     out: options.Out = options.DEFAULT_OUT,
@@ -57,6 +74,8 @@ def run(
             pg=tuple(pg or ()),
             seed=seed,
             probes=None if probes is None else _names(probes),
+            device=device,
+            power_cut_images=power_cut,
         ),
         folder=options.work_folder(on),
         scripts=scripts,
@@ -73,11 +92,24 @@ def run(
         *(("--pg", one) for one in pg or []),
         ("--seed", seed),
         ("--probes", probes),
+        ("--device", device),
+        ("--power-cut", power_cut),
+        ("--keep-failures", keep_failures),
         ("--on", on),
         ("--out", None if out == options.DEFAULT_OUT else out),
     ):
         command += [] if value is None else [flag, str(value)]
-    carry_out(plan, command, out=out, store_url=store, dry_run=dry_run, json=json, fresh=new, study_text=text)
+    carry_out(
+        plan,
+        command,
+        out=out,
+        store_url=store,
+        dry_run=dry_run,
+        json=json,
+        fresh=new,
+        study_text=text,
+        keep_failures=keep_failures,
+    )
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -179,6 +179,10 @@ class SimulatedDisk:
         assert event in (Event.WAL_FLUSH, Event.RELATION_FLUSH, Event.FLUSH), event
         _native.disk_arm(self.state, _native.disk_events().index(event.value), count, True)
 
+    def has_triggered(self) -> bool:
+        """Whether the armed event has happened."""
+        return bool(_native.disk_status(self.state)["has_triggered"])
+
     def cut(self) -> None:
         """Cut the power now, whatever happens."""
         _native.disk_cut(self.state, time.time_ns(), time.monotonic_ns())

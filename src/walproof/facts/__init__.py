@@ -1,10 +1,15 @@
 """Frozen facts of a run, and the append-only store that keeps them."""
 
 from walproof.facts.model import (
+    CheckedImage,
+    CutConditions,
+    CutFacts,
     Environment,
+    ImageState,
     Install,
     LeftOut,
     Plan,
+    PowerCut,
     Reference,
     Run,
     Script,
@@ -17,10 +22,15 @@ from walproof.facts.model import (
 )
 
 __all__ = [
+    "CheckedImage",
+    "CutConditions",
+    "CutFacts",
     "Environment",
+    "ImageState",
     "Install",
     "LeftOut",
     "Plan",
+    "PowerCut",
     "Reference",
     "Run",
     "Script",

@@ -83,6 +83,36 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
+class CutConditions:
+    """The simulated disk and the cluster under a variant whose power is cut."""
+
+    unit_bytes: int | None = None
+    """The smallest write that is whole or not there: 512, 4096 or 8192 (a page is never torn). None: both 512
+    and 4096, image by image."""
+    writeback_s: float | None = 30.0
+    """Age at which the kernel writes dirty data by itself (Linux: 30 s); None: never."""
+    names: str = "journal"
+    """When created, renamed and removed files are durable: ``journal`` as on ext4 and xfs, or ``strict`` as
+    POSIX guarantees."""
+    failing_flush: bool = False
+    """No cut: one flush fails with EIO and loses what it should have written; then the power is cut."""
+    checksums: bool = True
+    """Data checksums of the cluster."""
+    unlogged: bool = False
+    """The ledger's tables are unlogged."""
+
+
+@dataclass(frozen=True, slots=True)
+class PowerCut:
+    """Power cuts as part of each trial."""
+
+    images: int
+    """States of the disk that are built and checked after each cut."""
+    only: bool
+    """The trial is the cut; otherwise it follows the measured window, on a server of its own."""
+
+
+@dataclass(frozen=True, slots=True)
 class Variant:
     """A configuration under comparison."""
 
@@ -95,6 +125,8 @@ class Variant:
     note: str | None = None
     levels: Mapping[str, str] = field(default_factory=dict)
     """Level of each factor, when the variant is a cell of a factorial design."""
+    cut: CutConditions = CutConditions()
+    """What its power cuts, if any, happen on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +190,9 @@ class Plan:
     flush_rates: bool = False
     """Measure how fast the disk flushes, by method, before the first trial (pg_test_fsync)."""
     quick: bool = False
+    device: str | None = None
+    """The emulated disk, as typed (``doc-000-vm``, ``flush=1.43ms,write=200MB/s``); None: the disk itself."""
+    power_cut: PowerCut | None = None
     format: int = PLAN_FORMAT
 
     @property
@@ -192,6 +227,70 @@ class Plan:
         raise KeyError(label)
 
 
+class ImageState(Enum):
+    """What a server made of one state of the disk, from the best to the worst."""
+
+    CLEAN = "clean"
+    BENIGN = "benign"
+    """A page of a visibility or free space map fails its checksum; the server repairs it."""
+    LOST = "lost last commits"
+    """The newest acknowledged commits are gone, all older ones are there."""
+    HOLES = "holes"
+    """Acknowledged commits are gone while later ones are there."""
+    CORRUPT = "corrupt"
+    """It runs, with wrong data: a checksum, an index, an invariant, an error while reading."""
+    NO_START = "does not start"
+
+    @property
+    def rank(self) -> int:
+        """0 for the best."""
+        return list(ImageState).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedImage:
+    """One state that the disk could have been left in, and what a server made of it."""
+
+    number: int
+    """Within its trial, from 1."""
+    seed: int
+    survival: str
+    """What survived: ``random 0.5 of 512 B``, ``by age, 4 KiB``, ``nothing unflushed``."""
+    state: ImageState
+    reason: str | None
+    """What is wrong, in one line."""
+    torn_pages: int
+    """Pages of relations whose checksum was wrong before recovery; 0 where the cluster has no checksums."""
+    lost_commits: int
+    loss_window_ms: float | None
+    """From the acknowledgement of the oldest lost commit to the cut; None when none is lost."""
+    check_s: float
+    """To build, recover and check it."""
+    kept: str | None = None
+    """Folder in which it was kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class CutFacts:
+    """One power cut: when it came, what was promised before it, and what was left of that."""
+
+    seed: int
+    moment: str
+    """``wal flush 812``: the 812th since the load began; ``time 3 s`` when none came before."""
+    pace: str
+    """``busy``: sessions at full speed, and checkpoints; ``trickle``: one that thinks between commits."""
+    acknowledged: int
+    """Commits that clients had been told of."""
+    load_s: float
+    undo_bytes_max: int
+    """Old contents that were kept at most: the memory that the simulation took."""
+    checkpoints: int
+    """Checkpoints that ended before the cut."""
+    unflushed: tuple[str, ...]
+    """Files that the last checkpoint should have flushed and did not, by the fsync audit."""
+    images: tuple[CheckedImage, ...]
+
+
 class TrialState(Enum):
     """How a trial ended. A trial that was interrupted is not stored: it is run again."""
 
@@ -224,6 +323,8 @@ class Trial:
     """Why it failed, in one line."""
     server_log: str | None = None
     """Last lines of the server's log, when it failed."""
+    cut: CutFacts | None = None
+    """Its power cut, when the plan has them."""
 
     @property
     def cell(self) -> tuple[str, str, str]:

@@ -20,7 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from walproof.errors import StoreError
 from walproof.facts.codec import from_json, plan_hash, to_json
-from walproof.facts.model import Environment, Plan, Run, Series, Trial, TrialState
+from walproof.facts.model import CutFacts, Environment, Plan, Run, Series, Trial, TrialState
 
 STORE_FORMAT = 1
 _CREATION_LOCK = 0x77616C70
@@ -95,6 +95,16 @@ _series = sa.Table(
 )
 
 
+_power_cut = sa.Table(
+    "power_cut",
+    _metadata,
+    sa.Column("run_id", sa.String(200), primary_key=True),
+    sa.Column("trial", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("facts", sa.Text, nullable=False),
+    sa.ForeignKeyConstraint(_of_trial, ["trial.run_id", "trial.number"]),
+)
+
+
 class Store:
     """Open store. One process writes a run; any number may read.
 
@@ -114,7 +124,8 @@ class Store:
                     hint="Use a path of an SQLite file or a postgresql:// URL.",
                 )
             with self._guard("opened"):
-                if not sa.inspect(self._engine).has_table(_format.name):
+                # The newest of the tables: a store of an earlier walproof gets those that it lacks.
+                if not sa.inspect(self._engine).has_table(_power_cut.name):
                     self._create_tables()
                 self._check_format()
         except (sa.exc.ArgumentError, ModuleNotFoundError) as error:
@@ -194,6 +205,9 @@ class Store:
             ]
             if metrics:
                 connection.execute(_metric.insert(), metrics)
+            if trial.cut is not None:
+                facts = {"run_id": run_id, "trial": trial.number, "facts": to_json(trial.cut)}
+                connection.execute(_power_cut.insert().values(**facts))
             rows = [
                 {
                     "run_id": run_id,
@@ -252,7 +266,11 @@ class Store:
             rows = connection.execute(
                 sa.select(_trial).where(_trial.c.run_id == run_id).order_by(_trial.c.number)
             )
-            return tuple(_to_trial(row, metrics.get(row.number, {})) for row in rows)
+            cuts = {
+                row.trial: from_json(CutFacts, row.facts)
+                for row in connection.execute(sa.select(_power_cut).where(_power_cut.c.run_id == run_id))
+            }
+            return tuple(_to_trial(row, metrics.get(row.number, {}), cuts.get(row.number)) for row in rows)
 
     def series(self, run_id: str, names: Sequence[str] | None = None) -> tuple[Series, ...]:
         """Series of all trials of a run, of the given names or all."""
@@ -300,8 +318,9 @@ class Store:
             else:
                 connection.exec_driver_sql("BEGIN")
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_CREATION_LOCK})")
-            if not sa.inspect(connection).has_table(_format.name):
-                _metadata.create_all(connection)
+            is_new = not sa.inspect(connection).has_table(_format.name)
+            _metadata.create_all(connection)
+            if is_new:
                 connection.execute(_format.insert().values(format=STORE_FORMAT))
             connection.exec_driver_sql("COMMIT")
 
@@ -356,7 +375,7 @@ def _prepare_sqlite(connection: Any, _record: object) -> None:
         connection.execute(f"PRAGMA {pragma}")
 
 
-def _to_trial(row: Any, metrics: Mapping[str, float]) -> Trial:
+def _to_trial(row: Any, metrics: Mapping[str, float], cut: CutFacts | None) -> Trial:
     return Trial(
         number=row.number,
         round=row.round,
@@ -373,4 +392,5 @@ def _to_trial(row: Any, metrics: Mapping[str, float]) -> Trial:
         warnings=tuple(json.loads(row.warnings)),
         reason=row.reason,
         server_log=row.server_log,
+        cut=cut,
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from walproof.disk.simulated import DiskModel
 from walproof.errors import StudyError
 from walproof.facts import Plan
 from walproof.postgres import template as templates
@@ -106,7 +107,12 @@ def _machine(plan: Plan) -> list[str]:
         "available memory": (needs.memory_bytes, psutil.virtual_memory().available),
     }
     if Path("/dev/shm").is_dir():
-        found["free shared memory in /dev/shm"] = (_SHM_BYTES, shutil.disk_usage("/dev/shm").free)
+        # What a power cut could undo is kept there, up to a bound (walproof.disk.simulated).
+        undo_bytes = 0 if plan.power_cut is None else DiskModel().undo_bytes
+        found["free shared memory in /dev/shm"] = (
+            _SHM_BYTES + undo_bytes,
+            shutil.disk_usage("/dev/shm").free,
+        )
     problems = [
         f"{what}: needs about {format_bytes(needed)}, there is {format_bytes(there)}"
         for what, (needed, there) in found.items()

@@ -6,20 +6,23 @@ import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from walproof import __version__
 from walproof.disk.flush import measure_flush
+from walproof.disk.preload import check_program
 from walproof.errors import StoreError, StudyError
 from walproof.facts import Environment, Install, Plan, Run
 from walproof.facts.codec import plan_hash, to_data
 from walproof.facts.store import Store
+from walproof.lab.power_cut import CutLab, cut_initdb_options, prepare_cut_template
 from walproof.lab.preflight import check
 from walproof.lab.runner import conduct
 from walproof.lab.schedule import Enough, Progress
 from walproof.lab.trial import TrialRunner
 from walproof.postgres import template as templates
-from walproof.postgres.build import build_facts
+from walproof.postgres.build import build_facts, has_extension
 from walproof.postgres.cluster import SUPERUSER, Cluster
 from walproof.postgres.install import find_driver
 from walproof.postgres.reach import reachable_install, server_user
@@ -41,23 +44,30 @@ def execute(
     locks: Path,
     study_text: str | None = None,
     fresh: bool = False,
+    keep_failures: Path | None = None,
 ) -> Run:
     """Run ``plan``, or what is missing of an interrupted run of it, and return the finished run.
 
     ``command`` is what the user typed: an unfinished run of it whose plan has changed since is refused.
     ``fresh`` leaves unfinished runs alone and begins a new one. ``locks`` is a folder for lock files;
-    ``study_text`` the TOML that is kept with the run.
+    ``study_text`` the TOML that is kept with the run; ``keep_failures`` a folder for images that fail after a
+    power cut.
     Raises a WalproofError of whatever went wrong; trials that were stored stay stored.
     """
     unfinished = None if fresh else find_unfinished(store, plan, command)
-    with _only_one(locks, plan), ready_to_run(plan, progress) as trials:
-        run = unfinished or store.add_run(plan, command, _environment(plan), __version__, study_text)
+    with _only_one(locks, plan), ready_to_run(plan, progress, keep_failures) as trials:
+        environment = _environment(plan)
+        if plan.power_cut is not None:
+            # Before every campaign, a resumed one too: is it the server that fails, or the simulator?
+            found = trials.self_test(progress)
+            environment = replace(environment, facts={**environment.facts, "self_test": found})
+        run = unfinished or store.add_run(plan, command, environment, __version__, study_text)
         conduct(store, run, trials, enough, progress)
     return store.run(run.id)
 
 
 @contextmanager
-def ready_to_run(plan: Plan, progress: Progress) -> Iterator[TrialRunner]:
+def ready_to_run(plan: Plan, progress: Progress, keep_failures: Path | None = None) -> Iterator[TrialRunner]:
     """Check that the plan can run here, prepare its templates, and hand out what runs its trials.
 
     Everything but the templates is removed at the end. Raises a WalproofError naming all that is missing.
@@ -68,7 +78,8 @@ def ready_to_run(plan: Plan, progress: Progress) -> Iterator[TrialRunner]:
     pgbench, _ = find_driver([*plan.installs, plan.driver])
     with Workspace(Path(plan.folder), user) as workspace:
         prepared = _prepare(plan, reachable, workspace, pgbench, progress)
-        yield TrialRunner(plan, workspace, reachable, pgbench, prepared)
+        cuts = _prepare_cuts(plan, reachable, workspace, pgbench, progress)
+        yield TrialRunner(plan, workspace, reachable, pgbench, prepared, cuts, keep_failures)
 
 
 def find_unfinished(store: Store, plan: Plan, command: Sequence[str]) -> Run | None:
@@ -116,7 +127,9 @@ def _short(item: object) -> str:
 def _prepare(
     plan: Plan, reachable: dict[str, Install], workspace: Workspace, pgbench: Path, progress: Progress
 ) -> dict[tuple[str, str], Path]:
-    prepared = {}
+    prepared: dict[tuple[str, str], Path] = {}
+    if plan.power_cut is not None and plan.power_cut.only:
+        return prepared
     for label, install in reachable.items():
         for workload in plan.workloads:
             setup = setup_description(workload)
@@ -131,6 +144,27 @@ def _prepare(
                 workspace, install, plan.initdb_options, setup, load
             )
     return prepared
+
+
+def _prepare_cuts(
+    plan: Plan, reachable: dict[str, Install], workspace: Workspace, pgbench: Path, progress: Progress
+) -> dict[tuple[str, str, bool], CutLab]:
+    """(install, workload, whether it has checksums) -> what its power cuts start from."""
+    labs: dict[tuple[str, str, bool], CutLab] = {}
+    if plan.power_cut is None:
+        return labs
+    for label, install in reachable.items():
+        check_program(Path(install.bindir) / "postgres")
+        has_amcheck = has_extension(install, "amcheck")
+        for workload in plan.workloads:
+            for conditions in {v.cut.checksums: v.cut for v in plan.variants}.values():
+                progress.preparing(f"clusters for power cuts on PostgreSQL {label}")
+                options = cut_initdb_options(install, conditions)
+                template = prepare_cut_template(workspace, install, options, pgbench, workload)
+                labs[(label, workload.name, conditions.checksums)] = CutLab(
+                    workspace, install, pgbench, template, has_amcheck
+                )
+    return labs
 
 
 def _environment(plan: Plan) -> Environment:

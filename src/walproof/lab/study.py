@@ -7,14 +7,34 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
+from walproof.disk.device import parse_device
 from walproof.errors import SettingError, StudyError
-from walproof.facts import Install, LeftOut, Plan, Reference, Script, Statement, Variant, Workload
+from walproof.facts import (
+    CutConditions,
+    Install,
+    LeftOut,
+    Plan,
+    PowerCut,
+    Reference,
+    Script,
+    Statement,
+    Variant,
+    Workload,
+)
 from walproof.lab.design import factorial_design
-from walproof.lab.studyfile import ScriptTable, StudyFile, WorkloadTable, check_study, read_study_file
+from walproof.lab.studyfile import (
+    CutTable,
+    ScriptTable,
+    StudyFile,
+    WorkloadTable,
+    check_study,
+    read_study_file,
+)
 from walproof.postgres import install as installs
 from walproof.postgres.build import rejection
 from walproof.probe import PROBES
 from walproof.settings.catalogue import Catalogue
+from walproof.settings.durability import DurabilityClass
 from walproof.settings.risk import durability_class
 from walproof.settings.rules import contradictions, imply
 
@@ -43,6 +63,10 @@ class Overrides:
     pg: tuple[str, ...] = ()
     seed: int | None = None
     probes: tuple[str, ...] | None = None
+    device: str | None = None
+    """The emulated disk, as typed."""
+    power_cut_images: int | None = None
+    """Images of a power cut in each trial."""
 
 
 def built_in_names() -> tuple[str, ...]:
@@ -131,6 +155,8 @@ def resolve(
         left_out=left_out,
         flush_rates=study.design.flush_rates,
         quick=overrides.quick,
+        device=None if overrides.device is None else parse_device(overrides.device).name,
+        power_cut=_power_cut(study, overrides),
     )
 
 
@@ -251,7 +277,10 @@ def _text(value: str, folder: Path, noun: str, *, must: bool = False) -> str:
 
 def _cells(study: StudyFile) -> tuple[list[Variant], tuple[str, ...]]:
     """The variants as typed, before implied settings and classes; and what the design confounds."""
-    typed = [Variant(table.name, dict(table.settings), note=table.note) for table in study.variant]
+    typed = [
+        Variant(table.name, dict(table.settings), note=table.note, cut=_conditions(table.cut))
+        for table in study.variant
+    ]
     if not study.factors:
         if not typed:
             raise StudyError("the study has neither variants nor factors")
@@ -349,10 +378,33 @@ def _variant(
         name=cell.name,
         settings=cell.settings,
         implied=implied,
-        durability=durability_class(complete),
+        durability=max(
+            durability_class(complete),
+            DurabilityClass.TABLE if cell.cut.unlogged else DurabilityClass.NONE,
+            key=lambda one: one.rank,
+        ),
         note=cell.note,
         levels=cell.levels,
+        cut=cell.cut,
     )
+
+
+def _conditions(table: CutTable) -> CutConditions:
+    return CutConditions(
+        unit_bytes=None if table.unit is None else {"512B": 512, "4kB": 4096, "8kB": 8192}[table.unit],
+        writeback_s=None if table.writeback == "never" else float(table.writeback),
+        names=table.names,
+        failing_flush=table.failing_flush,
+        checksums=table.checksums,
+        unlogged=table.unlogged,
+    )
+
+
+def _power_cut(study: StudyFile, overrides: Overrides) -> PowerCut | None:
+    asked = study.power_cut
+    if overrides.power_cut_images is not None:
+        return PowerCut(overrides.power_cut_images, only=asked is not None and asked.only)
+    return None if asked is None else PowerCut(asked.images, asked.only)
 
 
 def _with_room(base: Mapping[str, str], workloads: Sequence[Workload]) -> dict[str, str]:

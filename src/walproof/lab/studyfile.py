@@ -85,6 +85,24 @@ class WorkloadTable(_Table):
     setup: str | None = None
 
 
+class CutTable(_Table):
+    """``[variant.cut]``: the simulated disk and the cluster of the variant's power cuts."""
+
+    unit: Literal["512B", "4kB", "8kB"] | None = None
+    writeback: Duration | Literal["never"] = 30.0
+    names: Literal["journal", "strict"] = "journal"
+    failing_flush: bool = False
+    checksums: bool = True
+    unlogged: bool = False
+
+
+class PowerCutTable(_Table):
+    """``[power_cut]``: power cuts in each trial."""
+
+    images: PositiveInt = 4
+    only: bool = False
+
+
 class VariantTable(_Table):
     """``[[variant]]``."""
 
@@ -93,6 +111,7 @@ class VariantTable(_Table):
     note: str | None = None
     optional: bool = False
     """Left out, and named, where an install does not have it."""
+    cut: CutTable = CutTable()
 
 
 class DesignTable(_Table):
@@ -149,6 +168,7 @@ class StudyFile(_Table):
     factors: dict[str, Annotated[tuple[Value, ...], Field(min_length=2)]] = {}
     design: DesignTable = DesignTable()
     quick: QuickTable = QuickTable()
+    power_cut: PowerCutTable | None = None
     reference: ReferenceTable | None = None
 
 

@@ -9,12 +9,18 @@ The window ends when pgbench does. Without warm-up it opens when pgbench has mad
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from walproof.disk.device import parse_device
+from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.errors import ProbeError, WalproofError, WorkloadError
-from walproof.facts import Install, Plan, Series, Trial, TrialState, Workload
+from walproof.facts import CutFacts, Install, Plan, PowerCut, Series, Trial, TrialState, Workload
+from walproof.lab.power_cut import CutLab, CutOrder, cut_metrics, cut_power, draw_seed
+from walproof.lab.schedule import Progress
+from walproof.lab.self_test import run_self_test
 from walproof.postgres import template as templates
 from walproof.postgres.build import has_library
 from walproof.postgres.cluster import SUPERUSER, Cluster
@@ -51,31 +57,38 @@ class TrialRunner:
         installs: Mapping[str, Install],
         pgbench: Path,
         prepared: Mapping[tuple[str, str], Path],
+        cuts: Mapping[tuple[str, str, bool], CutLab],
+        keep_failures: Path | None,
     ) -> None:
         """``installs``: label -> the install whose binaries the server's user can reach;
-        ``prepared``: (install, workload) -> template."""
+        ``prepared``: (install, workload) -> template; ``cuts``: (install, workload, whether it has checksums)
+        -> what power cuts start from; ``keep_failures``: see :func:`walproof.lab.session.execute`."""
         self._plan = plan
         self._workspace = workspace
         self._installs = installs
         self._pgbench = pgbench
         self._prepared = prepared
+        self._cuts = cuts
+        self._keep_failures = keep_failures
+
+    def self_test(self, progress: Progress) -> str:
+        """Whether power cuts on the first install find what they should. Raises DiskError when not."""
+        progress.preparing("self-test of the power cuts")
+        return run_self_test(next(lab for (_, _, has_checksums), lab in self._cuts.items() if has_checksums))
 
     def run(self, order: TrialOrder) -> tuple[Trial, tuple[Series, ...]]:
         """Run one trial. What goes wrong with the server or the load makes a failed trial, not an error."""
-        folder = self._workspace.make_folder(f"trial-{order.number}")
-        cluster = Cluster(self._installs[order.install], self._workspace, folder)
         started_at = time.time()
         measured = _Measured()
         reason = log = None
         try:
-            templates.clone(self._prepared[(order.install, order.workload)], folder)
-            self._measure(order, cluster, measured)
+            if self._plan.power_cut is None or not self._plan.power_cut.only:
+                self._measure_apart(order, measured)
+            if self._plan.power_cut is not None:
+                self._cut_power(order, self._plan.power_cut, measured)
         except WalproofError as error:
             reason = error.message
-            log = cluster.log_tail()
-        finally:
-            cluster.stop("immediate")
-            self._workspace.remove_folder(folder)
+            log = measured.log or error.detail
         trial = Trial(
             number=order.number,
             round=order.round,
@@ -92,10 +105,60 @@ class TrialRunner:
             warnings=tuple(measured.warnings),
             reason=reason,
             server_log=log,
+            cut=measured.cut,
         )
         return trial, tuple(
             Series(order.number, name, times, values) for name, (times, values) in measured.series.items()
         )
+
+    def _measure_apart(self, order: TrialOrder, measured: _Measured) -> None:
+        """The measured window, in a folder of its own; what the server said is kept when it fails."""
+        folder = self._workspace.make_folder(f"trial-{order.number}")
+        try:
+            templates.clone(self._prepared[(order.install, order.workload)], folder)
+            with self._emulated_disk(folder) as environment:
+                cluster = Cluster(self._installs[order.install], self._workspace, folder, environment)
+                try:
+                    self._measure(order, cluster, measured)
+                except WalproofError:
+                    measured.log = cluster.log_tail()
+                    raise
+                finally:
+                    cluster.stop("immediate")
+        finally:
+            self._workspace.remove_folder(folder)
+
+    @contextmanager
+    def _emulated_disk(self, folder: Path) -> Iterator[dict[str, str]]:
+        """The environment of a server whose flushes take as long as on the plan's device, if it has one."""
+        if self._plan.device is None:
+            yield {}
+            return
+        user = self._workspace.user
+        model = DiskModel(device=parse_device(self._plan.device), tracking=False)
+        state = STATE_FOLDER / f"{self._workspace.folder.name}-{folder.name}"
+        owner = None if user is None else (user.uid, user.gid)
+        with SimulatedDisk([folder / "data"], model, state, owner=owner) as disk:
+            yield disk.environment
+
+    def _cut_power(self, order: TrialOrder, power_cut: PowerCut, measured: _Measured) -> None:
+        plan = self._plan
+        variant = plan.variant(order.variant)
+        cut = cut_power(
+            self._cuts[(order.install, order.workload, variant.cut.checksums)],
+            CutOrder(
+                seed=draw_seed(plan.seed, order.round, order.install, order.workload, order.variant),
+                settings={**plan.base_settings, **variant.settings, **variant.implied},
+                conditions=variant.cut,
+                images=power_cut.images,
+                workload=plan.workload(order.workload),
+                keep=self._keep_failures,
+            ),
+        )
+        measured.cut = cut
+        measured.metrics.update(cut_metrics(cut))
+        if power_cut.only:
+            measured.window_s = cut.load_s
 
     def _measure(self, order: TrialOrder, cluster: Cluster, measured: _Measured) -> None:
         plan = self._plan
@@ -211,6 +274,8 @@ class _Measured:
         self.warnings: list[str] = []
         self.window_start: float | None = None
         self.window_s: float | None = None
+        self.cut: CutFacts | None = None
+        self.log: str | None = None
 
     def add(self, probe: str, seen: Observation) -> None:
         self.metrics.update(seen.metrics)

@@ -162,7 +162,9 @@ class Cluster:
             for child in children:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     child.kill()
-            psutil.wait_procs(children, _STOP_PATIENCE_S)
+            deadline = time.monotonic() + _STOP_PATIENCE_S
+            while any(map(_lives, children)) and time.monotonic() < deadline:
+                time.sleep(0.001)
         self._server.wait()
         self._server = None
         free_shared_memory(*segments)
@@ -211,6 +213,14 @@ class Cluster:
             conf.writelines(lines)
         if self._user is not None:
             os.chown(path, self._user.uid, self._user.gid)
+
+
+def _lives(process: psutil.Process) -> bool:
+    # Whoever inherits the children may take its time to collect them: a zombie has no memory and no files.
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def user_arguments(user: ServerUser | None) -> dict[str, Any]:

@@ -55,11 +55,18 @@ def prepare_empty(workspace: Workspace, install: Install, initdb_options: Sequen
 
 
 def prepare_loaded(
-    workspace: Workspace, install: Install, initdb_options: Sequence[str], setup: str, load: Setup
+    workspace: Workspace,
+    install: Install,
+    initdb_options: Sequence[str],
+    setup: str,
+    load: Setup,
+    *,
+    recycled_segments: bool = True,
 ) -> Path:
     """The template's folder after ``load``; built (clone, start, load, clean stop) when it is missing.
 
-    ``setup`` describes what ``load`` does, for the key. Raises ClusterError, and whatever ``load`` raises.
+    ``setup`` describes what ``load`` does, for the key; ``recycled_segments`` leaves min_wal_size of them.
+    Raises ClusterError, and whatever ``load`` raises.
     """
 
     def build(folder: Path) -> None:
@@ -68,7 +75,8 @@ def prepare_loaded(
         cluster.start(LOAD_SETTINGS)
         try:
             load(cluster)
-            _fill_recycled_segments(cluster)
+            if recycled_segments:
+                _fill_recycled_segments(cluster)
         finally:
             cluster.stop("fast")
         cluster.log.unlink()
@@ -118,11 +126,11 @@ def _fill_recycled_segments(cluster: Cluster) -> None:
         connection.execute("CHECKPOINT")
 
 
-def clone(template: Path, folder: Path) -> None:
+def clone(template: Path, folder: Path, *, flush: bool = True) -> None:
     """Copy a template's data directory into ``folder``: shared extents where the filesystem can, else bytes.
 
-    Returns when the copy is on the disk, so that its write-back does not fall into a measurement.
-    Raises DiskError.
+    With ``flush`` it returns when the copy is on the disk, so that its write-back does not fall into a
+    measurement. Raises DiskError.
     """
     done = subprocess.run(
         ["cp", "--archive", "--reflink=auto", str(template / "data"), str(folder)],
@@ -133,7 +141,8 @@ def clone(template: Path, folder: Path) -> None:
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
         raise DiskError(f'could not clone template "{template.name}"', detail=said[-1] if said else None)
-    sync(folder)
+    if flush:
+        sync(folder)
 
 
 def sync(folder: Path) -> None:

@@ -1,0 +1,398 @@
+"""One power cut: a server under load on a simulated disk, the cut, and what servers make of what is left.
+
+    clone -> server on the simulated disk -> ledger, pgbench, checkpoints -> cut at a moment from the seed
+          -> for each image: build it, recover, check the books, stop, check every page
+
+The load's own timing is not repeatable, so the seed fixes the kind and the number of the event at which power
+is cut, and everything about the images; a kept image is repeated byte for byte.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from walproof.disk.image import Survival, build_image
+from walproof.disk.simulated import STATE_FOLDER, DiskModel, Event, SimulatedDisk
+from walproof.errors import ClusterError, DiskError, WorkloadError
+from walproof.facts import CheckedImage, CutConditions, CutFacts, ImageState, Install, Workload
+from walproof.lab.kept_image import keep_image
+from walproof.lab.verdict import judge
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import SUPERUSER, Cluster
+from walproof.postgres.workspace import Workspace
+from walproof.workload import ledger
+from walproof.workload.pgbench import PgbenchRun, Target, initialise, setup_description
+
+SESSIONS = 4
+_THINK_S = 0.015
+_LONGEST_S = 3.0
+"""After this time power is cut, even if the moment has not come."""
+_PANIC_PATIENCE_S = 10.0
+_CHECKPOINT_PAUSE_S = 0.05
+_TABLESPACE = "ledger_space"
+
+# How many events of a kind a busy load makes in a second or so (2 cores): the moment is drawn from these.
+_MOMENTS: Mapping[Event, tuple[int, int]] = {
+    Event.WAL_WRITE: (800, 10_000),
+    Event.WAL_FLUSH: (300, 4_000),
+    Event.TORN_WRITE: (1_500, 20_000),
+    Event.TORN_PAGE: (500, 9_000),
+    Event.RELATION_WRITE: (500, 9_000),
+    Event.RELATION_FLUSH: (50, 1_200),
+    Event.RENAME: (2, 40),
+}
+_FLUSHES = frozenset({Event.WAL_FLUSH, Event.RELATION_FLUSH})
+_SURVIVALS = (
+    ("random", 0.5),
+    ("by age", 0.5),
+    ("random", 0.8),
+    ("nothing", 0.5),
+    ("random", 0.2),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CutLab:
+    """What all cuts of an install have in common."""
+
+    workspace: Workspace
+    install: Install
+    """Whose binaries the server's user can reach."""
+    pgbench: Path
+    template: Path
+    has_amcheck: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CutOrder:
+    """Which cut."""
+
+    seed: int
+    settings: Mapping[str, str]
+    conditions: CutConditions
+    images: int
+    workload: Workload | None = None
+    """pgbench's load beside the ledger; None: the ledger alone."""
+    survivals: tuple[Survival, ...] = ()
+    """Of the images in turn; empty: those of the conditions."""
+    moment: tuple[Event, int] | None = None
+    """Event and number; None: drawn from the seed."""
+    swallowed: str = ""
+    """See :class:`DiskModel`."""
+    keep: Path | None = None
+    """Folder in which failing images are kept; None: they are not."""
+
+
+def cut_initdb_options(install: Install, conditions: CutConditions) -> tuple[str, ...]:
+    """Options of initdb: small segments, so that a copy is quick, and data checksums or none."""
+    # Since 18 checksums are the default.
+    is_default = install.version_num >= 180000
+    if conditions.checksums:
+        checksums = () if is_default else ("--data-checksums",)
+    else:
+        checksums = ("--no-data-checksums",) if is_default else ()
+    return ("--wal-segsize=4", *checksums)
+
+
+def prepare_cut_template(
+    workspace: Workspace,
+    install: Install,
+    initdb_options: Sequence[str],
+    pgbench: Path,
+    workload: Workload | None,
+) -> Path:
+    """The data directory that cuts of that load start from. Raises ClusterError or WorkloadError."""
+
+    def load(cluster: Cluster) -> None:
+        if workload is not None:
+            target = Target(cluster.sockets, cluster.port, SUPERUSER, "postgres")
+            initialise(pgbench, workload, target)
+
+    setup = "power cut; " + ("" if workload is None else setup_description(workload))
+    return templates.prepare_loaded(workspace, install, initdb_options, setup, load, recycled_segments=False)
+
+
+def draw_seed(*parts: object) -> int:
+    """A seed from what identifies a cut: the run's seed, the round, the names of the cell."""
+    return random.Random("/".join(map(str, parts))).getrandbits(48)
+
+
+def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
+    """Carry one cut out. Raises DiskError when it is void, ClusterError or WorkloadError when it fails."""
+    rng = random.Random(order.seed)
+    is_trickle = order.moment is None and _is_trickle(order, rng)
+    moment = order.moment or _draw_moment(order, rng)
+    with _on_simulated_disk(lab, order) as (cluster, disk):
+        cluster.start({**ledger.SETTINGS, "log_checkpoints": "on", **order.settings})
+        disk.check_attached()
+        _make_tables(cluster, disk, order.conditions)
+        began_s = time.monotonic()
+        load = _Load(lab, cluster, disk, order, is_trickle)
+        try:
+            if is_trickle:
+                after_s = rng.uniform(0.4, 1.6)
+                moment_text = f"time {after_s:.2f} s"
+                time.sleep(after_s)
+                disk.cut()
+            elif order.conditions.failing_flush:
+                moment_text = _let_a_flush_fail(cluster, disk, rng)
+            else:
+                moment_text = _cut_at(disk, *moment)
+            disk.settle()
+        finally:
+            cluster.kill()
+            load.end()
+        load_s = time.monotonic() - began_s
+        record = load.ledger.record()
+        status = disk.status()
+        if status.void:
+            raise DiskError("the run is void: " + "; ".join(status.void))
+        # With fsync=off nothing is flushed, and nobody expects it.
+        is_flushed = order.settings.get("fsync") != "off" and load.checkpoints > 0
+        unflushed = disk.unflushed(load.covered_sequence) if is_flushed else ()
+        facts = CutFacts(
+            seed=order.seed,
+            moment=moment_text,
+            pace="trickle" if is_trickle else "busy",
+            acknowledged=load.ledger.acknowledged,
+            load_s=load_s,
+            undo_bytes_max=status.undo_bytes_max,
+            checkpoints=load.checkpoints,
+            unflushed=tuple(sorted({file.path for file in unflushed if not may_be_unflushed(file.path)})),
+            images=(),
+        )
+        images = tuple(
+            _check_image(lab, order, disk, number, record, facts, rng.getrandbits(48))
+            for number in range(1, order.images + 1)
+        )
+    return CutFacts(**{name: getattr(facts, name) for name in CutFacts.__slots__} | {"images": images})
+
+
+def cut_metrics(cut: CutFacts) -> dict[str, float]:
+    """What a table can hold of a cut: counts of images by state, commits lost, windows in ms."""
+    metrics = {"cut_acknowledged": float(cut.acknowledged), "cut_images": float(len(cut.images))}
+    for state in ImageState:
+        count = sum(image.state is state for image in cut.images)
+        metrics[f"cut_images.{state.value.replace(' ', '_')}"] = float(count)
+    windows = [image.loss_window_ms for image in cut.images if image.loss_window_ms is not None]
+    if windows:
+        metrics["cut_loss_window_ms_max"] = max(windows)
+        metrics["cut_lost_commits_max"] = float(max(image.lost_commits for image in cut.images))
+    return metrics
+
+
+def may_be_unflushed(path: str) -> bool:
+    """Whether PostgreSQL may leave that file unflushed at a checkpoint, because it can do without it."""
+    name = Path(path).name
+    return (
+        # Caches and notes that the server makes anew.
+        name in {"pg_internal.init", "postmaster.opts", "postmaster.pid", "current_logfiles"}
+        # Emptied or made anew at start (xlog.c, StartupXLOG): statistics of a clean stop, snapshots,
+        # notifications, subtransactions and serializable transactions of before the crash.
+        or path.split("/")[0]
+        in {"pg_stat", "pg_stat_tmp", "pg_snapshots", "pg_notify", "pg_subtrans", "pg_serial"}
+    )
+
+
+def _is_trickle(order: CutOrder, rng: random.Random) -> bool:
+    """A load that is not busy gets near the bound of asynchronous commits; other settings see it at times."""
+    if order.conditions.failing_flush:
+        return False
+    is_asynchronous = order.settings.get("synchronous_commit") == "off"
+    return rng.random() < (0.5 if is_asynchronous else 0.15)
+
+
+def _draw_moment(order: CutOrder, rng: random.Random) -> tuple[Event, int]:
+    flushes = order.settings.get("fsync") != "off"
+    events = [event for event in _MOMENTS if flushes or event not in _FLUSHES]
+    event = rng.choice(events)
+    return event, rng.randint(*_MOMENTS[event])
+
+
+def survivals_of(conditions: CutConditions) -> tuple[Survival, ...]:
+    """What survives in the images of a cut, in turn."""
+    units = (512, 4096) if conditions.unit_bytes is None else (conditions.unit_bytes,)
+    return tuple(
+        Survival(data, keep, units[place % len(units)])  # type: ignore[arg-type]
+        for place, (data, keep) in enumerate(_SURVIVALS)
+    )
+
+
+def survival_text(survival: Survival) -> str:
+    """``random 0.5 of 512 B``."""
+    data = f"random {survival.keep:g}" if survival.data == "random" else survival.data
+    return f"{data} of {survival.unit_bytes} B"
+
+
+@contextmanager
+def _on_simulated_disk(lab: CutLab, order: CutOrder) -> Iterator[tuple[Cluster, SimulatedDisk]]:
+    """A cluster with its WAL and a tablespace in folders of their own, all on one simulated disk."""
+    workspace = lab.workspace
+    folder = workspace.make_folder(f"cut-{order.seed:x}")
+    try:
+        templates.clone(lab.template, folder, flush=False)
+        roots = [folder / "data", folder / "wal", folder / "space"]
+        (roots[0] / "pg_wal").rename(roots[1])
+        (roots[0] / "pg_wal").symlink_to(roots[1])
+        roots[2].mkdir(mode=0o700)
+        owner = None if workspace.user is None else (workspace.user.uid, workspace.user.gid)
+        if owner is not None:
+            import os
+
+            os.chown(roots[2], *owner)
+        model = DiskModel(
+            names="strict" if order.conditions.names == "strict" else "journal",
+            writeback_s=order.conditions.writeback_s,
+            swallowed=order.swallowed,
+        )
+        state = STATE_FOLDER / f"{workspace.folder.name}-{order.seed:x}"
+        with SimulatedDisk(roots, model, state, owner=owner, seed=order.seed) as disk:
+            cluster = Cluster(lab.install, workspace, folder, disk.environment)
+            try:
+                yield cluster, disk
+            finally:
+                cluster.kill()
+    finally:
+        workspace.remove_folder(folder)
+
+
+def _make_tables(cluster: Cluster, disk: SimulatedDisk, conditions: CutConditions) -> None:
+    statements = ledger.table_statements(unlogged=conditions.unlogged, tablespace=_TABLESPACE)
+    try:
+        with cluster.connect() as connection:
+            connection.execute(f"CREATE TABLESPACE {_TABLESPACE} LOCATION '{disk.roots[2]}'".encode())
+            for statement in statements:
+                connection.execute(statement.encode())
+            connection.execute("CHECKPOINT")
+    except psycopg.Error as error:
+        raise WorkloadError(f"could not make the ledger's tables: {str(error).strip()}") from error
+
+
+class _Load:
+    """Everything that uses the server until it is gone."""
+
+    def __init__(
+        self, lab: CutLab, cluster: Cluster, disk: SimulatedDisk, order: CutOrder, is_trickle: bool
+    ) -> None:
+        self.checkpoints = 0
+        self.covered_sequence = 0
+        """Changes up to this number happened before the last checkpoint that has ended began."""
+        self._cluster = cluster
+        self._disk = disk
+        self._pgbench: PgbenchRun | None = None
+        sessions, think_s = ((ledger.LIGHT_SESSION,), _THINK_S) if is_trickle else (range(SESSIONS), 0.0)
+        self.ledger = ledger.LedgerLoad(cluster.conninfo, sessions, think_s=think_s)
+        # A checkpoint flushes the WAL: a trickle that is to lose much goes without.
+        self._checkpointer = None if is_trickle else threading.Thread(target=self._checkpoint, daemon=True)
+        if order.workload is not None and not is_trickle:
+            target = Target(cluster.sockets, cluster.port, SUPERUSER, "postgres")
+            seed = order.seed % 2**31
+            self._pgbench = PgbenchRun(lab.pgbench, order.workload, target, cluster.folder, seed)
+        self.ledger.start()
+        if self._checkpointer is not None:
+            self._checkpointer.start()
+
+    def end(self) -> None:
+        """After the server is gone."""
+        if self._pgbench is not None:
+            self._pgbench.kill()
+        if self._checkpointer is not None:
+            self._checkpointer.join(30)
+
+    def _checkpoint(self) -> None:
+        try:
+            with self._cluster.connect() as connection:
+                while True:
+                    sequence = self._disk.status().sequence
+                    connection.execute("CHECKPOINT")
+                    self.covered_sequence = sequence
+                    self.checkpoints += 1
+                    time.sleep(_CHECKPOINT_PAUSE_S)
+        except (psycopg.Error, ClusterError):
+            pass  # the server is gone
+
+
+def _cut_at(disk: SimulatedDisk, event: Event, count: int) -> str:
+    disk.arm(event, count)
+    if disk.wait_for_cut(_LONGEST_S):
+        return f"{event.value} {count}"
+    disk.cut()
+    return f"time {_LONGEST_S:.0f} s"
+
+
+def _let_a_flush_fail(cluster: Cluster, disk: SimulatedDisk, rng: random.Random) -> str:
+    """EIO once: the server has to PANIC, because what it thought to have written is gone."""
+    event = rng.choice(sorted(_FLUSHES))
+    count = rng.randint(*_MOMENTS[event])
+    disk.arm_failure(event, count)
+    deadline = time.monotonic() + _LONGEST_S
+    while cluster.is_running() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    if not disk.has_triggered():
+        disk.cut()
+        return f"time {_LONGEST_S:.0f} s"
+    deadline = time.monotonic() + _PANIC_PATIENCE_S
+    while cluster.is_running():
+        if time.monotonic() > deadline:
+            raise ClusterError("the server went on after a flush had failed", detail=cluster.log_tail())
+        time.sleep(0.005)
+    if "PANIC" not in cluster.log.read_text(errors="replace"):
+        raise ClusterError(
+            "the server ended without a PANIC after a flush had failed", detail=cluster.log_tail()
+        )
+    disk.cut()
+    return f"failing {event.value} {count}"
+
+
+def _check_image(
+    lab: CutLab,
+    order: CutOrder,
+    disk: SimulatedDisk,
+    number: int,
+    record: ledger.Record,
+    facts: CutFacts,
+    seed: int,
+) -> CheckedImage:
+    began_s = time.monotonic()
+    survivals = order.survivals or survivals_of(order.conditions)
+    survival = survivals[(number - 1) % len(survivals)]
+    folder = lab.workspace.make_folder(f"image-{order.seed:x}-{number}")
+    try:
+        build_image(disk, [folder / root.name for root in disk.roots], seed, survival)
+        cluster = Cluster(lab.install, lab.workspace, folder)
+        cut_ns = disk.status().cut_monotonic_ns
+        settings = {**ledger.SETTINGS, **order.settings}
+        found = judge(
+            cluster,
+            settings,
+            record,
+            cut_ns,
+            has_checksums=order.conditions.checksums,
+            has_amcheck=lab.has_amcheck,
+        )
+    finally:
+        lab.workspace.remove_folder(folder)
+    checked = CheckedImage(
+        number=number,
+        seed=seed,
+        survival=survival_text(survival),
+        state=found.state,
+        reason=found.reason,
+        torn_pages=found.torn_pages,
+        lost_commits=found.lost_commits,
+        loss_window_ms=found.loss_window_ms,
+        check_s=time.monotonic() - began_s,
+    )
+    if order.keep is not None and found.state.rank > ImageState.BENIGN.rank:
+        return keep_image(
+            order.keep, disk, survival, checked, facts, record, settings, lab.install, order.conditions
+        )
+    return checked

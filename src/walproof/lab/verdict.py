@@ -1,0 +1,105 @@
+"""What a server makes of an image: start it, check the books, stop it, look at every page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from walproof.disk.checksums import DamagedPage, damaged_pages
+from walproof.errors import ClusterError
+from walproof.facts import ImageState
+from walproof.postgres.cluster import Cluster
+from walproof.workload.books import Books, check_books
+from walproof.workload.ledger import Record
+
+_MAPS = {"vm": "visibility map", "fsm": "free space map"}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """See :class:`walproof.facts.CheckedImage`."""
+
+    state: ImageState
+    reason: str | None
+    torn_pages: int
+    lost_commits: int
+    loss_window_ms: float | None
+
+
+def judge(
+    cluster: Cluster,
+    settings: Mapping[str, str],
+    record: Record,
+    cut_ns: int,
+    *,
+    has_checksums: bool,
+    has_amcheck: bool,
+) -> Verdict:
+    """The verdict on the image in ``cluster``'s folder, whose server is not running before nor after.
+
+    ``settings`` are those of the server whose power was cut at ``cut_ns`` (time.monotonic_ns).
+    """
+    torn = len(damaged_pages(cluster.data)) if has_checksums else 0
+    books: Books | None = None
+    own_files: frozenset[str] = frozenset()
+    try:
+        # What is looked at now need not outlive the look.
+        cluster.start({**settings, "fsync": "off"})
+        with cluster.connect() as connection:
+            books = check_books(connection, record, has_amcheck=has_amcheck)
+            if books.wrong is None:
+                own_files = _files(connection)
+                connection.execute("CHECKPOINT")
+    except ClusterError as error:
+        # Of a refused connection libpq tells the way to the server, too.
+        complaint = error.message.rpartition("FATAL: ")[2].strip()
+        return Verdict(ImageState.NO_START, complaint, torn, 0, None)
+    except psycopg.Error as error:
+        # Of the looking at files, or of the checkpoint: the books themselves report what fails.
+        assert books is not None
+        books = Books(books.lost, books.oldest_lost_ns, books.hole, books.unbalanced, str(error).strip())
+    finally:
+        cluster.stop("fast" if books is not None and books.wrong is None else "immediate")
+    damaged = damaged_pages(cluster.data) if has_checksums and books.wrong is None else ()
+    state, reason = _weigh(books, damaged, own_files)
+    window_ms = None if books.oldest_lost_ns is None else max(0.0, (cut_ns - books.oldest_lost_ns) / 1e6)
+    return Verdict(state, reason, torn, books.lost, window_ms)
+
+
+def _weigh(
+    books: Books, damaged: tuple[DamagedPage, ...], own_files: frozenset[str]
+) -> tuple[ImageState, str | None]:
+    grave = [page for page in damaged if page.fork in ("main", "init") and _is_owned(page, own_files)]
+    if books.wrong is not None:
+        return ImageState.CORRUPT, books.wrong
+    if grave:
+        page = grave[0]
+        return ImageState.CORRUPT, f'checksum of block {page.block} of "{page.path}" is wrong'
+    if books.hole is not None:
+        return ImageState.HOLES, books.hole
+    if books.unbalanced is not None:
+        return ImageState.CORRUPT, books.unbalanced
+    if books.lost:
+        return ImageState.LOST, f"{books.lost} acknowledged commits are gone"
+    if damaged:
+        page = damaged[0]
+        what = _MAPS.get(page.fork, "file that belongs to no table")
+        return ImageState.BENIGN, f'checksum of block {page.block} of "{page.path}" ({what}) is wrong'
+    return ImageState.CLEAN, None
+
+
+def _files(connection: psycopg.Connection[tuple[object, ...]]) -> frozenset[str]:
+    """Files of the relations that exist. A crash in CREATE TABLE leaves one that belongs to none."""
+    rows = connection.execute("SELECT pg_relation_filepath(oid) FROM pg_class").fetchall()
+    return frozenset(str(row[0]) for row in rows if row[0] is not None)
+
+
+def _is_owned(page: DamagedPage, own_files: frozenset[str]) -> bool:
+    path = Path(page.path)
+    first = str(path.with_name(path.name.split(".")[0].split("_")[0]))
+    # Other databases are not written to: nothing in them may be damaged.
+    folder = str(Path(first).parent)
+    return first in own_files or all(str(Path(file).parent) != folder for file in own_files)
