@@ -74,8 +74,8 @@ def stream(path: str, mode: str, data: bytes) -> None:
 CALLS: dict[str, Callable[..., object]] = {
     "write": write, "write_vector": write_vector, "hold": hold, "write_held": write_held,
     "truncate_held": truncate_held, "truncate": os.truncate, "flush": flush, "allocate": allocate,
-    "copy": copy, "stream": stream, "rename": os.rename, "unlink": os.unlink, "link": os.link, "mkdir": os.mkdir,
-    "rmdir": os.rmdir, "symlink": os.symlink, "sync": os.sync,
+    "copy": copy, "stream": stream, "rename": os.rename, "unlink": os.unlink, "link": os.link,
+    "mkdir": os.mkdir, "rmdir": os.rmdir, "symlink": os.symlink, "sync": os.sync,
 }  # fmt: skip
 
 

@@ -6,7 +6,9 @@ from walproof.analysis.effect import Conclusion, Effect, RoundRatio, effects, in
 from walproof.analysis.factors import FactorModel, FactorTerm, Unfitted, factor_models
 from walproof.analysis.interval import Interval, bootstrap_interval, mean_interval
 from walproof.analysis.lock import CommitLock, LockShare, commit_lock
+from walproof.analysis.power_cut import CutSummary, cut_summaries
 from walproof.analysis.precision import Precise, RoundsNeeded, rounds_for, rounds_table
+from walproof.analysis.published import Prediction, predict_published
 from walproof.analysis.rounds import Cell
 from walproof.analysis.statements import MethodGap, OperationBytes, Reconciliation, reconcile
 from walproof.analysis.summary import Analysis, EffectPrecision, Failure, Unanswered, analyse
@@ -17,6 +19,7 @@ __all__ = [
     "Cell",
     "CommitLock",
     "Conclusion",
+    "CutSummary",
     "Drift",
     "DriftPoint",
     "Effect",
@@ -29,6 +32,7 @@ __all__ = [
     "MethodGap",
     "OperationBytes",
     "Precise",
+    "Prediction",
     "Reconciliation",
     "RoundRatio",
     "RoundsNeeded",
@@ -39,11 +43,13 @@ __all__ = [
     "analyse",
     "bootstrap_interval",
     "commit_lock",
+    "cut_summaries",
     "effects",
     "factor_models",
     "install_effects",
     "mean_interval",
     "measure_drift",
+    "predict_published",
     "reconcile",
     "rounds_for",
     "rounds_table",

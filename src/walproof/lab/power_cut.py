@@ -50,6 +50,8 @@ _MOMENTS: Mapping[Event, tuple[int, int]] = {
     Event.RENAME: (2, 40),
 }
 _FLUSHES = frozenset({Event.WAL_FLUSH, Event.RELATION_FLUSH})
+_TORN = frozenset({Event.TORN_WRITE, Event.TORN_PAGE})
+_PAGE_BYTES = 8192
 _SURVIVALS = (
     ("random", 0.5),
     ("by age", 0.5),
@@ -151,8 +153,8 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
             cluster.kill()
             load.end()
         load_s = time.monotonic() - began_s
-        record = load.ledger.record()
         status = disk.status()
+        record = ledger.known_before(load.ledger.record(), status.cut_monotonic_ns)
         if status.void:
             raise DiskError("the run is void: " + "; ".join(status.void))
         # With fsync=off nothing is flushed, and nobody expects it.
@@ -162,7 +164,7 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
             seed=order.seed,
             moment=moment_text,
             pace="trickle" if is_trickle else "busy",
-            acknowledged=load.ledger.acknowledged,
+            acknowledged=ledger.acknowledged(record),
             load_s=load_s,
             undo_bytes_max=status.undo_bytes_max,
             checkpoints=load.checkpoints,
@@ -211,9 +213,12 @@ def _is_trickle(order: CutOrder, rng: random.Random) -> bool:
 
 
 def _draw_moment(order: CutOrder, rng: random.Random) -> tuple[Event, int]:
-    flushes = order.settings.get("fsync") != "off"
-    events = [event for event in _MOMENTS if flushes or event not in _FLUSHES]
-    event = rng.choice(events)
+    events = set(_MOMENTS)
+    if order.settings.get("fsync") == "off":
+        events -= _FLUSHES
+    if order.conditions.unit_bytes == _PAGE_BYTES:
+        events -= _TORN  # in units of 4 KiB, which this disk does not tear
+    event = rng.choice(sorted(events))
     return event, rng.randint(*_MOMENTS[event])
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from walproof import __version__
+from walproof.disk.device import parse_device
 from walproof.disk.flush import measure_flush
 from walproof.disk.preload import check_program
 from walproof.errors import StoreError, StudyError
@@ -168,8 +169,12 @@ def _prepare_cuts(
 
 
 def _environment(plan: Plan) -> Environment:
+    facts = dict(observe_environment(Path(plan.folder)))
+    if plan.device is not None:
+        device = parse_device(plan.device)
+        facts["emulated_device"] = f"{device.name} ({device.figures})"
     return Environment(
-        facts=observe_environment(Path(plan.folder)),
+        facts=facts,
         installs={install.label: build_facts(install) for install in plan.installs},
         flush_rates=_flush_rates(plan),
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from walproof.advise import Finding, verdicts
-from walproof.analysis import Analysis, analyse
+from walproof.analysis import Analysis, CutSummary, analyse, cut_summaries
 from walproof.facts import Run, Series, Trial
 from walproof.report.answer import Answer, NextCommand, answers, how_sure, next_commands, what_would_help
 from walproof.report.blocks import Section, Verdict, Verdicts
@@ -22,6 +22,8 @@ from walproof.report.certainty import (
 from walproof.report.figures.course import course, describe_course
 from walproof.report.figures.figure import Figure, FigureData
 from walproof.report.figures.latency import describe_latencies, latencies
+from walproof.report.figures.losses import describe_losses, losses
+from walproof.report.figures.outcomes import describe_outcomes, outcomes
 from walproof.report.figures.ratios import describe_ratios, factor_ratios, install_ratios, variant_ratios
 from walproof.report.figures.seconds import describe_seconds, seconds
 from walproof.report.figures.statements import describe_statements, statement_data
@@ -30,6 +32,15 @@ from walproof.report.figures.waits import describe_waits, wait_shares
 from walproof.report.figures.writers import describe_writers
 from walproof.report.flushes import flush_blocks
 from walproof.report.numbers import counted, utc
+from walproof.report.power_cut import (
+    audit_blocks,
+    cut_answers,
+    failing_images,
+    loss_tables,
+    method_blocks,
+    survival_tables,
+)
+from walproof.report.prediction import prediction_blocks
 from walproof.report.results import factor_tables, install_table, published_tables, result_tables
 from walproof.report.setup import environment_tables, plan_tables, repeat_blocks
 from walproof.report.statements import is_about_statements, statement_answers, statement_sections
@@ -67,7 +78,79 @@ def build_view(run: Run, trials: Sequence[Trial], series: Sequence[Series] = ())
     if is_about_statements(Cells(run.plan, trials)):
         return _statement_view(run, trials, analyse(run.plan, trials, "wal_bytes_decoded"))
     analysis = analyse(run.plan, trials)
+    if run.plan.power_cut is not None and run.plan.power_cut.only:
+        return _cut_view(run, trials, analysis)
     return report_view(run, trials, series, analysis, verdicts(run.plan, trials, analysis))
+
+
+def _cut_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportView:
+    """The report of a study whose trials are power cuts: what is left instead of throughput."""
+    cells = Cells(run.plan, trials)
+    sections = (
+        *_cut_sections(run, trials, cells, analysis),
+        Section("failures", "Failed trials", tuple(failure_blocks(cells, trials, analysis))),
+        Section("setup", "What was run", (*plan_tables(run), *environment_tables(run))),
+        Section("repeat", "Run it again", tuple(repeat_blocks(run))),
+    )
+    summaries = cut_summaries(run.plan, trials)
+    return ReportView(
+        run=run,
+        trials=tuple(trials),
+        analysis=analysis,
+        findings=(),
+        question=run.plan.title,
+        description=" ".join(run.plan.description.split()),
+        dateline=_dateline(run),
+        answers=cut_answers(cells, summaries),
+        how_sure=(
+            f"{counted(sum(one.images for one in summaries), 'image')} of "
+            f"{counted(sum(one.cuts for one in summaries), 'cut')}; "
+            f"{counted(sum(one.void for one in summaries), 'trial')} void or failed.",
+        ),
+        what_would_help=(
+            "More rounds: the bound on what was never seen to fail is 3 divided by the number of images.",
+        ),
+        next_commands=next_commands(run),
+        overview=_outcome_figures(run, cells, analysis, summaries),
+        verdicts=(),
+        sections=tuple(section for section in sections if section.blocks),
+    )
+
+
+def _outcome_figures(
+    run: Run, cells: Cells, analysis: Analysis, summaries: Sequence[CutSummary]
+) -> tuple[Figure, ...]:
+    return _FigureMaker(run, analysis).figure(
+        "outcomes",
+        "What did servers make of what the power cuts left?",
+        "Numbers in a bar are images. Durability class: " + symbol_key() + ".",
+        outcomes(cells, summaries),
+        describe_outcomes,
+    )
+
+
+def _cut_sections(run: Run, trials: Sequence[Trial], cells: Cells, analysis: Analysis) -> tuple[Section, ...]:
+    summaries = cut_summaries(run.plan, trials)
+    if not summaries:
+        return ()
+    windows = _FigureMaker(run, analysis).figure(
+        "losses",
+        "How old is the oldest commit that a power cut loses?",
+        "Circle: a cut; diamond: the median; bar: the bound for asynchronous commits, 3 x wal_writer_delay.",
+        losses(cells, summaries),
+        describe_losses,
+    )
+    is_only = run.plan.power_cut is not None and run.plan.power_cut.only
+    bars = () if is_only else _outcome_figures(run, cells, analysis, summaries)
+    return (
+        Section("survival", "Survives a power cut", (*bars, *survival_tables(cells, summaries))),
+        Section("losses", "What is lost", (*windows, *loss_tables(cells, summaries))),
+        Section(
+            "cut-cases",
+            "Cases",
+            (*failing_images(trials), *audit_blocks(cells, summaries), *method_blocks(run, summaries)),
+        ),
+    )
 
 
 def _statement_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportView:
@@ -178,7 +261,12 @@ def report_view(
         Section("volume", "WAL volume", (*writers, *volume_blocks(cells, analysis, list(trials)))),
         Section("flushes", "Flush rates", tuple(flush_blocks(run, cells))),
         Section("results", "Results", (*result_tables(cells, analysis, findings), *latency)),
-        Section("published", "Beside the published figures", tuple(published_tables(cells, analysis))),
+        Section(
+            "published",
+            "Beside the published figures",
+            (*published_tables(cells, analysis), *prediction_blocks(run, cells, analysis)),
+        ),
+        *_cut_sections(run, trials, cells, analysis),
         Section("factors", "Factors", (*factors, *factor_tables(cells, analysis))),
         Section("installs", "Installs", (*installs, *install_table(cells, analysis))),
         Section(
@@ -228,7 +316,10 @@ def report_view(
 
 def _dateline(run: Run) -> str:
     facts = run.environment.facts
-    machine = ", ".join(facts[name] for name in ("cpu", "disk") if name in facts)
+    parts = [facts.get("cpu", ""), facts.get("disk", "")]
+    if run.plan.device is not None:
+        parts[1] = f"emulated disk {facts.get('emulated_device', run.plan.device)}"
+    machine = ", ".join(part for part in parts if part)
     installs = ", ".join(install.label for install in run.plan.installs)
     return " · ".join(
         part for part in (utc(run.created_at), f"PostgreSQL {installs}", machine, f"run {run.id}") if part
@@ -276,6 +367,8 @@ class _FigureMaker:
     def __init__(self, run: Run, analysis: Analysis) -> None:
         facts = run.environment.facts
         disk = " ".join(facts[name] for name in ("disk", "disk_model", "filesystem") if name in facts)
+        if run.plan.device is not None:
+            disk = f"emulated: {run.environment.facts.get('emulated_device', run.plan.device)}"
         parts = [
             f"n = {counted(analysis.trials - analysis.failed, 'trial')}"
             + (f" ({analysis.failed} failed, left out)" if analysis.failed else ""),

@@ -12,7 +12,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psycopg
 
@@ -127,6 +127,25 @@ def transaction(session: int, number: int) -> tuple[str, str | None]:
     return "; ".join(parts), identifier
 
 
+def known_before(record: Record, moment_ns: int) -> Record:
+    """What clients had been told by then. A process that the cut has not stopped yet may still acknowledge:
+    with the power, the network would have been gone as well."""
+    return tuple(
+        tuple(
+            replace(commit, ended_ns=None)
+            if commit.ended_ns is not None and commit.ended_ns > moment_ns
+            else commit
+            for commit in session
+        )
+        for session in record
+    )
+
+
+def acknowledged(record: Record) -> int:
+    """Commits of which clients were told."""
+    return sum(commit.ended_ns is not None for session in record for commit in session)
+
+
 class LedgerLoad:
     """Sessions that commit until the server is gone. Always ended with :meth:`record`, after that.
 
@@ -153,11 +172,6 @@ class LedgerLoad:
         """Let the sessions begin."""
         for thread in self._threads:
             thread.start()
-
-    @property
-    def acknowledged(self) -> int:
-        """Commits that have been acknowledged so far."""
-        return sum(commit.ended_ns is not None for session in self._commits for commit in session)
 
     def stop(self) -> None:
         """Let every session end after its present transaction."""

@@ -10,6 +10,8 @@ from walproof.errors import ReportError
 from walproof.report.figures.course import CourseData, draw_course
 from walproof.report.figures.figure import Figure, FigureData
 from walproof.report.figures.latency import LatencyData, draw_latencies
+from walproof.report.figures.losses import LossData, draw_losses
+from walproof.report.figures.outcomes import OutcomeData, draw_outcomes
 from walproof.report.figures.ratios import RatioData, draw_ratios
 from walproof.report.figures.seconds import SecondsData, draw_seconds
 from walproof.report.figures.statements import StatementData, draw_statements
@@ -45,6 +47,10 @@ def draw(data: FigureData) -> dict[str, Any]:
             return draw_writers(data)
         case StatementData():
             return draw_statements(data)
+        case OutcomeData():
+            return draw_outcomes(data)
+        case LossData():
+            return draw_losses(data)
         case _:
             assert_never(data)
 

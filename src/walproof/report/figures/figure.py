@@ -7,6 +7,8 @@ from typing import TypeAlias
 
 from walproof.report.figures.course import CourseData
 from walproof.report.figures.latency import LatencyData
+from walproof.report.figures.losses import LossData
+from walproof.report.figures.outcomes import OutcomeData
 from walproof.report.figures.ratios import RatioData
 from walproof.report.figures.seconds import SecondsData
 from walproof.report.figures.statements import StatementData
@@ -25,6 +27,8 @@ FigureData: TypeAlias = (
     | WalRateData
     | WriterData
     | StatementData
+    | OutcomeData
+    | LossData
 )
 
 

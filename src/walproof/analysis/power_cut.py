@@ -1,0 +1,141 @@
+"""What power cuts left of each variant: counts of images, commits lost, windows, and what the counts prove.
+
+No failure in n images does not mean that there is none: with 95 % confidence their rate is below 3/n (the
+rule of three: (1 - p)^n = 0.05 has p of about 3/n). Images of one cut are not independent, so the same bound
+is given for cuts, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from walproof.analysis.rounds import Cell
+from walproof.facts import CutFacts, ImageState, Plan, Trial, TrialState
+from walproof.units import parse_duration_s
+
+FAILED = (ImageState.HOLES, ImageState.CORRUPT, ImageState.NO_START)
+"""States that no durability setting but the dangerous ones may leave."""
+_WRITER_DELAY = "200ms"
+"""wal_writer_delay when nothing is set (manual, 20.5)."""
+_RULE_OF_THREE = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class CutSummary:
+    """All cuts of one variant on one install under one workload."""
+
+    install: str
+    workload: str
+    variant: str
+    cuts: int
+    void: int
+    """Trials that failed, so that nothing is known of them."""
+    images: int
+    counts: Mapping[ImageState, int]
+    failed_cuts: int
+    """Cuts of which at least one image failed."""
+    torn_images: int
+    """Images with a page of a relation that was torn before recovery."""
+    torn_caught: int
+    """Of these, how many failed."""
+    acknowledged: int
+    """Commits that clients had been told of, over all cuts."""
+    lost_commits: tuple[int, ...]
+    """Of each cut that lost any, the most that one of its images lost."""
+    windows_ms: tuple[float, ...]
+    """Of each such cut, the longest time from the acknowledgement of the oldest lost commit to the cut."""
+    bound_ms: float | None
+    """3 x wal_writer_delay, which bounds what asynchronous commits lose (manual, "Asynchronous Commit")."""
+    unflushed: tuple[str, ...]
+    """Files that a checkpoint should have flushed and did not."""
+    undo_bytes_max: int
+    cut_s: float
+    """Median time of a trial: load, cut, and all images to their verdict."""
+
+    @property
+    def failed(self) -> int:
+        """Images that do not start, are corrupt or have holes."""
+        return sum(self.counts[state] for state in FAILED)
+
+    @property
+    def lost(self) -> int:
+        """Images that lost acknowledged commits and nothing else."""
+        return self.counts[ImageState.LOST]
+
+    @property
+    def failure_rate_most(self) -> float | None:
+        """Upper bound, at 95 %, of the rate of failing images; None where there are failures or no images."""
+        return None if self.failed or not self.images else min(1.0, _RULE_OF_THREE / self.images)
+
+    @property
+    def cut_rate_most(self) -> float | None:
+        """The same for cuts."""
+        return None if self.failed_cuts or not self.cuts else min(1.0, _RULE_OF_THREE / self.cuts)
+
+    @property
+    def window_ms_p95(self) -> float | None:
+        """95th percentile of the windows over cuts."""
+        return float(np.percentile(self.windows_ms, 95)) if self.windows_ms else None
+
+    @property
+    def window_ms_median(self) -> float | None:
+        """Median of the windows over cuts."""
+        return median(self.windows_ms) if self.windows_ms else None
+
+
+def cut_summaries(plan: Plan, trials: Sequence[Trial]) -> tuple[CutSummary, ...]:
+    """One for each cell of a plan with power cuts, in the plan's order; empty for a plan without."""
+    if plan.power_cut is None:
+        return ()
+    return tuple(_summary(plan, trials, cell) for cell in plan.cells)
+
+
+def _summary(plan: Plan, trials: Sequence[Trial], cell: Cell) -> CutSummary:
+    own = [trial for trial in trials if trial.cell == cell]
+    with_cut = [trial for trial in own if trial.cut is not None]
+    cuts = [trial.cut for trial in with_cut if trial.cut is not None]
+    images = [image for cut in cuts for image in cut.images]
+    counts = {state: sum(image.state is state for image in images) for state in ImageState}
+    losing = [cut for cut in cuts if _windows(cut)]
+    return CutSummary(
+        install=cell[0],
+        workload=cell[1],
+        variant=cell[2],
+        cuts=len(cuts),
+        void=sum(trial.state is TrialState.FAILED for trial in own),
+        images=len(images),
+        counts=counts,
+        failed_cuts=sum(any(image.state in FAILED for image in cut.images) for cut in cuts),
+        torn_images=sum(image.torn_pages > 0 for image in images),
+        torn_caught=sum(image.torn_pages > 0 and image.state in FAILED for image in images),
+        acknowledged=sum(cut.acknowledged for cut in cuts),
+        lost_commits=tuple(max(image.lost_commits for image in cut.images) for cut in losing),
+        windows_ms=tuple(max(_windows(cut)) for cut in losing),
+        bound_ms=_bound_ms(plan, cell[2]),
+        unflushed=tuple(sorted({path for cut in cuts for path in cut.unflushed})),
+        undo_bytes_max=max((cut.undo_bytes_max for cut in cuts), default=0),
+        cut_s=median([trial.ended_at - trial.started_at for trial in with_cut]) if with_cut else 0.0,
+    )
+
+
+def _windows(cut: CutFacts) -> list[float]:
+    """Of the images that lost the last commits and nothing else."""
+    return [
+        image.loss_window_ms
+        for image in cut.images
+        if image.state is ImageState.LOST and image.loss_window_ms is not None
+    ]
+
+
+def _bound_ms(plan: Plan, name: str) -> float | None:
+    variant = plan.variant(name)
+    settings = {**plan.base_settings, **variant.settings}
+    if settings.get("synchronous_commit") != "off" or settings.get("fsync") == "off":
+        return None
+    delay = settings.get("wal_writer_delay", _WRITER_DELAY)
+    # A number without a unit is milliseconds.
+    return 3 * (float(delay) if delay.isdigit() else 1000 * parse_duration_s(delay))

@@ -1,0 +1,112 @@
+"""What a study's variants would give on the published machine, from what was measured here.
+
+On both machines, where commits queue behind one row (see :mod:`walproof.analysis.lock`), a transaction takes
+
+    1 / tps = L + c             with a flush wait        1 / tps = c             without
+
+L belongs to the disk, c to the processor. Measured here: L, and for each variant its own work c_v. The
+published machine's processor is known from one published figure, the variant without flush waits: its work is
+larger or smaller than ours by one factor, k = c(published) / c(here). Then all others are predictions:
+
+    tps(published, variant) = 1 / (L + k c_v)    or    1 / (k c_v)
+
+with L from here, because the emulated disk is the published one. Only c is fitted to the publication; L, and
+all other figures, are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from walproof.analysis.lock import CommitLock
+from walproof.facts import Plan, Trial, TrialState
+
+
+@dataclass(frozen=True, slots=True)
+class PredictedRatio:
+    """A variant's throughput relative to the baseline: here, predicted for there, published."""
+
+    variant: str
+    here: float
+    predicted: float
+    published: float | None
+    waits_for_flush: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """The published machine, predicted from one lock model. Times in seconds."""
+
+    install: str
+    workload: str
+    flush_s: float
+    """L, from here."""
+    work_s: float
+    """c of the fastest variant without flush waits, here."""
+    published_work_s: float
+    """c of the published machine."""
+    published_flush_s: float
+    """L that the published figures themselves give, to compare with ours."""
+    ratios: tuple[PredictedRatio, ...]
+
+
+def predict_published(plan: Plan, trials: Sequence[Trial], lock: CommitLock) -> Prediction | None:
+    """The prediction for the workload of ``lock``; None where the publication lacks the two figures."""
+    published = {
+        reference.variant: reference.tps
+        for reference in plan.references
+        if reference.tps and (reference.workload or plan.workloads[0].name) == lock.workload
+    }
+    base, free = published.get(plan.baseline), published.get(lock.variant)
+    if not base or not free or free <= base:
+        return None
+    here = {v.name: _tps(trials, (lock.install, lock.workload, v.name)) for v in plan.variants}
+    base_here = here[plan.baseline]
+    if base_here is None:
+        return None
+    scale = (1 / free) / lock.work_s
+    base_s = _transaction_s(1 / base_here, lock.flush_s, scale, waits=True)
+    ratios = []
+    for variant in plan.variants:
+        tps = here[variant.name]
+        if tps is None:
+            continue
+        settings = {**plan.base_settings, **variant.settings}
+        waits = settings.get("fsync") != "off" and settings.get("synchronous_commit") != "off"
+        ratios.append(
+            PredictedRatio(
+                variant=variant.name,
+                here=tps / base_here,
+                predicted=base_s / _transaction_s(1 / tps, lock.flush_s, scale, waits=waits),
+                published=(published[variant.name] or 0.0) / base if variant.name in published else None,
+                waits_for_flush=waits,
+            )
+        )
+    return Prediction(
+        install=lock.install,
+        workload=lock.workload,
+        flush_s=lock.flush_s,
+        work_s=lock.work_s,
+        published_work_s=1 / free,
+        published_flush_s=1 / base - 1 / free,
+        ratios=tuple(ratios),
+    )
+
+
+def _transaction_s(measured_s: float, flush_s: float, scale: float, *, waits: bool) -> float:
+    """Time of a transaction on the published machine."""
+    if not waits:
+        return scale * measured_s
+    # A variant that was faster than the flush alone did not wait for one each time.
+    return flush_s + scale * max(0.0, measured_s - flush_s)
+
+
+def _tps(trials: Sequence[Trial], cell: tuple[str, str, str]) -> float | None:
+    values = [
+        t.metrics["tps"]
+        for t in trials
+        if t.cell == cell and t.state is TrialState.DONE and "tps" in t.metrics
+    ]
+    return median(values) if values else None

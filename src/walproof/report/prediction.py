@@ -1,0 +1,60 @@
+"""The published machine beside ours on its emulated disk: measured, predicted, published."""
+
+from __future__ import annotations
+
+from walproof.analysis import Analysis, predict_published
+from walproof.facts import Run
+from walproof.report.blocks import Block, Cell, Column, Table, class_cell, text_cells
+from walproof.report.cells import Cells
+from walproof.report.numbers import UNKNOWN, number, ratio
+
+
+def prediction_blocks(run: Run, cells: Cells, analysis: Analysis) -> list[Block]:
+    """Only for a run on an emulated disk: otherwise L is another disk's."""
+    if run.plan.device is None:
+        return []
+    blocks: list[Block] = []
+    for lock in analysis.locks:
+        trials = [
+            trial
+            for variant in cells.variants()
+            for trial in cells.finished((lock.install, lock.workload, variant.name))
+        ]
+        found = predict_published(run.plan, trials, lock)
+        if found is None:
+            continue
+        rows = []
+        for one in found.ratios:
+            effect = analysis.effect(found.install, found.workload, one.variant)
+            rows.append(
+                (
+                    Cell(one.variant),
+                    class_cell(run.plan.variant(one.variant).durability),
+                    *text_cells(
+                        (
+                            ratio(one.here, effect.interval if effect else None),
+                            ratio(one.predicted),
+                            UNKNOWN if one.published is None else ratio(one.published),
+                        )
+                    ),
+                )
+            )
+        title = cells.group_title(found.install, found.workload)
+        blocks.append(
+            Table(
+                f"The published machine, from this one: {title}",
+                (
+                    Column("variant"),
+                    Column("durability class"),
+                    Column("measured here", numeric=True),
+                    Column("predicted there", numeric=True),
+                    Column("published", numeric=True),
+                ),
+                tuple(rows),
+                f"On the emulated disk, tps = 1 / (L + c) with L = {number(1000 * found.flush_s)} ms and "
+                f"c = {number(1000 * found.work_s)} ms here. The published {lock.variant} alone gives that "
+                f"machine's c = {number(1000 * found.published_work_s)} ms; with it and our L every other "
+                f"figure is predicted. Its own figures give L = {number(1000 * found.published_flush_s)} ms.",
+            )
+        )
+    return blocks
