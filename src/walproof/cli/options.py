@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -122,6 +123,19 @@ def duration_s(text: str | None) -> float | None:
     from walproof.units import parse_duration_s
 
     return None if text is None else parse_duration_s(text)
+
+
+def memory_folder(on: Path | None) -> Path:
+    """Where clusters live whose disk is simulated anyway: in ``--on``, or in memory."""
+    from walproof.postgres.cache import cache_folder
+
+    if on is None and _SHARED_MEMORY.is_dir():
+        # By user, because the folder's owner is whoever comes first.
+        return _SHARED_MEMORY / f"walproof-work-{os.getuid()}"
+    return cache_folder() / "work" if on is None else on.absolute() / "walproof-work"
+
+
+_SHARED_MEMORY = Path("/dev/shm")
 
 
 def work_folder(on: Path | None) -> Path:

@@ -58,6 +58,8 @@ def run(
     from walproof.lab.study import Overrides, read_study, resolve
 
     studyfile, text, scripts = read_study(study)
+    # Where every trial is a power cut, the disk is simulated: memory is quicker, and nothing is worn out.
+    is_in_memory = studyfile.power_cut is not None and studyfile.power_cut.only
     base: dict[str, str] = {}
     for one in options.parse_sets(set_ or []):
         base.update(one)
@@ -77,7 +79,7 @@ def run(
             device=device,
             power_cut_images=power_cut,
         ),
-        folder=options.work_folder(on),
+        folder=options.memory_folder(on) if is_in_memory else options.work_folder(on),
         scripts=scripts,
     )
     command = ["walproof", "run", study]

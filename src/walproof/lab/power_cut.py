@@ -357,6 +357,16 @@ def _let_a_flush_fail(cluster: Cluster, disk: SimulatedDisk, rng: random.Random)
     return f"failing {event.value} {count}"
 
 
+def _is_expected(order: CutOrder, state: ImageState) -> bool:
+    """Whether an image of that state is no failure: the last commits may go where that was chosen."""
+    may_lose = (
+        order.settings.get("synchronous_commit") == "off"
+        or order.settings.get("fsync") == "off"
+        or order.conditions.unlogged
+    )
+    return state in (ImageState.CLEAN, ImageState.BENIGN) or (state is ImageState.LOST and may_lose)
+
+
 def _check_image(
     lab: CutLab,
     order: CutOrder,
@@ -396,7 +406,7 @@ def _check_image(
         loss_window_ms=found.loss_window_ms,
         check_s=time.monotonic() - began_s,
     )
-    if order.keep is not None and found.state.rank > ImageState.BENIGN.rank:
+    if order.keep is not None and not _is_expected(order, found.state):
         return keep_image(
             order.keep, disk, survival, checked, facts, record, settings, lab.install, order.conditions
         )

@@ -54,8 +54,8 @@ def judge(
                 own_files = _files(connection)
                 connection.execute("CHECKPOINT")
     except ClusterError as error:
-        # Of a refused connection libpq tells the way to the server, too.
-        complaint = error.message.rpartition("FATAL: ")[2].strip()
+        # Of a refused connection libpq tells the way to the server, too; that it did not start is the state.
+        complaint = error.message.rpartition("FATAL: ")[2].rpartition("did not start: ")[2].strip()
         return Verdict(ImageState.NO_START, complaint, torn, 0, None)
     except psycopg.Error as error:
         # Of the looking at files, or of the checkpoint: the books themselves report what fails.

@@ -76,7 +76,6 @@ def survival_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block
         *(Column(state.value, numeric=True) for state in states),
         Column("void", numeric=True, terminal=False),
         Column("failing", numeric=True),
-        Column("torn / caught", numeric=True, terminal=False),
     )
     blocks: list[Block] = []
     for install, workload in cells.groups():
@@ -91,7 +90,6 @@ def survival_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block
                         *(str(one.counts[state] or UNKNOWN) for state in states),
                         str(one.void or UNKNOWN),
                         _rate(one),
-                        f"{one.torn_images} / {one.torn_caught}" if one.torn_images else UNKNOWN,
                     )
                 ),
             )
@@ -105,8 +103,7 @@ def survival_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block
                 tuple(rows),
                 "An image is a state that the disk could have been left in. Failing: images that do not "
                 "start, are corrupt or have holes; for none in n images, the bound 3/n. Benign: the checksum "
-                "of a page of a visibility or free space map, which PostgreSQL repairs. Torn: images with a "
-                f"torn page of a relation before recovery, and how many of them failed. {symbol_key()}.",
+                f"of a page of a visibility or free space map, which PostgreSQL repairs. {symbol_key()}.",
             )
         )
     return blocks
@@ -162,6 +159,41 @@ def loss_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
                 )
             )
     return blocks
+
+
+def torn_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
+    """Images with a torn page, and how many of them failed: what full_page_writes is for."""
+    rows = tuple(
+        (
+            Cell(one.variant),
+            class_cell(cells.plan.variant(one.variant).durability),
+            *text_cells(
+                (
+                    cells.group_title(one.install, one.workload),
+                    str(one.images),
+                    str(one.torn_images),
+                    str(one.torn_caught),
+                )
+            ),
+        )
+        for one in summaries
+        if one.torn_images
+    )
+    if not rows:
+        return []
+    columns = (
+        Column("variant"),
+        Column("durability class"),
+        Column("workload"),
+        Column("images", numeric=True),
+        Column("with a torn page", numeric=True),
+        Column("of these failed", numeric=True),
+    )
+    note = (
+        "A page of a relation whose checksum was wrong before recovery. Full-page images heal it; so does "
+        "redo that makes the page anew, and a torn page of a relation that is no more hurts nobody."
+    )
+    return [Table("Torn pages", columns, rows, note, terminal=False)]
 
 
 def failing_images(trials: Sequence[Trial]) -> list[Block]:

@@ -39,6 +39,7 @@ from walproof.report.power_cut import (
     loss_tables,
     method_blocks,
     survival_tables,
+    torn_tables,
 )
 from walproof.report.prediction import prediction_blocks
 from walproof.report.results import factor_tables, install_table, published_tables, result_tables
@@ -77,9 +78,9 @@ def build_view(run: Run, trials: Sequence[Trial], series: Sequence[Series] = ())
     """
     if is_about_statements(Cells(run.plan, trials)):
         return _statement_view(run, trials, analyse(run.plan, trials, "wal_bytes_decoded"))
-    analysis = analyse(run.plan, trials)
     if run.plan.power_cut is not None and run.plan.power_cut.only:
-        return _cut_view(run, trials, analysis)
+        return _cut_view(run, trials, analyse(run.plan, trials, "cut_acknowledged"))
+    analysis = analyse(run.plan, trials)
     return report_view(run, trials, series, analysis, verdicts(run.plan, trials, analysis))
 
 
@@ -143,7 +144,11 @@ def _cut_sections(run: Run, trials: Sequence[Trial], cells: Cells, analysis: Ana
     is_only = run.plan.power_cut is not None and run.plan.power_cut.only
     bars = () if is_only else _outcome_figures(run, cells, analysis, summaries)
     return (
-        Section("survival", "Survives a power cut", (*bars, *survival_tables(cells, summaries))),
+        Section(
+            "survival",
+            "Survives a power cut",
+            (*bars, *survival_tables(cells, summaries), *torn_tables(cells, summaries)),
+        ),
         Section("losses", "What is lost", (*windows, *loss_tables(cells, summaries))),
         Section(
             "cut-cases",
