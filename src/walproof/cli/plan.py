@@ -12,6 +12,7 @@ from walproof.units import format_bytes, format_duration
 
 def plan_text(plan: Plan, command: Sequence[str]) -> str:
     """The resolved plan for people."""
+    from walproof.disk.device import parse_device
     from walproof.lab.preflight import estimate
     from walproof.settings.risk import risk_of
     from walproof.settings.rules import notes
@@ -36,10 +37,16 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     lines += ["", f"rounds: {_rounds_text(plan)}; seed {plan.seed}; {len(plan.cells)} trials a round"]
     lines += [f"probes: {', '.join(plan.probes) or 'none'}"]
     lines += [f"checkpoint before each window: {'yes' if plan.checkpoint_before else 'no'}"]
+    if plan.device is not None:
+        lines += [f"emulated disk: {plan.device} ({parse_device(plan.device).figures})"]
+    if plan.power_cut is not None:
+        what = "each trial is one" if plan.power_cut.only else "one follows each window"
+        lines += [f"power cuts: {what}; {plan.power_cut.images} images of each are checked"]
     if needs.duration_s is not None and needs.window_s is not None:
         lines += [
             f"length: about {needs.duration_s / 60:.1f} minutes at most"
-            f" ({needs.window_s / 60:.1f} of them inside windows), {needs.trials_most} trials"
+            + (f" ({needs.window_s / 60:.1f} of them inside windows)" if needs.window_s else "")
+            + f", {needs.trials_most} trials"
         ]
     else:
         lines += [f"length: {needs.trials_most} trials at most; it depends on how fast transactions run"]

@@ -31,6 +31,9 @@ _SHM_BYTES = 16 << 20
 _TRIAL_OVERHEAD_S = 1.0
 _COPY_BYTES_PER_S = 300e6
 _LOAD_BYTES_PER_S = 100e6
+_CUT_S = 2.0
+_IMAGE_S = 0.5
+"""A power cut with its load, and each of its images, where the clusters are small (2 cores)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,9 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
             for w in plan.workloads
         )
         duration_s += sum(5.0 + sizes[workload.name] / _LOAD_BYTES_PER_S for _, workload in missing)
+    if plan.power_cut is not None and duration_s is not None:
+        cuts_s = trials * (_CUT_S + plan.power_cut.images * _IMAGE_S)
+        window_s, duration_s = (0.0, cuts_s) if plan.power_cut.only else (window_s, duration_s + cuts_s)
     return Needs(
         trials_most=trials,
         window_s=window_s,

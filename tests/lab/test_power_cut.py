@@ -1,0 +1,185 @@
+"""Power cuts of real servers: the safe is found safe, the dangerous is caught, and cases are repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from walproof.disk.image import Survival
+from walproof.disk.simulated import DiskModel, Event
+from walproof.errors import DiskError, WorkloadError
+from walproof.facts import CutConditions, CutFacts, ImageState, Install, Workload
+from walproof.lab import self_test
+from walproof.lab.kept_image import read_case
+from walproof.lab.power_cut import (
+    CutLab,
+    CutOrder,
+    cut_initdb_options,
+    cut_metrics,
+    cut_power,
+    may_be_unflushed,
+    prepare_cut_template,
+)
+from walproof.lab.replay import Replay, find_image
+from walproof.lab.self_test import run_self_test
+from walproof.postgres.build import has_extension
+from walproof.postgres.install import find, find_driver
+from walproof.postgres.reach import server_user
+from walproof.postgres.workspace import Workspace
+
+pytestmark = pytest.mark.live
+
+SETTINGS = {"shared_buffers": "8MB", "bgwriter_delay": "10ms", "max_wal_size": "64MB", "min_wal_size": "32MB"}
+PGBENCH = Workload("tpcb", "tpcb-like", (), 1, 2, 1, 60.0, None, None, "simple", 0.0)
+GOOD = {ImageState.CLEAN, ImageState.BENIGN}
+BAD = {ImageState.CORRUPT, ImageState.HOLES, ImageState.NO_START}
+
+
+@pytest.fixture
+def memory() -> Iterator[Workspace]:
+    """A workspace in memory, as power cuts have it: the disk is simulated anyway."""
+    with Workspace(Path("/dev/shm/walproof-tests"), server_user()) as opened:
+        yield opened
+
+
+def _lab(install: Install, workspace: Workspace, conditions: CutConditions | None = None) -> CutLab:
+    options = cut_initdb_options(install, conditions or CutConditions())
+    pgbench, _ = find_driver([install, find("embedded")])
+    template = prepare_cut_template(workspace, install, options, pgbench, PGBENCH)
+    return CutLab(workspace, install, pgbench, template, has_extension(install, "amcheck"))
+
+
+def _cut(lab: CutLab, order: CutOrder) -> CutFacts:
+    """A moment soon after the load began, so that a slow machine meets it too."""
+    settings = {**SETTINGS, **order.settings}
+    return cut_power(lab, replace(order, settings=settings, workload=PGBENCH))
+
+
+SOON = (Event.TORN_WRITE, 1500)
+
+
+def test_full_durability_loses_nothing(install: Install, memory: Workspace) -> None:
+    cut = _cut(_lab(install, memory), CutOrder(1, {}, CutConditions(), images=5, moment=SOON))
+    assert {image.state for image in cut.images} <= GOOD, cut.images
+    assert cut.acknowledged > 20
+    assert cut.unflushed == ()
+    assert cut.moment in ("torn write 1500", "time 3 s")
+
+
+@pytest.mark.parametrize("names", ["journal", "strict"])
+def test_full_durability_when_names_are_lost(embedded: Install, memory: Workspace, names: str) -> None:
+    conditions = CutConditions(names=names)
+    order = CutOrder(2, {}, conditions, images=3, moment=(Event.RENAME, 4))
+    cut = _cut(_lab(embedded, memory), order)
+    assert {image.state for image in cut.images} <= GOOD, cut.images
+
+
+def test_a_failing_flush_is_survived(embedded: Install, memory: Workspace) -> None:
+    cut = _cut(_lab(embedded, memory), CutOrder(3, {}, CutConditions(failing_flush=True), images=3))
+    assert {image.state for image in cut.images} <= GOOD, cut.images
+    assert cut.moment.startswith("failing") or cut.moment == "time 3 s"
+
+
+def test_asynchronous_commits_lose_the_last_and_nothing_else(embedded: Install, memory: Workspace) -> None:
+    settings = {"synchronous_commit": "off", "wal_writer_delay": "1s"}
+    lab = _lab(embedded, memory)
+    cuts = [_cut(lab, CutOrder(seed, settings, CutConditions(), images=2)) for seed in (4, 5, 6, 7)]
+    states = {image.state for cut in cuts for image in cut.images}
+    assert states <= {*GOOD, ImageState.LOST}, cuts
+    assert ImageState.LOST in states, cuts
+    for cut in cuts:
+        for image in cut.images:
+            if image.state is ImageState.LOST:
+                assert image.lost_commits > 0
+                assert image.loss_window_ms is not None
+        assert cut_metrics(cut)["cut_images"] == 2
+
+
+def test_unlogged_tables_are_empty_and_nothing_worse(embedded: Install, memory: Workspace) -> None:
+    order = CutOrder(8, {}, CutConditions(unlogged=True), images=2, moment=SOON)
+    cut = _cut(_lab(embedded, memory), order)
+    assert {image.state for image in cut.images} == {ImageState.LOST}, cut.images
+    assert {image.lost_commits for image in cut.images} == {cut.acknowledged}
+
+
+def test_a_swallowed_flush_of_the_commit_status_is_caught(embedded: Install, memory: Workspace) -> None:
+    """A step of PostgreSQL that is broken on purpose: the audit names the file, and commits are gone."""
+    lab = _lab(embedded, memory)
+    nothing = (Survival("nothing"),)
+    order = CutOrder(
+        9, {}, CutConditions(writeback_s=None), images=1, survivals=nothing,
+        moment=(Event.RELATION_FLUSH, 150), swallowed="pg_xact/",
+    )  # fmt: skip
+    cut = _cut(lab, order)
+    assert cut.unflushed == ("pg_xact/0000",)
+    assert cut.images[0].state in BAD, cut.images
+    sound = _cut(lab, replace(order, swallowed=""))
+    assert sound.unflushed == ()
+    assert sound.images[0].state in GOOD, sound
+
+
+def test_a_failing_image_is_kept_and_repeated(embedded: Install, memory: Workspace, tmp_path: Path) -> None:
+    order = CutOrder(
+        10, {"fsync": "off"}, CutConditions(writeback_s=None), images=2, moment=SOON, keep=tmp_path / "kept"
+    )
+    cut = _cut(_lab(embedded, memory), order)
+    failing = [image for image in cut.images if image.state in BAD]
+    assert failing, cut.images
+    assert all(image.kept is not None for image in failing)
+    for image in failing:
+        folder = Path(str(image.kept))
+        before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        assert read_case(folder).image == image
+        with Replay(folder, memory.work) as replay:
+            again = replay.judge()
+        assert (again.state, again.torn_pages, again.lost_commits) == (
+            image.state,
+            image.torn_pages,
+            image.lost_commits,
+        )
+        assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    with pytest.raises(DiskError, match="is not a kept image"):
+        read_case(tmp_path)
+    with pytest.raises(DiskError, match="does not exist in this run"):
+        find_image((), "1/1")
+
+
+def test_the_self_test_passes_and_notices_a_broken_simulator(
+    embedded: Install, memory: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = _lab(embedded, memory)
+    said = run_self_test(lab)
+    assert "fsync=off: 2 of 2 images caught" in said
+    assert "full durability: 0 of 3 images caught" in said
+    # A simulator that keeps everything, as a test with kill -9 does.
+    kept = [replace(case, survivals=(Survival("everything"),) * 2) for case in self_test._CASES]
+    monkeypatch.setattr(self_test, "_CASES", tuple(kept[1:2]))
+    with pytest.raises(DiskError, match="self-test of the power cuts failed: fsync=off") as caught:
+        run_self_test(lab)
+    assert caught.value.detail == "expected 2 of 2 images to fail, got 0"
+    # One that loses what was flushed.
+    broken = [replace(case, settings={"fsync": "off"}, survivals=(Survival("random"),)) for case in kept]
+    monkeypatch.setattr(self_test, "_CASES", tuple(broken[3:]))
+    with pytest.raises(DiskError, match="self-test of the power cuts failed: full durability"):
+        run_self_test(lab)
+
+
+def test_a_run_that_outgrows_its_memory_is_void(
+    embedded: Install, memory: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = partial(DiskModel, undo_bytes=256 * 1024)
+    monkeypatch.setattr("walproof.lab.power_cut.DiskModel", small)
+    order = CutOrder(11, {"fsync": "off"}, CutConditions(writeback_s=None), images=1, moment=SOON)
+    with pytest.raises((DiskError, WorkloadError), match="the run is void: more data was written"):
+        _cut(_lab(embedded, memory), order)
+
+
+def test_files_that_may_stay_unflushed() -> None:
+    for path in ("pg_subtrans/0000", "base/5/pg_internal.init", "pg_stat/pgstat.stat", "postmaster.opts"):
+        assert may_be_unflushed(path)
+    for path in ("pg_xact/0000", "base/5/16384", "global/pg_control", "pg_multixact/offsets/0000"):
+        assert not may_be_unflushed(path)

@@ -1,0 +1,153 @@
+"""The ledger and its books: sound after honest work, and every kind of damage is found."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from walproof.facts import Install
+from walproof.postgres import template as templates
+from walproof.postgres.build import has_extension
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.workspace import Workspace
+from walproof.workload import ledger
+from walproof.workload.books import PROBES, Books, check_books
+from walproof.workload.ledger import Commit, LedgerLoad, Record, known_before
+
+_SESSIONS = (0, 1, ledger.LIGHT_SESSION)
+_SOUND = Books(0, None, None, None, None)
+
+
+@contextmanager
+def _worked(install: Install, workspace: Workspace, least: int = 150) -> Iterator[tuple[Cluster, Record]]:
+    """A server whose ledger holds some hundred commits of several sessions, all of them known."""
+    folder = workspace.make_folder("cluster")
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
+    cluster = Cluster(install, workspace, folder)
+    cluster.start({**ledger.SETTINGS, "fsync": "off"})
+    try:
+        with cluster.connect() as connection:
+            for statement in ledger.table_statements():
+                connection.execute(statement.encode())
+        load = LedgerLoad(cluster.conninfo, _SESSIONS)
+        load.start()
+        with cluster.connect() as connection:
+            deadline = time.monotonic() + 60
+            while _count(connection, "SELECT min(number) FROM balance WHERE session IN (0, 1, 7)") < least:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+        load.stop()
+        yield cluster, load.record()
+    finally:
+        cluster.stop("immediate")
+        workspace.remove_folder(folder)
+
+
+def _count(connection: psycopg.Connection[tuple[object, ...]], query: str) -> int:
+    row = connection.execute(query.encode()).fetchone()
+    assert row is not None
+    return int(str(row[0]))
+
+
+def test_honest_books_are_sound(install: Install, workspace: Workspace) -> None:
+    with _worked(install, workspace) as (cluster, record), cluster.connect() as connection:
+        assert ledger.acknowledged(record) == sum(len(session) for session in record) > 450
+        has_amcheck = has_extension(install, "amcheck")
+        assert check_books(connection, record, has_amcheck=has_amcheck) == _SOUND
+        # Two-phase commits, rolled back savepoints, TOAST and DDL are really among them.
+        assert _count(connection, "SELECT count(*) FROM pg_prepared_xacts") == 0
+        assert _count(connection, "SELECT max(length(payload)) FROM ledger") == 3840
+        assert (
+            _count(connection, "SELECT count(*) FROM pg_class WHERE relname LIKE 'made%' AND relkind = 'r'")
+            == 2
+        )
+        assert _count(connection, "SELECT sum(balance) FROM account WHERE balance > 0") > 0
+
+
+@pytest.mark.pg(">= 15")
+def test_each_index_answers_its_question(install: Install, workspace: Workspace) -> None:
+    """A comparison of a table with itself would find nothing."""
+    with _worked(install, workspace) as (cluster, _), cluster.connect() as connection:
+        connection.execute("SET enable_seqscan = off")
+        for index, table, condition in PROBES:
+            plan = connection.execute(f"EXPLAIN SELECT * FROM {table} WHERE {condition}".encode()).fetchall()
+            assert index in str(plan), (index, plan)
+
+
+_DAMAGES = {
+    "the last commit of a session": (
+        "WITH l AS (SELECT max(number) AS n FROM ledger WHERE session = 7),"
+        " d AS (DELETE FROM ledger USING l WHERE session = 7 AND number = n RETURNING amount),"
+        " q AS (DELETE FROM queue USING l WHERE session = 7 AND number = n),"
+        " r AS (INSERT INTO queue SELECT 7, n - 10 FROM l)"
+        " UPDATE balance SET total = total - amount, number = number - 1 FROM d WHERE session = 7",
+        "lost",
+    ),
+    "a commit in the middle": ("DELETE FROM ledger WHERE session = 1 AND number = 30", "hole"),
+    "a balance": ("UPDATE balance SET total = total + 1 WHERE session = 0", "unbalanced"),
+    "the sum of money": ("UPDATE account SET balance = balance + 1 WHERE id = 3", "unbalanced"),
+    "a deleted row that came back": ("INSERT INTO queue VALUES (0, 3)", "unbalanced"),
+    "a text": ("UPDATE ledger SET payload = 'x' WHERE session = 0 AND number = 16", "wrong"),
+    "a row of a rolled back savepoint": (
+        "UPDATE ledger SET number = 1000000003 WHERE session = 0 AND number = 3",
+        "wrong",
+    ),
+    "a missing table": ("DO $$ BEGIN EXECUTE 'DROP TABLE ' || (SELECT relname FROM pg_class"
+                        " WHERE relname LIKE 'made\\_1\\_%' AND relkind = 'r'); END $$", "unbalanced"),
+    "an index": (
+        "UPDATE pg_index SET indisready = false WHERE indexrelid = 'ledger_gin'::regclass;"
+        " INSERT INTO ledger SELECT 9, n, amount, '{101}', place, payload, digest"
+        " FROM (SELECT number AS n, * FROM ledger WHERE session = 0 LIMIT 3) r",
+        "wrong",
+    ),
+}  # fmt: skip
+
+
+def test_every_damage_is_found(embedded: Install, workspace: Workspace) -> None:
+    with _worked(embedded, workspace) as (cluster, record):
+        for what, (damage, expected) in _DAMAGES.items():
+            with cluster.connect() as connection:
+                connection.autocommit = False
+                connection.execute(damage.encode())
+                # The check begins transactions of its own: savepoints within this one.
+                books = check_books(connection, record, has_amcheck=False)
+                connection.rollback()
+            assert getattr(books, expected), f"{what}: {books}"
+            grave = {"lost": (), "hole": ("wrong",), "unbalanced": ("hole", "wrong"), "wrong": ()}[expected]
+            assert not any(getattr(books, kind) for kind in grave), f"{what}: {books}"
+        with cluster.connect() as connection:
+            assert check_books(connection, record, has_amcheck=False) == _SOUND
+
+
+def test_a_ledger_that_is_gone_has_lost_everything(embedded: Install, workspace: Workspace) -> None:
+    with _worked(embedded, workspace, 10) as (cluster, record), cluster.connect() as connection:
+        connection.execute("DROP TABLE ledger")
+        books = check_books(connection, record, has_amcheck=False)
+    ended = [commit.ended_ns for session in record for commit in session if commit.ended_ns is not None]
+    assert books == Books(ledger.acknowledged(record), min(ended), None, None, None)
+
+
+def test_what_was_acknowledged_after_the_cut_was_not_promised() -> None:
+    record = ((Commit(1, 10, 20), Commit(2, 21, 30), Commit(3, 31, None)), ())
+    assert known_before(record, 25) == ((Commit(1, 10, 20), Commit(2, 21, None), Commit(3, 31, None)), ())
+    assert ledger.acknowledged(known_before(record, 30)) == 2
+
+
+def test_transactions_follow_from_their_numbers() -> None:
+    assert ledger.transaction(2, 29) == ledger.transaction(2, 29)
+    sql, identifier = ledger.transaction(2, 29)
+    assert identifier == "walproof-2-29"
+    assert sql.endswith(f"PREPARE TRANSACTION '{identifier}'")
+    for number in range(1, 200):
+        light, none = ledger.transaction(ledger.LIGHT_SESSION, number)
+        assert none is None
+        assert light.endswith("COMMIT")
+        assert "TABLE" not in light
+        assert len(light) < 600
+    assert ledger.made_table(0, 23) is None
+    assert ledger.made_table(0, 49) == "made_0_48"
+    assert ledger.made_table(ledger.LIGHT_SESSION, 49) is None
