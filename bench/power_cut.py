@@ -2,8 +2,9 @@
 
     PYTHONPATH=. python bench/power_cut.py [--cuts 100] [--images 3] [--bad 25] [--pg SPEC ...]
 
-For every install: cuts under full durability, with each of pgbench's built-in scripts in turn beside the ledger;
-then cuts under fsync=off and under full_page_writes=off, of whose images those count that hold a tear or a hole.
+For every install: cuts under full durability, with each of pgbench's built-in scripts in turn beside the
+ledger; then cuts under fsync=off and under full_page_writes=off, of whose images those count that hold a tear
+or a hole.
 Prints a Markdown table; exits 1 when a goal is missed. Goals: nothing lost, corrupt or with holes under full
 durability; fsync=off and torn full_page_writes=off caught in at least 95 % of such images; 10 cuts a minute.
 """
@@ -55,6 +56,7 @@ class Campaign:
     seconds: float = 0.0
 
     def add(self, image: CheckedImage) -> None:
+        """Count one image."""
         self.images[image.state] += 1
         if image.torn_pages:
             self.torn += 1
@@ -108,6 +110,7 @@ def run(
 
 
 def row(install: Install, name: str, found: Campaign) -> str:
+    """A line of the table."""
     counts = " | ".join(str(found.images[state]) for state in ImageState)
     per_minute = 60 * found.cuts / found.seconds
     return (
@@ -117,6 +120,7 @@ def row(install: Install, name: str, found: Campaign) -> str:
 
 
 def main() -> int:
+    """Run the campaigns and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cuts", type=int, default=100)
     parser.add_argument("--images", type=int, default=3)
@@ -129,9 +133,8 @@ def main() -> int:
     user = server_user()
     missed = []
     states = " | ".join(state.value for state in ImageState)
-    print(
-        f"| PostgreSQL | setting | cuts | void | acknowledged | images | {states} | torn / caught | cuts/min |"
-    )
+    print(f"| PostgreSQL | setting | cuts | void | acknowledged | images | {states} | torn / caught", end="")
+    print(" | cuts/min |")
     print("|" + "---|" * (8 + len(ImageState)))
     installs = label_all([find(spec) for spec in arguments.pg or ("13.7", "15", "16", "18")])
     with Workspace(arguments.on, user) as workspace:

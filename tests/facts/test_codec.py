@@ -9,7 +9,7 @@ import pytest
 
 from tests.facts.plans import plan
 from walproof.errors import StoreError
-from walproof.facts import LeftOut, Plan, Reference
+from walproof.facts import LeftOut, Plan, PowerCut, Reference
 from walproof.facts.codec import from_json, plan_hash, to_json
 
 CHANGES: dict[str, Any] = {
@@ -38,6 +38,8 @@ CHANGES: dict[str, Any] = {
     "flush_rates": True,
     "reference_source": "a paper",
     "quick": True,
+    "device": "hdd-7200",
+    "power_cut": PowerCut(4, only=False),
     "format": 2,
 }
 

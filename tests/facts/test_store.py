@@ -12,6 +12,7 @@ import pytest
 
 from tests.facts.plans import ENVIRONMENT, SERIES, failed, plan, trial
 from walproof.errors import StoreError
+from walproof.facts import CheckedImage, CutFacts, ImageState
 from walproof.facts.store import Store
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -67,6 +68,30 @@ def test_what_is_stored_is_read_back(store: Store, url: str) -> None:
         assert again.series(run.id, ["latency_ms_avg"]) == ()
     finally:
         again.close()
+
+
+def test_a_power_cut_is_stored_with_its_trial(store: Store, url: str) -> None:
+    image = CheckedImage(1, 77, "random 0.5 of 512 B", ImageState.LOST, "3 gone", 2, 3, 41.5, 0.4, "/kept/1")
+    cut = CutFacts(9, "wal flush 5", "busy", 100, 1.5, 4096, 2, ("pg_xact/0000",), (image,))
+    run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    store.add_trial(run.id, dataclasses.replace(trial(1), cut=cut))
+    store.add_trial(run.id, trial(2))
+    reader = Store(url)
+    assert [one.cut for one in reader.trials(run.id)] == [cut, None]
+    reader.close()
+
+
+def test_a_store_of_before_power_cuts_gets_their_table(tmp_path: Path) -> None:
+    path = tmp_path / "old.sqlite"
+    Store(path).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("DROP TABLE power_cut")
+    connection.close()
+    opened = Store(path)
+    run = opened.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    opened.add_trial(run.id, trial(1))
+    assert opened.trials(run.id)[0].cut is None
+    opened.close()
 
 
 def test_a_run_is_open_until_it_is_finished(store: Store) -> None:

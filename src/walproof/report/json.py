@@ -6,6 +6,7 @@ One object; keys stay, new ones may come:
     run         facts of the run: id, plan, command, created_at, environment, ... (``walproof.facts.Run``)
     trials      every trial, failed ones too, with all metrics (``walproof.facts.Trial``)
     analysis    effects with intervals, precision, drift, factors, lock model (``walproof.analysis.Analysis``)
+    power_cuts  counts of images, losses, windows and bounds per variant (``walproof.analysis.CutSummary``)
     findings    sentences with kind, subject, trials and metrics (``walproof.advise.Finding``)
     answer      question, answers, how_sure, what_would_help, next_commands: as the report says them
 
@@ -22,6 +23,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from walproof.analysis import CutSummary, cut_summaries
+
 if TYPE_CHECKING:
     from walproof.report.view import ReportView
 
@@ -35,6 +38,7 @@ def to_json(view: ReportView) -> str:
         "run": view.run,
         "trials": view.trials,
         "analysis": view.analysis,
+        "power_cuts": [_with_bounds(one) for one in cut_summaries(view.run.plan, view.trials)],
         "findings": view.findings,
         "answer": {
             "question": view.question,
@@ -47,6 +51,12 @@ def to_json(view: ReportView) -> str:
     return json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def _with_bounds(one: CutSummary) -> dict[str, object]:
+    own = {field.name: getattr(one, field.name) for field in dataclasses.fields(one)}
+    derived = ("failed", "failure_rate_most", "cut_rate_most", "window_ms_median", "window_ms_p95")
+    return {**own, **{name: getattr(one, name) for name in derived}}
+
+
 def _plain(value: object) -> object:
     if isinstance(value, Enum):
         return value.value
@@ -55,7 +65,7 @@ def _plain(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key.value if isinstance(key, Enum) else key): _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_plain(item) for item in value]
     return value

@@ -1,0 +1,101 @@
+"""The report of power cuts: every state is counted, shown and explained."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+
+from rich.console import Console
+
+from tests.analysis.test_power_cut import cut, cut_plan, cut_trials, image
+from tests.report.facts import make_facts
+from walproof.facts import ImageState, PowerCut, Run, Trial
+from walproof.report import build_view, print_terminal, to_html, to_json, to_markdown
+
+
+def _run() -> tuple[Run, tuple[Trial, ...]]:
+    plan = cut_plan()
+    run = make_facts().run
+    environment = replace(run.environment, facts={**run.environment.facts, "self_test": "all 4 as expected"})
+    return replace(run, plan=plan, environment=environment), cut_trials(plan)
+
+
+def test_each_form_says_what_survives() -> None:
+    run, trials = _run()
+    view = build_view(run, trials)
+    # Markdown escapes what it would take for its own, HTML offers places to break a line.
+    page, text = to_html(view).replace("<wbr>", ""), to_markdown(view).replace("\\", "")
+    for said in (page, text):
+        for expected in (
+            "Survives a power cut?",
+            "synchronous_commit=off: the last commits were lost in 1 of 2 cuts, 5 at most",
+            "the bound is 600 ms",
+            "fsync=off: 2 of 2 images failed (does not start: 1, holes: 1), in 1 of 1 cuts.",
+            "Nothing was lost or damaged under full durability: in 4 images of 2 cuts",
+            "because of holes",
+            "all 4 as expected",
+            "1 trial void or failed",
+        ):
+            assert expected in said, expected
+        assert "transactions/s" not in said
+    assert page.count("<svg") >= 2
+    shown = io.StringIO()
+    print_terminal(view, Console(width=100, file=shown))
+    assert "◆ fsync=off" in shown.getvalue()
+    assert max(map(len, shown.getvalue().splitlines())) <= 100
+
+
+def test_machines_get_counts_and_bounds() -> None:
+    run, trials = _run()
+    document = json.loads(to_json(build_view(run, trials)))
+    safe, off, _, fsync = document["power_cuts"]
+    assert safe["counts"] == {
+        state.value: {"clean": 3, "benign": 1}.get(state.value, 0) for state in ImageState
+    }
+    assert safe["failure_rate_most"] == 0.75
+    assert (off["window_ms_median"], off["bound_ms"]) == (150.0, 600.0)
+    assert (fsync["failed"], fsync["failure_rate_most"]) == (2, None)
+    assert document["trials"][0]["cut"]["moment"] == "wal flush 812"
+
+
+def test_a_missing_flush_is_named() -> None:
+    run, trials = _run()
+    first = replace(trials[0], cut=cut(image(1, ImageState.CLEAN), unflushed=("pg_xact/0000",)))
+    page = to_html(build_view(run, (first, *trials[1:])))
+    assert "files that the last checkpoint should have flushed and did not" in page
+    assert "pg_xact/0000" in page.replace("<wbr>", "")
+
+
+def test_cuts_beside_throughput_are_a_section() -> None:
+    facts = make_facts()
+    plan = replace(facts.run.plan, power_cut=PowerCut(1, only=False))
+    own = cut(image(1, ImageState.CLEAN))
+    trials = tuple(replace(trial, cut=own) for trial in facts.trials)
+    page = to_html(build_view(replace(facts.run, plan=plan), trials, facts.series))
+    assert "Survives a power cut?" in page
+    assert "How much throughput does each variant give" in page
+
+
+def test_nothing_yet_is_said_so() -> None:
+    run, _ = _run()
+    assert "there is no answer yet" in to_html(build_view(run, ()))
+
+
+def test_an_emulated_disk_is_named_everywhere() -> None:
+    facts = make_facts()
+    environment = replace(
+        facts.run.environment, facts={**facts.run.environment.facts, "emulated_device": "slow (flush 2 ms)"}
+    )
+    run = replace(facts.run, plan=replace(facts.run.plan, device="slow"), environment=environment)
+    view = build_view(run, facts.trials, facts.series)
+    assert "emulated disk slow (flush 2 ms)" in view.dateline
+    figures = [
+        block for section in view.sections for block in section.blocks if type(block).__name__ == "Figure"
+    ]
+    assert figures
+    for figure in (*view.overview, *figures):
+        assert "emulated: slow (flush 2 ms)" in figure.caption  # type: ignore[union-attr]
+    page = to_html(view)
+    assert "The published machine, from this one" in page
+    assert "predicted there" in page
