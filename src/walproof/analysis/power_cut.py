@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
-
-import numpy as np
+from statistics import median, quantiles
 
 from walproof.analysis.rounds import Cell
 from walproof.facts import CutFacts, ImageState, Plan, Trial, TrialState
@@ -79,7 +77,9 @@ class CutSummary:
     @property
     def window_ms_p95(self) -> float | None:
         """95th percentile of the windows over cuts."""
-        return float(np.percentile(self.windows_ms, 95)) if self.windows_ms else None
+        if len(self.windows_ms) < 2:
+            return self.windows_ms[0] if self.windows_ms else None
+        return quantiles(self.windows_ms, n=20, method="inclusive")[-1]
 
     @property
     def window_ms_median(self) -> float | None:

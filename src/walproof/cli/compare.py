@@ -51,6 +51,9 @@ def compare(
     budget: options.Budget = None,
     pg: options.Pg = None,
     seed: options.Seed = None,
+    device: options.Device = None,
+    power_cut: options.PowerCut = None,
+    keep_failures: options.KeepFailures = None,
     on: options.On = None,
     out: options.Out = options.DEFAULT_OUT,
     store: options.StoreUrl = None,
@@ -93,6 +96,8 @@ def compare(
             budget_s=options.duration_s(budget),
             pg=tuple(pg or ()),
             seed=seed,
+            device=device,
+            power_cut_images=power_cut,
         ),
         folder=options.work_folder(on),
     )
@@ -116,11 +121,23 @@ def compare(
         ("--budget", budget),
         *(("--pg", one) for one in pg or []),
         ("--seed", seed),
+        ("--device", device),
+        ("--power-cut", power_cut),
+        ("--keep-failures", keep_failures),
         ("--on", on),
         ("--out", None if out == options.DEFAULT_OUT else out),
     ):
         command += [] if given is None else [flag, str(given)]
-    carry_out(plan, command, out=out, store_url=store, dry_run=dry_run, json=json, fresh=new)
+    carry_out(
+        plan,
+        command,
+        out=out,
+        store_url=store,
+        dry_run=dry_run,
+        json=json,
+        fresh=new,
+        keep_failures=keep_failures,
+    )
 
 
 def _script(text: str) -> dict[str, str | int]:

@@ -125,6 +125,24 @@ def duration_s(text: str | None) -> float | None:
     return None if text is None else parse_duration_s(text)
 
 
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device", metavar="DISK", help="Emulate a disk: doc-000-vm, or flush=1.43ms,write=200MB/s."
+    ),
+]
+PowerCut = Annotated[
+    int | None,
+    typer.Option(
+        "--power-cut", metavar="N", min=1, help="Cut the power in each trial too, and check N images."
+    ),
+]
+KeepFailures = Annotated[
+    Path | None,
+    typer.Option("--keep-failures", metavar="DIR", help="Keep images that fail after a power cut."),
+]
+
+
 def memory_folder(on: Path | None) -> Path:
     """Where clusters live whose disk is simulated anyway: in ``--on``, or in memory."""
     from walproof.postgres.cache import cache_folder

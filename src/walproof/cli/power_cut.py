@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,12 +40,18 @@ def replay(
     A case of a run that was not kept is made again: the same moment and the same choices, from its seeds.
     Exit status 1 when the verdict is another one than before.
     """
-    from walproof.errors import ClusterError
+    from walproof.errors import ClusterError, DiskError
     from walproof.lab.replay import Replay
 
     work = options.memory_folder(on)
     folder = Path(case)
     if not folder.is_dir():
+        if not re.fullmatch(r"\d+/\d+", case):
+            raise DiskError(
+                f'case "{case}" does not exist',
+                detail="Expected a folder of a kept image, or the numbers of a trial and an image: 12/3.",
+                hint='The report lists failing images under "Cases".',
+            )
         again = _cut_again(case, run, work, out, store)
         if again is None:
             raise typer.Exit(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -30,22 +29,9 @@ def run(
         str | None,
         typer.Option("--probes", metavar="NAMES", help="Only these, separated by commas; or none."),
     ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            "--device", metavar="DISK", help="Emulate a disk: doc-000-vm, or flush=1.43ms,write=200MB/s."
-        ),
-    ] = None,
-    power_cut: Annotated[
-        int | None,
-        typer.Option(
-            "--power-cut", metavar="N", min=1, help="Cut the power in each trial too, and check N images."
-        ),
-    ] = None,
-    keep_failures: Annotated[
-        Path | None,
-        typer.Option("--keep-failures", metavar="DIR", help="Keep images that fail after a power cut."),
-    ] = None,
+    device: options.Device = None,
+    power_cut: options.PowerCut = None,
+    keep_failures: options.KeepFailures = None,
     on: options.On = None,
     out: options.Out = options.DEFAULT_OUT,
     store: options.StoreUrl = None,

@@ -13,6 +13,7 @@ from walproof import __version__
 from walproof.disk.device import parse_device
 from walproof.disk.flush import measure_flush
 from walproof.disk.preload import check_program
+from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.errors import StoreError, StudyError
 from walproof.facts import Environment, Install, Plan, Run
 from walproof.facts.codec import plan_hash, to_data
@@ -78,6 +79,8 @@ def ready_to_run(plan: Plan, progress: Progress, keep_failures: Path | None = No
     reachable = {install.label: reachable_install(install, user) for install in plan.installs}
     pgbench, _ = find_driver([*plan.installs, plan.driver])
     with Workspace(Path(plan.folder), user) as workspace:
+        if plan.device is not None or plan.power_cut is not None:
+            _check_simulated_disk(reachable, workspace)
         prepared = _prepare(plan, reachable, workspace, pgbench, progress)
         cuts = _prepare_cuts(plan, reachable, workspace, pgbench, progress)
         yield TrialRunner(plan, workspace, reachable, pgbench, prepared, cuts, keep_failures)
@@ -147,6 +150,20 @@ def _prepare(
     return prepared
 
 
+def _check_simulated_disk(reachable: dict[str, Install], workspace: Workspace) -> None:
+    """Refuse before the first trial what would fail in each. Raises DiskError."""
+    for install in reachable.values():
+        check_program(Path(install.bindir) / "postgres")
+    folder = workspace.make_folder("check")
+    try:
+        (folder / "data").mkdir()
+        state = STATE_FOLDER / f"{workspace.folder.name}-check"
+        with SimulatedDisk([folder / "data"], DiskModel(tracking=False), state):
+            pass
+    finally:
+        workspace.remove_folder(folder)
+
+
 def _prepare_cuts(
     plan: Plan, reachable: dict[str, Install], workspace: Workspace, pgbench: Path, progress: Progress
 ) -> dict[tuple[str, str, bool], CutLab]:
@@ -155,7 +172,6 @@ def _prepare_cuts(
     if plan.power_cut is None:
         return labs
     for label, install in reachable.items():
-        check_program(Path(install.bindir) / "postgres")
         has_amcheck = has_extension(install, "amcheck")
         for workload in plan.workloads:
             for conditions in {v.cut.checksums: v.cut for v in plan.variants}.values():
