@@ -175,8 +175,8 @@ def main() -> int:
                 arguments.bad,
                 arguments.images,
                 (Event.TORN_PAGE, 500),
-                # Pages that are only read get hint bits, and with checksums an image of each in the WAL all the
-                # same: redo heals them.
+                # Pages that are only read get hint bits, and with checksums an image of each in the WAL all
+                # the same: redo heals them.
                 UPDATING,
             )
             print(row(install, "full_page_writes=off, cut within a page", torn), flush=True)
