@@ -18,7 +18,8 @@ import shlex
 import shutil
 from pathlib import Path
 
-from tests.wal.load import lose_a_continuation, run_small_load
+from tests.wal.load import run_small_load
+from tests.wal.restarts import lose_a_continuation
 from tests.wal.server import Server
 from walproof.units import Lsn
 

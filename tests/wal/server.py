@@ -40,6 +40,7 @@ SETTINGS = {
     "checkpoint_timeout": "1h",
     "shared_buffers": "16MB",
     "fsync": "off",
+    "jit": "off",  # brings nothing here, and an unpacked build may lack its library
     "wal_keep_size": "2GB",  # nothing that is to be read is recycled
 }
 
@@ -80,10 +81,8 @@ class Server:
             "initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8",
             "--locale=C", *initdb, as_server=True,
         )  # fmt: skip
-        with (self.data / "postgresql.conf").open("a") as conf:
-            for name, value in {**SETTINGS, **(settings or {})}.items():
-                conf.write(f"{name} = '{value}'\n")
-            conf.write(f"listen_addresses = ''\nunix_socket_directories = '{self.folder}'\n")
+        place = {"listen_addresses": "", "unix_socket_directories": str(self.folder)}
+        self.configure({**SETTINGS, **(settings or {}), **place})
 
     def __enter__(self) -> Server:
         self.start()
@@ -124,6 +123,21 @@ class Server:
     def connect(self, database: str = "postgres") -> psycopg.Connection[tuple[object, ...]]:
         """An autocommit connection of the superuser."""
         return psycopg.connect(f"host={self.folder} user=postgres dbname={database}", autocommit=True)
+
+    def new_folder(self, name: str) -> Path:
+        """An empty folder beside the data directory that the server may write to."""
+        folder = self.folder / name
+        folder.mkdir()
+        user, _ = _account()
+        if user is not None:
+            shutil.chown(folder, user)
+        return folder
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Settings from the next start or reload on; later ones win."""
+        with (self.data / "postgresql.conf").open("a") as conf:
+            for name, value in settings.items():
+                conf.write(f"{name} = '{value}'\n")
 
     def insert_lsn(self) -> Lsn:
         """Where the next record will begin. The WAL up to there is on disk when this returns."""

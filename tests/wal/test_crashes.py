@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.wal.load import lose_a_continuation, switch_timeline
+from tests.wal.restarts import lose_a_continuation, switch_timeline
 from tests.wal.server import BINDIRS, Server
 from tests.wal.waldump import own_statistics, statistics
 from walproof.wal import summarise
