@@ -58,7 +58,10 @@ def _btree_with_a_fast_root(connection: Connection) -> None:
     connection.execute("CREATE TABLE tall (v text)")
     connection.execute("ALTER TABLE tall ALTER v SET STORAGE PLAIN")
     connection.execute("CREATE INDEX tall_v ON tall (v)")
-    row = "INSERT INTO tall SELECT lpad(i::text, 8, '0') || repeat('w', 900) FROM generate_series(%s::int, %s::int) i"
+    row = (
+        "INSERT INTO tall SELECT lpad(i::text, 8, '0') || repeat('w', 900)"
+        " FROM generate_series(%s::int, %s::int) i"
+    )
     connection.execute(row, (1, 600))
     connection.execute("DELETE FROM tall WHERE v < '00000598'")
     connection.execute("VACUUM tall")
@@ -193,13 +196,14 @@ def _backup(server: Server) -> None:
 
 
 def _skipped_wal(server: Server) -> None:
-    """Under wal_level=minimal, what is made in one transaction is not logged but synced or imaged at commit."""
+    """What is made in one transaction is not logged under minimal, but synced or imaged at its end."""
     with server.connect() as connection, connection.transaction():
         for name, rows in (("small", 100), ("large", 30_000)):
             connection.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, b box)")
             connection.execute(f"CREATE INDEX ON {name} USING gist (b)")
             connection.execute(
-                f"INSERT INTO {name} SELECT i, box(point(i, i), point(i, i)) FROM generate_series(1, {rows}) i"
+                f"INSERT INTO {name} SELECT i, box(point(i, i), point(i, i))"
+                f" FROM generate_series(1, {rows}) i"
             )
             connection.execute(f"TRUNCATE {name}")
             connection.execute(f"INSERT INTO {name} SELECT i FROM generate_series(1, {rows}) i")
@@ -224,8 +228,9 @@ def truncate_logs_of_transactions(server: Server) -> None:
     """
     with server.connect() as one, server.connect() as two:
         one.execute(
-            "CREATE UNLOGGED TABLE burnt (); DO $$ BEGIN FOR i IN 1..1100000 LOOP BEGIN INSERT INTO burnt DEFAULT VALUES;"
-            " EXCEPTION WHEN division_by_zero THEN NULL; END; END LOOP; END $$"
+            "CREATE UNLOGGED TABLE burnt (); DO $$ BEGIN FOR i IN 1..1100000 LOOP BEGIN"
+            " INSERT INTO burnt DEFAULT VALUES; EXCEPTION WHEN division_by_zero THEN NULL;"
+            " END; END LOOP; END $$"
         )
         one.execute("CREATE TABLE many (id int PRIMARY KEY, v int)")
         one.execute("INSERT INTO many SELECT i, 0 FROM generate_series(1, 70000) i")

@@ -1,4 +1,4 @@
-"""WAL that only restarts write: after a crash that lost the end of a record, on new timelines, with new settings."""
+"""WAL that only restarts write: after a crash in mid-record, on new timelines, with new settings."""
 
 from __future__ import annotations
 
@@ -80,3 +80,9 @@ def change_settings(server: Server) -> None:
     server.stop()
     server.configure({"max_connections": "90"})
     server.start()
+
+
+def timeline_switches(server: Server) -> list[Lsn]:
+    """Where each timeline ended, oldest first."""
+    newest = max(server.wal.glob("*.history"))
+    return [Lsn.parse(line.split()[1]) for line in newest.read_text().splitlines() if line.strip()]
