@@ -5,17 +5,17 @@
 
 For each version a real server runs the load of tests/wal/load.py under each of tests/wal/configurations.py,
 and its own pg_waldump says what every record is: location, previous location, resource manager, operation,
-length, bytes of images, transaction, and each block with its image. Prints one table; exits with 1 on a
-difference.
-What the server itself counted (pg_stat_wal, from 14) and the distance of the locations are checked as well.
+length, bytes of images, transaction, and each block with its image. What the server itself counted
+(pg_stat_wal, from 14) and the distance of the locations are checked as well. Prints a line and more for each
+version; exits with 1 on a difference. All of it takes about a quarter of an hour, and 10 GB of disk at most.
 
 With --damage the golden WAL is damaged in a random way, again and again, and both must stop at the same place
 with the same words (tests/wal/damage.py).
 
-Installs at hand are found: Debian's 15 and the embedded 16 and 18, whose builds lack lz4, zstd and contrib.
-For others give the folder with postgres, initdb and pg_waldump. pg_waldump of 14 is in no current suite; 13's
-reads 14's WAL below wal_level=logical when pages are relabelled (tests/wal/borrowed.py); the rest of 14 is
-checked by its own counts. `walproof pg install 14` gives the server.
+Installs at hand are found: Debian's 15, and the embedded 16 and 18, which lack lz4, zstd and contrib. For
+others give the folder with postgres, initdb and pg_waldump. pg_waldump of 14 is in no current suite; 13's reads
+14's WAL below wal_level=logical when pages are relabelled (tests/wal/borrowed.py); the rest of 14 is checked by
+its own counts. `walproof pg install 14` gives the server.
 
 Binaries of another Debian suite, unpacked beside the system's, without root or installation (bullseye has
 postgresql-13, trixie 17, sid 18):
@@ -46,7 +46,7 @@ import argparse
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -182,26 +182,30 @@ def progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def print_table(rows: Iterable[Row]) -> None:
-    """One line a version, then what was not reached and what differed."""
+def print_head() -> None:
+    """What the columns are."""
     heads = f"{'records':>10} {'blocks':>10} {'images':>9} {'differences':>12} {'operations':>11}"
-    print(f"{'':>4} {'binaries':<9} {heads}")
-    for row in rows:
-        known = operations_of(row.major)
-        found, reached = row.found, row.found.operations.keys() & known
-        print(
-            f"{row.major:>4} {row.binaries:<9} {found.records:>10,} {found.blocks:>10,} {found.images:>9,}"
-            f" {found.differences:>12,} {f'{len(reached)} of {len(known)}':>11}"
-        )
-        if row.totals_only:
-            print(f"     and {row.totals_only:,} records by totals and locations alone")
-        for name in row.configurations:
-            print(f"     {name}")
-        for what, names in (("not reached", known - reached), ("unknown", found.operations.keys() - known)):
-            if names:
-                print(f"     {what}: {', '.join(sorted(names))}")
-        for difference in found.shown:
-            print(f"     DIFFERENT: {difference}")
+    print(f"{'':>4} {'binaries':<9} {heads}", flush=True)
+
+
+def print_row(row: Row) -> None:
+    """One line, then the configurations, what was not reached and what differed."""
+    known = operations_of(row.major)
+    found, reached = row.found, row.found.operations.keys() & known
+    print(
+        f"{row.major:>4} {row.binaries:<9} {found.records:>10,} {found.blocks:>10,} {found.images:>9,}"
+        f" {found.differences:>12,} {f'{len(reached)} of {len(known)}':>11}"
+    )
+    if row.totals_only:
+        print(f"     and {row.totals_only:,} records by totals and locations alone")
+    for name in row.configurations:
+        print(f"     {name}")
+    for what, names in (("not reached", known - reached), ("unknown", found.operations.keys() - known)):
+        if names:
+            print(f"     {what}: {', '.join(sorted(names))}")
+    for difference in found.shown:
+        print(f"     DIFFERENT: {difference}")
+    sys.stdout.flush()
 
 
 def main() -> int:
@@ -229,7 +233,8 @@ def main() -> int:
         for report in reports:
             print(report)
         return int(any(report.differences for report in reports))
-    rows = []
+    print_head()
+    differences = 0
     for major in arguments.only:
         if major not in installs.bindirs:
             progress(f"{major}: no binaries; --install {major}=BINDIR names them")
@@ -237,9 +242,10 @@ def main() -> int:
         chosen = [*CONFIGURATIONS, *([GIGABYTE] if major == max(installs.bindirs) else [])]
         if arguments.configuration:
             chosen = [one for one in [*CONFIGURATIONS, GIGABYTE] if one.name in arguments.configuration]
-        rows.append(run_version(major, installs, chosen))
-    print_table(rows)
-    return int(any(row.found.differences for row in rows))
+        row = run_version(major, installs, chosen)
+        print_row(row)
+        differences += row.found.differences
+    return int(differences > 0)
 
 
 def _pair(text: str) -> tuple[str, str]:

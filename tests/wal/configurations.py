@@ -54,5 +54,10 @@ CONFIGURATIONS = (
     Configuration("no-images", 2, False, {"full_page_writes": "off"}),
 )
 """What every version runs."""
-GIGABYTE = Configuration("gigabyte", 1024, True, {"wal_level": "replica", "wal_init_zero": "off"})
-"""Once is enough: a segment of that size is written by initdb, zeros and all."""
+GIGABYTE = Configuration(
+    "gigabyte",
+    1024,
+    True,
+    {"wal_level": "replica", "wal_init_zero": "off", "wal_keep_size": "20GB", "max_wal_size": "20GB"},
+)
+"""Once is enough: initdb writes a whole segment of that size, zeros and all."""
