@@ -13,9 +13,9 @@ With --damage the golden WAL is damaged in a random way, again and again, and bo
 with the same words (tests/wal/damage.py).
 
 Installs at hand are found: Debian's 15, and the embedded 16 and 18, which lack lz4, zstd and contrib. For
-others give the folder with postgres, initdb and pg_waldump. pg_waldump of 14 is in no current suite; 13's reads
-14's WAL below wal_level=logical when pages are relabelled (tests/wal/borrowed.py); the rest of 14 is checked by
-its own counts. `walproof pg install 14` gives the server.
+others give the folder with postgres, initdb and pg_waldump. pg_waldump of 14 is in no current suite; that of
+13 reads 14's WAL below wal_level=logical when pages are relabelled (tests/wal/borrowed.py); the rest of 14 is
+checked by its own counts. `walproof pg install 14` gives the server.
 
 Binaries of another Debian suite, unpacked beside the system's, without root or installation (bullseye has
 postgresql-13, trixie 17, sid 18):
