@@ -199,10 +199,11 @@ def _ours(folder: Path, start: Lsn) -> Verdict:
 
 
 def _modern(message: str) -> str:
-    """In the words of 16 and later, without a page's location beside its offset; a short file by its end."""
+    """In the words of 16 and later, without what only walproof adds; a short file by its end."""
     message = message.replace("log segment", "WAL segment")
     message = re.sub(r"wanted (\d+), got", r"expected at least \1, got", message)
     message = re.sub(r"(in WAL segment \w+), LSN \S+,", r"\1,", message)
+    message = re.sub(r"(in page header) at .*", r"\1", message)
     message = message.replace('"', "")
     short = re.match(r"could not read (?:from file|WAL segment) (\w+), offset (\d+): read (\d+) of", message)
     return f"file {short[1]} ends at {int(short[2]) + int(short[3])}" if short else message
