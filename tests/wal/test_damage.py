@@ -7,7 +7,7 @@ import pytest
 from tests.wal.damage import compare_damages
 from tests.wal.server import BINDIRS
 
-DAMAGES = 100
+DAMAGES = 500
 
 
 @pytest.mark.parametrize("version", BINDIRS)
