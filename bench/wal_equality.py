@@ -1,7 +1,7 @@
 """Whether walproof reads WAL as pg_waldump does: a million records and more of every version, one by one.
 
-    python -m bench.wal_equality --install 13=DIR --install 14=DIR --install 17=DIR
-    python -m bench.wal_equality --damage 300
+    PYTHONPATH=. python bench/wal_equality.py --install 13=DIR --install 14=DIR --install 17=DIR
+    PYTHONPATH=. python bench/wal_equality.py --damage 300
 
 For each version a real server runs the load of tests/wal/load.py under each of tests/wal/configurations.py,
 and its own pg_waldump says what every record is: location, previous location, resource manager, operation,
@@ -67,7 +67,7 @@ from tests.wal.restarts import (
 from tests.wal.server import BINDIRS, Server
 from tests.wal.waldump import Oracle
 from walproof.units import Lsn
-from walproof.wal import summarise
+from walproof.wal import stats
 
 MAJORS = range(13, 19)
 MB = 1024 * 1024
@@ -135,7 +135,7 @@ def run_configuration(
                 found = compare(oracle, server.wal, start, end, timeline)
                 records += found.records
                 row.found += found
-            summary = summarise(server.wal, start, end, timeline=timeline)
+            summary = stats(server.wal, start=start, end=end, timeline=timeline)
             row.found += account(summary, end)
             if not oracle:
                 row.totals_only += summary.totals.records
@@ -144,7 +144,7 @@ def run_configuration(
                     for name, rmgr in summary.rmgrs.items()
                     for operation in rmgr.operations
                 )
-        whole = summarise(server.wal, stretches[0][0], stretches[-1][1])
+        whole = stats(server.wal, start=stretches[0][0], end=stretches[-1][1])
         if oracle and whole.totals.records != records:
             row.found.differ(f"{whole.totals.records} records over all timelines, {records} one by one")
     name = f"{configuration.name} ({configuration.segment_mb} MB, {configuration.wal_level}, {method})"
@@ -161,7 +161,7 @@ def write(server: Server, configuration: Configuration, found: Comparison) -> li
     if before:
         quiet, *counts = server.quiet_reading()
         server.insert_lsn()  # flushes
-        summary = summarise(server.wal, before[0], quiet)
+        summary = stats(server.wal, start=before[0], end=quiet)
         records, images, wal_bytes = (new - old for new, old in zip(counts, before[1:], strict=True))
         found += compare_counts(server.major, summary, records, images, wal_bytes)
     if not configuration.restarts:
@@ -224,9 +224,10 @@ def main() -> int:
     installs.waldumps.update({int(major): shlex.split(text) for major, text in map(_pair, arguments.waldump)})
     if arguments.damage:
         reports = [
-            compare_damages(major, command, arguments.damage, arguments.seed)
+            compare_damages(major, command, arguments.damage, arguments.seed, threads)
             for major in arguments.only
             if (command := installs.waldump(major))
+            for threads in (1, 3)
         ]
         for report in reports:
             print(report)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.facts.plans import plan
 from walproof.errors import StoreError
-from walproof.facts import Plan, Reference
+from walproof.facts import LeftOut, Plan, Reference
 from walproof.facts.codec import from_json, plan_hash, to_json
 
 CHANGES: dict[str, Any] = {
@@ -34,6 +34,8 @@ CHANGES: dict[str, Any] = {
     "seed": 8,
     "folder": "/elsewhere",
     "references": (Reference("default", None, 1.0),),
+    "left_out": (LeftOut("lz4", "not built"),),
+    "flush_rates": True,
     "reference_source": "a paper",
     "quick": True,
     "format": 2,

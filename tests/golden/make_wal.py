@@ -31,7 +31,7 @@ MB = 1024 * 1024
 def make(bindir: Path, waldump: list[str] | None) -> None:
     """Run the load on a server of that install and keep what it wrote."""
     settings = {"wal_compression": "on"}
-    with Server(bindir, settings, checksums=True) as server:
+    with Server(bindir, settings, segment_mb=1, checksums=True) as server:
         folder = FOLDER / str(server.major)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)

@@ -27,13 +27,55 @@ def _plan(install: Install, changes: dict[str, Any] | None = None, **overrides: 
     return resolve(study, Overrides(**overrides), folder=Path("/somewhere"), given=(install,))
 
 
-@pytest.mark.parametrize("name", ["durability", "commit-delay"])
+@pytest.mark.parametrize("name", built_in_names())
 def test_built_in_studies_resolve_on_every_version(install: Install, name: str) -> None:
     study, _, scripts = read_study(name)
     plan = resolve(study, Overrides(), folder=Path("/somewhere"), scripts=scripts, given=(install,))
-    assert plan.variant(plan.baseline).settings == {}
+    assert plan.baseline in [variant.name for variant in plan.variants]
     assert {reference.variant for reference in plan.references} <= {v.name for v in plan.variants}
-    assert {reference.workload for reference in plan.references} <= {w.name for w in plan.workloads}
+    assert {reference.workload for reference in plan.references} <= {None, *(w.name for w in plan.workloads)}
+
+
+def test_optional_variants_are_left_out_where_the_build_lacks_them(install: Install) -> None:
+    study, _, scripts = read_study("wal-compression")
+    plan = resolve(study, Overrides(), folder=Path("/somewhere"), scripts=scripts, given=(install,))
+    names = [variant.name for variant in plan.variants]
+    assert names[:2] == ["off", "pglz"]
+    assert sorted([*names, *(one.variant for one in plan.left_out)]) == ["lz4", "off", "pglz", "zstd"]
+    for one in plan.left_out:
+        assert install.label in one.reason, "the install that lacks it is named"
+    if install.version_num < 150000:
+        assert plan.variant("pglz").implied == {"wal_compression": "on"}, "before 15 it had no name"
+        assert len(plan.left_out) == 2
+    else:
+        assert plan.variant("pglz").implied == {}
+
+
+def test_a_variant_that_is_not_optional_is_refused(embedded: Install) -> None:
+    variants: list[dict[str, Any]] = [
+        {"name": "default"},
+        {"name": "lz5", "settings": {"wal_compression": "lz5"}},
+    ]
+    with pytest.raises(SettingError, match="lz5"):
+        _plan(embedded, {"variant": variants})
+    variants[1]["optional"] = True
+    assert [one.variant for one in _plan(embedded, {"variant": variants}).left_out] == ["lz5"]
+    with pytest.raises(StudyError, match="no variant of the study can be run"):
+        _plan(embedded, {"variant": variants[1:]})
+
+
+def test_statements_are_a_workload_of_their_own(embedded: Install) -> None:
+    statement = {"name": "one", "sql": "SELECT 1", "setup": ["CHECKPOINT"], "explain": True}
+    plan = _plan(embedded, {"workload": [{"name": "w", "statement": [statement]}]})
+    (workload,) = plan.workloads
+    assert (workload.clients, workload.transactions, workload.builtin) == (1, 1, None)
+    assert workload.statements[0].setup == ("CHECKPOINT",)
+    twice = {"workload": [{"name": "w", "statement": [statement, statement]}]}
+    with pytest.raises(StudyError, match='two of the statements are called "one"'):
+        _plan(embedded, twice)
+    both = {"workload": [{"name": "w", "builtin": "tpcb-like", "statement": [statement]}]}
+    with pytest.raises(StudyError, match="both a builtin and statements"):
+        _plan(embedded, both)
 
 
 def test_the_durability_study_has_the_published_variants(embedded: Install) -> None:

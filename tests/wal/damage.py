@@ -20,7 +20,6 @@ says that of the record itself but takes it for the last one read. walproof name
 
 from __future__ import annotations
 
-import lzma
 import random
 import re
 import tempfile
@@ -28,12 +27,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.golden.unpack import unpack
 from tests.wal.waldump import Oracle, Statistics, own_records, own_statistics
 from walproof.errors import WalError
 from walproof.units import Lsn
-from walproof.wal import summarise
+from walproof.wal import stats
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "wal"
 PAGE = 8192
 MB = 1024 * 1024
 HEADER = 24
@@ -59,6 +58,7 @@ class DamageReport:
 
     major: int
     seed: int
+    threads: int
     damages: int = 0
     messages: Counter[str] = field(default_factory=Counter)
     """pg_waldump's words without their numbers -> how often."""
@@ -69,8 +69,8 @@ class DamageReport:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.major}: {self.damages} damages (seed {self.seed}), {self.differences} differences,"
-            f" {sum(self.apart.values())} not comparable"
+            f"{self.major}: {self.damages} damages (seed {self.seed}, threads {self.threads}),"
+            f" {self.differences} differences, {sum(self.apart.values())} not comparable"
         ]
         lines += [f"  {count:>6} {message}" for message, count in self.messages.most_common()]
         lines += [f"  {count:>6} not comparable: {reason}" for reason, count in self.apart.items()]
@@ -80,18 +80,11 @@ class DamageReport:
 class GoldenWal:
     """The segments of one version, and the damages that can be done to them."""
 
-    def __init__(self, major: int) -> None:
-        folder = GOLDEN / str(major)
-        facts = dict(line.split(" ", 1) for line in (folder / "facts.txt").read_text().splitlines())
+    def __init__(self, major: int, folder: Path) -> None:
+        """Unpacks it into ``folder``."""
+        facts = unpack(major, folder)
         self.start, self.end = Lsn.parse(facts["start"]), Lsn.parse(facts["end"])
-        self.segments = {
-            packed.stem: lzma.decompress(packed.read_bytes()) for packed in sorted(folder.glob("*.xz"))
-        }
-
-    def unpack(self, folder: Path) -> None:
-        """Write the segments."""
-        for name, data in self.segments.items():
-            (folder / name).write_bytes(data)
+        self.segments = {file.name: file.read_bytes() for file in sorted(folder.iterdir())}
 
     def damage(self, chance: random.Random, records: list[tuple[int, int]]) -> tuple[str, bytes, str]:
         """A segment's name, its bytes after damage, and what was done. ``records``: offsets and lengths."""
@@ -119,21 +112,19 @@ class GoldenWal:
         return [(offset, length) for offset, length in found if offset % PAGE + length <= PAGE]
 
 
-def compare_damages(major: int, command: list[str], count: int, seed: int) -> DamageReport:
-    """``count`` damages to the golden WAL of that version, one at a time."""
-    golden, report = GoldenWal(major), DamageReport(major, seed)
-    chance = random.Random(seed)
+def compare_damages(major: int, command: list[str], count: int, seed: int, threads: int = 1) -> DamageReport:
+    """``count`` damages to the golden WAL of that version, one at a time; walproof reads with ``threads``."""
+    report, chance = DamageReport(major, seed, threads), random.Random(seed)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        golden.unpack(folder)
+        golden = GoldenWal(major, folder)
         records = golden.records(folder)
         oracle = Oracle(command, folder)
         for number in range(count):
             name, data, what = golden.damage(chance, records)
             (folder / name).write_bytes(data)
-            _judge(
-                report, f"damage {number}: {what}", _theirs(oracle, golden.start), _ours(folder, golden.start)
-            )
+            theirs, ours = _theirs(oracle, golden.start), _ours(folder, golden.start, threads)
+            _judge(report, f"damage {number}: {what}", theirs, ours)
             (folder / name).write_bytes(golden.segments[name])
     return report
 
@@ -189,13 +180,16 @@ def _theirs(oracle: Oracle, start: Lsn) -> Verdict:
     )
 
 
-def _ours(folder: Path, start: Lsn) -> Verdict:
+def _ours(folder: Path, start: Lsn, threads: int) -> Verdict:
     try:
-        wal = summarise(folder, start)
-    except WalError as error:
-        place = re.search(r"previous record at (\S+)", error.detail or "")
-        return Verdict(Lsn.parse(place[1]) if place else None, _modern(error.message), None)
-    return Verdict(None, _modern(wal.finish_reason or ""), own_statistics(wal))
+        wal = stats(folder, start=start, partial=True, threads=threads)
+    except WalError as error:  # no first record
+        return Verdict(None, _modern(error.message), None)
+    if wal.error is None:
+        return Verdict(None, _modern(wal.finish_reason or ""), own_statistics(wal))
+    place = re.search(r"previous record at (\S+)", wal.error.detail or "")
+    last = Lsn.parse(place[1]) if place else None
+    return Verdict(last, _modern(wal.error.message), own_statistics(wal))
 
 
 def _modern(message: str) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from tests.wal.waldump import Oracle, Record, Statistics, own_records, own_statistics
+from walproof.errors import WalError
 from walproof.units import Lsn
-from walproof.wal import WalSummary, summarise
+from walproof.wal import WalStats, stats
 
-_AT_ONCE = 20_000
 _SHOWN = 5
 """Differences kept; all are counted."""
 _HEADER_AND_PADDING = 40
@@ -52,31 +51,32 @@ class Comparison:
 
 
 def compare(oracle: Oracle, wal: Path, start: Lsn, end: Lsn, timeline: int = 1) -> Comparison:
-    """Every record between two locations, then the totals of the whole in one pass.
+    """Every record between two locations, then the totals, read by one thread and by several.
 
     The oracle may read another folder than ``wal`` with the same records in it.
     """
     found = Comparison()
-    for expected, following in _pieces(oracle.records(start, end, timeline)):
-        actual = own_records(wal, expected[0][0], following or end, timeline)
-        found.operations.update(record[2] for record in actual)
-        if not oracle.knows_names:
-            expected, actual = _without_names(expected), _without_names(actual)
-        _compare_piece(found, expected, actual)
-    summary = summarise(wal, start, end, timeline=timeline)
+    try:
+        actual = own_records(wal, start, end, timeline)
+        _compare_records(found, oracle.records(start, end, timeline), actual, oracle.knows_names)
+    except WalError as error:
+        found.differ(f"{error.message} ({error.detail})")
     totals, _ = oracle.statistics(start, end, timeline)
-    own = own_statistics(summary)
-    if not oracle.knows_names:
-        totals, own = _by_rmgr(totals), _by_rmgr(own)
-    for operation in sorted(totals.keys() | own.keys()):
-        if totals.get(operation) != own.get(operation):
-            found.differ(f"{operation}: totals {own.get(operation)}, expected {totals.get(operation)}")
-    if summary.totals.records != found.records:
-        found.differ(f"{summary.totals.records} records in one pass, {found.records} in pieces")
+    for threads in (1, 3):
+        own = own_statistics(stats(wal, start=start, end=end, timeline=timeline, threads=threads))
+        expected = totals
+        if not oracle.knows_names:
+            expected, own = _by_rmgr(expected), _by_rmgr(own)
+        for operation in sorted(expected.keys() | own.keys()):
+            if expected.get(operation) != own.get(operation):
+                found.differ(
+                    f"{operation}: totals {own.get(operation)} with {threads} threads,"
+                    f" expected {expected.get(operation)}"
+                )
     return found
 
 
-def account(summary: WalSummary, end: Lsn) -> Comparison:
+def account(summary: WalStats, end: Lsn) -> Comparison:
     """Whether every byte up to ``end`` is accounted for."""
     found = Comparison()
     if summary.accounting.total_bytes != summary.end - summary.start:
@@ -90,7 +90,7 @@ def account(summary: WalSummary, end: Lsn) -> Comparison:
     return found
 
 
-def compare_counts(major: int, summary: WalSummary, records: int, images: int, wal_bytes: int) -> Comparison:
+def compare_counts(major: int, summary: WalStats, records: int, images: int, wal_bytes: int) -> Comparison:
     """The totals against what pg_stat_wal counted meanwhile.
 
     In 14 that lacks what the background writer writes, which is a snapshot of running transactions every 15
@@ -110,33 +110,31 @@ def compare_counts(major: int, summary: WalSummary, records: int, images: int, w
     return found
 
 
-def _pieces(records: Iterator[Record]) -> Iterator[tuple[list[Record], Lsn | None]]:
-    """Some thousands of records at a time, and where the record behind them begins."""
-    piece = list(islice(records, _AT_ONCE))
-    while piece:
-        following = list(islice(records, _AT_ONCE))
-        yield piece, following[0][0] if following else None
-        piece = following
+def _compare_records(
+    found: Comparison, expected: Iterator[Record], actual: Iterator[Record], has_names: bool
+) -> None:
+    """One by one; a record that one of the two lacks is passed over and the rest still compared."""
+    theirs, ours = next(expected, None), next(actual, None)
+    while theirs is not None or ours is not None:
+        if ours is None or (theirs is not None and theirs[0] < ours[0]):
+            found.differ(f"nothing, expected {theirs}")
+            theirs = next(expected, None)
+            continue
+        found.operations[ours[2]] += 1
+        if theirs is None or ours[0] < theirs[0]:
+            found.differ(f"{ours}, expected nothing there")
+            ours = next(actual, None)
+            continue
+        found.records += 1
+        found.blocks += len(ours[6])
+        found.images += sum(block[6] is not None for block in ours[6])
+        if ours != theirs and (has_names or _without_name(ours) != _without_name(theirs)):
+            found.differ(f"{ours}, expected {theirs}")
+        theirs, ours = next(expected, None), next(actual, None)
 
 
-def _compare_piece(found: Comparison, expected: list[Record], actual: list[Record]) -> None:
-    found.records += len(expected)
-    for record in expected:
-        found.blocks += len(record[6])
-        found.images += sum(block[6] is not None for block in record[6])
-    if actual == expected:
-        return
-    by_lsn = {record[0]: record for record in actual}
-    for record in expected:
-        own = by_lsn.pop(record[0], None)
-        if own != record:
-            found.differ(f"{own}, expected {record}")
-    for own in by_lsn.values():
-        found.differ(f"{own}, expected nothing there")
-
-
-def _without_names(records: list[Record]) -> list[Record]:
-    return [(*record[:2], record[2].partition("/")[0], *record[3:]) for record in records]
+def _without_name(record: Record) -> Record:
+    return (*record[:2], record[2].partition("/")[0], *record[3:])
 
 
 def _by_rmgr(statistics: Statistics) -> Statistics:

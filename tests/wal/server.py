@@ -66,7 +66,7 @@ class Server:
         bindir: Path,
         settings: Mapping[str, str] | None = None,
         *,
-        segment_mb: int = 1,
+        segment_mb: int = 16,
         checksums: bool = False,
     ) -> None:
         self.bindir = bindir

@@ -6,20 +6,20 @@ import pytest
 
 from tests.wal.load import run_load
 from tests.wal.server import BINDIRS, Server
-from walproof.wal import summarise
+from walproof.wal import stats
 
 pytestmark = pytest.mark.live
 
 
 @pytest.mark.parametrize("version", BINDIRS)
 def test_the_server_counts_the_same(version: str) -> None:
-    with Server(BINDIRS[version]) as server:
+    with Server(BINDIRS[version], segment_mb=1) as server:
         server.insert_lsn()
         start, records, images, wal_bytes = server.quiet_reading()
         run_load(server, 500)
         end, records_after, images_after, bytes_after = server.quiet_reading()
         server.insert_lsn()  # flushes
-        wal = summarise(server.wal, start, end)
+        wal = stats(server.wal, start=start, end=end)
         assert wal.totals.records == records_after - records
         assert wal.images.count == images_after - images
         assert wal.totals.combined_bytes == bytes_after - wal_bytes

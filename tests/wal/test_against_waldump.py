@@ -19,7 +19,7 @@ from tests.wal.server import BINDIRS, Server
 from tests.wal.waldump import Oracle
 from walproof.errors import WalError
 from walproof.units import Lsn
-from walproof.wal import Finish, WalSummary, summarise
+from walproof.wal import Finish, WalStats, stats
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
@@ -44,7 +44,7 @@ class Stretch:
     server: Server
     start: Lsn
     end: Lsn
-    wal: WalSummary
+    wal: WalStats
 
 
 @pytest.fixture(scope="module", params=[f"{at}-{name}" for at, name in CHOSEN if at in BINDIRS])
@@ -55,7 +55,7 @@ def stretch(request: pytest.FixtureRequest) -> Iterator[Stretch]:
         start = server.insert_lsn()
         run_load(server, 2000)
         end = server.insert_lsn()
-        yield Stretch(configuration, server, start, end, summarise(server.wal, start, end))
+        yield Stretch(configuration, server, start, end, stats(server.wal, start=start, end=end))
 
 
 def test_records_and_totals_are_those_of_pg_waldump(stretch: Stretch) -> None:
@@ -106,7 +106,7 @@ def test_images(stretch: Stretch) -> None:
     server, images = stretch.server, stretch.wal.images
     assert images.bytes == stretch.wal.totals.image_bytes
     method = server.setting("wal_compression")
-    compressed = {name for name, count in images.compressed_count.items() if count}
+    compressed = {name for name, own in images.compressed.items() if own.count}
     assert compressed == (set() if method == "off" else {method})
     assert (images.uncompressed_bytes > images.bytes) == (method != "off")
     has_hints = "on" in (server.setting("data_checksums"), server.setting("wal_log_hints"))
@@ -118,10 +118,10 @@ def test_images(stretch: Stretch) -> None:
 def test_any_start_and_end(stretch: Stretch) -> None:
     """A start between records moves to the next one; an end between them, to the one before."""
     wal, end = stretch.server.wal, stretch.end
-    whole = summarise(wal, Lsn(end - 100_000), end)
+    whole = stats(wal, start=Lsn(end - 100_000), end=end)
     for cut in range(end - 50_000, end - 49_000, 9):
-        before = summarise(wal, whole.start, Lsn(cut))
-        after = summarise(wal, Lsn(cut), end)
+        before = stats(wal, start=whole.start, end=Lsn(cut))
+        after = stats(wal, start=Lsn(cut), end=end)
         assert before.end <= cut + 7, "records end where they end, padding apart"
         assert after.start >= cut
         lost = whole.totals.records - before.totals.records - after.totals.records
@@ -130,15 +130,15 @@ def test_any_start_and_end(stretch: Stretch) -> None:
 
 def test_reading_to_the_end_of_a_running_server(stretch: Stretch) -> None:
     end = stretch.server.insert_lsn()
-    wal = summarise(stretch.server.wal, stretch.start)
+    wal = stats(stretch.server.wal, start=stretch.start)
     assert wal.finish is Finish.END_OF_WAL
     assert wal.finish_reason is not None
     assert wal.end >= end - 40
-    assert summarise(stretch.server.wal, stretch.start, wal.end).totals == wal.totals
+    assert stats(stretch.server.wal, start=stretch.start, end=wal.end).totals == wal.totals
 
 
 def test_an_end_that_was_not_reached_is_an_error(stretch: Stretch) -> None:
     with pytest.raises(WalError) as caught:
-        summarise(stretch.server.wal, stretch.start, Lsn(stretch.end + 16 * 1024 * 1024))
+        stats(stretch.server.wal, start=stretch.start, end=Lsn(stretch.end + 16 * 1024 * 1024))
     assert caught.value.detail is not None
     assert "previous record at" in caught.value.detail or "segment" in caught.value.message

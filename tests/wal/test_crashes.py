@@ -14,7 +14,7 @@ from tests.wal.restarts import (
 )
 from tests.wal.server import BINDIRS, Server
 from tests.wal.waldump import Oracle
-from walproof.wal import summarise
+from walproof.wal import stats
 
 pytestmark = pytest.mark.live
 
@@ -24,7 +24,7 @@ MB = 1024 * 1024
 @pytest.mark.parametrize("version", BINDIRS)
 def test_a_lost_continuation_and_new_timelines(version: str) -> None:
     """A record given up in a crash is passed over; then the newest timeline is followed."""
-    with Server(BINDIRS[version]) as server:
+    with Server(BINDIRS[version], segment_mb=1) as server:
         oracle = Oracle(server.own_waldump, server.wal)
         with server.connect() as connection:
             connection.execute("CREATE TABLE t (id int PRIMARY KEY, a int)")
@@ -38,7 +38,7 @@ def test_a_lost_continuation_and_new_timelines(version: str) -> None:
         assert {"XLOG/OVERWRITE_CONTRECORD", "XLOG/FPW_CHANGE", "XLOG/PARAMETER_CHANGE"} <= set(
             found.operations
         )
-        wal = summarise(server.wal, start, end)
+        wal = stats(server.wal, start=start, end=end)
         assert wal.accounting.overwritten_bytes == MB - lost % MB
         assert wal.accounting.total_bytes == wal.end - wal.start
 
@@ -46,7 +46,7 @@ def test_a_lost_continuation_and_new_timelines(version: str) -> None:
         promote(server)
         first, second = timeline_switches(server)
         end = server.insert_lsn()
-        wal = summarise(server.wal, start, end)
+        wal = stats(server.wal, start=start, end=end)
         assert wal.timeline == 3
         assert wal.accounting.total_bytes == wal.end - wal.start
         # pg_waldump does not follow from one timeline to the next: it is asked about each.
@@ -56,5 +56,5 @@ def test_a_lost_continuation_and_new_timelines(version: str) -> None:
         assert comparisons[2].operations["XLOG/END_OF_RECOVERY"] == 1
         assert sum(comparison.records for comparison in comparisons) == wal.totals.records
         # The old timeline can still be asked for, and ends before the new one.
-        old = summarise(server.wal, start, timeline=1)
+        old = stats(server.wal, start=start, timeline=1)
         assert (old.timeline, old.end < wal.end) == (1, True)

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from walproof._native import wal_records
+from walproof._native import WalRecords
 from walproof.units import Lsn
-from walproof.wal import WalSummary
+from walproof.wal import WalStats
 
 Image = tuple[int, int, int, str | None, bool]
 """Length, hole offset, hole length, compression, applied."""
@@ -92,7 +92,7 @@ def statistics(text: str) -> Statistics:
     return {row[0]: (int(row[1]), int(row[2]), int(row[3])) for row in _STATS_ROW.findall(text)}
 
 
-def own_statistics(wal: WalSummary) -> Statistics:
+def own_statistics(wal: WalStats) -> Statistics:
     """The same from walproof."""
     return {
         f"{name}/{operation}": (totals.records, totals.record_bytes, totals.image_bytes)
@@ -101,22 +101,20 @@ def own_statistics(wal: WalSummary) -> Statistics:
     }
 
 
-def own_records(path: Path, start: Lsn, end: Lsn, timeline: int = 1) -> list[Record]:
-    """The records from walproof. All in memory: for some ten thousand."""
-    return [
-        (
-            Lsn(lsn),
-            Lsn(prev),
-            operation,
-            total,
-            image_bytes,
-            xid,
-            [(*block[:4], _FORKS[block[4]], block[5], block[6]) for block in blocks],
-        )
-        for lsn, prev, operation, total, image_bytes, xid, blocks in wal_records(
-            str(path), start, end, timeline
-        )
-    ]
+def own_records(wal: Path, start: Lsn, end: Lsn, timeline: int | None = None) -> Iterator[Record]:
+    """The records from walproof, some thousands of them in memory."""
+    reader = WalRecords([str(wal)], start, end, timeline, allow_gaps=False)
+    while rows := reader.rows(4096):
+        for (lsn, prev, _), operation, total, _, xid, _, _, blocks in rows:
+            yield (
+                Lsn(lsn),
+                Lsn(prev),
+                operation,
+                total,
+                sum(image[0] for *_, image in blocks if image),
+                xid,
+                [(*place[:4], _FORKS[place[4]], place[5], image) for place, *_, image in blocks],
+            )
 
 
 def _record(lines: list[str]) -> Record:

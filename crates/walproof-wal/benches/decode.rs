@@ -7,7 +7,7 @@ mod support;
 use divan::counter::BytesCount;
 use divan::Bencher;
 use support::forge::{main_data, Forge};
-use walproof_wal::{PgVersion, Range, Segments, Summary};
+use walproof_wal::{PgVersion, Range, Segments, Stats};
 
 /// 16 MB of records with that many bytes of content.
 fn forged(length: usize) -> Segments {
@@ -21,11 +21,11 @@ fn forged(length: usize) -> Segments {
 
 /// Small records cost by number, large ones by byte.
 #[divan::bench(args = [40, 200, 2000, 8000])]
-fn summary(bencher: Bencher<'_, '_>, length: usize) {
+fn stats(bencher: Bencher<'_, '_>, length: usize) {
     let segments = forged(length);
     bencher
         .counter(BytesCount::new(16usize << 20))
-        .bench(|| Summary::read(segments.clone(), Range::default()).unwrap().totals());
+        .bench(|| Stats::read(segments.clone(), Range::default(), 1).unwrap().0.totals());
 }
 
 /// Real WAL of a mixed load.
@@ -35,7 +35,7 @@ fn golden(bencher: Bencher<'_, '_>) {
     let segments = golden.segments();
     bencher
         .counter(BytesCount::new(golden.end - golden.start))
-        .bench(|| Summary::read(segments.clone(), golden.range()).unwrap().totals());
+        .bench(|| Stats::read(segments.clone(), golden.range(), 1).unwrap().0.totals());
 }
 
 /// The checksum of as many bytes, without anything else.

@@ -49,7 +49,7 @@ pub struct RelFileLocator {
 }
 
 /// A block that a record changes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockRef {
     /// Number of the reference in its record.
     pub id: u8,
@@ -65,19 +65,61 @@ pub struct BlockRef {
     pub image: Option<Image>,
     /// Bytes of data that belong to this block.
     pub data_length: u16,
-    image_range: Range<usize>,
-    data_range: Range<usize>,
+    /// Offset in the record of the image; the data follows it.
+    payload: u32,
+    /// Bytes of the reference's own header.
+    header_length: u8,
 }
 
 impl BlockRef {
+    /// Bytes of the record that are there for this block: the reference's header, the image, the data.
+    #[must_use]
+    pub fn wal_bytes(&self) -> u32 {
+        let image = self.image.map_or(0, |image| u32::from(image.length));
+        u32::from(self.header_length) + image + u32::from(self.data_length)
+    }
+
     /// Where the image's bytes are in the record; empty without an image.
     pub(crate) fn image_range(&self) -> Range<usize> {
-        self.image_range.clone()
+        let start = self.payload as usize;
+        start..start + image_length(self)
     }
 
     /// Where the block's data is in the record; empty without data.
     pub(crate) fn data_range(&self) -> Range<usize> {
-        self.data_range.clone()
+        let start = self.image_range().end;
+        start..start + usize::from(self.data_length)
+    }
+}
+
+/// The block references of one record, in a place of fixed size that is used for one record after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockRefs {
+    list: [BlockRef; MAX_BLOCK_ID as usize + 1],
+    count: usize,
+}
+
+impl BlockRefs {
+    pub(crate) fn new() -> BlockRefs {
+        BlockRefs { list: [BlockRef::default(); MAX_BLOCK_ID as usize + 1], count: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[BlockRef] {
+        self.list.get(..self.count).unwrap_or_default()
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [BlockRef] {
+        self.list.get_mut(..self.count).unwrap_or_default()
+    }
+
+    /// Ids ascend from 0 to `MAX_BLOCK_ID`, so there is room.
+    #[inline]
+    fn push(&mut self, block: BlockRef) {
+        if let Some(slot) = self.list.get_mut(self.count) {
+            *slot = block;
+            self.count += 1;
+        }
     }
 }
 
@@ -89,18 +131,20 @@ pub(crate) struct Fragments {
     pub(crate) main_data: Range<usize>,
 }
 
-/// Takes a whole record (header included) apart, as `DecodeXLogRecord` does. `blocks` is emptied first.
+/// Takes a whole record (header included) apart, as `DecodeXLogRecord` does. What `blocks` and
+/// `fragments` held before is dropped.
+#[inline(always)]
 pub(crate) fn decode(
     record: &[u8],
     lsn: Lsn,
     version: PgVersion,
-    blocks: &mut Vec<BlockRef>,
-) -> Result<Fragments, Invalid> {
-    blocks.clear();
+    blocks: &mut BlockRefs,
+    fragments: &mut Fragments,
+) -> Result<(), Invalid> {
+    blocks.count = 0;
+    (fragments.origin, fragments.toplevel_xid) = (None, None);
     let short = Invalid::RecordData { lsn };
     let mut bytes = Bytes(record.get(HEADER_SIZE..).ok_or_else(|| short.clone())?);
-    let mut fragments = Fragments::default();
-    let mut relation = None;
     let mut main_length = 0usize;
     let mut data_total = 0usize;
     while bytes.remaining() > data_total {
@@ -121,12 +165,10 @@ pub(crate) fn decode(
                 fragments.toplevel_xid = Some(bytes.u32().ok_or_else(|| short.clone())?);
             }
             0..=MAX_BLOCK_ID => {
-                if blocks.last().is_some_and(|last| id <= last.id) {
+                if blocks.as_slice().last().is_some_and(|last| id <= last.id) {
                     return Err(Invalid::BlockIdOrder { lsn, got: id });
                 }
-                let block = block_header(id, &mut bytes, lsn, version, &mut relation)?;
-                data_total += usize::from(block.data_length) + image_length(&block);
-                blocks.push(block);
+                data_total += block_header(id, &mut bytes, lsn, version, blocks)?;
             }
             _ => return Err(Invalid::BlockId { lsn, got: id }),
         }
@@ -135,30 +177,30 @@ pub(crate) fn decode(
         return Err(short);
     }
     let mut at = record.len() - data_total;
-    for block in blocks.iter_mut() {
-        let image_end = at + image_length(block);
-        let data_end = image_end + usize::from(block.data_length);
-        block.image_range = at..image_end;
-        block.data_range = image_end..data_end;
-        at = data_end;
+    for block in blocks.as_mut_slice() {
+        // Records are shorter than 1 GB.
+        block.payload = at as u32;
+        at = block.data_range().end;
     }
     fragments.main_data = at..at + main_length;
-    Ok(fragments)
+    Ok(())
 }
 
 fn image_length(block: &BlockRef) -> usize {
     block.image.map_or(0, |image| usize::from(image.length))
 }
 
-/// Reads the header of one block reference; `relation` is the one before it, for `SAME_REL`.
+/// Reads the header of one block reference into `blocks`; the length of its image and data.
+#[inline(always)]
 fn block_header(
     id: u8,
     bytes: &mut Bytes<'_>,
     lsn: Lsn,
     version: PgVersion,
-    relation: &mut Option<RelFileLocator>,
-) -> Result<BlockRef, Invalid> {
+    blocks: &mut BlockRefs,
+) -> Result<usize, Invalid> {
     let short = || Invalid::RecordData { lsn };
+    let before = bytes.remaining();
     let flags = bytes.u8().ok_or_else(short)?;
     let data_length = bytes.u16().ok_or_else(short)?;
     match (flags & HAS_DATA != 0, data_length) {
@@ -167,27 +209,30 @@ fn block_header(
         _ => {}
     }
     let image = if flags & HAS_IMAGE != 0 { Some(image_header(bytes, lsn, version)?) } else { None };
-    if flags & SAME_REL == 0 {
-        *relation = Some(RelFileLocator {
+    let relation = if flags & SAME_REL == 0 {
+        RelFileLocator {
             tablespace: bytes.u32().ok_or_else(short)?,
             database: bytes.u32().ok_or_else(short)?,
             relation: bytes.u32().ok_or_else(short)?,
-        });
-    }
-    let Some(relation) = *relation else {
-        return Err(Invalid::NoPreviousRelation { lsn });
+        }
+    } else {
+        blocks.as_slice().last().ok_or(Invalid::NoPreviousRelation { lsn })?.relation
     };
-    Ok(BlockRef {
+    let block = bytes.u32().ok_or_else(short)?;
+    // With the id, which was taken before; the longest such header has 27 bytes.
+    let header_length = (before - bytes.remaining() + 1) as u8;
+    blocks.push(BlockRef {
         id,
         relation,
         fork: flags & FORK_MASK,
-        block: bytes.u32().ok_or_else(short)?,
+        block,
+        header_length,
         will_init: flags & WILL_INIT != 0,
         image,
         data_length,
-        image_range: 0..0,
-        data_range: 0..0,
-    })
+        payload: 0,
+    });
+    Ok(image.map_or(0, |image| usize::from(image.length)) + usize::from(data_length))
 }
 
 /// Reads the header of an image, with the cross-checks of `DecodeXLogRecord`.

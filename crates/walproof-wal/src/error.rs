@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::lsn::{Lsn, SegmentName};
+use crate::version::PgVersion;
 
 /// Why WAL could not be read. `Display` is one factual line; [`Error::detail`] and [`Error::hint`] add the
 /// rest, with the meaning they have in PostgreSQL's messages.
@@ -19,7 +20,7 @@ pub enum Error {
         text: String,
     },
     /// A file or folder that the operating system would not open or read.
-    #[error("could not {action} \"{path}\": {source}")]
+    #[error("could not {action} \"{path}\": {}", reason(.source))]
     Io {
         /// What was tried: `open file`, `open directory`, `read from file`.
         action: &'static str,
@@ -27,6 +28,42 @@ pub enum Error {
         path: PathBuf,
         /// What the operating system said.
         source: io::Error,
+    },
+    /// A compressed file that could not be unpacked.
+    #[error("could not unpack \"{path}\": {}", reason(.source))]
+    Archive {
+        /// The file.
+        path: PathBuf,
+        /// How it is compressed.
+        format: String,
+        /// Bytes of the segment that were unpacked before.
+        position: u32,
+        /// What the decompressor said.
+        source: io::Error,
+    },
+    /// A file in a form that is known and not read.
+    #[error("cannot read \"{path}\": it is {what}")]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// `encrypted`, `compressed with brotli`.
+        what: &'static str,
+    },
+    /// A file given by name whose name is no segment's.
+    #[error("file \"{path}\" is not a WAL segment")]
+    NotASegment {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A timeline history that PostgreSQL would not read.
+    #[error("invalid timeline history \"{path}\"")]
+    History {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What stands there.
+        text: String,
     },
     /// A folder or list without a WAL segment in it.
     #[error("could not find any WAL file in \"{path}\"")]
@@ -70,6 +107,12 @@ pub enum Error {
         /// The last record that was in order, if any was read.
         previous: Option<Lsn>,
     },
+}
+
+/// What the operating system said, without its number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split_once(" (os error ").map_or(text.as_str(), |(said, _)| said).to_owned()
 }
 
 /// A damaged page, record or block reference. The wording is that of src/backend/access/transam/xlogreader.c,
@@ -145,6 +188,16 @@ pub enum Invalid {
 }
 
 impl Invalid {
+    /// Whether the bytes are WAL, only not of this cluster and version: then they are neither the end of the WAL
+    /// nor a segment that the server recycled.
+    pub(crate) fn is_foreign(&self) -> bool {
+        match self {
+            Invalid::SystemIdentifier { .. } | Invalid::SegmentSize { .. } => true,
+            Invalid::Magic { got, .. } => PgVersion::from_magic(*got).is_some(),
+            _ => false,
+        }
+    }
+
     /// Where the damage is: the record's location for damage to a record, the page's for damage to a page.
     #[must_use]
     pub fn lsn(&self) -> Option<Lsn> {
@@ -189,6 +242,10 @@ impl Error {
                 None => format!("segment {segment}, no record read before"),
             }),
             Error::NoRecord { source, .. } => Some(source.to_string()),
+            Error::Archive { format, position, .. } => {
+                Some(format!("{format} archive, unreadable behind byte {position} of the segment"))
+            }
+            Error::History { line, text, .. } => Some(format!("line {line}: {text}")),
             Error::MissingSegment { next: Some(next), .. } => {
                 Some(format!("the next segment at hand is {next}"))
             }
@@ -201,17 +258,36 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Lsn { .. } => Some("An LSN looks like 0/3A0001F8: two hexadecimal numbers.".to_owned()),
-            Error::NoSegments { .. } => {
+            Error::Archive { .. } => {
+                Some("The archived file is damaged or not whole: fetch another copy of it.".to_owned())
+            }
+            Error::Refused { .. } => Some("Restore it with the tool that archived it.".to_owned()),
+            Error::History { .. } => {
+                Some("Lines are: timeline, location where it was left, reason; oldest first.".to_owned())
+            }
+            Error::NoSegments { .. } | Error::NotASegment { .. } => {
                 Some("WAL segments have names of 24 hexadecimal digits; a server's are in pg_wal.".to_owned())
             }
             Error::MissingSegment { next: Some(_), .. } => Some(
-                "WAL is missing in between: fetch it from the archive, or start after the gap.".to_owned(),
+                "WAL is missing in between: fetch it from the archive, or go on behind it with --allow-gaps."
+                    .to_owned(),
             ),
             Error::MissingSegment { next: None, lsn, .. } => {
                 Some(format!("The WAL at hand ends there: end at {lsn} or before."))
             }
             Error::NoRecord { .. } => {
                 Some("The segment may have been recycled, or the location not been written yet.".to_owned())
+            }
+            Error::Invalid { what: Invalid::Magic { got, .. }, previous: Some(_), .. }
+                if PgVersion::from_magic(*got).is_some() =>
+            {
+                let version = PgVersion::from_magic(*got).map_or(0, PgVersion::major);
+                Some(format!(
+                    "That segment was written by PostgreSQL {version}, those before by another version."
+                ))
+            }
+            Error::Invalid { what: Invalid::SystemIdentifier { .. }, .. } => {
+                Some("WAL of two clusters is mixed: give the folder of one of them.".to_owned())
             }
             Error::Invalid { what: Invalid::Magic { .. }, .. } => Some(
                 "WAL of PostgreSQL 13 (D106) to 18 (D118) can be read; 0000 is an unused segment.".to_owned(),

@@ -21,7 +21,7 @@
 //! # let pg_wal = std::env::temp_dir().join("000000010000000000000001");
 //! # std::fs::write(&pg_wal, page).unwrap();
 //! // A server's pg_wal folder, or a single segment.
-//! let mut reader = Reader::open(Segments::from_path(&pg_wal)?, Range::default())?;
+//! let mut reader = Reader::open(Segments::from_paths(&[&pg_wal])?, Range::default())?;
 //! let mut operations = Vec::new();
 //! while let Some(record) = reader.next_record()? {
 //!     operations.push((record.lsn.to_string(), record.operation().to_string()));
@@ -33,8 +33,9 @@
 //!
 //! From the bottom up: `lsn` (locations, segment names), `version`, `page`, `image`, `block`, `record`, `rmgr`
 //! (names of operations), `source` (files), `pages` (files as one sequence of pages), `reader` (records in
-//! order), `transaction` (checkpoints, commits), `summary` (totals), `accounting` (every byte). No module
-//! knows one further down this list.
+//! order), `transaction` (checkpoints, commits), `line` (records as text), `relations`, `rate` and `tally` (totals that can be put
+//! together from parts), `parallel` (parts on several cores), `stats` (the whole). No module knows one further
+//! down this list.
 //!
 //! Deliberately absent: what a record does to a page (this crate describes, it does not replay), and names of
 //! relations (they are in the catalogs, not in the WAL).
@@ -46,14 +47,19 @@ mod block;
 mod bytes;
 mod error;
 mod image;
+mod line;
 mod lsn;
 mod page;
 mod pages;
+mod parallel;
+mod rate;
 mod reader;
 mod record;
+mod relations;
 mod rmgr;
 mod source;
-mod summary;
+mod stats;
+mod tally;
 mod transaction;
 mod version;
 
@@ -61,13 +67,17 @@ pub use accounting::Accounting;
 pub use block::{BlockRef, RelFileLocator};
 pub use error::{Error, Invalid};
 pub use image::{Compression, Image, BLOCK_SIZE};
+pub use line::Style;
 pub use lsn::{Lsn, SegmentName};
 pub use page::{LongHeader, PageHeader, PAGE_SIZE};
 pub use pages::WalIdentity;
-pub use reader::{Finish, Range, Reader};
+pub use rate::{Minute, Rate};
+pub use reader::{Finish, Gap, Range, Reader};
 pub use record::{checksum, Record, RecordHeader};
+pub use relations::{RelationTotals, Relations};
 pub use rmgr::{Operation, RmgrId};
 pub use source::{SegmentFile, Segments};
-pub use summary::{ImageTotals, Summary, Totals, TransactionTotals};
+pub use stats::Stats;
+pub use tally::{ImageTotals, MethodTotals, Totals, TransactionTotals};
 pub use transaction::{Checkpoint, CheckpointKind, Outcome, TransactionEnd};
 pub use version::PgVersion;

@@ -97,11 +97,9 @@ impl SegmentName {
         }
     }
 
-    /// Reads `00000001000000000000003A`, also with `.partial` behind it; None for any other name
-    /// (history files, backup labels, archive status).
+    /// Reads `00000001000000000000003A`; None for any other name.
     #[must_use]
-    pub fn parse(file_name: &str) -> Option<SegmentName> {
-        let name = file_name.strip_suffix(".partial").unwrap_or(file_name);
+    pub fn parse(name: &str) -> Option<SegmentName> {
         let is_name = name.len() == 24 && name.bytes().all(|b| matches!(b, b'0'..=b'9' | b'A'..=b'F'));
         let part = |from| u32::from_str_radix(name.get(from..from + 8)?, 16).ok();
         is_name.then(|| Some(SegmentName { timeline: part(0)?, log: part(8)?, segment: part(16)? })).flatten()
@@ -143,7 +141,7 @@ mod tests {
         let name = SegmentName::holding(Lsn(0x1_0012_3456), 3, megabyte);
         assert_eq!(name.to_string(), "000000030000000100000001");
         assert_eq!(name.start(megabyte), Some(Lsn(0x1_0010_0000)));
-        assert_eq!(SegmentName::parse("000000030000000100000001.partial"), Some(name));
+        assert_eq!(SegmentName::parse("000000030000000100000001"), Some(name));
         // Segment 0x100 exists with 1 MB segments (4096 to a log) but not with 16 MB ones (256 to a log).
         let far = SegmentName::parse("000000010000000000000100").unwrap();
         assert_eq!(far.start(megabyte), Some(Lsn(0x1000_0000)));

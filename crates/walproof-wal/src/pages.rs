@@ -1,5 +1,7 @@
 //! Segments as one sequence of checked pages. Holds one buffer, whatever the size of the WAL.
 
+use std::sync::Arc;
+
 use crate::error::{Error, Invalid};
 use crate::lsn::{Lsn, SegmentName};
 use crate::page::{is_segment_size, PageHeader, PAGE_SIZE};
@@ -8,6 +10,8 @@ use crate::version::PgVersion;
 
 /// Bytes read from a segment at a time: some pages, and few enough to stay in a core's cache until decoded.
 const BUFFER_SIZE: u32 = 32 * PAGE_SIZE;
+/// What initdb makes without --wal-segsize.
+const USUAL_SEGMENT_SIZE: u32 = 16 << 20;
 const PAGE: u64 = PAGE_SIZE as u64;
 
 /// What all pages of a WAL have in common.
@@ -24,8 +28,10 @@ pub struct WalIdentity {
 /// Pages of a WAL, in order.
 #[derive(Debug)]
 pub(crate) struct Pages {
-    segments: Segments,
+    segments: Arc<Segments>,
     highest_timeline: u32,
+    /// Timeline of the WAL before the first page read.
+    lowest_timeline: u32,
     identity: WalIdentity,
     /// The segment being read.
     current: Option<(SegmentName, SegmentFile)>,
@@ -41,7 +47,7 @@ pub(crate) struct Pages {
 impl Pages {
     /// Finds the segment that `start` is in (the first one without a `start`) and what its first page says.
     pub(crate) fn open(
-        segments: Segments,
+        segments: Arc<Segments>,
         start: Option<Lsn>,
         timeline: Option<u32>,
     ) -> Result<(Pages, Lsn), Error> {
@@ -51,22 +57,58 @@ impl Pages {
             Some(start) => start,
             None => sample.start(sampled.segment_size).unwrap_or_default(),
         };
-        let mut pages = Pages {
-            segments,
-            highest_timeline,
-            identity: sampled,
-            current: None,
-            buffer: Vec::new(),
-            buffer_start: Lsn(0),
-            buffered: 0,
-            checked: None,
-        };
+        let mut pages = Pages::with_identity(segments, sampled, highest_timeline, 0);
         let name = pages.name_of(start)?;
         if name != sample {
             // The sample only told the segment size; version and cluster are those of the WAL to be read.
             pages.identity = identity_of(&pages.segments, name, Some(sampled.segment_size))?;
         }
+        pages.check_duplicates()?;
         Ok((pages, start))
+    }
+
+    /// The pages of a WAL that is known already; `timeline` is that of the WAL before, 0 for none.
+    pub(crate) fn with_identity(
+        segments: Arc<Segments>,
+        identity: WalIdentity,
+        highest_timeline: u32,
+        timeline: u32,
+    ) -> Pages {
+        Pages {
+            segments,
+            highest_timeline,
+            lowest_timeline: timeline,
+            identity,
+            current: None,
+            buffer: Vec::new(),
+            buffer_start: Lsn(0),
+            buffered: 0,
+            checked: None,
+        }
+    }
+
+    pub(crate) fn segments(&self) -> &Arc<Segments> {
+        &self.segments
+    }
+
+    pub(crate) fn highest_timeline(&self) -> u32 {
+        self.highest_timeline
+    }
+
+    /// Two files for one segment may be copies, but not of two clusters: which of them was meant?
+    fn check_duplicates(&self) -> Result<(), Error> {
+        for (name, file) in self.segments.duplicates() {
+            let Ok((_, header)) = header_of(name, file) else { continue };
+            let lsn = name.start(self.identity.segment_size).unwrap_or_default();
+            if let Some(long) = header.long {
+                let (got, expected) = (long.system_identifier, self.identity.system_identifier);
+                if got != expected {
+                    let what = Invalid::SystemIdentifier { got, expected, lsn };
+                    return Err(Error::Invalid { what, segment: name, previous: None });
+                }
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn identity(&self) -> WalIdentity {
@@ -75,7 +117,7 @@ impl Pages {
 
     /// Timeline of the last page that was checked.
     pub(crate) fn timeline(&self) -> u32 {
-        self.checked.map_or(0, |(_, header)| header.timeline)
+        self.checked.map_or(self.lowest_timeline, |(_, header)| header.timeline)
     }
 
     /// Reads the page at `page` unless it is at hand, and compares its header with where it stands, as
@@ -111,13 +153,26 @@ impl Pages {
         self.buffer.get(..self.buffered)?.get(at..at.checked_add(length)?)
     }
 
+    /// What is left of the page in hand from `at` on; None when `at` is on another page, or begins one.
+    #[inline]
+    pub(crate) fn rest_of_page(&self, at: Lsn) -> Option<&[u8]> {
+        let page = at.align_down(PAGE);
+        match self.checked {
+            Some((checked, _)) if checked == page && page != at && at >= self.buffer_start => {}
+            _ => return None,
+        }
+        let from = usize::try_from(at - self.buffer_start).ok()?;
+        let to = from + usize::try_from(PAGE - at.offset_in(PAGE)).ok()?;
+        self.buffer.get(..self.buffered)?.get(from..to)
+    }
+
     /// Whether there is WAL of this cluster in a segment behind the one that holds `lsn`: if so, what stands
     /// at `lsn` is not the end of the WAL. Segments that were recycled, or prepared for later use, have other
     /// addresses on their pages, or none.
     pub(crate) fn continues_after(&self, lsn: Lsn) -> Option<SegmentName> {
         let size = self.identity.segment_size;
         let here = SegmentName::holding(lsn, self.timeline(), size);
-        let next = self.segments.after(here, self.highest_timeline)?;
+        let next = self.segments.after(here, self.highest_timeline, size)?;
         let start = next.start(size)?;
         let (_, header) = read_header(&self.segments, next).ok()?;
         self.validate(header, start, here.timeline).is_ok().then_some(next)
@@ -192,6 +247,9 @@ impl Pages {
         file.skip_to(offset)?;
         self.buffered = file.fill(buffer)?;
         self.buffer_start = page;
+        if self.buffered < wanted && file.must_be_whole() {
+            return Err(file.cut_short());
+        }
         if self.buffered < PAGE_SIZE as usize {
             return Err(self.short_read(page, self.buffered));
         }
@@ -201,7 +259,7 @@ impl Pages {
     /// The file to read for `lsn`: on the highest timeline allowed, never one below that of the WAL so far.
     fn name_of(&self, lsn: Lsn) -> Result<SegmentName, Error> {
         let wanted = SegmentName::holding(lsn, self.highest_timeline, self.identity.segment_size);
-        self.segments.find(wanted, self.timeline()).ok_or_else(|| {
+        self.segments.find(wanted, self.timeline(), self.identity.segment_size).ok_or_else(|| {
             let known = self.segments.names().map(|name| name.timeline).max().unwrap_or(1);
             let timeline = self.highest_timeline.min(known);
             Error::MissingSegment {
@@ -270,12 +328,16 @@ fn identity_of(
 
 /// Length of the file (as a segment size), and the header of its first page.
 fn read_header(segments: &Segments, name: SegmentName) -> Result<(u32, PageHeader), Error> {
-    let mut file = segments.open(name)?;
-    let length = file.length()?;
+    header_of(name, segments.open(name)?)
+}
+
+fn header_of(name: SegmentName, mut file: SegmentFile) -> Result<(u32, PageHeader), Error> {
+    let length =
+        file.length()?.map_or(USUAL_SEGMENT_SIZE, |length| u32::try_from(length).unwrap_or(u32::MAX));
     let mut page = [0; PAGE as usize];
     let got = file.fill(&mut page)?;
     let header = page.get(..got).filter(|page| page.len() == PAGE as usize).and_then(PageHeader::parse);
     let short = Invalid::ShortRead { segment: name, offset: 0, got, expected: PAGE as usize };
     let header = header.ok_or(Error::Invalid { what: short, segment: name, previous: None })?;
-    Ok((u32::try_from(length).unwrap_or(u32::MAX), header))
+    Ok((length, header))
 }

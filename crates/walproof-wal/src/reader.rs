@@ -3,8 +3,10 @@
 //! The order of the checks is that of `XLogDecodeNextRecord` and `XLogFindNextRecord`
 //! (src/backend/access/transam/xlogreader.c), so that both stop at the same place with the same words.
 
+use std::sync::Arc;
+
 use crate::accounting::Accounting;
-use crate::block::{self, BlockRef, Fragments};
+use crate::block::{self, BlockRefs, Fragments};
 use crate::error::{Error, Invalid};
 use crate::lsn::{Lsn, SegmentName};
 use crate::page::{header_size_at, PAGE_SIZE};
@@ -25,6 +27,17 @@ pub struct Range {
     pub end: Option<Lsn>,
     /// Newest timeline to read; the highest at hand when None.
     pub timeline: Option<u32>,
+    /// Whether to go on behind segments that are missing; [`Reader::gaps`] tells which WAL was not seen.
+    pub allow_gaps: bool,
+}
+
+/// WAL that is missing between two segments at hand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Where the last record before it ends.
+    pub start: Lsn,
+    /// Where the first record behind it begins.
+    pub end: Lsn,
 }
 
 /// Why there are no more records.
@@ -54,6 +67,13 @@ pub struct Reader {
     pages: Pages,
     start: Lsn,
     end: Option<Lsn>,
+    allow_gaps: bool,
+    /// No record is read that begins here or later, and whether one was found there.
+    stop: Lsn,
+    is_stopped: bool,
+    gaps: Vec<Gap>,
+    /// Where the gap begins that was just passed over; until the first record behind it.
+    gap_start: Option<Lsn>,
     /// First record returned.
     first: Option<Lsn>,
     /// Where the next record begins, or the page boundary before it; None until the first was looked for.
@@ -62,7 +82,9 @@ pub struct Reader {
     previous: Option<Lsn>,
     accounting: Accounting,
     finish: Option<Finish>,
-    blocks: Vec<BlockRef>,
+    /// The parts of the record in hand.
+    blocks: BlockRefs,
+    fragments: Fragments,
     /// A record that crosses pages, put together.
     assembled: Vec<u8>,
 }
@@ -72,8 +94,21 @@ struct Found {
     lsn: Lsn,
     end: Lsn,
     header: RecordHeader,
-    fragments: Fragments,
     is_assembled: bool,
+}
+
+/// What one reader hands to another that goes on where it stopped.
+#[derive(Clone, Debug)]
+pub(crate) struct Position {
+    pub(crate) segments: Arc<Segments>,
+    pub(crate) identity: WalIdentity,
+    pub(crate) highest_timeline: u32,
+    /// Timeline of the WAL before; 0 when nothing was read.
+    pub(crate) timeline: u32,
+    /// Where to go on: the end of a record, or any place when nothing was read.
+    pub(crate) next: Lsn,
+    /// First record and last record that were read.
+    pub(crate) read: Option<(Lsn, Lsn)>,
 }
 
 impl Reader {
@@ -82,25 +117,67 @@ impl Reader {
     /// # Errors
     /// [`Error::EmptyRange`] when the range ends before it starts; [`Error::MissingSegment`] when no segment
     /// holds its start; [`Error::Invalid`] when that segment's first page is not one of PostgreSQL 13 to 18.
-    pub fn open(segments: Segments, range: Range) -> Result<Reader, Error> {
+    pub fn open(segments: impl Into<Arc<Segments>>, range: Range) -> Result<Reader, Error> {
         if let (Some(start), Some(end)) = (range.start, range.end) {
             if start > end {
                 return Err(Error::EmptyRange { start, end });
             }
         }
-        let (pages, start) = Pages::open(segments, range.start, range.timeline)?;
-        Ok(Reader {
+        let (pages, start) = Pages::open(segments.into(), range.start, range.timeline)?;
+        Ok(Reader::new(pages, start, range))
+    }
+
+    fn new(pages: Pages, start: Lsn, range: Range) -> Reader {
+        Reader {
             pages,
             start,
             end: range.end,
+            allow_gaps: range.allow_gaps,
+            stop: Lsn(u64::MAX),
+            is_stopped: false,
+            gaps: Vec::new(),
+            gap_start: None,
             first: None,
             next: None,
             previous: None,
             accounting: Accounting::default(),
             finish: None,
-            blocks: Vec::new(),
+            blocks: BlockRefs::new(),
+            fragments: Fragments::default(),
             assembled: Vec::new(),
-        })
+        }
+    }
+
+    /// Goes on where another reader stopped, and reads the records that begin before `stop`.
+    pub(crate) fn resume(from: &Position, stop: Lsn, range: Range) -> Reader {
+        let segments = Arc::clone(&from.segments);
+        let pages = Pages::with_identity(segments, from.identity, from.highest_timeline, from.timeline);
+        let mut reader = Reader::new(pages, from.next, range);
+        reader.stop = stop;
+        if let Some((first, last)) = from.read {
+            reader.start = first;
+            reader.first = Some(first);
+            reader.next = Some(from.next);
+            reader.previous = Some(last);
+        }
+        reader
+    }
+
+    /// Where another reader can go on.
+    pub(crate) fn position(&self) -> Position {
+        Position {
+            segments: Arc::clone(self.pages.segments()),
+            identity: self.identity(),
+            highest_timeline: self.pages.highest_timeline(),
+            timeline: self.timeline(),
+            next: self.end_lsn(),
+            read: self.first.zip(self.previous),
+        }
+    }
+
+    /// Whether reading ended because the next record begins at the stop or behind it.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped
     }
 
     /// Version, cluster and segment size of the WAL.
@@ -136,6 +213,12 @@ impl Reader {
         self.accounting
     }
 
+    /// WAL that was missing and passed over, in order; empty unless the range allows gaps.
+    #[must_use]
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
     /// Why [`Reader::next_record`] returned None.
     #[must_use]
     pub fn finish(&self) -> Option<&Finish> {
@@ -160,6 +243,11 @@ impl Reader {
         if self.finish.is_some() {
             return Ok(None);
         }
+        if self.first.is_some() {
+            if let Some(found) = self.within_page() {
+                return Ok(Some(self.record(&found)));
+            }
+        }
         let found = match self.find() {
             Ok(Some(found)) => found,
             Ok(None) => {
@@ -172,23 +260,28 @@ impl Reader {
             }
         };
         self.first.get_or_insert(found.lsn);
+        Ok(Some(self.record(&found)))
+    }
+
+    #[inline(always)]
+    fn record(&self, found: &Found) -> Record<'_> {
         let length = found.header.total_length as usize;
         let bytes = if found.is_assembled {
             self.assembled.as_slice()
         } else {
             self.pages.bytes(found.lsn, length).unwrap_or_default()
         };
-        Ok(Some(Record {
+        Record {
             lsn: found.lsn,
             end: found.end,
             header: found.header,
             version: self.pages.identity().version,
-            origin: found.fragments.origin,
-            toplevel_xid: found.fragments.toplevel_xid,
-            blocks: &self.blocks,
-            main_data: bytes.get(found.fragments.main_data).unwrap_or_default(),
+            origin: self.fragments.origin,
+            toplevel_xid: self.fragments.toplevel_xid,
+            blocks: self.blocks.as_slice(),
+            main_data: bytes.get(self.fragments.main_data.clone()).unwrap_or_default(),
             bytes,
-        }))
+        }
     }
 
     /// Whether an obstacle is the end of the WAL or an error.
@@ -204,6 +297,7 @@ impl Reader {
         }
         match error {
             Error::MissingSegment { segment, next: None, .. } => Ok(Finish::LastSegment { wanted: segment }),
+            Error::Invalid { ref what, .. } if what.is_foreign() => Err(error),
             Error::Invalid { .. } if self.pages.continues_after(self.end_lsn()).is_none() => {
                 Ok(Finish::EndOfWal { reason: error })
             }
@@ -214,24 +308,43 @@ impl Reader {
     /// The next record at or after the start; None when it would end behind the requested end.
     fn find(&mut self) -> Result<Option<Found>, Error> {
         if self.next.is_none() {
-            match self.first_position()? {
+            match self.first_position(self.start.align_down(PAGE))? {
                 Some(position) => self.next = Some(position),
                 None => return Ok(None),
             }
         }
         loop {
-            match self.advance()? {
-                Some(found) if found.lsn < self.start => self.accounting = Accounting::default(),
-                other => return Ok(other),
+            match self.advance() {
+                Ok(Some(found)) if found.lsn < self.start => self.accounting = Accounting::default(),
+                Err(Error::MissingSegment { next: Some(next), .. })
+                    if self.allow_gaps && self.first.is_some() =>
+                {
+                    self.pass_gap(next)?;
+                }
+                other => return other,
             }
         }
     }
 
-    /// The first place on the start's page where a record begins, behind the rest of one from before.
-    fn first_position(&mut self) -> Result<Option<Lsn>, Error> {
-        let mut page = self.start.align_down(PAGE);
+    /// Goes to the first record of `segment`, the next one at hand.
+    fn pass_gap(&mut self, segment: SegmentName) -> Result<(), Error> {
+        let end = self.end_lsn();
+        let page = segment.start(self.identity().segment_size).unwrap_or(end);
+        self.gap_start.get_or_insert(end);
+        self.previous = None;
+        // Where no record begins in the range any more, the next attempt finds itself past its end.
+        self.next = Some(self.first_position(page)?.unwrap_or(page));
+        Ok(())
+    }
+
+    /// The first place on `page` or behind it where a record begins: not in the rest of one from before.
+    fn first_position(&mut self, mut page: Lsn) -> Result<Option<Lsn>, Error> {
         loop {
             if self.end.is_some_and(|end| page >= end) {
+                return Ok(None);
+            }
+            if page >= self.stop && self.gap_start.is_none() {
+                self.is_stopped = true;
                 return Ok(None);
             }
             let header = self.pages.check(page)?;
@@ -262,10 +375,16 @@ impl Reader {
             };
             match attempt {
                 Attempt::PastEnd => return Ok(None),
+                Attempt::AtStop => {
+                    self.is_stopped = true;
+                    return Ok(None);
+                }
                 Attempt::Overwritten { page } => at = page,
                 Attempt::Found(found, body) => {
-                    if self.first.is_some() {
-                        self.accounting += lead;
+                    match self.gap_start.take() {
+                        Some(start) => self.gaps.push(Gap { start, end: found.lsn }),
+                        None if self.first.is_some() => self.accounting += lead,
+                        None => {}
                     }
                     self.accounting += body;
                     self.previous = Some(found.lsn);
@@ -274,6 +393,34 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// The usual case, quickly: the next record lies within the page in hand and nothing is wrong with it.
+    /// Whatever else there may be is for [`Reader::record_at`] to find and to name.
+    #[inline(always)]
+    fn within_page(&mut self) -> Option<Found> {
+        let (lsn, previous) = (self.next?, self.previous?);
+        let rest = self.pages.rest_of_page(lsn)?;
+        let header = RecordHeader::parse(rest)?;
+        let bytes = rest.get(..header.total_length as usize)?;
+        let end = lsn.advance(bytes.len() as u64);
+        let version = self.pages.identity().version;
+        let is_usual = header.prev == previous
+            && lsn < self.stop
+            && self.end.is_none_or(|limit| end <= limit)
+            && header.rmgr.is_valid(version)
+            && !is_switch(header)
+            && checksum(bytes) == Some(header.crc);
+        if !is_usual {
+            return None;
+        }
+        block::decode(bytes, lsn, version, &mut self.blocks, &mut self.fragments).ok()?;
+        let next = end.align_up(ALIGNMENT);
+        self.accounting.record_bytes += u64::from(header.total_length);
+        self.accounting.padding_bytes += next - end;
+        self.previous = Some(lsn);
+        self.next = Some(next);
+        Some(Found { lsn, end: next, header, is_assembled: false })
     }
 
     /// Reads the record at `at`, or behind the header of the page that begins there.
@@ -285,6 +432,10 @@ impl Reader {
             if is_page_start { page.advance(u64::from(header_size_at(page, segment_size))) } else { at };
         if self.is_past_end(expected_lsn.advance(HEADER_SIZE as u64)) {
             return Ok(Attempt::PastEnd);
+        }
+        // What was overwritten or missing before a record is only known to who came along that way.
+        if expected_lsn >= self.stop && lead.overwritten_bytes == 0 && self.gap_start.is_none() {
+            return Ok(Attempt::AtStop);
         }
         let page_header = self.pages.check(page)?;
         let header_size = page_header.size();
@@ -316,9 +467,9 @@ impl Reader {
             if self.is_past_end(end) {
                 return Ok(Attempt::PastEnd);
             }
-            let fragments = finish(bytes, header, lsn, self.identity(), &mut self.blocks)
+            finish(bytes, header, lsn, self.identity(), &mut self.blocks, &mut self.fragments)
                 .map_err(|what| self.invalid(what))?;
-            return Ok(self.found(lsn, end.align_up(ALIGNMENT), header, fragments, false));
+            return Ok(self.found(lsn, end.align_up(ALIGNMENT), header, false));
         }
         self.assemble(lsn, total_length, header, lead)
     }
@@ -376,9 +527,10 @@ impl Reader {
                 let Some(header) = header else {
                     return Err(self.too_short(lsn, total_length));
                 };
-                let fragments = finish(&self.assembled, header, lsn, self.identity(), &mut self.blocks)
+                let identity = self.identity();
+                finish(&self.assembled, header, lsn, identity, &mut self.blocks, &mut self.fragments)
                     .map_err(|what| self.invalid(what))?;
-                let mut attempt = self.found(lsn, end, header, fragments, true);
+                let mut attempt = self.found(lsn, end, header, true);
                 if let Attempt::Found(_, body) = &mut attempt {
                     *body += headers;
                 }
@@ -388,24 +540,17 @@ impl Reader {
     }
 
     /// A record in order, with what it takes up apart from page headers.
-    fn found(
-        &self,
-        lsn: Lsn,
-        end: Lsn,
-        header: RecordHeader,
-        fragments: Fragments,
-        is_assembled: bool,
-    ) -> Attempt {
+    fn found(&self, lsn: Lsn, end: Lsn, header: RecordHeader, is_assembled: bool) -> Attempt {
         let length = u64::from(header.total_length);
         let mut body = Accounting { record_bytes: length, ..Accounting::default() };
         body.padding_bytes = Lsn(length).align_up(ALIGNMENT).0 - length;
         let mut next = end;
-        if header.rmgr == RmgrId::XLOG && header.info & 0xF0 == XLOG_SWITCH {
+        if is_switch(header) {
             // The rest of the segment is unused; what stands there is not looked at.
             next = end.align_up(u64::from(self.identity().segment_size));
             body.switch_bytes = next - end;
         }
-        Attempt::Found(Found { lsn, end: next, header, fragments, is_assembled }, body)
+        Attempt::Found(Found { lsn, end: next, header, is_assembled }, body)
     }
 
     /// The checks of `ValidXLogRecordHeader`.
@@ -452,6 +597,11 @@ enum Attempt {
         page: Lsn,
     },
     PastEnd,
+    AtStop,
+}
+
+fn is_switch(header: RecordHeader) -> bool {
+    header.rmgr == RmgrId::XLOG && header.info & 0xF0 == XLOG_SWITCH
 }
 
 /// Checks a whole record's checksum, then takes it apart.
@@ -460,10 +610,11 @@ fn finish(
     header: RecordHeader,
     lsn: Lsn,
     identity: WalIdentity,
-    blocks: &mut Vec<BlockRef>,
-) -> Result<Fragments, Invalid> {
+    blocks: &mut BlockRefs,
+    fragments: &mut Fragments,
+) -> Result<(), Invalid> {
     if checksum(bytes) != Some(header.crc) {
         return Err(Invalid::Checksum { lsn });
     }
-    block::decode(bytes, lsn, identity.version, blocks)
+    block::decode(bytes, lsn, identity.version, blocks, fragments)
 }

@@ -250,13 +250,21 @@ impl Operation {
     }
 }
 
+impl Operation {
+    /// The name without that of the resource manager; `UNKNOWN (20)` where there is none.
+    pub(crate) fn write_own_name(self, out: &mut impl fmt::Write) -> fmt::Result {
+        match self.name() {
+            Some(name) => out.write_str(name),
+            None => write!(out, "UNKNOWN ({:x})", self.code() << 4),
+        }
+    }
+}
+
 impl fmt::Display for Operation {
     /// `Heap/INSERT+INIT`, `custom128/UNKNOWN (10)`: pg_waldump's words.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name() {
-            Some(name) => write!(f, "{}/{name}", self.rmgr),
-            None => write!(f, "{}/UNKNOWN ({:x})", self.rmgr, self.code() << 4),
-        }
+        write!(f, "{}/", self.rmgr)?;
+        self.write_own_name(f)
     }
 }
 

@@ -55,14 +55,17 @@ fn cut_at_every_byte() {
     }
 }
 
-/// Every single bit of some pages flipped in turn: the records of the pages before it stay, nothing is made up.
+/// Bits of some pages flipped one at a time: the records of the pages before it stay, nothing is made up. Every
+/// single bit of an old and of the newest format, in the other versions one of each byte.
 #[test]
 fn flip_every_bit() {
     for version in PgVersion::ALL {
         let small = Small::new(version, 2);
         for offset in 0..small.bytes.len() {
             let before = small.records_before(offset / PAGE * PAGE);
-            for bit in 0..8 {
+            let is_whole = matches!(version, PgVersion::V14 | PgVersion::V18);
+            let bits = if is_whole { 0..8 } else { offset % 8..offset % 8 + 1 };
+            for bit in bits {
                 let mut bytes = small.bytes.clone();
                 bytes[offset] ^= 1 << bit;
                 let outcome = small.check(bytes);
@@ -216,7 +219,7 @@ proptest! {
     #[test]
     fn noise(bytes in prop::collection::vec(any::<u8>(), 0..20_000), start in any::<u64>(), timeline in any::<u32>()) {
         let name = SegmentName { timeline: 1, log: 0, segment: 1 };
-        for range in [Range::default(), Range { start: Some(Lsn(start)), end: Some(Lsn(u64::MAX)), timeline: Some(timeline) }] {
+        for range in [Range::default(), Range { start: Some(Lsn(start)), end: Some(Lsn(u64::MAX)), timeline: Some(timeline), allow_gaps: false }] {
             let outcome = read(Segments::from_memory([(name, bytes.clone())]), range);
             prop_assert!(outcome.end.is_err());
         }

@@ -6,7 +6,9 @@ mod support;
 use std::collections::BTreeMap;
 
 use support::{read, Golden};
-use walproof_wal::{Compression, Finish, Lsn, PgVersion, Range, RmgrId, SegmentName, Segments, Summary};
+use walproof_wal::{
+    Compression, Finish, Lsn, PgVersion, Range, Reader, RmgrId, SegmentName, Segments, Stats,
+};
 
 /// Per operation what pg_waldump --stats=record prints.
 #[test]
@@ -14,10 +16,10 @@ fn totals_are_those_of_pg_waldump() {
     let mut compared = Vec::new();
     for version in PgVersion::ALL {
         let golden = Golden::load(version);
-        let summary = Summary::read(golden.segments(), golden.range()).unwrap();
-        assert_eq!(summary.identity.version, version);
+        let (stats, _) = Stats::read(golden.segments(), golden.range(), 1).unwrap();
+        assert_eq!(stats.identity.version, version);
         let Some(expected) = golden.stats else { continue };
-        let actual: BTreeMap<_, _> = summary
+        let actual: BTreeMap<_, _> = stats
             .by_operation()
             .map(|(operation, totals)| {
                 (operation.to_string(), (totals.records, totals.record_bytes, totals.image_bytes))
@@ -37,11 +39,11 @@ fn totals_are_those_of_pg_stat_wal() {
         let golden = Golden::load(version);
         let Some(quiet) = golden.facts.get("quiet") else { continue };
         let range = Range { end: Some(quiet.parse().unwrap()), ..golden.range() };
-        let summary = Summary::read(golden.segments(), range).unwrap();
+        let (stats, _) = Stats::read(golden.segments(), range, 1).unwrap();
         let fact = |name: &str| golden.facts[name].parse::<u64>().unwrap();
-        assert_eq!(summary.totals().records, fact("records"), "version {version}");
-        assert_eq!(summary.images.count, fact("images"), "version {version}");
-        assert_eq!(summary.totals().combined_bytes(), fact("bytes"), "version {version}");
+        assert_eq!(stats.totals().records, fact("records"), "version {version}");
+        assert_eq!(stats.images().count, fact("images"), "version {version}");
+        assert_eq!(stats.totals().combined_bytes(), fact("bytes"), "version {version}");
         compared.push(version.major());
     }
     assert_eq!(compared, [14, 15, 16, 17, 18]);
@@ -52,13 +54,50 @@ fn totals_are_those_of_pg_stat_wal() {
 fn every_byte_is_accounted_for() {
     for version in PgVersion::ALL {
         let golden = Golden::load(version);
-        let summary = Summary::read(golden.segments(), golden.range()).unwrap();
-        let parts = summary.accounting;
-        assert_eq!((summary.start, summary.end), (golden.start, golden.end), "version {version}");
+        let (stats, _) = Stats::read(golden.segments(), golden.range(), 1).unwrap();
+        let parts = stats.accounting;
+        assert_eq!((stats.start, stats.end), (golden.start, golden.end), "version {version}");
         assert_eq!(parts.total(), golden.end - golden.start);
-        assert_eq!(parts.record_bytes, summary.totals().combined_bytes());
+        assert_eq!(parts.record_bytes, stats.totals().combined_bytes());
         assert_eq!(parts.segment_header_bytes, 80, "the range enters two segments");
         assert!(parts.switch_bytes > 100_000 && parts.overwritten_bytes > 10_000, "{parts:?}");
+    }
+}
+
+/// Relations, minutes and operations are three ways to divide the same bytes.
+#[test]
+fn relations_and_minutes_add_up() {
+    for version in PgVersion::ALL {
+        let golden = Golden::load(version);
+        let (stats, _) = Stats::read(golden.segments(), golden.range(), 1).unwrap();
+        let mut by_relation = stats.relations().none();
+        let mut distinct = 0;
+        for one in stats.relations().iter() {
+            by_relation += one.totals;
+            distinct += one.distinct_blocks();
+            assert!(one.distinct_blocks() > 0);
+        }
+        assert_eq!(by_relation, stats.totals(), "version {version}");
+        let mut blocks = std::collections::BTreeSet::new();
+        let mut reader = Reader::open(golden.segments(), golden.range()).unwrap();
+        while let Some(record) = reader.next_record().unwrap() {
+            blocks.extend(record.blocks.iter().map(|block| (block.relation, block.fork, block.block)));
+        }
+        assert_eq!(distinct, blocks.len() as u64);
+        let methods: Vec<String> =
+            stats.relations().iter().filter_map(|one| one.method).map(|rmgr| rmgr.to_string()).collect();
+        for method in ["Btree", "Hash", "Gin", "Gist", "SPGist", "BRIN"] {
+            assert!(methods.iter().any(|name| name == method), "{method} in version {version}: {methods:?}");
+        }
+        let mut by_minute = stats.rate().untimed();
+        let mut commits = 0;
+        for (start_s, minute) in stats.rate().minutes() {
+            assert_eq!(start_s % 60, 0);
+            by_minute += minute.totals;
+            commits += minute.commits;
+        }
+        assert_eq!(by_minute, stats.totals());
+        assert_eq!(commits, stats.transactions().commits);
     }
 }
 
@@ -67,25 +106,27 @@ fn every_byte_is_accounted_for() {
 fn images_transactions_and_checkpoints() {
     for version in PgVersion::ALL {
         let golden = Golden::load(version);
-        let summary = Summary::read(golden.segments(), golden.range()).unwrap();
-        let images = summary.images;
+        let (stats, _) = Stats::read(golden.segments(), golden.range(), 1).unwrap();
+        let images = stats.images();
         assert!(images.hint_count > 0 && images.hint_count < images.count, "initdb made checksums");
         assert!(images.uncompressed_bytes > images.bytes);
         assert_eq!(images.not_applied_count, 0);
-        assert!(images.compressed_by(Compression::Pglz) > images.count / 2);
-        assert_eq!(images.compressed_by(Compression::Lz4) + images.compressed_by(Compression::Zstd), 0);
-        let transactions = summary.transactions;
+        let pglz = images.compressed_by(Compression::Pglz);
+        assert!(pglz.count > images.count / 2 && pglz.bytes < pglz.uncompressed_bytes);
+        assert_eq!(images.compressed_by(Compression::Lz4).count, 0);
+        assert_eq!(images.compressed_by(Compression::Zstd).count, 0);
+        let transactions = stats.transactions();
         assert!(transactions.commits > 50 && transactions.aborts >= 2);
         let (first, last) =
             (transactions.first_commit_unix_us.unwrap(), transactions.last_commit_unix_us.unwrap());
         assert!(first < last && last - first < 600_000_000, "the load took less than ten minutes");
-        assert!(summary.checkpoints.len() >= 3, "two asked for, one at the end of recovery");
-        for checkpoint in &summary.checkpoints {
+        assert!(stats.checkpoints().len() >= 3, "two asked for, one at the end of recovery");
+        for checkpoint in stats.checkpoints() {
             assert!(checkpoint.redo <= checkpoint.lsn);
             assert_eq!(checkpoint.timeline, 1);
             assert!((first / 1_000_000 - 1..=last / 1_000_000 + 1).contains(&checkpoint.time_unix_s));
         }
-        let managers: Vec<String> = summary.by_rmgr().map(|(rmgr, _)| rmgr.to_string()).collect();
+        let managers: Vec<String> = stats.by_rmgr().map(|(rmgr, _)| rmgr.to_string()).collect();
         for wanted in ["Hash", "Gin", "Gist", "SPGist", "BRIN", "Sequence", "MultiXact", "ReplicationOrigin"]
         {
             assert!(
@@ -93,7 +134,7 @@ fn images_transactions_and_checkpoints() {
                 "{wanted} in version {version}: {managers:?}"
             );
         }
-        assert!(summary.by_rmgr().all(|(rmgr, _)| rmgr <= RmgrId(21)));
+        assert!(stats.by_rmgr().all(|(rmgr, _)| rmgr <= RmgrId(21)));
     }
 }
 
@@ -205,11 +246,38 @@ fn ends_out_of_reach() {
     let outcome = read(golden.segments(), empty);
     assert_eq!(outcome.records, []);
     assert!(matches!(outcome.end, Ok(Finish::Requested)));
-    let backwards = Range { start: Some(golden.end), end: Some(golden.start), timeline: None };
+    let backwards = Range { start: Some(golden.end), end: Some(golden.start), ..Range::default() };
     assert_eq!(
         read(golden.segments(), backwards).message(),
         format!("start WAL location {} is after end WAL location {}", golden.end, golden.start)
     );
-    let elsewhere = Range { start: Some(Lsn(1 << 40)), end: None, timeline: None };
+    let elsewhere = Range { start: Some(Lsn(1 << 40)), end: None, ..Range::default() };
     assert!(read(golden.segments(), elsewhere).message().starts_with("could not find WAL segment"));
+}
+
+/// A missing segment is an error with both sides named; with gaps allowed, what is at hand is read.
+#[test]
+fn gaps() {
+    for version in PgVersion::ALL {
+        let golden = Golden::load(version);
+        let whole = read(golden.segments(), golden.range());
+        let mut segments = golden.segments.clone();
+        let (missing, _) = segments.remove(1);
+        let (from, to) = (missing.start(1 << 20).unwrap(), segments[1].0.start(1 << 20).unwrap());
+        let stopped = read(Segments::from_memory(segments.clone()), golden.range());
+        let error = stopped.end.unwrap_err();
+        assert!(error.to_string().starts_with(&format!("could not find WAL segment {missing} for ")));
+        assert_eq!(error.detail().unwrap(), format!("the next segment at hand is {}", segments[1].0));
+        assert!(error.hint().unwrap().contains("--allow-gaps"), "{:?}", error.hint());
+
+        let range = Range { allow_gaps: true, ..golden.range() };
+        let outcome = read(Segments::from_memory(segments.clone()), range);
+        assert!(matches!(outcome.end, Ok(Finish::Requested)), "{:?}", outcome.end);
+        let is_at_hand = |&(lsn, end, _): &(Lsn, Lsn, u32)| end <= from || lsn >= to;
+        let expected: Vec<_> = whole.records.iter().copied().filter(is_at_hand).collect();
+        assert_eq!(outcome.records, expected, "version {version}");
+        let (stats, _) = Stats::read(Segments::from_memory(segments), range, 2).unwrap();
+        let [gap] = stats.gaps[..] else { panic!("{:?}", stats.gaps) };
+        assert!(gap.start <= from && gap.end >= to && gap.end < to.advance(8192 * 4), "{gap:?}");
+    }
 }

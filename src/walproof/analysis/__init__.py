@@ -8,6 +8,7 @@ from walproof.analysis.interval import Interval, bootstrap_interval, mean_interv
 from walproof.analysis.lock import CommitLock, LockShare, commit_lock
 from walproof.analysis.precision import Precise, RoundsNeeded, rounds_for, rounds_table
 from walproof.analysis.rounds import Cell
+from walproof.analysis.statements import MethodGap, OperationBytes, Reconciliation, reconcile
 from walproof.analysis.summary import Analysis, EffectPrecision, Failure, Unanswered, analyse
 
 __all__ = [
@@ -25,7 +26,10 @@ __all__ = [
     "Failure",
     "Interval",
     "LockShare",
+    "MethodGap",
+    "OperationBytes",
     "Precise",
+    "Reconciliation",
     "RoundRatio",
     "RoundsNeeded",
     "Steadiness",
@@ -40,6 +44,7 @@ __all__ = [
     "install_effects",
     "mean_interval",
     "measure_drift",
+    "reconcile",
     "rounds_for",
     "rounds_table",
 ]

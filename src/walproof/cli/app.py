@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from walproof.cli import compare, disk, pg, report, run, runs, show, studies
+from walproof.cli import compare, disk, pg, report, run, runs, show, studies, wal
 
 app = typer.Typer(
     name="walproof",
@@ -38,3 +38,4 @@ app.command("show")(show.show)
 app.command("report")(report.report)
 app.command("disk")(disk.disk)
 app.add_typer(pg.app, name="pg")
+app.add_typer(wal.app, name="wal")

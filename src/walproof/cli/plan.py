@@ -64,6 +64,8 @@ def _variant_lines(variant: Variant) -> list[str]:
 
 
 def _workload_text(workload: Workload) -> str:
+    if workload.statements:
+        return f"{workload.name}: {len(workload.statements)} statements, each measured apart"
     what = workload.builtin or " + ".join(f"{s.name}@{s.weight}" for s in workload.scripts)
     length = (
         f"{format_duration(workload.duration_s)}"

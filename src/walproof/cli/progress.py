@@ -69,11 +69,12 @@ class TerminalProgress:
         """A trial has been stored."""
         self._ended += 1
         left = self._left()
-        result = (
-            f"{trial.metrics.get('tps', 0.0):10,.0f} tps"
-            if trial.state is TrialState.DONE
-            else f"    FAILED: {trial.reason}"
-        )
+        if trial.state is not TrialState.DONE:
+            result = f"    FAILED: {trial.reason}"
+        elif "tps" in trial.metrics:
+            result = f"{trial.metrics['tps']:10,.0f} tps"
+        else:
+            result = f"{trial.metrics['wal_bytes_decoded']:10,.0f} bytes of WAL"
         where = f"[{self._ended}/{self._most}] round {trial.round}"
         self._say(
             f"{where}  {self._name(trial.cell):<40} {result}" + (f"  ({left})" if self._bar is None else "")

@@ -43,8 +43,23 @@ class Script:
 
 
 @dataclass(frozen=True, slots=True)
+class Statement:
+    """An SQL statement whose WAL is measured by itself."""
+
+    name: str
+    sql: str
+    setup: tuple[str, ...] = ()
+    """Statements that are run before it and not measured."""
+    explain: bool = False
+    """Whether it is run under EXPLAIN (ANALYZE, WAL), which counts too."""
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
-    """A pgbench load. Exactly one of ``builtin`` and ``scripts``; ``duration_s`` or ``transactions``."""
+    """A pgbench load, or statements one after the other on a quiet server.
+
+    Exactly one of ``builtin``, ``scripts`` and ``statements``; a load has ``duration_s`` or ``transactions``.
+    """
 
     name: str
     builtin: str | None
@@ -64,6 +79,7 @@ class Workload:
     """Load before the window opens; not measured."""
     setup_sql: str | None = None
     """SQL that makes the workload's own tables, run after pgbench's initialisation."""
+    statements: tuple[Statement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +103,19 @@ class Reference:
 
     variant: str
     workload: str | None
-    tps: float
+    tps: float | None = None
     latency_ms_avg: float | None = None
     latency_ms_stddev: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Other figures, under the names that our own metrics have."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An optional variant that one of the installs cannot run."""
+
+    variant: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +154,9 @@ class Plan:
     """Where the clusters live: the disk under it is the disk that is measured."""
     references: tuple[Reference, ...] = ()
     reference_source: str | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    flush_rates: bool = False
+    """Measure how fast the disk flushes, by method, before the first trial (pg_test_fsync)."""
     quick: bool = False
     format: int = PLAN_FORMAT
 
@@ -221,6 +250,9 @@ class Environment:
     """Ordered ``name -> text``: cpu, cores, memory_bytes, kernel, filesystem, disk, flush rate, ..."""
     installs: Mapping[str, Mapping[str, str]]
     """Install label -> version text, configure options, and the like."""
+    flush_rates: Mapping[str, float | None] = field(default_factory=dict)
+    """wal_sync_method -> flushes a second of one 8 kB write (pg_test_fsync); None where the platform lacks
+    it. Empty when the plan did not ask."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from walproof import __version__
+from walproof.disk.flush import measure_flush
 from walproof.errors import StoreError, StudyError
 from walproof.facts import Environment, Install, Plan, Run
 from walproof.facts.codec import plan_hash, to_data
@@ -25,6 +26,9 @@ from walproof.postgres.reach import reachable_install, server_user
 from walproof.postgres.workspace import Workspace
 from walproof.probe import observe_environment
 from walproof.workload.pgbench import Target, initialise, setup_description
+
+_FLUSH_TEST_S = 3
+"""Seconds for each of pg_test_fsync's 17 tests; its own default is 5."""
 
 
 def execute(
@@ -133,7 +137,24 @@ def _environment(plan: Plan) -> Environment:
     return Environment(
         facts=observe_environment(Path(plan.folder)),
         installs={install.label: build_facts(install) for install in plan.installs},
+        flush_rates=_flush_rates(plan),
     )
+
+
+def _flush_rates(plan: Plan) -> dict[str, float | None]:
+    if not plan.flush_rates:
+        return {}
+    program = Path(plan.driver.bindir) / "pg_test_fsync"
+    if not program.exists():
+        raise StudyError(
+            f'study "{plan.study}" needs pg_test_fsync, which PostgreSQL {plan.driver.label} lacks',
+            detail=f"Looked in {plan.driver.bindir}.",
+            hint="--pg embedded has one.",
+        )
+    folder = Path(plan.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    rates = measure_flush(program, folder, 1 if plan.quick else _FLUSH_TEST_S)
+    return {rate.method: rate.flushes_per_s for rate in rates}
 
 
 @contextmanager

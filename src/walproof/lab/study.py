@@ -8,10 +8,11 @@ from importlib import resources
 from pathlib import Path
 
 from walproof.errors import SettingError, StudyError
-from walproof.facts import Install, Plan, Reference, Script, Variant, Workload
+from walproof.facts import Install, LeftOut, Plan, Reference, Script, Statement, Variant, Workload
 from walproof.lab.design import factorial_design
 from walproof.lab.studyfile import ScriptTable, StudyFile, WorkloadTable, check_study, read_study_file
 from walproof.postgres import install as installs
+from walproof.postgres.build import rejection
 from walproof.probe import PROBES
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.risk import durability_class
@@ -90,6 +91,7 @@ def resolve(
     _require_unique("workload", [workload.name for workload in workloads])
     base = _with_room({**study.base, **overrides.base}, workloads)
     cells, aliases = _cells(study)
+    cells, left_out = _available(base, cells, study, chosen)
     _check_settings(base, cells, chosen)
     variants = tuple(_variant(base, cell, chosen, workloads) for cell in cells)
     _require_unique("variant", [variant.name for variant in variants])
@@ -122,10 +124,12 @@ def resolve(
         seed=overrides.seed if overrides.seed is not None else study.design.seed,
         folder=str(folder),
         references=tuple(
-            Reference(f.variant, f.workload, f.tps, f.latency_ms_avg, f.latency_ms_stddev)
+            Reference(f.variant, f.workload, f.tps, f.latency_ms_avg, f.latency_ms_stddev, f.metrics)
             for f in (study.reference.figure if study.reference else ())
         ),
         reference_source=study.reference.source if study.reference else None,
+        left_out=left_out,
+        flush_rates=study.design.flush_rates,
         quick=overrides.quick,
     )
 
@@ -162,8 +166,13 @@ def _installs(specs: Sequence[str]) -> tuple[Install, ...]:
 
 def _workload(table: WorkloadTable, study: StudyFile, overrides: Overrides, scripts: Path) -> Workload:
     where = f'workload "{table.name}"'
-    if table.builtin and table.script:
-        raise StudyError(f"{where} has both a builtin and scripts", hint="Leave out one of them.")
+    kinds = {"a builtin": table.builtin, "scripts": table.script, "statements": table.statement}
+    given = [noun for noun, value in kinds.items() if value]
+    if len(given) > 1:
+        raise StudyError(f"{where} has both {' and '.join(given)}", hint="Leave out one of them.")
+    if table.statement:
+        _require_unique("statement", [one.name for one in table.statement])
+        return _statements(table, scripts)
     if table.duration is not None and table.transactions is not None:
         raise StudyError(f"{where} has both a duration and transactions", hint="Leave out one of them.")
     if table.threads > table.clients:
@@ -198,6 +207,25 @@ def _workload(table: WorkloadTable, study: StudyFile, overrides: Overrides, scri
         protocol=table.protocol,
         warmup_s=overrides.warmup_s if overrides.warmup_s is not None else table.warmup,
         setup_sql=None if table.setup is None else _text(table.setup, scripts, "setup"),
+    )
+
+
+def _statements(table: WorkloadTable, scripts: Path) -> Workload:
+    """A workload of single statements: what shapes a load has no meaning for it."""
+    return Workload(
+        name=table.name,
+        builtin=None,
+        scripts=(),
+        scale=table.scale,
+        clients=1,
+        threads=1,
+        duration_s=None,
+        transactions=1,
+        rate_tps=None,
+        protocol="simple",
+        warmup_s=0.0,
+        setup_sql=None if table.setup is None else _text(table.setup, scripts, "setup"),
+        statements=tuple(Statement(one.name, one.sql, one.setup, one.explain) for one in table.statement),
     )
 
 
@@ -238,6 +266,42 @@ def _cells(study: StudyFile) -> tuple[list[Variant], tuple[str, ...]]:
         Variant(", ".join(f"{k}={v}" for k, v in cell.items()), dict(cell), levels=dict(cell))
         for cell in design.cells
     ], design.aliases
+
+
+def _available(
+    base: Mapping[str, str], cells: Sequence[Variant], study: StudyFile, chosen: Sequence[Install]
+) -> tuple[list[Variant], tuple[LeftOut, ...]]:
+    """The variants that every install can run, and the optional ones that one cannot."""
+    optional = {table.name for table in study.variant if table.optional}
+    kept, left_out = [], []
+    for cell in cells:
+        reason = _lack(base, cell, chosen) if cell.name in optional else None
+        if reason is None:
+            kept.append(cell)
+        else:
+            left_out.append(LeftOut(cell.name, reason))
+    if not kept:
+        raise StudyError(
+            "no variant of the study can be run",
+            detail="\n".join(f"{o.variant}: {o.reason}" for o in left_out),
+        )
+    return kept, tuple(left_out)
+
+
+def _lack(base: Mapping[str, str], cell: Variant, chosen: Sequence[Install]) -> str | None:
+    """What keeps an install from running the variant: its version or its build."""
+    for install in chosen:
+        catalogue = Catalogue.for_version(install.version_num)
+        complete = {**base, **cell.settings, **imply({**base, **cell.settings}, install.version_num)}
+        try:
+            for name, value in complete.items():
+                catalogue.check(name, value)
+        except SettingError as error:
+            return f"PostgreSQL {install.label}: {error.message}"
+        if rejection(install, complete) is not None:
+            named = ", ".join(f"{name}={value}" for name, value in cell.settings.items())
+            return f"PostgreSQL {install.label} was built without what {named} needs"
+    return None
 
 
 def _check_settings(base: Mapping[str, str], cells: Sequence[Variant], chosen: Sequence[Install]) -> None:

@@ -58,12 +58,22 @@ class ScriptTable(_Table):
     weight: PositiveInt = 1
 
 
+class StatementTable(_Table):
+    """``[[workload.statement]]``: measured by itself, on a quiet server."""
+
+    name: str
+    sql: str
+    setup: tuple[str, ...] = ()
+    explain: bool = False
+
+
 class WorkloadTable(_Table):
     """``[[workload]]``."""
 
     name: str
     builtin: Literal["tpcb-like", "simple-update", "select-only"] | None = None
     script: tuple[ScriptTable, ...] = ()
+    statement: tuple[StatementTable, ...] = ()
     scale: PositiveInt = 1
     clients: PositiveInt = 1
     threads: PositiveInt = 1
@@ -81,6 +91,8 @@ class VariantTable(_Table):
     name: str
     settings: Settings = {}
     note: str | None = None
+    optional: bool = False
+    """Left out, and named, where an install does not have it."""
 
 
 class DesignTable(_Table):
@@ -93,6 +105,7 @@ class DesignTable(_Table):
     checkpoint: Literal["before window", "none"] = "before window"
     seed: int = 1
     probes: tuple[str, ...] | None = None
+    flush_rates: bool = False
 
 
 class QuickTable(_Table):
@@ -108,9 +121,10 @@ class FigureTable(_Table):
 
     variant: str
     workload: str | None = None
-    tps: float
+    tps: float | None = None
     latency_ms_avg: float | None = None
     latency_ms_stddev: float | None = None
+    metrics: dict[str, float] = {}
 
 
 class ReferenceTable(_Table):

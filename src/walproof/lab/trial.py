@@ -16,14 +16,17 @@ from pathlib import Path
 from walproof.errors import ProbeError, WalproofError, WorkloadError
 from walproof.facts import Install, Plan, Series, Trial, TrialState, Workload
 from walproof.postgres import template as templates
+from walproof.postgres.build import has_library
 from walproof.postgres.cluster import SUPERUSER, Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.probe import PROBES, Observation, Probe, Subject, per_transaction
 from walproof.probe.environment import server_facts
+from walproof.probe.statements import StatementCounter
 from walproof.probe.throughput import read_pgbench_logs
 from walproof.workload.pgbench import PgbenchRun, Summary, Target
 
 _POLL_S = 0.002
+_STATEMENTS = "pg_stat_statements"
 _SUMMARY_PATIENCE_S = 10.0
 
 
@@ -101,12 +104,17 @@ class TrialRunner:
         observing = {"log_checkpoints": "on"}
         if "wal" in plan.probes and cluster.install.version_num >= 140000:
             observing["track_wal_io_timing"] = "on"
+        if workload.statements and has_library(cluster.install, _STATEMENTS):
+            observing["shared_preload_libraries"] = _STATEMENTS
         cluster.start({**observing, **plan.base_settings, **variant.settings, **variant.implied})
         settings, _ = server_facts(cluster.conninfo)
         measured.settings.update(settings)
         if plan.checkpoint_before:
             with cluster.connect() as connection:
                 connection.execute("CHECKPOINT")
+        if workload.statements:
+            self._count_statements(workload, cluster, measured)
+            return
         load = PgbenchRun(
             self._pgbench,
             workload,
@@ -130,6 +138,23 @@ class TrialRunner:
         if summary.connect_ms is not None:
             measured.metrics["connect_ms"] = summary.connect_ms
         measured.metrics.update(per_transaction(measured.metrics))
+
+    def _count_statements(self, workload: Workload, cluster: Cluster, measured: _Measured) -> None:
+        """Each statement by itself, and the sum of each method over all of them."""
+        opened_at = time.time()
+        with StatementCounter(cluster.conninfo, cluster.data / "pg_wal") as counter:
+            for statement in workload.statements:
+                measured.metrics.update(counter.measure(statement))
+        measured.window_start, measured.window_s = opened_at, time.time() - opened_at
+        # A method has a sum only where it counted every statement.
+        found: dict[str, list[float]] = {}
+        for name, value in measured.metrics.items():
+            quantity, _, which = name.partition(".")
+            if "|" not in which:
+                found.setdefault(quantity, []).append(value)
+        measured.metrics.update(
+            {name: sum(own) for name, own in found.items() if len(own) == len(workload.statements)}
+        )
 
     def _watch(
         self,

@@ -28,7 +28,7 @@ from walproof.probe.connection import connect, one_line
 from walproof.probe.processes import is_running
 from walproof.probe.protocol import Observation, Subject
 from walproof.units import Lsn, format_bytes
-from walproof.wal import summarise
+from walproof.wal import stats
 
 COUNT_MAX_BYTES = 4 * 1024**3
 """WAL beyond this is not read to be counted, which would take seconds."""
@@ -224,7 +224,7 @@ def count_records(subject: Subject, start: Lsn, end: Lsn) -> RecordCount | None:
     if end <= start:
         return RecordCount(0, 0, 0)
     try:
-        counted = summarise(subject.data / "pg_wal", start, end)
+        counted = stats(subject.data / "pg_wal", start=start, end=end)
     except WalError as error:
         raise ProbeError(
             f"could not count the WAL records in {format_bytes(end - start)} of WAL",

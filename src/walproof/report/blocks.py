@@ -24,6 +24,8 @@ class Column:
     """Right-aligned, digits under digits."""
     terminal: bool = True
     """Whether the terminal, with its 100 columns, has room for it."""
+    whole_most: int = 24
+    """Characters up to which the terminal keeps a value on one line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,11 @@ def _say_lock(lock: CommitLock) -> str:
 
 def _say_published(plan: Plan, lock: CommitLock) -> str:
     """The same model on the published figures: why their gain is another than ours."""
-    tps = {r.variant: r.tps for r in plan.references if r.workload is None or r.workload == lock.workload}
+    tps = {
+        r.variant: r.tps
+        for r in plan.references
+        if r.tps is not None and (r.workload is None or r.workload == lock.workload)
+    }
     base, free = tps.get(plan.baseline), tps.get(lock.variant)
     if not base or not free or free <= base:
         return ""

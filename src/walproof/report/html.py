@@ -9,6 +9,7 @@ from walproof.report.figures.style import CLASS_COLOURS, FAINT, GRID, INK, SYMBO
 from walproof.report.plaintext import printable
 
 if TYPE_CHECKING:
+    from jinja2 import Environment
     from markupsafe import Markup
 
     from walproof.report.view import ReportView
@@ -19,13 +20,18 @@ _BREAKS = re.compile(r"(?<=[=_:])(?=\w)")
 
 def to_html(view: ReportView) -> str:
     """The page. Raises ReportError when a figure cannot be drawn."""
+    return environment().get_template("report.html.j2").render(view=view)
+
+
+def environment() -> Environment:
+    """Templates with everything escaped, and with what they draw figures and tables by."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
     from walproof.report.figures.draw import to_svg
     from walproof.report.figures.figure import Figure
 
-    environment = Environment(
+    made = Environment(
         loader=PackageLoader("walproof", "report/templates"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -40,7 +46,7 @@ def to_html(view: ReportView) -> str:
         # Vega escapes every text of the chart, and draw.py those that it adds.
         return Markup(to_svg(figure))
 
-    environment.globals.update(
+    made.globals.update(
         svg=svg,
         symbols=SYMBOLS,
         class_colours=CLASS_COLOURS,
@@ -49,7 +55,7 @@ def to_html(view: ReportView) -> str:
         zip=zip,
         kind=lambda block: type(block).__name__,
     )
-    return environment.get_template("report.html.j2").render(view=view)
+    return made
 
 
 def _breakable(text: str) -> Markup:

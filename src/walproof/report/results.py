@@ -144,7 +144,9 @@ def published_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     for install, workload in cells.groups():
         # A figure that names no workload is about the study's first one.
         published = {
-            r.variant: r for r in plan.references if (r.workload or plan.workloads[0].name) == workload
+            r.variant: r
+            for r in plan.references
+            if r.tps is not None and (r.workload or plan.workloads[0].name) == workload
         }
         if not published:
             continue
@@ -186,7 +188,7 @@ def _tps_row(
     base: Reference | None,
 ) -> tuple[Cell, ...]:
     effect = analysis.effect(*cell)
-    theirs = published.tps / base.tps if published and base and base.tps else None
+    theirs = published.tps / base.tps if published and published.tps and base and base.tps else None
     where = UNKNOWN
     if theirs is not None and effect is not None and effect.interval is not None:
         inside = effect.interval.contains(theirs)

@@ -43,6 +43,7 @@ def plan_tables(run: Run) -> list[Block]:
     )
     return [
         Table("Variants", tuple(map(Column, columns)), variants, _base_note(plan), terminal=False),
+        *_left_out(plan),
         Table(
             "Workloads",
             tuple(
@@ -57,6 +58,13 @@ def plan_tables(run: Run) -> list[Block]:
         ),
         _pairs("Design and run", _design(run)),
     ]
+
+
+def _left_out(plan: Plan) -> list[Block]:
+    if not plan.left_out:
+        return []
+    rows = tuple(text_cells((one.variant, one.reason)) for one in plan.left_out)
+    return [Table("Variants that were left out", (Column("variant"), Column("reason")), rows)]
 
 
 def _base_note(plan: Plan) -> str | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from walproof.report.blocks import Cell, Paragraph, Table, Verdicts
+from walproof.report.blocks import Cell, Paragraph, Section, Table, Verdicts
 from walproof.report.dotplot import dot_plot
 from walproof.report.figures.ratios import RatioData
 from walproof.report.figures.style import SYMBOLS
@@ -23,7 +24,6 @@ _COLOURS = {
     DurabilityClass.TABLE: "magenta",
     DurabilityClass.CORRUPT: "red",
 }
-_WHOLE_MOST = 24
 _SENTENCES_MOST = 2
 """Of a verdict: the effect and what limits it. The report has them all."""
 
@@ -39,16 +39,23 @@ def print_terminal(view: ReportView, console: Console) -> None:
         if isinstance(figure.data, RatioData):
             console.print(Text(printable(dot_plot(figure.data))), no_wrap=True, crop=True)
             console.print()
-    for section in view.sections:
+    print_sections(view.sections, console)
+    for group in view.verdicts:
+        _print_verdicts(group, console)
+    _print_end(view, console)
+
+
+def print_sections(sections: Sequence[Section], console: Console) -> None:
+    """The tables and paragraphs that are for the terminal."""
+    from rich.text import Text
+
+    for section in sections:
         for block in section.blocks:
             if isinstance(block, Table) and block.terminal:
                 _print_table(block, console)
             elif isinstance(block, Paragraph) and block.terminal:
                 console.print(Text(one_line(block.text)))
                 console.print()
-    for group in view.verdicts:
-        _print_verdicts(group, console)
-    _print_end(view, console)
 
 
 def _print_table(table: Table, console: Console) -> None:
@@ -83,7 +90,8 @@ def _print_table(table: Table, console: Console) -> None:
 def _longest(table: Table, index: int) -> int:
     """Width that keeps the column's values on one line, as far as there is room; the heading wraps."""
     words = table.columns[index].title.split()
-    return min(_WHOLE_MOST, max(len(text) for text in (*words, *(row[index].text for row in table.rows))))
+    most = table.columns[index].whole_most
+    return min(most, max(len(text) for text in (*words, *(row[index].text for row in table.rows))))
 
 
 def _cell(cell: Cell) -> Text:

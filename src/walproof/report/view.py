@@ -24,11 +24,16 @@ from walproof.report.figures.figure import Figure, FigureData
 from walproof.report.figures.latency import describe_latencies, latencies
 from walproof.report.figures.ratios import describe_ratios, factor_ratios, install_ratios, variant_ratios
 from walproof.report.figures.seconds import describe_seconds, seconds
+from walproof.report.figures.statements import describe_statements, statement_data
 from walproof.report.figures.style import symbol_key
 from walproof.report.figures.waits import describe_waits, wait_shares
+from walproof.report.figures.writers import describe_writers
+from walproof.report.flushes import flush_blocks
 from walproof.report.numbers import counted, utc
 from walproof.report.results import factor_tables, install_table, published_tables, result_tables
 from walproof.report.setup import environment_tables, plan_tables, repeat_blocks
+from walproof.report.statements import is_about_statements, statement_answers, statement_sections
+from walproof.report.volume import volume_blocks, writer_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +64,44 @@ def build_view(run: Run, trials: Sequence[Trial], series: Sequence[Series] = ())
     Of ``series`` only ``tps`` is shown.
     Raises AnalysisError when the trials are not those of one run.
     """
+    if is_about_statements(Cells(run.plan, trials)):
+        return _statement_view(run, trials, analyse(run.plan, trials, "wal_bytes_decoded"))
     analysis = analyse(run.plan, trials)
     return report_view(run, trials, series, analysis, verdicts(run.plan, trials, analysis))
+
+
+def _statement_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportView:
+    """The report of a study whose trials measure statements: bytes instead of throughput."""
+    cells = Cells(run.plan, trials)
+    overview = _FigureMaker(run, analysis).figure(
+        "statements",
+        "How many bytes of WAL does each statement write under each variant?",
+        "A point is a trial.",
+        statement_data(cells),
+        describe_statements,
+    )
+    sections = (
+        *statement_sections(cells, analysis),
+        Section("failures", "Failed trials", tuple(failure_blocks(cells, trials, analysis))),
+        Section("setup", "What was run", (*plan_tables(run), *environment_tables(run))),
+        Section("repeat", "Run it again", tuple(repeat_blocks(run))),
+    )
+    return ReportView(
+        run=run,
+        trials=tuple(trials),
+        analysis=analysis,
+        findings=(),
+        question=run.plan.title,
+        description=" ".join(run.plan.description.split()),
+        dateline=_dateline(run),
+        answers=statement_answers(cells, analysis),
+        how_sure=how_sure(run, cells, analysis, ()),
+        what_would_help=(),
+        next_commands=next_commands(run),
+        overview=overview,
+        verdicts=(),
+        sections=tuple(section for section in sections if section.blocks),
+    )
 
 
 def report_view(
@@ -126,7 +167,16 @@ def report_view(
         install_ratios(cells, analysis),
         describe_ratios,
     )
+    writers = make.figure(
+        "writers",
+        "Does compression write less, or only through another process?",
+        "A bar is a trial. Its length is the total; colours are who wrote.",
+        writer_data(cells),
+        describe_writers,
+    )
     sections = (
+        Section("volume", "WAL volume", (*writers, *volume_blocks(cells, analysis, list(trials)))),
+        Section("flushes", "Flush rates", tuple(flush_blocks(run, cells))),
         Section("results", "Results", (*result_tables(cells, analysis, findings), *latency)),
         Section("published", "Beside the published figures", tuple(published_tables(cells, analysis))),
         Section("factors", "Factors", (*factors, *factor_tables(cells, analysis))),

@@ -15,6 +15,7 @@ from walproof.settings.value import parse
 
 DEFAULT_WAL_SEGMENT_BYTES = 16 * 1024**2
 _MB = 1024**2
+_PGLZ_HAS_A_NAME = 150000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,8 @@ _Rule = Callable[[_Configuration], Iterator[str]]
 
 
 def imply(settings: Mapping[str, str], version_num: int) -> dict[str, str]:
-    """The settings that must come along for a server to start with ``settings``; never one that is given.
+    """The settings that must come along for a server to start with ``settings``; never one that is given,
+    but for a value that this version spells otherwise.
 
     Raises SettingError for values that cannot be read.
     """
@@ -47,6 +49,9 @@ def imply(settings: Mapping[str, str], version_num: int) -> dict[str, str]:
     if configuration.value("wal_level") == "minimal" and "max_wal_senders" not in configuration.given:
         # postmaster.c: WAL streaming requires "wal_level" to be "replica" or "logical".
         implied["max_wal_senders"] = "0"
+    if version_num < _PGLZ_HAS_A_NAME and configuration.given.get("wal_compression") == "pglz":
+        # Before 15 there was one method, and no name for it.
+        implied["wal_compression"] = "on"
     return implied
 
 
@@ -57,7 +62,7 @@ def contradictions(
 
     ``wal_segment_bytes`` is initdb's choice. Raises SettingError for values that cannot be read.
     """
-    complete = {**imply(settings, version_num), **settings}
+    complete = {**settings, **imply(settings, version_num)}
     configuration = _configuration(complete, version_num, wal_segment_bytes)
     return [sentence for rule in _CONTRADICTIONS for sentence in rule(configuration)]
 

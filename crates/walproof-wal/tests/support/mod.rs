@@ -14,8 +14,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use walproof_wal::{Error, Finish, Lsn, PgVersion, Range, Reader, SegmentName, Segments};
+use walproof_wal::{Error, Finish, Lsn, PgVersion, Range, Reader, SegmentName, Segments, Stats};
 
 /// The golden WAL of one version (tests/golden/make_wal.py says what is in it).
 pub struct Golden {
@@ -39,7 +40,9 @@ impl Golden {
             if path.extension().is_some_and(|extension| extension == "xz") {
                 let name = SegmentName::parse(path.file_stem().unwrap().to_str().unwrap()).unwrap();
                 let mut bytes = Vec::new();
-                xz2::read::XzDecoder::new(fs::File::open(&path).unwrap()).read_to_end(&mut bytes).unwrap();
+                liblzma::read::XzDecoder::new(fs::File::open(&path).unwrap())
+                    .read_to_end(&mut bytes)
+                    .unwrap();
                 segments.push((name, bytes));
             }
         }
@@ -64,7 +67,7 @@ impl Golden {
     }
 
     pub fn range(&self) -> Range {
-        Range { start: Some(self.start), end: Some(self.end), timeline: None }
+        Range { start: Some(self.start), end: Some(self.end), ..Range::default() }
     }
 }
 
@@ -99,10 +102,40 @@ impl Outcome {
     }
 }
 
+/// Counting in parts gives what reading in order gave, and ends with the same words.
+fn check_parts(segments: Arc<Segments>, range: Range, reader: &Reader, end: &Result<(), Error>) {
+    let counted = |threads| {
+        let (stats, finish) = Stats::read_until_error(Arc::clone(&segments), range, threads).unwrap();
+        let mut relations: Vec<String> = stats
+            .relations()
+            .iter()
+            .map(|one| {
+                format!("{:?}", (one.relation, one.fork, one.totals, one.method, one.distinct_blocks()))
+            })
+            .collect();
+        relations.sort();
+        let minutes: Vec<_> = stats.rate().minutes().collect();
+        let totals: Vec<_> = stats.by_operation().collect();
+        let said = format!("{:?}", finish);
+        assert_eq!(stats.accounting, reader.accounting(), "{threads} threads");
+        assert_eq!(stats.gaps, reader.gaps());
+        assert_eq!((stats.start, stats.end), (reader.first_lsn(), reader.end_lsn()));
+        match (&finish, end) {
+            (Err(one), Err(other)) => assert_eq!(format!("{one:?}"), format!("{other:?}")),
+            (Ok(one), Ok(())) => assert_eq!(format!("{one:?}"), format!("{:?}", reader.finish().unwrap())),
+            (one, other) => panic!("{one:?} with {threads} threads, {other:?} in order"),
+        }
+        let rest = (stats.images(), stats.transactions(), stats.checkpoints().to_vec(), stats.timeline);
+        format!("{said} {totals:?} {relations:?} {minutes:?} {:?} {rest:?}", stats.rate().untimed())
+    };
+    assert_eq!(counted(1), counted(3));
+}
+
 /// Reads everything; the accounting must add up wherever reading ends.
 pub fn read(segments: Segments, range: Range) -> Outcome {
     let mut records = Vec::new();
-    let mut reader = match Reader::open(segments, range) {
+    let segments = Arc::new(segments);
+    let mut reader = match Reader::open(Arc::clone(&segments), range) {
         Ok(reader) => reader,
         Err(error) => return Outcome { records, end: Err(error) },
     };
@@ -124,6 +157,8 @@ pub fn read(segments: Segments, range: Range) -> Outcome {
             Err(error) => break Err(error),
         }
     };
-    assert_eq!(reader.accounting().total(), reader.end_lsn() - reader.first_lsn());
+    let gaps: u64 = reader.gaps().iter().map(|gap| gap.end - gap.start).sum();
+    assert_eq!(reader.accounting().total() + gaps, reader.end_lsn() - reader.first_lsn());
+    check_parts(segments, range, &reader, &end);
     Outcome { records, end: end.map(|()| reader.into_finish()) }
 }

@@ -12,7 +12,11 @@ from walproof.report.figures.figure import Figure, FigureData
 from walproof.report.figures.latency import LatencyData, draw_latencies
 from walproof.report.figures.ratios import RatioData, draw_ratios
 from walproof.report.figures.seconds import SecondsData, draw_seconds
+from walproof.report.figures.statements import StatementData, draw_statements
 from walproof.report.figures.waits import WaitData, draw_waits
+from walproof.report.figures.wal_parts import WalPartsData, draw_parts
+from walproof.report.figures.wal_rate import WalRateData, draw_rate
+from walproof.report.figures.writers import WriterData, draw_writers
 from walproof.report.plaintext import printable
 
 _ROOT = re.compile(r'<svg [^>]*?width="([\d.]+)" height="([\d.]+)"[^>]*>')
@@ -33,6 +37,14 @@ def draw(data: FigureData) -> dict[str, Any]:
             return draw_latencies(data)
         case SecondsData():
             return draw_seconds(data)
+        case WalPartsData():
+            return draw_parts(data)
+        case WalRateData():
+            return draw_rate(data)
+        case WriterData():
+            return draw_writers(data)
+        case StatementData():
+            return draw_statements(data)
         case _:
             assert_never(data)
 

@@ -9,9 +9,23 @@ from walproof.report.figures.course import CourseData
 from walproof.report.figures.latency import LatencyData
 from walproof.report.figures.ratios import RatioData
 from walproof.report.figures.seconds import SecondsData
+from walproof.report.figures.statements import StatementData
 from walproof.report.figures.waits import WaitData
+from walproof.report.figures.wal_parts import WalPartsData
+from walproof.report.figures.wal_rate import WalRateData
+from walproof.report.figures.writers import WriterData
 
-FigureData: TypeAlias = RatioData | CourseData | WaitData | LatencyData | SecondsData
+FigureData: TypeAlias = (
+    RatioData
+    | CourseData
+    | WaitData
+    | LatencyData
+    | SecondsData
+    | WalPartsData
+    | WalRateData
+    | WriterData
+    | StatementData
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,5 @@
 """What a stretch of WAL is made of: the totals of ``pg_waldump --stats``, and what they leave out.
 
-    >>> from walproof.units import Lsn
-    >>> from walproof.wal import summarise
-    >>> wal = summarise("data/pg_wal", Lsn.parse("0/3000028"), None)  # doctest: +SKIP
-    >>> print(wal.totals.combined_bytes, wal.images.count, wal.commits)  # doctest: +SKIP
-
 Reads PostgreSQL 13 to 18 (crates/walproof-wal does the work, without holding the GIL). A running server's
 folder can be read up to a location that it has flushed.
 """
@@ -16,8 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from walproof._native import wal_summary
+from walproof._native import wal_stats
+from walproof.errors import WalError
 from walproof.units import Lsn
+
+Path = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +27,8 @@ class WalTotals:
     """Bytes of the records without their full-page images (\"Record size\")."""
     image_bytes: int = 0
     """Bytes of the full-page images (\"FPI size\")."""
+    image_count: int = 0
+    """Full-page images."""
 
     @property
     def combined_bytes(self) -> int:
@@ -40,6 +40,7 @@ class WalTotals:
             self.records + other.records,
             self.record_bytes + other.record_bytes,
             self.image_bytes + other.image_bytes,
+            self.image_count + other.image_count,
         )
 
 
@@ -52,6 +53,16 @@ class RmgrTotals:
     totals: WalTotals
     operations: Mapping[str, WalTotals]
     """``INSERT+INIT`` -> its share; only operations that occur."""
+
+
+@dataclass(frozen=True, slots=True)
+class MethodTotals:
+    """Full-page images compressed by one method."""
+
+    count: int
+    bytes: int
+    uncompressed_bytes: int
+    """What they would take without wal_compression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +79,46 @@ class ImageTotals:
     hint_bytes: int
     not_applied_count: int
     """Those that recovery does not restore (wal_consistency_checking)."""
-    compressed_count: Mapping[str, int]
+    compressed: Mapping[str, MethodTotals]
     """``pglz``, ``lz4``, ``zstd`` -> images compressed by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RelationTotals:
+    """One relation's fork. Each byte of a record counts for one relation: that of the block it is there for,
+    else that of the record's first block."""
+
+    tablespace: int
+    database: int
+    relation: int
+    """OIDs of tablespace and database, and the relation's file number in it."""
+    fork: str
+    """``main``, ``fsm``, ``vm`` or ``init``."""
+    method: str | None
+    """``btree``, ``hash``, ``gin``, ``gist``, ``spgist`` or ``brin``, told by the resource manager that wrote
+    to it; None for a table, and for an index that only has images or generic records in this WAL."""
+    totals: WalTotals
+    distinct_blocks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Minute:
+    """What was written in one minute, told from the times in commit and abort records."""
+
+    start_at: float
+    """Unix time."""
+    totals: WalTotals
+    commits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """WAL that is missing between two segments at hand."""
+
+    start: Lsn
+    """Where the last record before it ends."""
+    end: Lsn
+    """Where the first record behind it begins."""
 
 
 class CheckpointKind(Enum):
@@ -132,10 +181,12 @@ class Finish(Enum):
     """The last segment at hand was read to its end."""
     END_OF_WAL = "end of WAL"
     """What comes next is no record, as at the end of every server's WAL."""
+    ERROR = "error"
+    """Damage or missing WAL, with ``partial``."""
 
 
 @dataclass(frozen=True, slots=True)
-class WalSummary:
+class WalStats:
     """Totals of the records between two locations."""
 
     version: int
@@ -164,33 +215,62 @@ class WalSummary:
     last_commit_at: float | None
     """Latest commit."""
     checkpoints: tuple[Checkpoint, ...]
+    relations: tuple[RelationTotals, ...]
+    """Most bytes first."""
+    no_relation: WalTotals
+    """Records that refer to no block. With ``relations``, this adds up to ``totals``."""
+    minutes: tuple[Minute, ...]
+    untimed: WalTotals
+    """After the last commit or abort. With ``minutes``, this adds up to ``totals``."""
+    gaps: tuple[Gap, ...]
     accounting: Accounting
+    error: WalError | None = None
+    """What ended reading early, with ``partial``."""
 
 
-def summarise(
-    path: str | os.PathLike[str],
+def stats(
+    *paths: Path,
     start: Lsn | None = None,
     end: Lsn | None = None,
-    *,
     timeline: int | None = None,
-) -> WalSummary:
-    """Totals of the records in a ``pg_wal`` folder, or in one segment file.
+    allow_gaps: bool = False,
+    partial: bool = False,
+    threads: int | None = None,
+) -> WalStats:
+    """Totals of the records in ``pg_wal`` folders, archives and single segments, plain or compressed.
 
     Records count that begin at ``start`` (the first segment at hand) or later and end at ``end`` (the end of
-    the WAL) or earlier. ``timeline`` is the newest to read; the highest at hand by default.
+    the WAL) or earlier. ``timeline`` is the newest to read; the highest at hand by default. ``threads`` only
+    changes the time it takes; by default one for each core.
 
-    Raises WalError: nothing readable at the start, or WAL missing or damaged before the end.
+    Raises WalError: nothing readable at the start, or WAL missing (unless ``allow_gaps``) or damaged before
+    the end (unless ``partial``: then what comes before it is returned, with the error).
     """
-    raw = wal_summary(os.fspath(path), start, end, timeline)
+    raw = wal_stats(
+        [os.fspath(path) for path in paths],
+        start,
+        end,
+        timeline,
+        allow_gaps=allow_gaps,
+        partial=partial,
+        threads=threads or len(os.sched_getaffinity(0)),
+    )
     rmgrs: dict[str, RmgrTotals] = {}
-    for name, records, record_bytes, image_bytes in raw["rmgrs"]:
+    for name, columns in raw["rmgrs"]:
         own = {
-            operation.removeprefix(f"{name}/"): WalTotals(*columns)
-            for operation, *columns in raw["operations"]
+            operation.removeprefix(f"{name}/"): WalTotals(*totals)
+            for operation, totals in raw["operations"]
             if operation.startswith(f"{name}/")
         }
-        rmgrs[name] = RmgrTotals(name, WalTotals(records, record_bytes, image_bytes), own)
-    return WalSummary(
+        rmgrs[name] = RmgrTotals(name, WalTotals(*columns), own)
+    images = raw["images"]
+    relations = [
+        RelationTotals(
+            *at[:3], FORKS[at[3]] if at[3] < len(FORKS) else str(at[3]), method, WalTotals(*totals), n
+        )
+        for at, method, totals, n in raw["relations"]
+    ]
+    return WalStats(
         version=raw["version"],
         system_identifier=raw["system_identifier"],
         segment_size=raw["segment_size"],
@@ -201,7 +281,15 @@ def summarise(
         finish_reason=raw["finish_reason"],
         totals=sum((rmgr.totals for rmgr in rmgrs.values()), WalTotals()),
         rmgrs=rmgrs,
-        images=ImageTotals(**raw["images"]),
+        images=ImageTotals(
+            count=images["count"],
+            bytes=images["bytes"],
+            uncompressed_bytes=images["uncompressed_bytes"],
+            hint_count=images["hint_count"],
+            hint_bytes=images["hint_bytes"],
+            not_applied_count=images["not_applied_count"],
+            compressed={name: MethodTotals(*own) for name, own in images["compressed"].items()},
+        ),
         commits=raw["commits"],
         aborts=raw["aborts"],
         first_commit_at=_seconds(raw["first_commit_unix_us"]),
@@ -210,8 +298,22 @@ def summarise(
             Checkpoint(Lsn(lsn), Lsn(redo), CheckpointKind(kind), on_timeline, float(at))
             for lsn, redo, kind, on_timeline, at in raw["checkpoints"]
         ),
+        relations=tuple(sorted(relations, key=lambda one: -one.totals.combined_bytes)),
+        no_relation=WalTotals(*raw["no_relation"]),
+        minutes=tuple(Minute(float(at), WalTotals(*own), commits) for at, own, commits in raw["minutes"]),
+        untimed=WalTotals(*raw["untimed"]),
+        gaps=tuple(Gap(Lsn(before), Lsn(behind)) for before, behind in raw["gaps"]),
         accounting=Accounting(**raw["accounting"]),
+        error=None if raw["error"] is None else _error(*raw["error"]),
     )
+
+
+FORKS = ("main", "fsm", "vm", "init")
+"""Names of forks, by number."""
+
+
+def _error(message: str, detail: str | None, hint: str | None) -> WalError:
+    return WalError(message, detail=detail, hint=hint)
 
 
 def _seconds(microseconds: int | None) -> float | None:

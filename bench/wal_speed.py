@@ -1,0 +1,162 @@
+"""How fast WAL is read: walproof against pg_waldump --stats, and against what the machine allows.
+
+    python bench/wal_speed.py [--rounds N] [--keep DIR]
+
+Makes two kinds of WAL, about 1 GB each, with every install at hand that has a pg_waldump: ``images``
+(pgbench with a checkpoint every 32 MB: nearly all bytes are full-page images) and ``records`` (one INSERT of
+5 million rows: small records only). Then, in rounds, in random order and on warm files:
+``pg_waldump --stats``, walproof on one core (which also totals per relation, fork and minute, and counts
+distinct blocks), walproof on two. What is compared is CPU time, and wall time between one core and two; both
+sides check every checksum. ``read`` and ``checksum`` are the limits: the same files only read, and read and
+checksummed in pieces of 256 KB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.wal.server import BINDIRS, Server
+from walproof._native import wal_stats
+
+SEGMENT = 16 * 1024 * 1024
+ROOT = Path(__file__).parent.parent
+
+
+def main() -> None:
+    """Print a table for each kind of WAL and version."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--keep", type=Path, help="make the WAL here, or find it here")
+    arguments = parser.parse_args()
+    folder = arguments.keep or Path(tempfile.mkdtemp(prefix="walproof-wal-speed-"))
+    try:
+        for version, bindir in BINDIRS.items():
+            if not (bindir / "pg_waldump").exists():
+                continue
+            for kind in ("images", "records"):
+                wal = folder / f"{version}-{kind}"
+                if not wal.exists():
+                    make(wal, bindir, kind)
+                measure(wal, bindir, version, kind, arguments.rounds)
+    finally:
+        if arguments.keep is None:
+            shutil.rmtree(folder)
+
+
+def make(wal: Path, bindir: Path, kind: str) -> None:
+    """WAL of one kind, whole segments only."""
+    settings = {
+        "wal_level": "replica", "track_commit_timestamp": "off", "shared_buffers": "512MB",
+        "wal_keep_size": "10GB", "max_wal_size": "64MB" if kind == "images" else "100GB",
+    }  # fmt: skip
+    pgbench = next(at / "pgbench" for at in (bindir, *BINDIRS.values()) if (at / "pgbench").exists())
+    with Server(bindir, settings) as server:
+        load = [str(pgbench), "-h", str(server.folder), "-U", "postgres", "-d", "postgres"]
+        if kind == "images":
+            subprocess.run([*load, "-i", "-q", "-s", "20"], check=True, capture_output=True)
+        with server.connect() as connection:
+            connection.execute("CREATE TABLE t (id bigserial PRIMARY KEY, v int)")
+            connection.execute("CHECKPOINT")
+            connection.execute("SELECT pg_switch_wal()")
+        start = server.insert_lsn()
+        if kind == "images":
+            subprocess.run([*load, "-n", "-N", "-c4", "-t25000"], check=True, capture_output=True)
+        else:
+            with server.connect() as connection:
+                connection.execute("INSERT INTO t (v) SELECT i FROM generate_series(1, 5000000) i")
+        with server.connect() as connection:
+            connection.execute("SELECT pg_switch_wal()")
+        wal.mkdir(parents=True)
+        for number in range(start // SEGMENT, server.insert_lsn() // SEGMENT):
+            name = f"00000001{number // 256:08X}{number % 256:08X}"
+            shutil.copy(server.wal / name, wal / name)
+
+
+def measure(wal: Path, bindir: Path, version: str, kind: str, rounds: int) -> None:
+    """Interleaved rounds; medians with the lowest and highest."""
+    names = sorted(file.name for file in wal.iterdir())
+    cpu: dict[str, list[float]] = {"pg_waldump": [], "one core": [], "two cores": []}
+    wall: dict[str, list[float]] = {name: [] for name in cpu}
+    command = [str(bindir / "pg_waldump"), "--stats", "-p", str(wal), names[0], names[-1]]
+    order = list(cpu)
+    dice = random.Random(1)
+    totals = own_stats(wal, 1)
+    for number in range(-1, rounds):  # the first round warms up
+        dice.shuffle(order)
+        for name in order:
+            began = time.monotonic()
+            if name == "pg_waldump":
+                spent = cpu_of_children(command)
+            else:
+                before = time.process_time()
+                own_stats(wal, 1 if name == "one core" else 2)
+                spent = time.process_time() - before
+            if number >= 0:
+                cpu[name].append(spent)
+                wall[name].append(time.monotonic() - began)
+    size, records = totals
+    print(
+        f"\n{kind}, PostgreSQL {version}: {size / 1e6:.0f} MB, {records / 1e6:.2f} M records, {rounds} rounds"
+    )
+    for name, times in cpu.items():
+        middle = statistics.median(times)
+        print(
+            f"  {name:<11} CPU {middle:.3f} s ({min(times):.3f}-{max(times):.3f})"
+            f"  {size / middle / 1e9:5.2f} GB/s  {records / middle / 1e6:5.1f} M records/s"
+        )
+    for name, _, seconds in limits(wal):
+        print(f"  {name:<11} CPU {seconds:.3f} s                {size / seconds / 1e9:5.2f} GB/s")
+    print_ratio("one core against pg_waldump, CPU", cpu["pg_waldump"], cpu["one core"])
+    print_ratio("two cores against one, wall time", wall["one core"], wall["two cores"])
+    sys.stdout.flush()
+
+
+def print_ratio(what: str, slow: list[float], fast: list[float]) -> None:
+    """Median of the ratios within rounds, with the lowest and highest."""
+    ratios = [one / other for one, other in zip(slow, fast, strict=True)]
+    print(f"  {what}: {statistics.median(ratios):.2f}x ({min(ratios):.2f}-{max(ratios):.2f})")
+
+
+def own_stats(wal: Path, threads: int) -> tuple[int, int]:
+    """(LSN distance, records)."""
+    stats = wal_stats([str(wal)], None, None, None, allow_gaps=False, partial=False, threads=threads)
+    return stats["end"] - stats["start"], sum(columns[0] for _, columns in stats["rmgrs"])
+
+
+def cpu_of_children(command: list[str]) -> float:
+    """Seconds of CPU that a command takes, user and system."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, check=False, capture_output=True)  # ends with an error at the end of the WAL
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def limits(wal: Path) -> list[tuple[str, int, float]]:
+    """(name, bytes, seconds of CPU) of crates/walproof-wal/examples/limits.rs."""
+    command = [
+        "cargo",
+        "run",
+        "--quiet",
+        "--release",
+        "--locked",
+        "-p",
+        "walproof-wal",
+        "--example",
+        "limits",
+    ]
+    said = subprocess.run([*command, "--", str(wal)], cwd=ROOT, check=True, capture_output=True, text=True)
+    rows = (line.split() for line in said.stdout.splitlines())
+    return [(name, int(size), float(seconds)) for name, size, seconds in rows]
+
+
+if __name__ == "__main__":
+    main()

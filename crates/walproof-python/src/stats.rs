@@ -1,0 +1,139 @@
+//! `wal_stats`: totals as a dict of plain values.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use walproof_wal::{CheckpointKind, Compression, Error, Finish, Lsn, Range, Stats, Totals};
+
+use crate::{segments, wal_error};
+
+/// Totals of the WAL in folders and files; see `_native.pyi` for the shape of the result.
+#[pyfunction]
+#[pyo3(signature = (paths, start, end, timeline, *, allow_gaps, partial, threads))]
+#[allow(clippy::too_many_arguments)] // they are named, and Python's
+pub fn wal_stats<'py>(
+    py: Python<'py>,
+    paths: Vec<PathBuf>,
+    start: Option<u64>,
+    end: Option<u64>,
+    timeline: Option<u32>,
+    allow_gaps: bool,
+    partial: bool,
+    threads: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let range = Range { start: start.map(Lsn), end: end.map(Lsn), timeline, allow_gaps };
+    let (stats, finish) = py
+        .detach(|| Stats::read_until_error(segments(&paths)?, range, threads))
+        .map_err(|error| wal_error(py, &error))?;
+    match finish {
+        Err(error) if !partial => Err(wal_error(py, &error)),
+        finish => stats_dict(py, &stats, &finish),
+    }
+}
+
+fn stats_dict<'py>(
+    py: Python<'py>,
+    stats: &Stats,
+    finish: &Result<Finish, Error>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("version", stats.identity.version.major())?;
+    dict.set_item("system_identifier", stats.identity.system_identifier)?;
+    dict.set_item("segment_size", stats.identity.segment_size)?;
+    dict.set_item("timeline", stats.timeline)?;
+    dict.set_item("start", stats.start.0)?;
+    dict.set_item("end", stats.end.0)?;
+    let (end, reason, error) = match finish {
+        Ok(Finish::LastSegment { wanted }) => {
+            ("last segment", Some(format!("{wanted} is not at hand")), None)
+        }
+        Ok(Finish::EndOfWal { reason }) => ("end of WAL", Some(reason.to_string()), None),
+        Ok(_) => ("requested", None, None),
+        Err(error) => ("error", None, Some((error.to_string(), error.detail(), error.hint()))),
+    };
+    dict.set_item("finish", end)?;
+    dict.set_item("finish_reason", reason)?;
+    dict.set_item("error", error)?;
+    dict.set_item("gaps", stats.gaps.iter().map(|gap| (gap.start.0, gap.end.0)).collect::<Vec<_>>())?;
+
+    dict.set_item(
+        "rmgrs",
+        stats.by_rmgr().map(|(id, totals)| row(id.to_string(), totals)).collect::<Vec<_>>(),
+    )?;
+    dict.set_item(
+        "operations",
+        stats
+            .by_operation()
+            .map(|(operation, totals)| row(operation.to_string(), totals))
+            .collect::<Vec<_>>(),
+    )?;
+    dict.set_item("images", image_dict(py, stats)?)?;
+
+    let transactions = stats.transactions();
+    dict.set_item("commits", transactions.commits)?;
+    dict.set_item("aborts", transactions.aborts)?;
+    dict.set_item("first_commit_unix_us", transactions.first_commit_unix_us)?;
+    dict.set_item("last_commit_unix_us", transactions.last_commit_unix_us)?;
+
+    let checkpoints = stats.checkpoints().iter().map(|checkpoint| {
+        let kind = match checkpoint.kind {
+            CheckpointKind::Online => "online",
+            CheckpointKind::Shutdown => "shutdown",
+        };
+        (checkpoint.lsn.0, checkpoint.redo.0, kind, checkpoint.timeline, checkpoint.time_unix_s)
+    });
+    dict.set_item("checkpoints", checkpoints.collect::<Vec<_>>())?;
+
+    let relations = stats.relations().iter().map(|one| {
+        let (at, totals) = (one.relation, columns(one.totals));
+        let method = one.method.map(|rmgr| rmgr.to_string().to_lowercase());
+        ((at.tablespace, at.database, at.relation, one.fork), method, totals, one.distinct_blocks())
+    });
+    dict.set_item("relations", relations.collect::<Vec<_>>())?;
+    dict.set_item("no_relation", columns(stats.relations().none()))?;
+
+    let minutes =
+        stats.rate().minutes().map(|(start_s, minute)| (start_s, columns(minute.totals), minute.commits));
+    dict.set_item("minutes", minutes.collect::<Vec<_>>())?;
+    dict.set_item("untimed", columns(stats.rate().untimed()))?;
+
+    let accounting = PyDict::new(py);
+    accounting.set_item("record_bytes", stats.accounting.record_bytes)?;
+    accounting.set_item("padding_bytes", stats.accounting.padding_bytes)?;
+    accounting.set_item("page_header_bytes", stats.accounting.page_header_bytes)?;
+    accounting.set_item("segment_header_bytes", stats.accounting.segment_header_bytes)?;
+    accounting.set_item("switch_bytes", stats.accounting.switch_bytes)?;
+    accounting.set_item("overwritten_bytes", stats.accounting.overwritten_bytes)?;
+    dict.set_item("accounting", accounting)?;
+    Ok(dict)
+}
+
+fn image_dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
+    let images = stats.images();
+    let dict = PyDict::new(py);
+    dict.set_item("count", images.count)?;
+    dict.set_item("bytes", images.bytes)?;
+    dict.set_item("uncompressed_bytes", images.uncompressed_bytes)?;
+    dict.set_item("hint_count", images.hint_count)?;
+    dict.set_item("hint_bytes", images.hint_bytes)?;
+    dict.set_item("not_applied_count", images.not_applied_count)?;
+    let compressed = PyDict::new(py);
+    for method in Compression::ALL {
+        let own = images.compressed_by(method);
+        compressed.set_item(method.name(), (own.count, own.bytes, own.uncompressed_bytes))?;
+    }
+    dict.set_item("compressed", compressed)?;
+    Ok(dict)
+}
+
+/// Records, record bytes, image bytes, images.
+type Columns = (u64, u64, u64, u64);
+
+fn columns(totals: Totals) -> Columns {
+    (totals.records, totals.record_bytes, totals.image_bytes, totals.image_count)
+}
+
+fn row(name: String, totals: Totals) -> (String, Columns) {
+    (name, columns(totals))
+}

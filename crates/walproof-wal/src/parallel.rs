@@ -1,0 +1,226 @@
+//! The parts of the WAL on several cores.
+//!
+//! Records can be found from the beginning of any segment, and all that is counted of them can be counted in
+//! parts. So segments are read side by side, and the parts put together in order. Each part must follow from
+//! the one before: its first record links to the last one there, and begins where that one ends. Where a part
+//! does not (the end of the WAL, damage, a gap, a record that was given up), the parts behind it are dropped,
+//! and one reader goes on from the last record that is in order as if it had read everything itself. So it is
+//! the same code, with the same words, that decides what is wrong, whatever the number of cores.
+
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::accounting::Accounting;
+use crate::error::Error;
+use crate::lsn::Lsn;
+use crate::page::{header_size_at, PAGE_SIZE};
+use crate::reader::{Finish, Gap, Position, Range, Reader};
+use crate::tally::Tally;
+
+/// Most bytes of a part: so many that the beginning of a part costs nothing beside it, so few that the last
+/// parts keep all threads busy. A part is at least a segment.
+const PART_SIZE: u64 = 16 << 20;
+
+/// What was read of a part of the WAL.
+#[derive(Debug)]
+pub(crate) struct Part {
+    pub(crate) tally: Tally,
+    pub(crate) accounting: Accounting,
+    pub(crate) gaps: Vec<Gap>,
+    /// None when no record begins in the part.
+    pub(crate) span: Option<Span>,
+    /// Whether reading came to the part's end, so that the next part may follow.
+    is_open: bool,
+}
+
+/// Where the records of a part are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) first: Lsn,
+    last: Lsn,
+    pub(crate) end: Lsn,
+    /// What the first record says is the record before.
+    prev: Lsn,
+    first_timeline: u32,
+    pub(crate) last_timeline: u32,
+}
+
+impl Part {
+    /// Of no WAL at all: any part may follow.
+    fn empty() -> Part {
+        Part {
+            tally: Tally::default(),
+            accounting: Accounting::default(),
+            gaps: Vec::new(),
+            span: None,
+            is_open: true,
+        }
+    }
+
+    /// Counts everything that `reader` gives, until it ends or fails.
+    fn read(reader: &mut Reader) -> (Part, Option<Error>) {
+        let mut part = Part::empty();
+        let mut last = Lsn(0);
+        let failure = loop {
+            let prev = match reader.next_record() {
+                Ok(Some(record)) => {
+                    part.tally.add(&record);
+                    last = record.lsn;
+                    record.header.prev
+                }
+                Ok(None) => break None,
+                Err(error) => break Some(error),
+            };
+            if part.span.is_none() {
+                let timeline = reader.timeline();
+                part.span = Some(Span {
+                    first: last,
+                    last,
+                    end: last,
+                    prev,
+                    first_timeline: timeline,
+                    last_timeline: timeline,
+                });
+            }
+        };
+        if let Some(span) = &mut part.span {
+            (span.last, span.end, span.last_timeline) = (last, reader.end_lsn(), reader.timeline());
+        }
+        part.accounting = reader.accounting();
+        part.gaps = reader.gaps().to_vec();
+        part.is_open = reader.is_stopped();
+        (part, failure)
+    }
+
+    /// Puts the part that was read next behind this one.
+    fn append(&mut self, next: Part) {
+        self.tally.append(next.tally);
+        self.accounting += next.accounting;
+        self.gaps.extend(next.gaps);
+        self.is_open = next.is_open;
+        self.span = match (self.span, next.span) {
+            (Some(own), Some(more)) => {
+                let (last, end, last_timeline) = (more.last, more.end, more.last_timeline);
+                Some(Span { last, end, last_timeline, ..own })
+            }
+            (own, more) => own.or(more),
+        };
+    }
+
+    /// Puts the part behind this one that was read apart from it; only if it follows.
+    fn followed_by(mut self, next: Part, segment_size: u32) -> Part {
+        if !self.is_open {
+            return self;
+        }
+        if let (Some(own), Some(more)) = (self.span, next.span) {
+            let mut between = Accounting::default();
+            if more.first != own.end && own.end.offset_in(u64::from(PAGE_SIZE)) == 0 {
+                between.add_page_header(header_size_at(own.end, segment_size));
+            }
+            self.is_open = more.prev == own.last
+                && more.first == own.end.advance(between.total())
+                && more.first_timeline >= own.last_timeline;
+            if !self.is_open {
+                return self;
+            }
+            self.accounting += between;
+        }
+        self.append(next);
+        self
+    }
+}
+
+/// Counts everything in the range, from where `start` is, on so many threads; why the WAL ends. What was read
+/// before an error is returned with it.
+pub(crate) fn read(start: Position, range: Range, threads: usize) -> (Part, Result<Finish, Error>) {
+    let segment_size = start.identity.segment_size;
+    let mut pool = None;
+    let mut whole = Part::empty();
+    let mut from = start;
+    loop {
+        let bounds = if threads > 1 { part_bounds(&from, range, threads) } else { Vec::new() };
+        if bounds.len() > 2 && pool.is_none() {
+            // Without threads there is one core's speed, and the same result.
+            pool = ThreadPoolBuilder::new().num_threads(threads).build().ok();
+        }
+        if let (Some(pool), 3..) = (&pool, bounds.len()) {
+            let parts = side_by_side(pool, &from, &bounds, range);
+            whole.is_open = true;
+            whole = whole.followed_by(parts, segment_size);
+            from = behind(from, &whole);
+        }
+        // One step in order and with every check. It also tells why the WAL ends.
+        let stop = bounds.iter().copied().find(|&bound| bound > from.next).unwrap_or(Lsn(u64::MAX));
+        let mut reader = Reader::resume(&from, stop, range);
+        let (step, failure) = Part::read(&mut reader);
+        let is_stopped = step.is_open;
+        whole.append(step);
+        if let Some(error) = failure {
+            return (whole, Err(error));
+        }
+        if !is_stopped {
+            return (whole, Ok(reader.into_finish()));
+        }
+        from = match whole.span {
+            Some(_) => behind(from, &whole),
+            None => Position { next: stop, ..from },
+        };
+    }
+}
+
+/// Where to go on behind what was read.
+fn behind(from: Position, whole: &Part) -> Position {
+    match whole.span {
+        None => from,
+        Some(span) => Position {
+            next: span.end,
+            read: Some((span.first, span.last)),
+            timeline: span.last_timeline,
+            ..from
+        },
+    }
+}
+
+/// Where parts begin, and where the last one ends: at segments at hand.
+fn part_bounds(from: &Position, range: Range, threads: usize) -> Vec<Lsn> {
+    let size = from.identity.segment_size;
+    let limit = range.end.unwrap_or(Lsn(u64::MAX));
+    let starts: Vec<Lsn> = from
+        .segments
+        .names()
+        .filter_map(|name| name.start(size))
+        .filter(|start| (from.next..limit).contains(start))
+        .collect();
+    let Some(end) = starts.last().map(|start| start.advance(u64::from(size)).min(limit)) else {
+        return Vec::new();
+    };
+    let part_size = PART_SIZE.min((end - from.next) / (4 * threads as u64));
+    let mut bounds = vec![from.next];
+    let mut last = from.next;
+    for start in starts {
+        if start - last >= part_size && start > last {
+            bounds.push(start);
+            last = start;
+        }
+    }
+    bounds.push(end);
+    bounds
+}
+
+fn side_by_side(pool: &ThreadPool, from: &Position, bounds: &[Lsn], range: Range) -> Part {
+    let apart = Range { allow_gaps: false, ..range };
+    pool.install(|| {
+        bounds
+            .par_windows(2)
+            .filter_map(|bound| match bound {
+                [next, stop] => Some((*next, *stop)),
+                _ => None,
+            })
+            .map(|(next, stop)| {
+                let position = Position { next, read: None, ..from.clone() };
+                // Why a part ends early is found out again by who goes on there.
+                Part::read(&mut Reader::resume(&position, stop, apart)).0
+            })
+            .reduce(Part::empty, |one, next| one.followed_by(next, from.identity.segment_size))
+    })
+}

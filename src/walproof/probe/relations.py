@@ -1,0 +1,98 @@
+"""Which relation is behind which file: asks the catalogs of every database of a running server.
+
+A plain user may do this for the databases that it may connect to. Nothing is written.
+"""
+
+from __future__ import annotations
+
+import time
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from walproof.errors import ProbeError
+from walproof.probe.connection import connect, one_line
+from walproof.wal.relations import Relation, RelationMap
+
+_KINDS = {
+    "r": "table", "i": "index", "t": "toast table", "S": "sequence", "m": "materialized view", "I": "index",
+}  # fmt: skip
+
+# Catalogs that all databases share have database 0 in the WAL; mapped ones have their file number elsewhere,
+# which pg_relation_filenode knows. A toast table's owner is found from its table, that of a toast index
+# through both.
+_QUERY = """
+SELECT coalesce(nullif(c.reltablespace, 0), d.dattablespace)::bigint,
+       CASE WHEN c.relisshared THEN 0 ELSE d.oid END::bigint,
+       pg_relation_filenode(c.oid)::bigint,
+       n.nspname || '.' || c.relname,
+       c.relkind::text,
+       am.amname::text,
+       coalesce(
+         (SELECT o.oid::regclass::text FROM pg_class o
+          WHERE o.reltoastrelid = coalesce(i.indrelid, c.oid)),
+         i.indrelid::regclass::text,
+         (SELECT h.inhparent::regclass::text FROM pg_inherits h
+          WHERE h.inhrelid = c.oid AND c.relispartition)),
+       i.indrelid IN (SELECT reltoastrelid FROM pg_class WHERE reltoastrelid <> 0),
+       pg_stat_get_numscans(c.oid)
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+CROSS JOIN (SELECT oid, dattablespace FROM pg_database WHERE datname = current_database()) d
+LEFT JOIN pg_index i ON i.indexrelid = c.oid
+LEFT JOIN pg_am am ON am.oid = c.relam AND c.relkind = 'i'
+WHERE pg_relation_filenode(c.oid) IS NOT NULL
+"""
+
+
+def read_relations(conninfo: str) -> RelationMap:
+    """The relations of every database of a cluster that the user may connect to. Raises ProbeError."""
+    relations: dict[tuple[int, int, int], Relation] = {}
+    left_out = []
+    with connect(conninfo) as connection:
+        try:
+            row = connection.execute("SELECT system_identifier FROM pg_control_system()").fetchone()
+            databases = connection.execute(
+                "SELECT datname::text FROM pg_database WHERE datallowconn"
+                " ORDER BY datname <> current_database(), datname"
+            ).fetchall()
+        except psycopg.Error as error:
+            raise ProbeError("could not ask which databases there are", detail=one_line(error)) from error
+        assert row is not None
+        version_num = connection.info.server_version
+    for (name,) in databases:
+        try:
+            with connect(psycopg.conninfo.make_conninfo(conninfo, dbname=name)) as connection:
+                found = _of_database(connection, name)
+        except ProbeError as error:
+            left_out.append(f"{name}: {error.detail or error.message}")
+            continue
+        for one in found:
+            relations.setdefault((one.tablespace, one.database, one.relation), one)
+    if not relations:
+        raise ProbeError("could not read the catalogs of any database", detail="\n".join(left_out))
+    return RelationMap(
+        system_identifier=int(row[0]) % 2**64,  # the server shows it as a signed number
+        version_num=version_num,
+        taken_at=time.time(),
+        relations=tuple(relations.values()),
+        left_out=tuple(left_out),
+    )
+
+
+def _of_database(connection: psycopg.Connection[TupleRow], name: str) -> list[Relation]:
+    try:
+        rows = connection.execute(_QUERY).fetchall()
+    except psycopg.Error as error:
+        raise ProbeError(
+            f'could not read the catalogs of database "{name}"', detail=one_line(error)
+        ) from error
+    return [
+        Relation(
+            tablespace=space, database=database, relation=filenode,
+            database_name=name if database else "", name=relation,
+            kind="toast index" if of_toast else _KINDS.get(kind, str(kind)),
+            method=method, owner=owner, idx_scan=scans if kind == "i" else None,
+        )
+        for space, database, filenode, relation, kind, method, owner, of_toast, scans in rows
+    ]  # fmt: skip

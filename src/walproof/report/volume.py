@@ -1,0 +1,146 @@
+"""What wal_compression buys and what it costs: volume, images, CPU, and who wrote how much.
+
+Who writes WAL is a matter of timing: the WAL writer wakes every wal_writer_delay, a backend writes when it
+commits or needs room. So bytes that move from one process to another are no bytes saved; the split stands
+beside its total everywhere.
+"""
+
+from __future__ import annotations
+
+from walproof.analysis import Analysis, effects
+from walproof.facts import Trial
+from walproof.report.blocks import Block, Cell, Column, Paragraph, Table, class_cell
+from walproof.report.cells import Cells
+from walproof.report.figures.writers import WRITERS, WriterData
+from walproof.report.numbers import UNKNOWN, percent, ratio
+from walproof.units import format_bytes
+
+_METRICS = (
+    ("WAL per transaction", "wal_bytes_per_txn"),
+    ("full-page images per transaction", "wal_fpi_per_txn"),
+    ("server CPU per transaction", "server_cpu_us_per_txn"),
+    ("throughput", "tps"),
+)
+
+
+def is_about_volume(cells: Cells) -> bool:
+    """Whether the study compares methods of compression."""
+    return any("wal_compression" in variant.settings for variant in cells.plan.variants)
+
+
+def volume_blocks(cells: Cells, analysis: Analysis, trials: list[Trial]) -> list[Block]:
+    """Ratios to the baseline with their intervals, then bytes by writer with their total."""
+    if not is_about_volume(cells):
+        return []
+    plan = cells.plan
+    own = [_with_server_cpu(trial) for trial in trials]
+    found = {metric: effects(plan, own, metric, analysis.level) for _, metric in _METRICS}
+    rows = []
+    for install, workload in cells.groups():
+        for variant in cells.variants():
+            cell = (install, workload, variant.name)
+            texts = []
+            for _, metric in _METRICS:
+                effect = next((one for one in found[metric] if one.cell == cell), None)
+                texts.append("baseline" if effect is None else ratio(effect.ratio, effect.interval))
+            share = cells.median(cell, "wal_fpi_share")
+            rows.append(
+                (
+                    Cell(cells.group_title(install, workload)),
+                    Cell(variant.name),
+                    class_cell(variant.durability),
+                    Cell(percent(share)),
+                    *map(Cell, texts),
+                )
+            )
+    columns = (
+        Column("workload"),
+        Column("variant"),
+        Column("durability class"),
+        Column("images, of WAL bytes", numeric=True),
+        *(Column(name, numeric=True) for name, _ in _METRICS),
+    )
+    note = (
+        f"Ratios to {plan.baseline}: geometric mean over rounds with the {percent(analysis.level)} interval. "
+        "CPU is that of all processes of the server."
+    )
+    return [
+        Table("What compression buys and costs", columns, tuple(rows), note, grouped=True),
+        *_writer_table(cells),
+    ]
+
+
+def _with_server_cpu(trial: Trial) -> Trial:
+    """The trial with the sum of its processes' CPU per transaction."""
+    from dataclasses import replace
+
+    parts = [v for name, v in trial.metrics.items() if name.startswith("cpu_us_per_txn.")]
+    if not parts:
+        return trial
+    return replace(trial, metrics={**trial.metrics, "server_cpu_us_per_txn": sum(parts)})
+
+
+def writer_data(cells: Cells) -> WriterData | None:
+    """Bytes by writer of every finished trial; None for a study of something else."""
+    if not is_about_volume(cells):
+        return None
+    return WriterData.of(cells)
+
+
+def _writer_table(cells: Cells) -> list[Block]:
+    data = WriterData.of(cells)
+    if data is None:
+        return []
+    published = {
+        (r.workload or cells.plan.workloads[0].name, r.variant): r.metrics for r in cells.plan.references
+    }
+    rows = []
+    for panel in data.panels:
+        for bar in panel.bars:
+            theirs = published.get((panel.workload, bar.variant), {})
+            shown = [theirs.get(f"write_bytes.{kind}") for kind in WRITERS[:3]]
+            known = [value for value in shown if value is not None]
+            rows.append(
+                (
+                    Cell(panel.title),
+                    Cell(bar.variant),
+                    class_cell(bar.durability),
+                    *(Cell(format_bytes(value)) for value in bar.medians),
+                    Cell(format_bytes(sum(bar.medians))),
+                    Cell(" + ".join(format_bytes(value) for value in known) or UNKNOWN),
+                    Cell(format_bytes(sum(known)) if known else UNKNOWN),
+                )
+            )
+    has_published = any(row[-1].text != UNKNOWN for row in rows)
+    columns = [
+        Column("workload"),
+        Column("variant"),
+        Column("durability class"),
+        *(Column(kind.replace("_", " "), numeric=True) for kind in WRITERS),
+        Column("total", numeric=True),
+        Column("published: backend + walwriter + checkpointer", numeric=True, terminal=False),
+        Column("published total", numeric=True, terminal=False),
+    ]
+    if not has_published:
+        columns, rows = columns[:-2], [row[:-2] for row in rows]
+    blocks: list[Block] = [
+        Table(
+            "Who wrote how much, and the total",
+            tuple(columns),
+            tuple(rows),
+            "Bytes in the whole window, median over trials, as handed to write calls (wchar in "
+            "/proc/PID/io), data files included. Read the total first: a smaller share of one process alone "
+            "saves nothing." + (f" Published: {cells.plan.reference_source}." if has_published else ""),
+            grouped=True,
+        )
+    ]
+    if has_published:
+        blocks.append(
+            Paragraph(
+                "Which process writes WAL is decided by who comes first. The WAL writer writes every "
+                "wal_writer_delay, or when wal_writer_flush_after has been filled; a backend writes when its "
+                "buffers run out or when it commits. A backend that spends time compressing changes that "
+                "timing, and with it the split, whatever the volume is."
+            )
+        )
+    return blocks

@@ -1,0 +1,12 @@
+"""The page about a stretch of WAL: one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+from walproof import __version__
+from walproof.report.html import environment
+from walproof.report.wal.view import WalView
+
+
+def to_html(view: WalView) -> str:
+    """The page. Raises ReportError when a figure cannot be drawn."""
+    return environment().get_template("wal.html.j2").render(view=view, version=__version__)

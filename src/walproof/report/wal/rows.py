@@ -1,0 +1,163 @@
+"""Totals of WAL by one criterion: exact numbers under fixed names, for tables, JSON and CSV alike."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from enum import Enum
+from typing import TypeAlias
+
+from walproof.wal import RelationMap, RelationTotals, WalStats, WalTotals
+
+Value: TypeAlias = str | int | None
+Row: TypeAlias = Mapping[str, Value]
+
+
+class By(Enum):
+    """What totals are taken of."""
+
+    rmgr = "rmgr"
+    record = "record"
+    relation = "relation"
+    fork = "fork"
+    index = "index"
+    minute = "minute"
+
+
+def rows(wal: WalStats, by: By, names: RelationMap | None = None) -> list[Row]:
+    """A row for each resource manager, operation, relation, ...: most bytes first, minutes in order.
+
+    Rows add up to the totals, but for ``index``, which leaves out what is no index.
+    """
+    if by is By.minute:
+        found: list[Row] = [
+            {
+                "minute": datetime.fromtimestamp(one.start_at, UTC).strftime("%Y-%m-%d %H:%M"),
+                "commits": one.commits,
+                **_columns(one.totals),
+            }
+            for one in wal.minutes
+        ]
+        if wal.untimed.records:
+            found.append({"minute": "after the last commit", "commits": 0, **_columns(wal.untimed)})
+        return found
+    if by is By.rmgr:
+        named = [(name, one.totals) for name, one in wal.rmgrs.items()]
+        return _sorted([{"rmgr": name, **_columns(totals)} for name, totals in named])
+    if by is By.record:
+        return _sorted(
+            [
+                {"record": f"{name}/{operation}", **_columns(totals)}
+                for name, one in wal.rmgrs.items()
+                for operation, totals in one.operations.items()
+            ]
+        )
+    return _relation_rows(wal, by, names)
+
+
+def _relation_rows(wal: WalStats, by: By, names: RelationMap | None) -> list[Row]:
+    known = names.by_place() if names else {}
+    grouped: dict[tuple[int | str, ...], list[RelationTotals]] = {}
+    for one in wal.relations:
+        place = (one.tablespace, one.database, one.relation)
+        grouped.setdefault((*place, one.fork) if by is By.fork else place, []).append(one)
+    found: list[Row] = []
+    for own in grouped.values():
+        first = own[0]
+        relation = known.get((first.tablespace, first.database, first.relation))
+        method = relation.method if relation else next((one.method for one in own if one.method), None)
+        kind = relation.kind if relation else "index" if method else None
+        if by is By.index and not (kind and "index" in kind):
+            continue
+        row: dict[str, Value] = {
+            "relation": relation.label
+            if relation
+            else f"{first.tablespace}/{first.database}/{first.relation}",
+            "kind": kind,
+            "method": method,
+            "tablespace": first.tablespace,
+            "database": first.database,
+            "relfilenumber": first.relation,
+        }
+        if by is By.fork:
+            row["fork"] = first.fork
+        if by is By.index and names:
+            row["idx_scan"] = relation.idx_scan if relation else None
+        totals = sum((one.totals for one in own), WalTotals())
+        row.update(_columns(totals))
+        row["distinct_blocks"] = sum(one.distinct_blocks for one in own)
+        found.append(row)
+    if by is not By.index and wal.no_relation.records:
+        empty = dict.fromkeys(found[0]) if found else {}
+        found.append(
+            {**empty, "relation": "(no relation)", **_columns(wal.no_relation), "distinct_blocks": 0}
+        )
+    return _sorted(found)
+
+
+def _columns(totals: WalTotals) -> dict[str, Value]:
+    return {
+        "records": totals.records,
+        "record_bytes": totals.record_bytes,
+        "image_count": totals.image_count,
+        "image_bytes": totals.image_bytes,
+        "combined_bytes": totals.combined_bytes,
+    }
+
+
+def _sorted(found: list[Row]) -> list[Row]:
+    return sorted(found, key=lambda row: -int(row["combined_bytes"] or 0))
+
+
+def csv_text(found: list[Row]) -> str:
+    """The rows with a heading."""
+    out = io.StringIO()
+    if found:
+        writer = csv.DictWriter(out, fieldnames=list(found[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(found)
+    return out.getvalue()
+
+
+def json_text(wal: WalStats, by: By, found: list[Row]) -> str:
+    """Everything that is known of the WAL, and the rows. Locations are text, times Unix seconds."""
+    error = wal.error
+    data = {
+        "version": wal.version,
+        "system_identifier": str(wal.system_identifier),  # 64 bits do not fit a double
+        "segment_size": wal.segment_size,
+        "timeline": wal.timeline,
+        "start": str(wal.start),
+        "end": str(wal.end),
+        "lsn_distance": wal.end - wal.start,
+        "finish": wal.finish.value,
+        "finish_reason": wal.finish_reason,
+        "error": None if error is None else {
+            "message": error.message, "detail": error.detail, "hint": error.hint,
+        },
+        "totals": _columns(wal.totals),
+        "images": {
+            **asdict(wal.images),
+            "compression_ratio": wal.images.uncompressed_bytes / max(1, wal.images.bytes),
+        },
+        "accounting": {**asdict(wal.accounting), "total_bytes": wal.accounting.total_bytes},
+        "gaps": [{"start": str(gap.start), "end": str(gap.end)} for gap in wal.gaps],
+        "commits": wal.commits,
+        "aborts": wal.aborts,
+        "first_commit_at": wal.first_commit_at,
+        "last_commit_at": wal.last_commit_at,
+        "checkpoints": [
+            {
+                "lsn": str(one.lsn), "redo": str(one.redo), "kind": one.kind.value,
+                "timeline": one.timeline, "at": one.at,
+            }
+            for one in wal.checkpoints
+        ],
+        "by": by.value,
+        "rows": found,
+    }  # fmt: skip
+    return json.dumps(data, indent=2) + "\n"

@@ -1,0 +1,183 @@
+"""Records one by one, as values, as text, and as a frame."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from walproof._native import WalRecords
+from walproof.errors import WalError
+from walproof.units import Lsn
+from walproof.wal.totals import FORKS, Path
+
+if TYPE_CHECKING:
+    import polars
+
+_BATCH = 4096
+"""Records that are in memory at a time."""
+_FRAME_BATCH = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A full-page image's header."""
+
+    length: int
+    """Bytes in the record."""
+    hole_offset: int
+    hole_length: int
+    compression: str | None
+    """``pglz``, ``lz4`` or ``zstd``."""
+    apply: bool
+    """Whether recovery restores it; it is there for wal_consistency_checking otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRef:
+    """A block that a record changes."""
+
+    id: int
+    tablespace: int
+    database: int
+    relation: int
+    fork: str
+    block: int
+    data_length: int
+    will_init: bool
+    """Whether replay builds the block from nothing."""
+    image: Image | None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record that is in order: linked to the one before, its checksum right, its parts adding up."""
+
+    lsn: Lsn
+    prev: Lsn
+    end: Lsn
+    """Where the next one may begin."""
+    rmgr: str
+    operation: str
+    """As pg_waldump says: ``INSERT+INIT``."""
+    total_length: int
+    main_data_length: int
+    xid: int
+    toplevel_xid: int | None
+    origin: int | None
+    blocks: tuple[BlockRef, ...]
+
+    @property
+    def image_bytes(self) -> int:
+        """Bytes of its full-page images."""
+        return sum(block.image.length for block in self.blocks if block.image)
+
+
+def records(
+    *paths: Path,
+    start: Lsn | None = None,
+    end: Lsn | None = None,
+    timeline: int | None = None,
+    allow_gaps: bool = False,
+) -> Iterator[Record]:
+    """Records in order, a bounded number of them in memory. Arguments as for ``stats``.
+
+    Raises WalError when iterating, behind the last record that is in order.
+    """
+    reader = _reader(paths, start, end, timeline, allow_gaps)
+    while rows := reader.rows(_BATCH):
+        for (lsn, prev, behind), operation, total, main, xid, toplevel, origin, blocks in rows:
+            rmgr, _, name = operation.partition("/")
+            yield Record(
+                Lsn(lsn), Lsn(prev), Lsn(behind), rmgr, name, total, main, xid, toplevel, origin,
+                tuple(
+                    BlockRef(
+                        *place[:4], _fork(place[4]), place[5], length, will_init,
+                        None if image is None else Image(*image),
+                    )
+                    for place, length, will_init, image in blocks
+                ),
+            )  # fmt: skip
+
+
+def lines(
+    *paths: Path,
+    style: Literal["line", "blocks", "json"] = "line",
+    start: Lsn | None = None,
+    end: Lsn | None = None,
+    timeline: int | None = None,
+    allow_gaps: bool = False,
+    limit: int | None = None,
+) -> Iterator[str]:
+    """Text of many records at a time: ``line`` and ``blocks`` as pg_waldump without and with --bkp-details
+    (without the inside of operations), ``json`` an object a line.
+
+    Raises WalError when iterating, behind the last record that is in order.
+    """
+    reader = _reader(paths, start, end, timeline, allow_gaps)
+    left = limit
+    while left is None or left > 0:
+        count = _BATCH if left is None else min(_BATCH, left)
+        text = reader.text(count, style)
+        if not text:
+            return
+        yield text
+        left = None if left is None else left - count
+
+
+def frame(
+    *paths: Path,
+    start: Lsn | None = None,
+    end: Lsn | None = None,
+    timeline: int | None = None,
+    allow_gaps: bool = False,
+) -> polars.DataFrame:
+    """A row for each block reference, and one for each record without any; ``.to_arrow()`` gives a table.
+
+    Columns: ``lsn``, ``prev`` (u64), ``rmgr``, ``operation`` (categorical), ``xid``, ``total_length``,
+    ``main_data_length`` (u32), ``toplevel_xid``, ``origin``; and, null without a block: ``block_id``,
+    ``tablespace``, ``database``, ``relation``, ``fork`` (categorical), ``block``, ``data_length``,
+    ``will_init``, ``image_length``, ``hole_length``, ``compression`` (categorical), ``apply``.
+    What belongs to the record is repeated in each of its rows: count records by ``lsn``.
+
+    Needs polars (``pip install walproof[frame]``). Raises WalError.
+    """
+    try:
+        import polars as pl
+    except ImportError as error:
+        raise WalError(
+            "a frame of records needs polars", hint='Install it: pip install "walproof[frame]".'
+        ) from error
+    schema = {
+        "lsn": pl.UInt64, "prev": pl.UInt64, "rmgr": pl.Categorical, "operation": pl.Categorical,
+        "xid": pl.UInt32, "total_length": pl.UInt32, "main_data_length": pl.UInt32,
+        "toplevel_xid": pl.UInt32, "origin": pl.UInt16, "block_id": pl.UInt8, "tablespace": pl.UInt32,
+        "database": pl.UInt32, "relation": pl.UInt32, "fork": pl.Categorical, "block": pl.UInt32,
+        "data_length": pl.UInt16, "will_init": pl.Boolean, "image_length": pl.UInt16,
+        "hole_length": pl.UInt16, "compression": pl.Categorical, "apply": pl.Boolean,
+    }  # fmt: skip
+    reader = _reader(paths, start, end, timeline, allow_gaps)
+    parts = [pl.DataFrame(schema=schema)]
+    while rows := reader.rows(_FRAME_BATCH):
+        cells: list[tuple[object, ...]] = []
+        for (lsn, prev, _), operation, total, main, xid, toplevel, origin, blocks in rows:
+            rmgr, _, name = operation.partition("/")
+            record = (lsn, prev, rmgr, name, xid, total, main, toplevel, origin)
+            for (block_id, *at, fork, block), length, will_init, image in blocks:
+                shown = (None,) * 4 if image is None else (image[0], image[2], image[3], image[4])
+                cells.append((*record, block_id, *at, _fork(fork), block, length, will_init, *shown))
+            if not blocks:
+                cells.append((*record, *(None,) * 12))
+        parts.append(pl.DataFrame(cells, schema=schema, orient="row"))
+    return pl.concat(parts)
+
+
+def _reader(
+    paths: tuple[Path, ...], start: Lsn | None, end: Lsn | None, timeline: int | None, allow_gaps: bool
+) -> WalRecords:
+    return WalRecords([os.fspath(path) for path in paths], start, end, timeline, allow_gaps=allow_gaps)
+
+
+def _fork(number: int) -> str:
+    return FORKS[number] if number < len(FORKS) else str(number)

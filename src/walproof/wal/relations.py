@@ -1,0 +1,92 @@
+"""Names of relations: what the catalogs say that the WAL does not.
+
+The WAL knows a relation by tablespace, database and file number. A map holds the names that these had when a
+server was asked (``walproof wal map``); ``walproof.probe.relations`` asks.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from walproof.errors import WalError
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation, as ``pg_class`` has it."""
+
+    tablespace: int
+    database: int
+    relation: int
+    """The file number (``pg_relation_filenode``)."""
+    database_name: str
+    """Empty for shared catalogs."""
+    name: str
+    """With its schema: ``public.orders``."""
+    kind: str
+    """``table``, ``index``, ``toast table``, ``toast index``, ``sequence``, ``materialized view``."""
+    method: str | None
+    """Access method of an index."""
+    owner: str | None
+    """The table that an index or a TOAST table belongs to, or that a partition is part of."""
+    idx_scan: int | None = None
+    """How often an index was used since the statistics were reset; None for what is no index."""
+
+    @property
+    def label(self) -> str:
+        """How tables call it: ``shop: public.orders_pkey``."""
+        owner = f" ({self.kind} of {self.owner})" if self.owner and "toast" in self.kind else ""
+        return f"{self.database_name or 'shared'}: {self.name}{owner}"
+
+
+@dataclass(frozen=True, slots=True)
+class RelationMap:
+    """The relations of a cluster at one moment."""
+
+    system_identifier: int
+    version_num: int
+    taken_at: float
+    """Unix time."""
+    relations: tuple[Relation, ...]
+    left_out: tuple[str, ...] = ()
+    """Databases that could not be asked, with the reason."""
+
+    def find(self, tablespace: int, database: int, relation: int) -> Relation | None:
+        """The relation with those numbers, if it was there."""
+        return self.by_place().get((tablespace, database, relation))
+
+    def by_place(self) -> dict[tuple[int, int, int], Relation]:
+        """(tablespace, database, file number) -> relation."""
+        return {(one.tablespace, one.database, one.relation): one for one in self.relations}
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps({"format": _FORMAT, **asdict(self)}, indent=1) + "\n"
+
+
+def read_map(path: Path) -> RelationMap:
+    """The map in a file that ``walproof wal map`` wrote. Raises WalError."""
+    hint = 'Write one: walproof wal map "host=... dbname=..." > map.json'
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise WalError(
+            f'could not read relation map "{path}"',
+            detail=getattr(error, "strerror", None) or str(error),
+            hint=hint,
+        ) from error
+    try:
+        _require_format(data.pop("format"))
+        relations = tuple(Relation(**one) for one in data.pop("relations"))
+        return RelationMap(**{**data, "left_out": tuple(data["left_out"])}, relations=relations)
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise WalError(f'file "{path}" is not a relation map', detail=str(error), hint=hint) from error
+
+
+def _require_format(number: object) -> None:
+    if number != _FORMAT:
+        raise ValueError(f"format {number}, expected {_FORMAT}")

@@ -1,0 +1,171 @@
+"""``walproof wal`` on golden WAL, as a user types it; every mistake is one clear error with status 2."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import lzma
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import walproof
+from tests.golden.unpack import GOLDEN, unpack
+from walproof.wal import stats
+
+
+@pytest.fixture(scope="module")
+def wal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wal18")
+    unpack(18, folder)
+    return folder
+
+
+def test_stats_in_a_terminal(wal: Path, tmp_path: Path) -> None:
+    done = walproof("wal", "stats", str(wal), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for expected in (
+        "By resource manager", "Heap", "Btree", "The sum is the LSN distance, to the byte.",
+        "full-page images take", "hint bit was set", "Checkpoints", "The WAL ends at",
+    ):  # fmt: skip
+        assert expected in " ".join(done.stdout.split()), expected
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("by", ["rmgr", "record", "relation", "fork", "minute"])
+def test_rows_add_up(wal: Path, tmp_path: Path, by: str) -> None:
+    data = json.loads(walproof("wal", "stats", str(wal), "--by", by, "--json", cwd=tmp_path).stdout)
+    for column in ("records", "record_bytes", "image_count", "image_bytes", "combined_bytes"):
+        assert sum(row[column] for row in data["rows"]) == data["totals"][column], column
+    assert data["accounting"]["total_bytes"] == data["lsn_distance"]
+    table = walproof("wal", "stats", str(wal), "--by", by, "--csv", cwd=tmp_path).stdout
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert [int(row["combined_bytes"]) for row in rows] == [row["combined_bytes"] for row in data["rows"]]
+
+
+def test_indexes_are_found_without_names(wal: Path, tmp_path: Path) -> None:
+    data = json.loads(walproof("wal", "stats", str(wal), "--by", "index", "--json", cwd=tmp_path).stdout)
+    methods = {row["method"] for row in data["rows"]}
+    assert methods == {"btree", "hash", "gin", "gist", "spgist", "brin"}
+
+
+def test_a_page_with_pictures(wal: Path, tmp_path: Path) -> None:
+    done = walproof("wal", "stats", str(wal), "--by", "relation", "--html", "wal.html", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "wal.html").read_text()
+    assert "Which relation writes the WAL" in page
+    assert page.count("<svg") == 1
+    assert "http://" not in page.replace("http://www.w3.org/", "")
+
+
+def test_records(wal: Path, tmp_path: Path) -> None:
+    text = walproof("wal", "records", str(wal), "--limit", "3", cwd=tmp_path).stdout.splitlines()
+    assert len(text) == 3
+    assert all(line.startswith("rmgr: ") and ", desc: " in line for line in text)
+    lines = walproof("wal", "records", str(wal), "--json", cwd=tmp_path).stdout.splitlines()
+    found = [json.loads(line) for line in lines]
+    assert len(found) == stats(wal).totals.records
+    assert sum(one["total_length"] for one in found) == stats(wal).totals.combined_bytes
+    blocks = walproof("wal", "records", str(wal), "--blocks", cwd=tmp_path).stdout
+    assert "method: pglz" in blocks
+    assert blocks.count("blkref #") == sum(len(one["blocks"]) for one in found)
+
+
+def test_mistakes(wal: Path, tmp_path: Path) -> None:
+    names = sorted(file.name for file in wal.iterdir())
+    gap = tmp_path / "gap"
+    gap.mkdir()
+    for name in (names[0], names[2]):
+        shutil.copy(wal / name, gap / name)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    other = tmp_path / "other"
+    other.mkdir()
+    unpack(17, other)
+    mixed = tmp_path / "mixed"
+    mixed.mkdir()
+    shutil.copy(wal / names[0], mixed / names[0])
+    (mixed / names[1]).write_bytes((other / min(file.name for file in other.iterdir())).read_bytes())
+    cut = tmp_path / "cut"
+    cut.mkdir()
+    (cut / f"{names[1]}.gz").write_bytes(gzip.compress((wal / names[1]).read_bytes())[:9000])
+    note = tmp_path / "note.txt"
+    note.write_text("x")
+    end = json.loads(walproof("wal", "stats", str(wal), "--json", cwd=tmp_path).stdout)["end"]
+    behind = f"{end.split('/')[0]}/{int(end.split('/')[1], 16) + 64 * 1024 * 1024:X}"
+    cases: list[tuple[list[str], str, str]] = [
+        (["stats", str(note)], "is not a WAL segment", "hint:"),
+        (["stats", str(empty)], "could not find any WAL file in", "pg_wal"),
+        (["stats", str(tmp_path / "nowhere")], "could not open file", "No such file or directory"),
+        (["stats", str(gap)], f"could not find WAL segment {names[1]} for ", "--allow-gaps"),
+        (["stats", str(gap)], f"the next segment at hand is {names[2]}", ""),
+        (["stats", str(wal), str(other)], "WAL file is from different database system", "two clusters"),
+        (["stats", str(cut)], "could not unpack", "another copy"),
+        (["stats", str(wal), "--end", behind], "invalid record length", "The WAL may end here"),
+        (["stats", str(wal), "--end", "x"], 'invalid LSN: "x"', "two hexadecimal numbers"),
+        (["stats", str(wal), "--start", "7/0"], "could not find WAL segment", "7/0"),
+        (["stats", str(wal), "--by", "colour"], 'cannot total by "colour"', "relation"),
+        (["stats", str(wal), "--json", "--csv"], "exclude each other", ""),
+        (["stats", str(wal), "--map", str(note)], "could not read relation map", "walproof wal map"),
+        (["records", str(empty)], "could not find any WAL file in", ""),
+        (["map", "host=/nowhere user=nobody"], "could not connect", ""),
+    ]
+    for arguments, message, hint in cases:
+        done = walproof("wal", *arguments, cwd=tmp_path)
+        assert done.returncode == 2, (arguments, done.stdout[-500:], done.stderr)
+        assert message in done.stderr, (arguments, done.stderr)
+        assert hint in done.stderr, (arguments, done.stderr)
+        assert "Traceback" not in done.stderr
+
+    done = walproof("wal", "stats", str(mixed), cwd=tmp_path)
+    assert done.returncode == 2
+    assert "invalid magic number D116" in done.stderr
+    assert "written by PostgreSQL 17" in done.stderr
+
+
+def test_gaps_and_damage_leave_what_can_be_read(wal: Path, tmp_path: Path) -> None:
+    names = sorted(file.name for file in wal.iterdir())
+    (tmp_path / "gap").mkdir()
+    for name in (names[0], names[2]):
+        shutil.copy(wal / name, tmp_path / "gap" / name)
+    done = walproof("wal", "stats", "gap", "--allow-gaps", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    (gap,) = data["gaps"]
+    missing = int(gap["end"].split("/")[1], 16) - int(gap["start"].split("/")[1], 16)
+    assert data["lsn_distance"] == data["accounting"]["total_bytes"] + missing
+
+    done = walproof("wal", "stats", "gap", "--partial", "--json", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "could not find WAL segment" in done.stderr
+    data = json.loads(done.stdout)
+    assert data["finish"] == "error"
+    assert data["totals"]["records"] == stats(tmp_path / "gap", partial=True).totals.records > 100
+    assert data["accounting"]["total_bytes"] == data["lsn_distance"]
+
+
+def test_names_of_another_cluster_are_refused(wal: Path, tmp_path: Path) -> None:
+    names = {
+        "format": 1, "system_identifier": 42, "version_num": 180000, "taken_at": 0.0, "relations": [],
+        "left_out": [],
+    }  # fmt: skip
+    (tmp_path / "map.json").write_text(json.dumps(names))
+    done = walproof("wal", "stats", str(wal), "--map", "map.json", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "the names are those of another cluster" in done.stderr
+    assert "42" in done.stderr
+
+
+def test_an_archive_reads_as_the_plain_segments_do(wal: Path, tmp_path: Path) -> None:
+    (tmp_path / "archive").mkdir()
+    for number, file in enumerate(sorted(wal.iterdir())):
+        packed = tmp_path / "archive" / f"{file.name}.{'xz' if number % 2 else 'gz'}"
+        compress = lzma.compress if number % 2 else gzip.compress
+        packed.write_bytes(compress(file.read_bytes()))
+    plain = walproof("wal", "stats", str(wal), "--by", "record", "--csv", cwd=tmp_path)
+    archived = walproof("wal", "stats", "archive", "--by", "record", "--csv", cwd=tmp_path)
+    assert archived.stdout == plain.stdout
+    assert (GOLDEN / "18" / "stats.txt").exists()

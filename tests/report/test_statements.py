@@ -1,0 +1,145 @@
+"""Reports of studies that are not about throughput: statements, compression, flush rates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.report.facts import NONE, make_facts
+from walproof.facts import LeftOut, Reference, Statement, Trial, TrialState, Variant, Workload
+from walproof.report import build_view, to_html, to_json, to_markdown
+
+LEVELS = ("minimal", "replica", "logical")
+NAMES = ("INSERT 1000 rows", "CREATE TABLE q")
+
+
+def _statement_run() -> tuple[object, tuple[Trial, ...]]:
+    facts = make_facts()
+    workload = Workload(
+        "published", None, (), 1, 1, 1, None, 1, None, "simple", 0.0,
+        statements=tuple(Statement(name, "SELECT 1") for name in NAMES),
+    )  # fmt: skip
+    plan = replace(
+        facts.run.plan,
+        study="wal-level",
+        title="How much WAL does each wal_level write, and who counts what?",
+        workloads=(workload,),
+        variants=tuple(Variant(level, {"wal_level": level}, durability=NONE) for level in LEVELS),
+        baseline="replica",
+        references=(Reference("minimal", "published", metrics={"wal_bytes_lsn": 259784.0}),),
+    )
+    trials = []
+    for number, level in enumerate(LEVELS * 2, start=1):
+        metrics: dict[str, float] = {}
+        totals = dict.fromkeys(("wal_bytes_lsn", "wal_bytes_decoded", "wal_bytes_statements"), 0.0)
+        for place, name in enumerate(NAMES):
+            image = 8241.0 if level == "minimal" and place else 0.0
+            size = 71_000.0 if place == 0 else 9_000.0 + LEVELS.index(level)
+            operations = {"Heap/INSERT": size, "Transaction/COMMIT": 34.0}
+            if image:
+                operations["XLOG/FPI"] = image
+            decoded = sum(operations.values())
+            own = {
+                "wal_bytes_lsn": decoded + 100 + 24, "wal_bytes_decoded": decoded,
+                "wal_records_decoded": 999.0 + len(operations), "wal_padding_bytes": 100.0,
+                "wal_page_header_bytes": 24.0, "wal_bytes_statements": size,
+                "wal_records_statements": 1000.0,
+            }  # fmt: skip
+            metrics |= {f"{key}.{name}": value for key, value in own.items()}
+            for operation, value in operations.items():
+                count = 1000.0 if operation == "Heap/INSERT" else 1.0
+                metrics[f"wal_operation_records.{name}|{operation}"] = count
+                metrics[f"wal_operation_bytes.{name}|{operation}"] = value
+            for key in totals:
+                totals[key] += own[key]
+        label = plan.installs[0].label
+        trials.append(
+            Trial(
+                number,
+                (number + 2) // 3,
+                label,
+                "published",
+                level,
+                TrialState.DONE,
+                0.0,
+                1.0,
+                0.0,
+                1.0,
+                {**metrics, **totals},
+                {},
+            )
+        )
+    return replace(facts.run, plan=plan), tuple(trials)
+
+
+def test_a_study_of_statements_is_about_bytes() -> None:
+    run, trials = _statement_run()
+    view = build_view(run, trials)  # type: ignore[arg-type]
+    page = to_html(view)
+    text = to_markdown(view)
+    for expected in ("Who counts what", "What lies between the counts", "XLOG/FPI 8,241", "259,784"):
+        assert expected in page, expected
+        assert expected in text, expected
+    assert " tps" not in text.split("## What was run")[0]
+    assert "throughput" not in page
+    assert "accounted for to the byte in 12 of 12 measurements" in page
+    assert "has a name, to the byte, in 12 of 12" in page
+    assert "pg_stat_wal came with PostgreSQL 14" in page, "what was not measured is named"
+    assert page.count("<svg") == 1
+    assert '"metric": "wal_bytes_decoded"' in to_json(view)
+
+
+def test_compression_shows_split_and_total() -> None:
+    facts = make_facts()
+    names = ("off", "pglz")
+    plan = replace(
+        facts.run.plan,
+        variants=tuple(Variant(name, {"wal_compression": name}, durability=NONE) for name in names),
+        baseline="off",
+        references=(
+            Reference(
+                "off", "scale 1", metrics={"write_bytes.client_backend": 96e6, "write_bytes.walwriter": 33e6}
+            ),
+        ),
+        left_out=(LeftOut("lz4", "PostgreSQL 18.3 was built without what wal_compression=lz4 needs"),),
+    )
+    trials = []
+    for trial in facts.trials:
+        if trial.variant in ("default", "pgtune"):
+            name = names[("default", "pgtune").index(trial.variant)]
+            writes = {
+                "write_bytes.client_backend": 90e6, "write_bytes.walwriter": 30e6 if name == "off" else 5e6,
+                "write_bytes.checkpointer": 40e6, "write_bytes.startup": 1e6,
+            }  # fmt: skip
+            trials.append(replace(trial, variant=name, metrics={**trial.metrics, **writes}))
+    text = to_markdown(build_view(replace(facts.run, plan=plan), trials))
+    assert "What compression buys and costs" in text
+    assert "Who wrote how much, and the total" in text
+    assert "154 MB" in text, "the total of off"
+    assert "130 MB" in text, "the total of pglz"
+    assert "91.6 MB + 31.5 MB" in text, "published parts"
+    assert "Read the total first" in text
+    assert "was built without what wal\\_compression=lz4 needs" in text
+
+
+def test_flush_rates_beside_throughput() -> None:
+    facts = make_facts()
+    methods = ("fdatasync", "open_sync")
+    plan = replace(
+        facts.run.plan,
+        variants=tuple(Variant(name, {"wal_sync_method": name}, durability=NONE) for name in methods),
+        baseline="fdatasync",
+        references=(Reference("open_sync", metrics={"flushes_per_s": 468.57}, workload=None),),
+    )
+    environment = replace(
+        facts.run.environment,
+        flush_rates={"open_sync": 500.0, "fdatasync": 1000.0, "fsync_writethrough": None},
+    )
+    trials = [
+        replace(t, variant=methods[("default", "pgtune").index(t.variant)])
+        for t in facts.trials
+        if t.variant in ("default", "pgtune")
+    ]
+    text = to_markdown(build_view(replace(facts.run, plan=plan, environment=environment), trials))
+    assert "Does pg\\_test\\_fsync predict the throughput?" in text
+    assert "not on this platform" in text
+    assert "| open\\_sync | 500 | 2000 | 469 |" in text
