@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -39,10 +40,20 @@ GOOD = {ImageState.CLEAN, ImageState.BENIGN}
 BAD = {ImageState.CORRUPT, ImageState.HOLES, ImageState.NO_START}
 
 
+@pytest.fixture(scope="module")
+def memory_work() -> Iterator[Path]:
+    """A folder in memory, where power cuts have their clusters: the disk is simulated anyway. Its templates
+    stay until the module's last test, because one workspace is open all the time."""
+    work = Path(f"/dev/shm/walproof-tests-{os.getpid()}")
+    with Workspace(work, server_user()):
+        yield work
+    assert not work.exists()
+
+
 @pytest.fixture
-def memory() -> Iterator[Workspace]:
-    """A workspace in memory, as power cuts have it: the disk is simulated anyway."""
-    with Workspace(Path("/dev/shm/walproof-tests"), server_user()) as opened:
+def memory(memory_work: Path) -> Iterator[Workspace]:
+    """A workspace of this test in memory."""
+    with Workspace(memory_work, server_user()) as opened:
         yield opened
 
 

@@ -6,7 +6,8 @@
     <temp>/walproof-TOKEN/               unix sockets (a socket's path may have 107 bytes at most)
 
 Three things remove a workspace, whichever comes first: leaving the ``with`` block, the watchdog, and the
-sweep of the next start, which takes every workspace whose lock is free.
+sweep of the next start, which takes every workspace whose lock is free. In memory (/dev/shm) templates go
+with the last workspace: what they took would be missing elsewhere.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from walproof.postgres.reaper import reap
 _SOCKET_PATH_BYTES_MAX = 107
 """sizeof(sun_path) - 1 on Linux (unix(7))."""
 _FIRST_PORT = 5432
+_MEMORY = Path("/dev/shm")
 
 
 class Workspace:
@@ -86,6 +88,8 @@ class Workspace:
         if self._watchdog.stdin is not None:
             self._watchdog.stdin.close()
         self._watchdog.wait()
+        if self.work.is_relative_to(_MEMORY) and not any((self.work / "running").glob("*.lock")):
+            shutil.rmtree(self.work, ignore_errors=True)
 
     def make_folder(self, name: str) -> Path:
         """A new, empty folder in the workspace that the servers' user owns."""
