@@ -228,9 +228,13 @@ class _Receiver:
             return None
         name = names[-1]
         number = int(name[8:16], 16) * (0x1_0000_0000 // segment_bytes) + int(name[16:24], 16)
+        whole = Lsn((number + 1) * segment_bytes)
         if not name.endswith(".partial"):
-            return Lsn((number + 1) * segment_bytes)
-        return Lsn(number * segment_bytes + _written_bytes(self._folder / name))
+            return whole
+        try:
+            return Lsn(number * segment_bytes + _written_bytes(self._folder / name))
+        except FileNotFoundError:
+            return whole  # it has been completed, and renamed, since the folder was listed
 
     def wait_for(self, lsn: Lsn, segment_bytes: int) -> None:
         """Return when WAL up to there has arrived, or no longer comes."""
