@@ -6,7 +6,7 @@ use std::time::Instant;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use walproof_wal::{Compression, Error, Finish, Lsn, Range};
+use walproof_wal::{Compression, Error, Finish, Lsn, Range, Reader};
 use walproof_whatif::{simulate, ImageCompression, Outcome, Recorded, Target, WhatIf};
 
 use crate::{segments, wal_error};
@@ -35,6 +35,21 @@ pub fn wal_whatif<'py>(
         .detach(|| -> Result<WhatIf, Error> { simulate(segments(&paths)?, range, &targets, &clock) })
         .map_err(|error| wal_error(py, &error))?;
     whatif_dict(py, &found)
+}
+
+/// Major version and segment size of a recording.
+#[pyfunction]
+pub fn wal_identity(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    start: Option<u64>,
+    timeline: Option<u32>,
+) -> PyResult<(u32, u32)> {
+    let range = Range { start: start.map(Lsn), timeline, ..Range::default() };
+    let identity = py
+        .detach(|| -> Result<_, Error> { Ok(Reader::open(segments(&paths)?, range)?.identity()) })
+        .map_err(|error| wal_error(py, &error))?;
+    Ok((identity.version.major(), identity.segment_size))
 }
 
 fn target(raw: RawTarget) -> PyResult<Target> {

@@ -11,7 +11,7 @@ const CHECKPOINT_BYTES: u64 = 120 + 56 + 32;
 /// A checkpoint that is due while another one runs waits for it. A server naps 100 ms at a time while it spreads
 /// its writes (`CheckpointWriteDelay`), so a spacing whose last part, in which nothing is written, is hardly longer
 /// than that makes checkpoints late.
-const NAP_S: f64 = 0.2;
+const NAP_S: f64 = 0.1;
 const MICROSECONDS: f64 = 1e6;
 
 /// Why a checkpoint began.

@@ -1,0 +1,282 @@
+"""The what-if against servers: every setting predicted from every other, and really measured.
+
+    PYTHONPATH=. python bench/whatif/validate.py [--only WORD] [--results FILE]
+    PYTHONPATH=. python bench/whatif/validate.py --table [--results FILE]
+
+Each workload is a fixed number of transactions (bench/whatif/workloads.py), run once under each setting from
+the same data directory, after a CHECKPOINT. Each run's WAL is also a recording, from which every setting is
+predicted. Results go to a file of JSON lines after every run; --table prints the errors, in Markdown.
+fsync is off: it changes when WAL reaches the disk, not what is in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.whatif import workloads as w
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.install import discover, find, find_driver
+from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.template import clone
+from walproof.postgres.workspace import Workspace
+from walproof.units import Lsn
+from walproof.wal import stats
+from walproof.wal.whatif import Target, default_completion_target, simulate
+
+SIZES = ("128MB", "256MB", "512MB", "100GB")
+SETTINGS = {
+    "fsync": "off", "shared_buffers": "256MB", "autovacuum": "off", "checkpoint_timeout": "1d",
+    "wal_keep_size": "64GB", "max_connections": "20", "min_wal_size": "80MB",
+}  # fmt: skip
+MINUTES = {"30s": 30, "1min": 60, "1d": 86400}
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """One workload on one install under several settings."""
+
+    pg: str
+    work: w.Work
+    settings: tuple[Mapping[str, str], ...] = tuple({"max_wal_size": size} for size in SIZES)
+    initdb: tuple[str, ...] = ()
+
+
+def _timed(*timeouts: str) -> tuple[Mapping[str, str], ...]:
+    return tuple({"checkpoint_timeout": one, "max_wal_size": "100GB"} for one in timeouts)
+
+
+_METHODS: tuple[Mapping[str, str], ...] = tuple(
+    {"max_wal_size": "256MB", "wal_compression": method} for method in ("off", "pglz", "lz4", "zstd")
+)
+CAMPAIGNS = (
+    Campaign("18", w.TPCB),
+    Campaign("18", w.READS),
+    Campaign("18", w.UUID),
+    Campaign("16", w.ZIPF),
+    Campaign("16", w.CHURN),
+    Campaign("15", w.TPCB, initdb=("--wal-segsize=4",)),
+    Campaign("15", w.TPCB, settings=_METHODS),
+    Campaign("15", w.LZ4),
+    Campaign("15", w.ZSTD),
+    Campaign("13.7", w.TPCB),
+    Campaign("13.7", w.UUID),
+    Campaign("13.7", w.PGLZ),
+    Campaign("16", w.TIMED, settings=_timed("30s", "1min", "1d")),
+    # Nobody tuned on these two.
+    Campaign("18", w.MIX),
+    Campaign("16", w.SERIES),
+)
+
+
+def main() -> None:
+    """Measure, or print what was measured."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", default="", help="campaigns whose name (18 tpcb) holds this")
+    parser.add_argument("--results", type=Path, default=Path("bench/whatif/results.jsonl"))
+    parser.add_argument("--work", type=Path, default=Path("/var/tmp/walproof-whatif"))
+    parser.add_argument("--table", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.table:
+        print_table([json.loads(line) for line in arguments.results.read_text().splitlines()])
+        return
+    for campaign in CAMPAIGNS:
+        if arguments.only in f"{campaign.pg} {campaign.work.name}":
+            measure(campaign, arguments.work, arguments.results)
+
+
+def measure(campaign: Campaign, work: Path, results: Path) -> None:
+    """Run every setting of a campaign and predict all from each."""
+    user = server_user()
+    install = reachable_install(find(campaign.pg), user)
+    pgbench, _ = find_driver([install, *discover()])
+    with Workspace(work, user) as workspace:
+        base = workspace.make_folder("base")
+        load(Cluster(install, workspace, base), pgbench, campaign)
+        rows = []
+        for number, settings in enumerate(campaign.settings):
+            folder = workspace.make_folder(f"run{number}")
+            clone(base, folder, flush=False)
+            began = time.monotonic()
+            row = run(Cluster(install, workspace, folder), pgbench, campaign, settings)
+            print(
+                f"{campaign.pg} {campaign.work.name} {say(settings)}: {row['wal_bytes'] / 1e6:.1f} MB,"
+                f" {row['images']} images, {row['checkpoints']} checkpoints,"
+                f" {time.monotonic() - began:.0f} s", flush=True,
+            )  # fmt: skip
+            rows.append(row)
+            workspace.remove_folder(folder)
+        with results.open("a") as out:
+            out.writelines(json.dumps(row) + "\n" for row in rows)
+    print_table(rows)
+
+
+def load(cluster: Cluster, pgbench: Path, campaign: Campaign) -> None:
+    """Make the data directory that every run begins from."""
+    work = campaign.work
+    cluster.init([*work.initdb, *campaign.initdb])
+    cluster.start({**SETTINGS, "max_wal_size": "100GB", "wal_keep_size": "0"})
+    try:
+        if work.setup:
+            with cluster.connect() as connection:
+                for statement in work.setup.split(";") if "$$" not in work.setup else [work.setup]:
+                    if statement.strip():
+                        connection.execute(statement.encode())
+        else:
+            bench(cluster, pgbench, "-i", "-q", "-s", str(work.scale))
+        with cluster.connect() as connection:
+            connection.execute("VACUUM FREEZE ANALYZE")
+    finally:
+        cluster.stop("fast")
+
+
+def bench(cluster: Cluster, pgbench: Path, *options: str) -> None:
+    """pgbench on that server."""
+    command = [
+        str(pgbench), "-h", str(cluster.sockets), "-p", str(cluster.port), "-U", "postgres", *options,
+        "postgres",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def run(
+    cluster: Cluster, pgbench: Path, campaign: Campaign, settings: Mapping[str, str]
+) -> dict[str, Any]:
+    """The work under one setting: what was written, and what is predicted from it for all settings."""
+    work = campaign.work
+    cluster.start({**SETTINGS, **work.settings, **settings})
+    try:
+        options = ["-n", "-c", str(work.clients), "-j", "2", "-t", str(work.transactions)]
+        options += ["--random-seed=7", "-M", "prepared"]
+        if work.rate is not None:
+            options += ["-R", str(work.rate)]
+        if work.script:
+            script = cluster.folder / "script.sql"
+            script.write_text(work.script)
+            script.chmod(0o644)
+            options += ["-f", str(script), "-D", f"scale={work.scale}"]
+        with cluster.connect() as connection:
+            connection.execute("CHECKPOINT")
+            start = location(connection)
+        began = time.monotonic()
+        bench(cluster, pgbench, *options)
+        seconds = time.monotonic() - began
+        with cluster.connect() as connection:
+            end = location(connection)
+            connection.execute("SELECT pg_switch_wal()")
+        wal = cluster.data / "pg_wal"
+        written = stats(wal, start=start, end=end)
+        targets = [target_of(one, work, cluster.install.version_num // 10000) for one in campaign.settings]
+        began = time.monotonic()
+        found = simulate(wal, targets=targets, start=start, end=end)
+        took = time.monotonic() - began
+        return {
+            "pg": campaign.pg, "work": work.name, "segment_size": written.segment_size,
+            "settings": dict(settings), "seconds": seconds, "wal_bytes": end - start,
+            "images": written.images.count, "image_bytes": written.images.bytes,
+            "hint_images": written.images.hint_count,
+            "checkpoints": sum(one.redo > start for one in written.checkpoints),
+            "simulated_s": took,
+            "agreement": found.recorded.agreement.share,
+            "size_error": found.recorded.agreement.size_error,
+            "predicted": [
+                {
+                    "settings": dict(one), "wal_bytes": outcome.wal_bytes, "images": outcome.images,
+                    "checkpoints": outcome.checkpoints, "cycles": outcome.cycles.count,
+                    "late": outcome.cycles.late, "guessed": outcome.guessed_images,
+                    "pg_wal_most": outcome.pg_wal_most,
+                }
+                for one, outcome in zip(campaign.settings, found.outcomes, strict=True)
+            ],
+        }  # fmt: skip
+    finally:
+        cluster.stop("immediate")
+
+
+def location(connection: Any) -> Lsn:
+    """Where the next record will begin."""
+    row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
+    return Lsn.parse(str(row[0]))
+
+
+def target_of(settings: Mapping[str, str], work: w.Work, version: int) -> Target:
+    """The target that stands for a run's settings."""
+    size = settings.get("max_wal_size", "1GB")
+    timeout = settings.get("checkpoint_timeout", "1d")
+    return Target(
+        max_wal_size_mb=int(size[:-2]) * (1024 if size.endswith("GB") else 1),
+        checkpoint_timeout_s=MINUTES[timeout],
+        checkpoint_completion_target=default_completion_target(version),
+        wal_compression=settings.get("wal_compression", "as recorded"),  # type: ignore[arg-type]
+    )
+
+
+def say(settings: Mapping[str, str]) -> str:
+    """``128MB``, ``30s``, ``lz4``: what differs."""
+    return settings.get("wal_compression") or (
+        settings["checkpoint_timeout"] if "checkpoint_timeout" in settings else settings["max_wal_size"]
+    )
+
+
+def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Errors by workload, source and target, and their medians."""
+    groups: dict[tuple[str, str, bool], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["pg"], row["work"], "wal_compression" in row["settings"]), []).append(row)
+    every: dict[str, list[tuple[float, float | None]]] = {}
+    for (pg, work, is_compression), own in groups.items():
+        print(f"\n{pg}, {work}\n")
+        names = [say(row["settings"]) for row in own]
+        print("| from \\ to | " + " | ".join(names) + " |\n|---" * 1 + "|---:" * len(names) + "|")
+        print("| measured | " + " | ".join(
+            f"{row['wal_bytes'] / 1e6:.1f} MB, {row['images']}, {row['checkpoints']}" for row in own
+        ) + " |")  # fmt: skip
+        for source in own:
+            cells = []
+            for target, predicted in zip(own, source["predicted"], strict=True):
+                wal, images = errors(target, predicted)
+                late = predicted["late"] > predicted["cycles"] / 4
+                if late:
+                    kind = "overrun"
+                elif is_compression:
+                    kind = "compression"
+                else:
+                    kind = "settings"
+                if source is not target or kind == "overrun":
+                    every.setdefault(kind, []).append((wal, images))
+                text = f"{wal:+.2f}" + ("" if images is None else f" / {images:+.2f}")
+                cells.append(text + (" (late)" if late else ""))
+            print(f"| {say(source['settings'])} | " + " | ".join(cells) + " |")
+    print()
+    for kind, pairs in every.items():
+        wal = sorted(abs(one) for one, _ in pairs)
+        images = sorted(abs(one) for _, one in pairs if one is not None)
+        print(f"{kind}: {len(wal)} predictions; WAL bytes {summary(wal)}; images {summary(images)}")
+
+
+def errors(
+    measured: Mapping[str, Any], predicted: Mapping[str, Any]
+) -> tuple[float, float | None]:
+    """Error in percent of WAL bytes and of images; of images only where there are enough to count."""
+    wal = 100 * (predicted["wal_bytes"] / measured["wal_bytes"] - 1)
+    if measured["images"] < 500:
+        return wal, None
+    return wal, 100 * (predicted["images"] / measured["images"] - 1)
+
+
+def summary(values: Iterable[float]) -> str:
+    """Median and worst."""
+    found = list(values)
+    return f"median {statistics.median(found):.2f} %, worst {max(found):.2f} %" if found else "-"
+
+
+if __name__ == "__main__":
+    main()
