@@ -114,3 +114,68 @@ pub(crate) fn decompress_pglz(source: &[u8], length: usize, page: &mut Vec<u8>) 
     }
     Some(())
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use walproof_wal::{Range, Reader, SegmentName, Segments};
+
+    /// Images of golden WAL: as stored by the server, and as they would be stored here.
+    fn images(version: u32) -> Vec<(Image, Option<Lengths>)> {
+        let folder = format!("{}/../../tests/golden/wal/{version}", env!("CARGO_MANIFEST_DIR"));
+        let mut segments = Vec::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let Some(name) = path.file_stem().and_then(|name| SegmentName::parse(name.to_str()?)) else {
+                continue;
+            };
+            let mut bytes = Vec::new();
+            let file = std::fs::File::open(&path).unwrap();
+            liblzma::read::XzDecoder::new(file).read_to_end(&mut bytes).unwrap();
+            segments.push((name, bytes));
+        }
+        let mut reader = Reader::open(Segments::from_memory(segments), Range::default()).unwrap();
+        let clock = || 0;
+        let mut compressor = Compressor::new(&clock);
+        let mut found = Vec::new();
+        while let Some(record) = reader.next_record().unwrap() {
+            for block in record.blocks {
+                if let Some(image) = block.image {
+                    found.push((image, compressor.lengths(&image, record.image(block))));
+                }
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn pglz_makes_the_server_s_bytes() {
+        let mut compared = 0;
+        for version in 13..=18 {
+            for (image, lengths) in images(version) {
+                let lengths = lengths.unwrap();
+                assert_eq!(lengths.plain, image.uncompressed_length());
+                if image.compression == Some(Compression::Pglz) {
+                    assert_eq!(lengths.compressed[0], image.length, "{version}: {image:?}");
+                    compared += 1;
+                }
+            }
+        }
+        assert!(compared > 500, "{compared}");
+    }
+
+    #[test]
+    fn damaged_images_are_none() {
+        let clock = || 0;
+        let mut compressor = Compressor::new(&clock);
+        for compression in Compression::ALL {
+            let image =
+                Image { length: 9, hole_offset: 0, hole_length: 0, compression: Some(compression), apply: true };
+            for bytes in [&[][..], &[0xFF; 9], &[1, 0, 0], &[0x01, 0xFF, 0xFF, 0xFF]] {
+                assert_eq!(compressor.lengths(&image, bytes), None, "{compression} {bytes:?}");
+            }
+        }
+    }
+}
