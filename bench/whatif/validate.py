@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import statistics
 import subprocess
 import time
@@ -48,6 +49,15 @@ class Campaign:
     settings: tuple[Mapping[str, str], ...] = tuple({"max_wal_size": size} for size in SIZES)
     initdb: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """``18 uuid``."""
+        return f"{self.pg} {self.work.name}"
+
+
+def _sized(*sizes: str) -> tuple[Mapping[str, str], ...]:
+    return tuple({"max_wal_size": size} for size in sizes)
+
 
 def _timed(*timeouts: str) -> tuple[Mapping[str, str], ...]:
     return tuple({"checkpoint_timeout": one, "max_wal_size": "100GB"} for one in timeouts)
@@ -56,18 +66,20 @@ def _timed(*timeouts: str) -> tuple[Mapping[str, str], ...]:
 _METHODS: tuple[Mapping[str, str], ...] = tuple(
     {"max_wal_size": "256MB", "wal_compression": method} for method in ("off", "pglz", "lz4", "zstd")
 )
+SMALL = _sized("64MB", "96MB", "128MB", "100GB")
+"""For loads that write little."""
 CAMPAIGNS = (
     Campaign("18", w.TPCB),
     Campaign("18", w.READS),
-    Campaign("18", w.UUID),
-    Campaign("16", w.ZIPF),
+    Campaign("18", w.UUID, settings=SMALL),
+    Campaign("16", w.ZIPF, settings=SMALL),
     Campaign("16", w.CHURN),
     Campaign("15", w.TPCB, initdb=("--wal-segsize=4",)),
     Campaign("15", w.TPCB, settings=_METHODS),
     Campaign("15", w.LZ4),
     Campaign("15", w.ZSTD),
     Campaign("13.7", w.TPCB),
-    Campaign("13.7", w.UUID),
+    Campaign("13.7", w.UUID, settings=SMALL),
     Campaign("13.7", w.PGLZ),
     Campaign("16", w.TIMED, settings=_timed("30s", "1min", "1d")),
     # Nobody tuned on these two.
@@ -82,17 +94,18 @@ def main() -> None:
     parser.add_argument("--only", default="", help="campaigns whose name (18 tpcb) holds this")
     parser.add_argument("--results", type=Path, default=Path("bench/whatif/results.jsonl"))
     parser.add_argument("--work", type=Path, default=Path("/var/tmp/walproof-whatif"))
+    parser.add_argument("--keep", type=Path, help="folder for the WAL of each run")
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
     if arguments.table:
         print_table([json.loads(line) for line in arguments.results.read_text().splitlines()])
         return
     for campaign in CAMPAIGNS:
-        if arguments.only in f"{campaign.pg} {campaign.work.name}":
-            measure(campaign, arguments.work, arguments.results)
+        if arguments.only in campaign.name:
+            measure(campaign, arguments.work, arguments.results, arguments.keep)
 
 
-def measure(campaign: Campaign, work: Path, results: Path) -> None:
+def measure(campaign: Campaign, work: Path, results: Path, keep: Path | None = None) -> None:
     """Run every setting of a campaign and predict all from each."""
     user = server_user()
     install = reachable_install(find(campaign.pg), user)
@@ -112,6 +125,10 @@ def measure(campaign: Campaign, work: Path, results: Path) -> None:
                 f" {time.monotonic() - began:.0f} s", flush=True,
             )  # fmt: skip
             rows.append(row)
+            if keep is not None:
+                home = keep / f"{campaign.name} {say(settings)}".replace(" ", "-").replace(",", "")
+                shutil.copytree(folder / "data" / "pg_wal", home, dirs_exist_ok=True)
+                (home / "range").write_text(f"{row['start']} {row['end']}\n")
             workspace.remove_folder(folder)
         with results.open("a") as out:
             out.writelines(json.dumps(row) + "\n" for row in rows)
@@ -132,6 +149,8 @@ def load(cluster: Cluster, pgbench: Path, campaign: Campaign) -> None:
         else:
             bench(cluster, pgbench, "-i", "-q", "-s", str(work.scale))
         with cluster.connect() as connection:
+            if work.after:
+                connection.execute(work.after.encode())
             connection.execute("VACUUM FREEZE ANALYZE")
     finally:
         cluster.stop("fast")
@@ -147,9 +166,7 @@ def bench(cluster: Cluster, pgbench: Path, *options: str) -> None:
     assert done.returncode == 0, done.stderr[-2000:]
 
 
-def run(
-    cluster: Cluster, pgbench: Path, campaign: Campaign, settings: Mapping[str, str]
-) -> dict[str, Any]:
+def run(cluster: Cluster, pgbench: Path, campaign: Campaign, settings: Mapping[str, str]) -> dict[str, Any]:
     """The work under one setting: what was written, and what is predicted from it for all settings."""
     work = campaign.work
     cluster.start({**SETTINGS, **work.settings, **settings})
@@ -180,7 +197,8 @@ def run(
         took = time.monotonic() - began
         return {
             "pg": campaign.pg, "work": work.name, "segment_size": written.segment_size,
-            "settings": dict(settings), "seconds": seconds, "wal_bytes": end - start,
+            "settings": dict(settings), "seconds": seconds, "start": str(start), "end": str(end),
+            "wal_bytes": end - start,
             "images": written.images.count, "image_bytes": written.images.bytes,
             "hint_images": written.images.hint_count,
             "checkpoints": sum(one.redo > start for one in written.checkpoints),
@@ -243,28 +261,24 @@ def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
             cells = []
             for target, predicted in zip(own, source["predicted"], strict=True):
                 wal, images = errors(target, predicted)
-                late = predicted["late"] > predicted["cycles"] / 4
-                if late:
-                    kind = "overrun"
-                elif is_compression:
-                    kind = "compression"
-                else:
-                    kind = "settings"
-                if source is not target or kind == "overrun":
+                is_late = predicted["late"] > predicted["cycles"] / 4
+                if source is not target and (predicted["checkpoints"] or is_compression):
+                    kind = "compression" if is_compression else "overrun" if is_late else "settings"
                     every.setdefault(kind, []).append((wal, images))
                 text = f"{wal:+.2f}" + ("" if images is None else f" / {images:+.2f}")
-                cells.append(text + (" (late)" if late else ""))
+                cells.append(text + (" (late)" if is_late else ""))
             print(f"| {say(source['settings'])} | " + " | ".join(cells) + " |")
     print()
+    # A target without a checkpoint is hardly a prediction, and the source itself is none.
     for kind, pairs in every.items():
-        wal = sorted(abs(one) for one, _ in pairs)
-        images = sorted(abs(one) for _, one in pairs if one is not None)
-        print(f"{kind}: {len(wal)} predictions; WAL bytes {summary(wal)}; images {summary(images)}")
+        bytes_off = [abs(one) for one, _ in pairs]
+        images_off = [abs(one) for _, one in pairs if one is not None]
+        print(
+            f"{kind}: {len(pairs)} predictions; WAL bytes {summary(bytes_off)}; images {summary(images_off)}"
+        )
 
 
-def errors(
-    measured: Mapping[str, Any], predicted: Mapping[str, Any]
-) -> tuple[float, float | None]:
+def errors(measured: Mapping[str, Any], predicted: Mapping[str, Any]) -> tuple[float, float | None]:
     """Error in percent of WAL bytes and of images; of images only where there are enough to count."""
     wal = 100 * (predicted["wal_bytes"] / measured["wal_bytes"] - 1)
     if measured["images"] < 500:

@@ -12,6 +12,8 @@ class Work:
     name: str
     setup: str = ""
     """SQL; empty for pgbench's own tables."""
+    after: str = ""
+    """SQL behind pgbench's own tables."""
     script: str = ""
     """pgbench script; empty for tpcb-like."""
     scale: int = 20
@@ -64,7 +66,8 @@ _SERIES = """\\set day random(1, 8)
 \\set value random(1, 1000000)
 INSERT INTO series SELECT date '2026-01-01' + :day, :device, now(), :value + n, md5(n::text)
  FROM generate_series(1, 40) n;
-UPDATE series SET value = value + 1 WHERE day = date '2026-01-01' + :day AND device = :device AND value < 200000;
+UPDATE series SET value = value + 1
+ WHERE day = date '2026-01-01' + :day AND device = :device AND value < 200000;
 """
 
 TPCB = Work("tpcb")
@@ -77,7 +80,7 @@ UUID = Work(
 )  # fmt: skip
 READS = Work("reads with checksums", script=_READS, transactions=20_000, initdb=("-k",))
 CHURN = Work(
-    "autovacuum", script=_CHURN, transactions=25_000, scale=10,
+    "autovacuum", after="CREATE INDEX ON pgbench_history (aid)", script=_CHURN, transactions=12_000, scale=10, rate=2500,
     settings={
         "autovacuum": "on", "autovacuum_naptime": "2s", "autovacuum_vacuum_scale_factor": "0.01",
         "autovacuum_vacuum_cost_delay": "0",

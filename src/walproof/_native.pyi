@@ -97,7 +97,7 @@ class _Recorded(TypedDict):
     has_consistency_images: bool
     compression: Literal["off", "pglz", "lz4", "zstd"]
     agreement: tuple[int, int, int, int, int, int]
-    """References: images and bare ones that the rule explains, unexplained, missing; sizes expected, found."""
+    """References: images and bare ones that are explained, unexplained, missing; sizes expected, found."""
     memory_bytes: int
 
 class _Outcome(TypedDict):

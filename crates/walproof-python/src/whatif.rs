@@ -53,8 +53,16 @@ pub fn wal_identity(
 }
 
 fn target(raw: RawTarget) -> PyResult<Target> {
-    let (max_wal_size_mb, min_wal_size_mb, checkpoint_timeout_s, completion_target, images, name, phase, late) =
-        raw;
+    let (
+        max_wal_size_mb,
+        min_wal_size_mb,
+        checkpoint_timeout_s,
+        completion_target,
+        images,
+        name,
+        phase,
+        late,
+    ) = raw;
     let compression = match name.as_str() {
         "as recorded" => ImageCompression::AsRecorded,
         "off" => ImageCompression::Off,
@@ -146,10 +154,7 @@ fn outcome_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, 
     dict.set_item("by_size", outcome.by_size)?;
     dict.set_item("by_time", outcome.by_time)?;
     let own = outcome.cycles;
-    dict.set_item(
-        "cycles",
-        (own.count, own.wal_bytes, own.images, own.base_bytes, own.seconds, own.late),
-    )?;
+    dict.set_item("cycles", (own.count, own.wal_bytes, own.images, own.base_bytes, own.seconds, own.late))?;
     dict.set_item("distance_mean", outcome.distance_mean)?;
     dict.set_item("distance_most", outcome.distance_most)?;
     dict.set_item("pg_wal_most", outcome.pg_wal_most)?;

@@ -45,9 +45,7 @@ pub(crate) fn followed_size(record: &Record<'_>, block: &BlockRef, before: Optio
     let known = u32::from(before?);
     match (rmgr, info) {
         (HEAP, _) if info & 0x70 == 0x00 => limited(known + data + TUPLE),
-        (HEAP2, _) if info & 0x70 == 0x50 => {
-            limited(known + data + MULTI_TUPLE * multi_insert_count(record))
-        }
+        (HEAP2, _) if info & 0x70 == 0x50 => limited(known + data + MULTI_TUPLE * multi_insert_count(record)),
         (HEAP2, 0x10..=0x30) if removes_tuples(record.version, info) => None,
         (BTREE, 0x00 | 0x10 | 0x20 | 0x50) if block.id == 0 && data > 0 => {
             limited(known + data + LINE_POINTER)

@@ -171,8 +171,13 @@ mod tests {
         let clock = || 0;
         let mut compressor = Compressor::new(&clock);
         for compression in Compression::ALL {
-            let image =
-                Image { length: 9, hole_offset: 0, hole_length: 0, compression: Some(compression), apply: true };
+            let image = Image {
+                length: 9,
+                hole_offset: 0,
+                hole_length: 0,
+                compression: Some(compression),
+                apply: true,
+            };
             for bytes in [&[][..], &[0xFF; 9], &[1, 0, 0], &[0x01, 0xFF, 0xFF, 0xFF]] {
                 assert_eq!(compressor.lengths(&image, bytes), None, "{compression} {bytes:?}");
             }

@@ -107,11 +107,8 @@ pub(crate) fn role(record: &Record<'_>) -> Role {
     }
     if let Some(checkpoint) = Checkpoint::from_record(record) {
         let is_shutdown = checkpoint.kind == CheckpointKind::Shutdown;
-        let source = SourceCheckpoint {
-            redo: checkpoint.redo.0,
-            time_unix_s: checkpoint.time_unix_s,
-            is_shutdown,
-        };
+        let source =
+            SourceCheckpoint { redo: checkpoint.redo.0, time_unix_s: checkpoint.time_unix_s, is_shutdown };
         // fullPageWrites of CheckPoint, src/include/catalog/pg_control.h.
         let has_images = record.main_data.get(16).is_none_or(|on| *on != 0);
         return Role::Complete(source, has_images);

@@ -487,8 +487,7 @@ impl Simulation {
         self.recorded.pages = self.pages.distinct();
         self.recorded.memory_bytes = self.pages.memory_bytes();
         let (start, now, positions) = (self.start, self.now, self.positions);
-        let outcomes =
-            self.lanes.into_iter().map(|lane| Outcome::new(lane, start, now, positions)).collect();
+        let outcomes = self.lanes.into_iter().map(|lane| Outcome::new(lane, start, now, positions)).collect();
         (self.recorded, outcomes)
     }
 }

@@ -108,10 +108,18 @@ mod tests {
         };
         let sixteen = 16 << 20;
         // max_wal_size, completion target, segments of 16 MB between redo point and trigger
-        for (megabytes, completion, expected) in
-            [(64, 0.9, 2), (128, 0.9, 4), (256, 0.9, 8), (512, 0.9, 16), (1024, 0.9, 33), (1024, 0.5, 42),
-             (32, 0.9, 1), (2, 0.9, 1), (47, 0.5, 1), (64, 1.0, 2)]
-        {
+        for (megabytes, completion, expected) in [
+            (64, 0.9, 2),
+            (128, 0.9, 4),
+            (256, 0.9, 8),
+            (512, 0.9, 16),
+            (1024, 0.9, 33),
+            (1024, 0.5, 42),
+            (32, 0.9, 1),
+            (2, 0.9, 1),
+            (47, 0.5, 1),
+            (64, 1.0, 2),
+        ] {
             let target = with(megabytes, completion);
             assert_eq!(target.checkpoint_segments(sixteen), Some(expected), "{megabytes} MB, {completion}");
         }

@@ -1,7 +1,7 @@
 """From simulated servers to predictions: rates, intervals, cliffs, and settings that keep within limits.
 
-A recording begins and ends somewhere within checkpoint cycles, and images crowd behind a cycle's beginning. So
-rates are taken from whole cycles only, relative to what the same records take without images, for four
+A recording begins and ends somewhere within checkpoint cycles, and images crowd behind a cycle's beginning.
+So rates are taken from whole cycles only, relative to what the same records take without images, for four
 positions of the first redo point; how far these differ is part of the interval.
 """
 
@@ -205,9 +205,7 @@ class Study:
         """Where a doubling of max_wal_size saves more than a third, in the curve of the present timeout."""
         curve = self.curve(self.question.present.checkpoint_timeout_s)
         return [
-            Cliff(one, other)
-            for one, other in pairwise(curve)
-            if other.wal_bytes < CLIFF * one.wal_bytes
+            Cliff(one, other) for one, other in pairwise(curve) if other.wal_bytes < CLIFF * one.wal_bytes
         ]
 
     def answer(self, limits: Limits) -> Answer:

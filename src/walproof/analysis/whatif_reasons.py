@@ -34,22 +34,26 @@ def recording_reasons(study: Study) -> list[str]:
         reasons.append("The recording holds no full-page image: how large images would be is guessed.")
     if study.hours is None:
         reasons.append(
-            "No two transactions ended a second apart: the recording tells no time, so figures are for the recording "
+            "No two transactions ended a second apart: the recording tells no time, so figures are "
+            "for the recording "
             "as a whole, and checkpoint_timeout has no effect."
         )
     elif (recorded.seconds or 0) < 2 * recorded.longest_silence_us / 1e6:
         reasons.append(
-            "For more than half of the time no transaction ended: when the WAL in between was written is not known."
+            "For more than half of the time no transaction ended: when the WAL in between was "
+            "written is not known."
         )
     if recorded.hint_images > HINT_SHARE * recorded.images:
         share = recorded.hint_images / recorded.images
         reasons.append(
-            f"{share:.0%} of the images were written because a hint bit was set. A hint bit on a page that was "
+            f"{share:.0%} of the images were written because a hint bit was set. A hint bit on a page "
+            "that was "
             "logged already leaves no trace, so shorter spacings may write more than predicted."
         )
     if recorded.begun_before > _BEGUN_BEFORE * recorded.pages:
         reasons.append(
-            "The recording begins in the middle of a checkpoint cycle: whether a page had been logged before is not "
+            "The recording begins in the middle of a checkpoint cycle: whether a page had been "
+            "logged before is not "
             "known for the first of its references. Rates are taken from whole cycles behind that."
         )
     if recorded.has_backup:
@@ -74,7 +78,8 @@ def prediction_reasons(one: Prediction) -> list[str]:
     reasons = []
     if not one.has_whole_cycles:
         reasons.append(
-            "the recording is shorter than one checkpoint cycle, so the figure is that of the beginning of a cycle: an "
+            "the recording is shorter than one checkpoint cycle, so the figure is that of the "
+            "beginning of a cycle: an "
             "upper bound"
         )
     elif one.cycles < CYCLES_WANTED:
@@ -86,8 +91,9 @@ def prediction_reasons(one: Prediction) -> list[str]:
         )
     if one.elasticity is not None and one.elasticity < STEEP:
         reasons.append(
-            f"the curve is steep here (elasticity {one.elasticity:.1f}): a checkpoint that is 10 % early costs "
-            f"{1.1 ** -one.elasticity - 1:.0%}"
+            f"the curve is steep here (elasticity {one.elasticity:.1f}): a checkpoint that is 10 % "
+            "early costs "
+            f"{1.1**-one.elasticity - 1:.0%}"
         )
     if one.guessed_share > 0.05:
         reasons.append(

@@ -133,6 +133,7 @@ def target_of(version: int, segment_size: int, sets: Sequence[Mapping[str, str]]
                 raise SettingError(
                     f'what-if says nothing of "{setting.name}"', hint=f"It knows {', '.join(SETTINGS)}."
                 )
+            catalogue.check(setting.name, text)
             values[setting.name] = parse(setting, text)
         target = _with(target, values, segment_size)
     return target

@@ -66,7 +66,7 @@ class Target:
             )
 
     def checkpoint_segments(self, segment_size: int) -> int | None:
-        """Segments from one redo point to the trigger of the next checkpoint (CalculateCheckpointSegments)."""
+        """Segments from a redo point to the trigger of the next checkpoint (CalculateCheckpointSegments)."""
         if self.max_wal_size_mb is None:
             return None
         whole = self.max_wal_size_mb // max(1, segment_size >> 20)
@@ -135,7 +135,7 @@ class SourceCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The rules, tried on the recording's own checkpoints: references whose image, or lack of one, is known."""
+    """The rules, tried on references of the recording whose image, or lack of one, is known."""
 
     images: int
     """Images that the rule explains."""
@@ -293,7 +293,5 @@ def simulate(
             {name: MethodSample(sample[name][0], sample[name][1] / 1e9) for name in COMPRESSIONS[2:]},
         ),
         targets=tuple(targets),
-        outcomes=tuple(
-            Outcome(**{**one, "cycles": Cycles(*one["cycles"])}) for one in raw["outcomes"]
-        ),
+        outcomes=tuple(Outcome(**{**one, "cycles": Cycles(*one["cycles"])}) for one in raw["outcomes"]),
     )

@@ -1,4 +1,4 @@
-"""WAL over max_wal_size, a line for each checkpoint_timeout: where it falls steeply, and where the server is."""
+"""WAL over max_wal_size, a line for each checkpoint_timeout: where it falls steeply, where the server is."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def draw_curve(data: WalCurveData) -> dict[str, Any]:
     values = [
         {
             "size": size_label(one.max_wal_size_mb), "wal": one.wal_bytes / scale, "timeout": curve.name,
-            "about": f"{curve.name}, {size_label(one.max_wal_size_mb)}: {format_bytes(one.wal_bytes)}{data.unit}",
+            "about": f"{curve.name}, {size_label(one.max_wal_size_mb)}: "
+            "{format_bytes(one.wal_bytes)}{data.unit}",
         }
         for curve in data.curves
         for one in curve.points
@@ -115,18 +116,22 @@ def draw_curve(data: WalCurveData) -> dict[str, Any]:
         if small in sizes and large in sizes:
             ends = [one for one in values if one["timeout"] == names[0]]
             cliff = [one for one in ends if one["size"] in (size_label(small), size_label(large))]
-            layers.append(chart_of(cliff).mark_line(color="#D55E00", strokeWidth=5, opacity=0.45).encode(x=x, y=y))
+            layers.append(
+                chart_of(cliff).mark_line(color="#D55E00", strokeWidth=5, opacity=0.45).encode(x=x, y=y)
+            )
     above = alt.layer(*layers).properties(width=WIDTH - 120, height=240)
     needs = [
-        {"size": size_label(one.max_wal_size_mb), "bytes": value, "kind": kind}
+        (size_label(one.max_wal_size_mb), value, kind)
         for one in data.curves[0].points
-        for kind, value in (("pg_wal at most", one.pg_wal_most), ("WAL to recover at most", one.distance_most))
+        for kind, value in (
+            ("pg_wal at most", one.pg_wal_most),
+            ("WAL to recover at most", one.distance_most),
+        )
     ]
-    low_scale, low_unit = byte_scale(max(one["bytes"] for one in needs))  # type: ignore[type-var]
-    for one in needs:
-        one["bytes"] = float(one["bytes"]) / low_scale  # type: ignore[arg-type]
+    low_scale, low_unit = byte_scale(max(value for _, value, _ in needs))
+    bars = [{"size": size, "bytes": value / low_scale, "kind": kind} for size, value, kind in needs]
     below = (
-        chart_of(needs)
+        chart_of(bars)
         .mark_line(point=True, strokeWidth=1.4)
         .encode(
             x=alt.X("size:O", sort=labels, title="max_wal_size", axis=alt.Axis(labelAngle=0)),

@@ -105,20 +105,20 @@ def _answer(study: Study, asked: Asked | None) -> list[Block]:
     return blocks
 
 
-def _columns(study: Study) -> tuple[Column, ...]:
+def _columns(study: Study, is_narrow: bool = False) -> tuple[Column, ...]:
     unit = _unit(study)
     return (
         Column(f"WAL{unit}", numeric=True),
         Column("from", numeric=True),
         Column("to", numeric=True),
-        Column(f"images{unit}", numeric=True),
-        Column(f"checkpoints{unit}", numeric=True),
+        Column(f"images{unit}", numeric=True, terminal=not is_narrow),
+        Column(f"checkpoints{unit}", numeric=True, terminal=not is_narrow),
         Column("by size", numeric=True, terminal=False),
         Column("spacing", numeric=True, terminal=False),
-        Column("to recover", numeric=True),
+        Column("recovery", numeric=True),
         Column("pg_wal", numeric=True),
         Column("elasticity", numeric=True, terminal=False),
-        Column("sure"),
+        Column("sure", numeric=True),
     )
 
 
@@ -154,8 +154,10 @@ def _curve(study: Study) -> Table:
         f"By max_wal_size, with checkpoint_timeout = {timeout}",
         (Column("max_wal_size"), *_columns(study)),
         tuple(rows),
-        note=f"* {known}. Recorded: {format_bytes(study.recorded_bytes)}{_unit(study)} of WAL. \"to recover\": WAL "
-        "that recovery would read after a crash, at most. \"pg_wal\": its size at most, without slots, wal_keep_size "
+        note=f"* {known}. Recorded: {format_bytes(study.recorded_bytes)}{_unit(study)} of WAL. "
+        "\"recovery\": WAL "
+        "that recovery would read after a crash, at most. \"pg_wal\": its size at most, without "
+        "slots, wal_keep_size "
         "and an archiver that lags. Elasticity: change of WAL in percent for one percent of max_wal_size.",
     )  # fmt: skip
 
@@ -170,7 +172,8 @@ def _cliffs(study: Study) -> list[Block]:
         blocks.append(
             Paragraph(
                 f"A cliff: from {size_label(small)} to {size_label(large)} WAL falls {times:.1f} times, from "
-                f"{format_bytes(cliff.smaller.wal_bytes)} to {format_bytes(cliff.larger.wal_bytes)}{_unit(study)}.",
+                f"{format_bytes(cliff.smaller.wal_bytes)} to "
+                f"{format_bytes(cliff.larger.wal_bytes)}{_unit(study)}.",
                 terminal=True,
             )
         )
@@ -212,7 +215,13 @@ def _asked(study: Study) -> list[Block]:
     if not study.question.asked:
         return []
     rows = [text_cells([_difference(one), *_row(study.predictions[one])]) for one in study.question.asked]
-    return [Table("Settings that were asked for", (Column("settings"), *_columns(study)), tuple(rows))]
+    return [
+        Table(
+            "Settings that were asked for",
+            (Column("settings", whole_most=48), *_columns(study, is_narrow=True)),
+            tuple(rows),
+        )
+    ]
 
 
 def _difference(target: Target) -> str:
@@ -243,7 +252,8 @@ def _others(study: Study) -> Table:
         ),
         tuple(rows),
         note="Against the same server with images compressed as recorded "
-        f"({study.found.recorded.compression}). Without full-page images a page that is torn by a power cut cannot be "
+        f"({study.found.recorded.compression}). Without full-page images a page that is torn by a "
+        "power cut cannot be "
         "repaired.",
     )  # fmt: skip
 
@@ -265,14 +275,16 @@ def _sample(study: Study) -> list[Block]:
     ]
     return [
         Table(
-            "What compressing makes of the recording's images",
+            "The recording's images, compressed",
             (
                 Column("method"), Column("bytes per image", numeric=True), Column("ratio", numeric=True),
-                Column("CPU us per image, here", numeric=True),
+                Column("CPU us per image", numeric=True),
             ),
             tuple(rows),
-            note=f"Measured on {sample.count:,} images of {format_bytes(sample.plain_bytes / sample.count)} on "
-            "average; of each relation the first ones and then fewer and fewer. CPU is that of this machine and of "
+            note=f"Measured on {sample.count:,} images of "
+            f"{format_bytes(sample.plain_bytes / sample.count)} on "
+            "average; of each relation the first ones and then fewer and fewer. CPU is that of this "
+            "machine and of "
             "walproof's compressors.",
         )
     ]  # fmt: skip
@@ -327,7 +339,8 @@ def _figure(study: Study) -> tuple[Figure, ...]:
         Figure(
             "curve",
             "How much WAL would be written with another max_wal_size?",
-            "A point is a simulated server; the band holds the interval of the first line. The dotted line is what "
+            "A point is a simulated server; the band holds the interval of the first line. The "
+            "dotted line is what "
             "was recorded, a dashed one the present max_wal_size, an orange stretch a cliff.",
             f"PostgreSQL {found.version}, {found.start} to {found.end}, {found.recorded.records:,} records",
             describe_curve(data),
