@@ -80,7 +80,8 @@ UUID = Work(
 )  # fmt: skip
 READS = Work("reads with checksums", script=_READS, transactions=20_000, initdb=("-k",))
 CHURN = Work(
-    "autovacuum", after="CREATE INDEX ON pgbench_history (aid)", script=_CHURN, transactions=12_000, scale=10, rate=2500,
+    "autovacuum", after="CREATE INDEX ON pgbench_history (aid)", script=_CHURN, transactions=12_000,
+    scale=10, rate=2500,
     settings={
         "autovacuum": "on", "autovacuum_naptime": "2s", "autovacuum_vacuum_scale_factor": "0.01",
         "autovacuum_vacuum_cost_delay": "0",
