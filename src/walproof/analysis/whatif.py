@@ -134,6 +134,11 @@ class Cliff:
     smaller: Prediction
     larger: Prediction
 
+    @property
+    def times(self) -> float:
+        """By how much WAL falls."""
+        return self.smaller.wal_bytes / self.larger.wal_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -202,11 +207,14 @@ class Study:
         return [one for one in kept if one not in late[:-1] or one.target == self.question.present]
 
     def cliffs(self) -> list[Cliff]:
-        """Where a doubling of max_wal_size saves more than a third, in the curve of the present timeout."""
+        """Where a doubling of max_wal_size saves over a third, with the present timeout; steepest first."""
         curve = self.curve(self.question.present.checkpoint_timeout_s)
-        return [
-            Cliff(one, other) for one, other in pairwise(curve) if other.wal_bytes < CLIFF * one.wal_bytes
+        found = [
+            Cliff(one, other)
+            for one, other in pairwise(curve)
+            if other.wal_bytes < one.wal_bytes * CLIFF ** math.log2(_growth(one, other))
         ]
+        return sorted(found, key=lambda cliff: -cliff.times)
 
     def answer(self, limits: Limits) -> Answer:
         """The best settings of the grid for these limits."""
@@ -314,6 +322,11 @@ def _with_elasticity(own: Mapping[Target, Prediction]) -> dict[Target, Predictio
                 span = Span(span.low / factor, span.high * factor)
             found[one.target] = replace(one, elasticity=slope, wal_span=span)
     return found
+
+
+def _growth(one: Prediction, other: Prediction) -> float:
+    """How many times larger the other size is."""
+    return (other.target.max_wal_size_mb or 1) / (one.target.max_wal_size_mb or 1)
 
 
 def _slope(one: Prediction, other: Prediction) -> float | None:

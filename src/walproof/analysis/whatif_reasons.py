@@ -91,9 +91,8 @@ def prediction_reasons(one: Prediction) -> list[str]:
         )
     if one.elasticity is not None and one.elasticity < STEEP:
         reasons.append(
-            f"the curve is steep here (elasticity {one.elasticity:.1f}): a checkpoint that is 10 % "
-            "early costs "
-            f"{1.1**-one.elasticity - 1:.0%}"
+            f"the curve is steep (elasticity below {STEEP}): a checkpoint that is 10 % early costs more than "
+            f"{1.1**-STEEP - 1:.0%} of WAL"
         )
     if one.guessed_share > 0.05:
         reasons.append(

@@ -10,6 +10,8 @@ from walproof.report.figures.wal_parts import byte_scale
 from walproof.units import format_bytes
 
 _MEGABYTE = 1 << 20
+_LOG_FROM = 20
+"""Curves that fall by more than this are drawn on a logarithmic axis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,12 @@ def draw_curve(data: WalCurveData) -> dict[str, Any]:
         {"size": size_label(one.max_wal_size_mb), "low": one.low / scale, "high": one.high / scale}
         for one in data.curves[0].points
     ]
-    y_scale = alt.Scale(domain=[0, most / scale], nice=True)
+    least = min(one.low for one in data.curves[0].points)
+    if 0 < _LOG_FROM * least < most:
+        y_title += ", log scale"
+        y_scale = alt.Scale(type="log", domain=[least / scale / 1.1, most / scale * 1.1], nice=False)
+    else:
+        y_scale = alt.Scale(domain=[0, most / scale], nice=True)
     colour = alt.Color(
         "timeout:N", sort=names, scale=alt.Scale(domain=names, range=colours),
         legend=alt.Legend(title="checkpoint_timeout", orient="top"),
@@ -103,7 +110,9 @@ def draw_curve(data: WalCurveData) -> dict[str, Any]:
         .mark_point(filled=True, size=60, opacity=1)
         .encode(
             x=x, y=y, color=colour, description=alt.Description("about:N"),
-            shape=alt.Shape("timeout:N", sort=names, scale=alt.Scale(domain=names, range=shapes)),
+            shape=alt.Shape(
+                "timeout:N", sort=names, legend=None, scale=alt.Scale(domain=names, range=shapes)
+            ),
         ),
         chart_of([{"wal": data.recorded_bytes / scale, "text": "recorded"}])
         .mark_rule(color=INK, strokeDash=[2, 3])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
+from walproof.advise.wording import say_list
 from walproof.analysis.whatif import Answer, Limits, Prediction, Study
 from walproof.analysis.whatif_reasons import prediction_reasons, recording_reasons
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, class_cell, text_cells
@@ -163,21 +165,22 @@ def _curve(study: Study) -> Table:
 
 
 def _cliffs(study: Study) -> list[Block]:
-    blocks: list[Block] = []
-    for cliff in study.cliffs():
-        small, large = cliff.smaller.target.max_wal_size_mb, cliff.larger.target.max_wal_size_mb
-        assert small is not None
-        assert large is not None
-        times = cliff.smaller.wal_bytes / cliff.larger.wal_bytes
-        blocks.append(
-            Paragraph(
-                f"A cliff: from {size_label(small)} to {size_label(large)} WAL falls {times:.1f} times, from "
-                f"{format_bytes(cliff.smaller.wal_bytes)} to "
-                f"{format_bytes(cliff.larger.wal_bytes)}{_unit(study)}.",
-                terminal=True,
-            )
-        )
-    return blocks
+    cliffs = study.cliffs()
+    if not cliffs:
+        return []
+    told = [
+        f"from {size_label(one.smaller.target.max_wal_size_mb or 0)} to "
+        f"{size_label(one.larger.target.max_wal_size_mb or 0)} {one.times:.1f} times"
+        for one in cliffs
+    ]
+    steepest = cliffs[0]
+    text = (
+        f"A cliff: WAL falls {told[0]}, from {format_bytes(steepest.smaller.wal_bytes)} to "
+        f"{format_bytes(steepest.larger.wal_bytes)}{_unit(study)}."
+    )
+    if told[1:]:
+        text += f" It also falls steeply {say_list(told[1:])}."
+    return [Paragraph(text, terminal=True)]
 
 
 def _timeouts(study: Study) -> list[Block]:
@@ -206,8 +209,6 @@ def _timeouts(study: Study) -> list[Block]:
 
 
 def _sized(present: Target, size_mb: int, timeout_s: int) -> Target:
-    from dataclasses import replace
-
     return replace(present, max_wal_size_mb=size_mb, checkpoint_timeout_s=timeout_s)
 
 
@@ -310,12 +311,22 @@ def _sure(study: Study) -> list[Block]:
     return blocks
 
 
+def _is_same(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether two curves could not be told apart."""
+    return len(one) == len(other) and all(abs(a - b) <= 0.005 * b for a, b in zip(one, other, strict=True))
+
+
 def _figure(study: Study) -> tuple[Figure, ...]:
     present = study.question.present
     timeouts = study.timeouts()
     first = present.checkpoint_timeout_s or 0
     curves = []
+    drawn: list[list[float]] = []
     for timeout in [first, *(one for one in timeouts if one != first)]:
+        heights = [one.wal_bytes for one in study.curve(timeout)]
+        if any(_is_same(heights, other) for other in drawn):
+            continue
+        drawn.append(heights)
         points = tuple(
             CurvePoint(
                 one.target.max_wal_size_mb or 0, one.wal_bytes, one.wal_span.low, one.wal_span.high,
@@ -341,7 +352,8 @@ def _figure(study: Study) -> tuple[Figure, ...]:
             "How much WAL would be written with another max_wal_size?",
             "A point is a simulated server; the band holds the interval of the first line. The "
             "dotted line is what "
-            "was recorded, a dashed one the present max_wal_size, an orange stretch a cliff.",
+            "was recorded, a dashed one the present max_wal_size, an orange stretch a cliff. "
+            "Timeouts that make no difference are not drawn.",
             f"PostgreSQL {found.version}, {found.start} to {found.end}, {found.recorded.records:,} records",
             describe_curve(data),
             data,
