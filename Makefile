@@ -26,17 +26,20 @@ lint: $(READY) ## formatters, linters and type checkers, warnings as errors
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 
-check-long: $(READY) ## long checks: the decoder against pg_waldump on a million records a version, random kills with ten seeds
+check-long: $(READY) ## long checks: decoder against pg_waldump, 100 power cuts of four versions, random kills and file operations with ten seeds
 	PYTHONPATH=. $(BIN)/python bench/wal_equality.py
+	PYTHONPATH=. $(BIN)/python bench/power_cut.py --cuts 102
 	for seed in 1 2 3 4 5 6 7 8 9 10; do \
 	  WALPROOF_TEST_SEED=$$seed $(BIN)/python -m pytest tests/live/test_interruption.py -k random || exit 1; \
+	  WALPROOF_TEST_SEED=$$seed $(BIN)/python -m pytest tests/disk/test_against_plain_disk.py || exit 1; \
 	done
 
-bench: $(READY) ## our own speed: share of time inside windows, cost of the probes, start-up, reading WAL (about 25 minutes)
+bench: $(READY) ## our own speed: share of time inside windows, cost of the probes, start-up, reading WAL, the simulated disk (about 35 minutes)
 	$(BIN)/python bench/window_share.py
 	$(BIN)/python bench/probe_overhead.py
 	$(BIN)/python bench/start_up.py
 	PYTHONPATH=. $(BIN)/python bench/wal_speed.py
+	PYTHONPATH=. $(BIN)/python bench/preload_overhead.py
 
 format: $(READY) ## rewrite sources in the project's format
 	$(BIN)/ruff format .

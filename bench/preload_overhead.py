@@ -61,7 +61,10 @@ def main() -> None:
         ("synchronous commit", {}),
         ("synchronous_commit=off", {"synchronous_commit": "off"}),
     ):
-        ratios, memory = throughput(pairs, seconds, settings)
+        # Two halves, in which the servers lie on the disk in either order.
+        first, memory = throughput(pairs // 2, seconds, settings, ("without", "with"))
+        second, more = throughput(pairs - pairs // 2, seconds, settings, ("with", "without"))
+        ratios, memory = first + second, max(memory, more)
         interval = mean_interval([math.log(ratio) for ratio in ratios])
         assert interval is not None
         low, high = math.exp(interval.low), math.exp(interval.high)
@@ -82,7 +85,9 @@ def main() -> None:
         )
 
 
-def throughput(pairs: int, seconds: int, settings: dict[str, str]) -> tuple[list[float], int]:
+def throughput(
+    pairs: int, seconds: int, settings: dict[str, str], order: tuple[str, str]
+) -> tuple[list[float], int]:
     """Ratio of tps with and without in each pair; bytes of the undo log at most."""
     workload = Workload("w", "tpcb-like", (), SCALE, CLIENTS, 2, seconds, None, None, "prepared", 0.0)
     user = server_user()
@@ -97,7 +102,7 @@ def throughput(pairs: int, seconds: int, settings: dict[str, str]) -> tuple[list
         setup = setup_description(workload)
         template = templates.prepare_loaded(workspace, install, (), setup, load)
         clusters = {}
-        for name in ("without", "with"):
+        for name in order:
             folder = workspace.make_folder(name)
             templates.clone(template, folder)
             environment = {}

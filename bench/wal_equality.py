@@ -1,143 +1,256 @@
-"""The decoder against pg_waldump, record for record, on a million records of every version and more.
+"""Whether walproof reads WAL as pg_waldump does: a million records and more of every version, one by one.
 
-    python bench/wal_equality.py [--records N] [--install MAJOR=BINDIR ...]
+    PYTHONPATH=. python bench/wal_equality.py --install 13=DIR --install 14=DIR --install 17=DIR
+    PYTHONPATH=. python bench/wal_equality.py --damage 300
 
-Servers of each version write WAL of every kind (tests/wal/load.py) under several configurations until N
-records (1,000,000) have been compared: LSN, previous LSN, resource manager, operation, lengths, transaction,
-block references, images. The oracle is the pg_waldump beside the server. A version without one (14 from
-``walproof pg install``) is compared with pg_stat_wal and with LSN arithmetic instead. Exit status 1 on any
-difference.
+For each version a real server runs the load of tests/wal/load.py under each of tests/wal/configurations.py,
+and its own pg_waldump says what every record is: location, previous location, resource manager, operation,
+length, bytes of images, transaction, and each block with its image. What the server itself counted
+(pg_stat_wal, from 14) and the distance of the locations are checked as well. Prints a line and more for each
+version; exits with 1 on a difference. All of it takes about a quarter of an hour, and 10 GB of disk at most.
 
-Debian has 13 in bullseye, 15 in bookworm, 17 in trixie, 18 in sid: ``apt-get download postgresql-17`` with
-that suite in a sources.list of its own, then ``dpkg-deb -x``; ``--install 17=DIR/usr/lib/postgresql/17/bin``.
+With --damage the golden WAL is damaged in a random way, again and again, and both must stop at the same place
+with the same words (tests/wal/damage.py).
+
+Installs at hand are found: Debian's 15, and the embedded 16 and 18, which lack lz4, zstd and contrib. For
+others give the folder with postgres, initdb and pg_waldump. pg_waldump of 14 is in no current suite; that of
+13 reads 14's WAL below wal_level=logical when pages are relabelled (tests/wal/borrowed.py); the rest of 14 is
+checked by its own counts. `walproof pg install 14` gives the server.
+
+Binaries of another Debian suite, unpacked beside the system's, without root or installation (bullseye has
+postgresql-13, trixie 17, sid 18):
+
+    mkdir -p apt/lists/partial apt/archives/partial root && cd apt && touch status
+    echo "deb MIRROR trixie main" > sources.list     # MIRROR as in the machine's own /etc/apt/sources.list
+    printf 'Dir::Etc::sourcelist "%s/sources.list"; Dir::Etc::sourceparts "-"; Dir::State::lists "%s/lists";
+      Dir::State::status "%s/status"; Dir::Cache "%s";' "$PWD" "$PWD" "$PWD" "$PWD" > apt.conf
+    export APT_CONFIG=$PWD/apt.conf; apt-get update
+    apt-get download postgresql-17 libc6 libpq5 libicu76 ...    # what ldd then names as not found
+    for deb in *.deb; do dpkg-deb -x "$deb" ../root; done
+
+    # Each program becomes a script that starts it with that suite's loader and libraries. The loader of
+    # bullseye is too old for --argv0: there take /lib64/ld-linux-x86-64.so.2.
+    cd ../root; ROOT=$PWD; cd usr/lib/postgresql/17/bin; mkdir ../elf
+    loader=$ROOT/usr/lib64/ld-linux-x86-64.so.2; libraries=$ROOT/usr/lib/x86_64-linux-gnu
+    for program in postgres initdb pg_waldump; do
+      mv $program ../elf
+      printf '#!/bin/sh\\nexec %s --library-path %s --argv0 "$0" %s "$@"\\n' \\
+        $loader $libraries "$(realpath ../elf/$program)" > $program
+      chmod 755 $program
+    done
 """
 
 from __future__ import annotations
 
 import argparse
+import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
-from itertools import cycle, zip_longest
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.wal.borrowed import READ_BY, WRITTEN_BY, borrow
+from tests.wal.configurations import CONFIGURATIONS, GIGABYTE, Configuration
+from tests.wal.damage import compare_damages
+from tests.wal.equality import Comparison, account, compare, compare_counts
 from tests.wal.load import run_load
+from tests.wal.operations import operations_of
+from tests.wal.rare import truncate_logs_of_transactions
+from tests.wal.restarts import (
+    change_settings,
+    lose_a_continuation,
+    promote,
+    switch_timeline,
+    timeline_switches,
+)
 from tests.wal.server import BINDIRS, Server
-from tests.wal.waldump import Record, record_of, rows_of
+from tests.wal.waldump import Oracle
 from walproof.units import Lsn
 from walproof.wal import stats
 
-CONFIGURATIONS: list[tuple[list[str], dict[str, str]]] = [
-    (["--wal-segsize=1"], {"wal_compression": "on"}),
-    (["--wal-segsize=16", "-k"], {}),
-    (["--wal-segsize=64"], {"wal_log_hints": "on", "wal_consistency_checking": "all"}),
-    (["--wal-segsize=4"], {"wal_level": "replica", "full_page_writes": "off"}),
-]
-COMPRESSION = [{"wal_compression": "lz4"}, {"wal_compression": "zstd"}]
-"""From 15, where the build has it."""
-ROWS = 9000
+MAJORS = range(13, 19)
+MB = 1024 * 1024
 
 
-def main() -> None:
-    """Compare every version; print a table."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--records", type=int, default=1_000_000)
-    parser.add_argument("--install", action="append", default=[], metavar="MAJOR=BINDIR")
-    arguments = parser.parse_args()
-    installs = dict(BINDIRS)
-    for text in arguments.install:
-        major, _, bindir = text.partition("=")
-        installs[major] = Path(bindir)
-    print(f"{'version':<8}{'records':>12}{'operations':>12}{'servers':>9}{'differences':>13}  oracle")
-    failed = False
-    for major in sorted(installs, key=int):
-        failed |= compare_version(installs[major], arguments.records) > 0
-    sys.exit(1 if failed else 0)
+@dataclass
+class Installs:
+    """Where the binaries are, by major version."""
+
+    bindirs: dict[int, Path] = field(default_factory=lambda: {int(v): path for v, path in BINDIRS.items()})
+    waldumps: dict[int, list[str]] = field(default_factory=dict)
+
+    def waldump(self, major: int) -> list[str] | None:
+        """The command of that version's own pg_waldump."""
+        beside = self.bindirs.get(major, Path()) / "pg_waldump"
+        return self.waldumps.get(major) or ([str(beside)] if beside.exists() else None)
 
 
-def compare_version(bindir: Path, wanted: int) -> int:
-    """Differences on so many records of one version."""
-    compared = servers = differences = 0
-    operations: set[str] = set()
-    has_oracle = (bindir / "pg_waldump").exists()
-    configurations = list(CONFIGURATIONS)
-    if (bindir / "pg_config").exists() or "usr/lib/postgresql" in str(bindir):
-        with Server(bindir) as server:
-            major = server.major
-        configurations += [(["--wal-segsize=1"], one) for one in COMPRESSION] if major >= 15 else []
-    for initdb, settings in cycle(configurations):
-        # What parallel workers write is counted twice by pg_stat_wal: by them, and by their leader.
-        alone = {} if has_oracle else {"max_parallel_maintenance_workers": "0"}
-        with Server(bindir, initdb, {**settings, **alone}) as server:
-            major = server.major
-            if has_oracle:
-                start = server.insert_lsn()
-                run_load(server, ROWS)
-                end = server.insert_lsn()
-                count, bad = compare_records(server, start, end, operations)
-            else:
-                start, *before = server.quiet_reading()
-                run_load(server, ROWS)
-                end, *after = server.quiet_reading()
-                count, bad = compare_totals(server, start, end, before, after, operations)
-        compared, servers, differences = compared + count, servers + 1, differences + bad
-        if compared >= wanted:
-            break
-    oracle = "pg_waldump" if has_oracle else "pg_stat_wal, LSN arithmetic"
+@dataclass
+class Row:
+    """A line of the table."""
+
+    major: int
+    binaries: str
+    configurations: list[str] = field(default_factory=list)
+    found: Comparison = field(default_factory=Comparison)
+    totals_only: int = 0
+    """Records of which only totals were compared."""
+
+
+def run_version(major: int, installs: Installs, chosen: Sequence[Configuration]) -> Row:
+    """All configurations of one version."""
+    bindir = installs.bindirs[major]
+    said = subprocess.run([bindir / "postgres", "--version"], capture_output=True, text=True, check=True)
+    row = Row(major, said.stdout.split()[2])
+    command = installs.waldump(major)
+    borrowed = None if command or major != WRITTEN_BY else installs.waldump(READ_BY)
+    for configuration in chosen:
+        if borrowed and configuration.wal_level == "logical":
+            # What 13 cannot read is run once more below, so that only what logical adds goes without it.
+            run_configuration(row, configuration, bindir, None, None)
+        run_configuration(
+            row, configuration.below_logical() if borrowed else configuration, bindir, command, borrowed
+        )
+    return row
+
+
+def run_configuration(
+    row: Row,
+    configuration: Configuration,
+    bindir: Path,
+    command: list[str] | None,
+    borrowed: list[str] | None,
+) -> None:
+    """One server, one load, each stretch of WAL compared."""
+    with configuration.server(bindir) as server:
+        stretches = write(server, configuration, row.found)
+        oracle = Oracle(command, server.wal) if command else None
+        if borrowed:
+            oracle = borrow(borrowed, server)
+        method = server.setting("wal_compression")
+        records = 0
+        for start, end, timeline in stretches:
+            if oracle:
+                found = compare(oracle, server.wal, start, end, timeline)
+                records += found.records
+                row.found += found
+            summary = stats(server.wal, start=start, end=end, timeline=timeline)
+            row.found += account(summary, end)
+            if not oracle:
+                row.totals_only += summary.totals.records
+                row.found.operations.update(
+                    f"{name}/{operation}"
+                    for name, rmgr in summary.rmgrs.items()
+                    for operation in rmgr.operations
+                )
+        whole = stats(server.wal, start=stretches[0][0], end=stretches[-1][1])
+        if oracle and whole.totals.records != records:
+            row.found.differ(f"{whole.totals.records} records over all timelines, {records} one by one")
+    name = f"{configuration.name} ({configuration.segment_mb} MB, {configuration.wal_level}, {method})"
+    row.configurations.append(name if oracle else f"{name}, totals")
+    progress(f"{row.major}: {row.configurations[-1]}: {records or whole.totals.records} records")
+
+
+def write(server: Server, configuration: Configuration, found: Comparison) -> list[tuple[Lsn, Lsn, int]]:
+    """Runs the load; the stretches that it wrote: start, end, timeline."""
+    start = server.insert_lsn()
+    counted = server.major >= 14
+    before = server.quiet_reading() if counted else None
+    run_load(server, configuration.size)
+    if before:
+        quiet, *counts = server.quiet_reading()
+        server.insert_lsn()  # flushes
+        summary = stats(server.wal, start=before[0], end=quiet)
+        records, images, wal_bytes = (new - old for new, old in zip(counts, before[1:], strict=True))
+        found += compare_counts(server.major, summary, records, images, wal_bytes)
+    if not configuration.restarts:
+        return [(start, server.insert_lsn(), 1)]
+    truncate_logs_of_transactions(server)
+    change_settings(server)
+    lose_a_continuation(server, configuration.segment_mb * MB)
+    switch_timeline(server)
+    promote(server)
+    ends = [*timeline_switches(server), server.insert_lsn()]
+    return list(zip([start, *ends], ends, range(1, len(ends) + 1), strict=False))
+
+
+def progress(text: str) -> None:
+    """For people, on stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def print_head() -> None:
+    """What the columns are."""
+    heads = f"{'records':>10} {'blocks':>10} {'images':>9} {'differences':>12} {'operations':>11}"
+    print(f"{'':>4} {'binaries':<9} {heads}", flush=True)
+
+
+def print_row(row: Row) -> None:
+    """One line, then the configurations, what was not reached and what differed."""
+    known = operations_of(row.major)
+    found, reached = row.found, row.found.operations.keys() & known
     print(
-        f"{major:<8}{compared:>12,}{len(operations):>12}{servers:>9}{differences:>13}  {oracle}", flush=True
+        f"{row.major:>4} {row.binaries:<9} {found.records:>10,} {found.blocks:>10,} {found.images:>9,}"
+        f" {found.differences:>12,} {f'{len(reached)} of {len(known)}':>11}"
     )
-    return differences
+    if row.totals_only:
+        print(f"     and {row.totals_only:,} records by totals and locations alone")
+    for name in row.configurations:
+        print(f"     {name}")
+    for what, names in (("not reached", known - reached), ("unknown", found.operations.keys() - known)):
+        if names:
+            print(f"     {what}: {', '.join(sorted(names))}")
+    for difference in found.shown:
+        print(f"     DIFFERENT: {difference}")
+    sys.stdout.flush()
 
 
-def compare_records(server: Server, start: Lsn, end: Lsn, operations: set[str]) -> tuple[int, int]:
-    """(records, differences), a few thousand of them in memory."""
-    count = differences = 0
-    expected = waldump_records(server, start, end)
-    for one, other in zip_longest(expected, rows_of(str(server.wal), start, end)):
-        count += 1
-        if one != other:
-            differences += 1
-            if differences <= 3:
-                print(f"expected {one}\n     got {other}")
-        elif one is not None:
-            operations.add(one[2])
-    wal = stats(server.wal, start=start, end=end)
-    if wal.accounting.total_bytes != wal.end - wal.start:
-        differences += 1
-        print(f"{wal.accounting} is not {wal.end - wal.start} bytes")
-    return count, differences
+def main() -> int:
+    """Runs what the command line asks for; 1 on a difference."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--install", action="append", default=[], metavar="MAJOR=BINDIR")
+    parser.add_argument("--waldump", action="append", default=[], metavar="MAJOR='COMMAND'")
+    parser.add_argument("--only", type=lambda text: [int(part) for part in text.split(",")], default=MAJORS,
+                        metavar="MAJOR,...")  # fmt: skip
+    parser.add_argument(
+        "--configuration", action="append", metavar="NAME", help="of tests/wal/configurations.py"
+    )
+    parser.add_argument("--damage", type=int, metavar="N", help="compare N damages of each version instead")
+    parser.add_argument("--seed", type=int, default=1, help="of the damages")
+    arguments = parser.parse_args()
+    installs = Installs()
+    installs.bindirs.update({int(major): Path(path) for major, path in map(_pair, arguments.install)})
+    installs.waldumps.update({int(major): shlex.split(text) for major, text in map(_pair, arguments.waldump)})
+    if arguments.damage:
+        reports = [
+            compare_damages(major, command, arguments.damage, arguments.seed, threads)
+            for major in arguments.only
+            if (command := installs.waldump(major))
+            for threads in (1, 3)
+        ]
+        for report in reports:
+            print(report)
+        return int(any(report.differences for report in reports))
+    print_head()
+    differences = 0
+    for major in arguments.only:
+        if major not in installs.bindirs:
+            progress(f"{major}: no binaries; --install {major}=BINDIR names them")
+            continue
+        chosen = [*CONFIGURATIONS, *([GIGABYTE] if major == max(installs.bindirs) else [])]
+        if arguments.configuration:
+            chosen = [one for one in [*CONFIGURATIONS, GIGABYTE] if one.name in arguments.configuration]
+        row = run_version(major, installs, chosen)
+        print_row(row)
+        differences += row.found.differences
+    return int(differences > 0)
 
 
-def waldump_records(server: Server, start: Lsn, end: Lsn) -> Iterator[Record]:
-    """What pg_waldump prints, record by record."""
-    command = [str(server.bindir / "pg_waldump"), "-p", str(server.wal), "-s", str(start), "-e", str(end)]
-    process = subprocess.Popen([*command, "--bkp-details"], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    part: list[str] = []
-    for line in process.stdout:
-        if line.startswith("rmgr: ") and part:
-            yield record_of("".join(part))
-            part = []
-        part.append(line)
-    if part:
-        yield record_of("".join(part))
-    process.wait()
-
-
-def compare_totals(
-    server: Server, start: Lsn, end: Lsn, before: list[int], after: list[int], operations: set[str]
-) -> tuple[int, int]:
-    """(records, differences) by pg_stat_wal and by arithmetic."""
-    wal = stats(server.wal, start=start, end=end)
-    operations.update(f"{name}/{one}" for name, own in wal.rmgrs.items() for one in own.operations)
-    expected = [new - old for old, new in zip(before, after, strict=True)]
-    counted = [wal.totals.records, wal.images.count, wal.totals.combined_bytes]
-    differences = int(counted != expected)
-    if differences:
-        print(f"expected {expected}, got {counted} (records, images, bytes)")
-    return wal.totals.records, differences + int(wal.accounting.total_bytes != wal.end - wal.start)
+def _pair(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    return name, value
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

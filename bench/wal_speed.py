@@ -59,7 +59,7 @@ def make(wal: Path, bindir: Path, kind: str) -> None:
         "wal_keep_size": "10GB", "max_wal_size": "64MB" if kind == "images" else "100GB",
     }  # fmt: skip
     pgbench = next(at / "pgbench" for at in (bindir, *BINDIRS.values()) if (at / "pgbench").exists())
-    with Server(bindir, [], settings) as server:
+    with Server(bindir, settings) as server:
         load = [str(pgbench), "-h", str(server.folder), "-U", "postgres", "-d", "postgres"]
         if kind == "images":
             subprocess.run([*load, "-i", "-q", "-s", "20"], check=True, capture_output=True)

@@ -15,7 +15,7 @@ def test_names_and_figures() -> None:
     assert by_hand.figures == "flush 1.43 ms, write 200 MB/s"
     assert parse_device("flush=5ms").write_bytes_per_s is None
     mixed = parse_device("hdd-7200, flush=5ms")
-    assert (mixed.flush_s, mixed.write_bytes_per_s) == (5e-3, 150_000_000)
+    assert (mixed.flush_s, mixed.write_bytes_per_s) == (5e-3, 150 * 1024**2)
     assert set(profiles()) == {"hdd-7200", "sata-ssd-consumer", "nvme-plp", "cloud-network", "doc-000-vm"}
 
 

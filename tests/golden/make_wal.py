@@ -18,8 +18,10 @@ import shlex
 import shutil
 from pathlib import Path
 
-from tests.wal.load import lose_a_continuation, run_small_load
+from tests.wal.load import run_small_load
+from tests.wal.restarts import lose_a_continuation
 from tests.wal.server import Server
+from tests.wal.waldump import Oracle
 from walproof.units import Lsn
 
 FOLDER = Path(__file__).parent / "wal"
@@ -29,7 +31,7 @@ MB = 1024 * 1024
 def make(bindir: Path, waldump: list[str] | None) -> None:
     """Run the load on a server of that install and keep what it wrote."""
     settings = {"wal_compression": "on"}
-    with Server(bindir, ["--wal-segsize=1", "-k"], settings) as server:
+    with Server(bindir, settings, segment_mb=1, checksums=True) as server:
         folder = FOLDER / str(server.major)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -51,7 +53,7 @@ def make(bindir: Path, waldump: list[str] | None) -> None:
         facts = {"start": str(start), "end": str(end), **facts}
         (folder / "facts.txt").write_text("".join(f"{name} {value}\n" for name, value in facts.items()))
         if waldump or (bindir / "pg_waldump").exists():
-            text = server.waldump("-s", str(start), "-e", str(end), "--stats=record", program=waldump)
+            text, _ = Oracle(waldump or server.own_waldump, server.wal).statistics_text(start, end)
             assert "Transaction/COMMIT" in text, text
             (folder / "stats.txt").write_text(text)
         for segment in range(start // MB, end // MB + 1):

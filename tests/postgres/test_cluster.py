@@ -141,3 +141,20 @@ def test_a_load_that_fails_leaves_no_template(embedded: Install, workspace: Work
         templates.prepare_loaded(workspace, embedded, (), "fails", load)
     assert not templates.is_prepared(workspace, embedded, (), "fails")
     assert list(workspace.folder.iterdir()) == []
+
+
+def test_a_killed_server_leaves_no_shared_memory(install: Install, workspace: Workspace) -> None:
+    """Nor the segments that only its children have mapped."""
+    folder = workspace.make_folder("cluster")
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    cluster = Cluster(install, workspace, folder)
+    before = set(Path("/dev/shm").glob("PostgreSQL.*"))
+    cluster.start({"fsync": "off"})
+    with cluster.connect() as connection:
+        connection.execute("CREATE TABLE t (i int)")
+        connection.execute("INSERT INTO t SELECT generate_series(1, 1000)")
+        made = set(Path("/dev/shm").glob("PostgreSQL.*")) - before
+        assert made
+        cluster.kill()
+    assert not [path for path in made if path.exists()]
+    assert not cluster.is_running()

@@ -64,6 +64,10 @@ def test_every_relation_in_the_wal_has_its_name(version: str, tmp_path: Path) ->
         assert rows["shop: public.orders_1_note_idx"]["idx_scan"] == 0
         asked = walproof(*common, "--resolve", dsn, cwd=tmp_path)
         assert "shop: public.orders_1_pkey" in asked.stdout, asked.stderr
+        unread = [row for row in rows.values() if row["idx_scan"] == 0]
+        text = " ".join(asked.stdout.split())
+        assert f"{len(unread)} indexes were never scanned since the statistics were reset" in text
+        assert "shop: public.orders_1_note_idx" in text.split("The largest:")[1]
 
         with server.connect() as connection:
             connection.execute("REVOKE CONNECT ON DATABASE shop FROM public")

@@ -6,13 +6,11 @@
 from __future__ import annotations
 
 import contextlib
-import signal
-from pathlib import Path
 
 import psycopg
 
+from tests.wal.rare import run_rare
 from tests.wal.server import Server
-from walproof.units import Lsn
 
 _INDEXES = [
     ("btree", "a"),
@@ -29,12 +27,13 @@ def run_load(server: Server, size: int) -> None:
     with server.connect() as connection:
         _heap_and_indexes(connection, size)
         _transactions(connection, size)
-        _logical(connection)
+        _logical(connection, server.setting("wal_level"))
         _catalog(connection, server.major)
         _extension(connection, size)
     _multixacts(server)
     _origin(server)
     _database(server)
+    run_rare(server)
     with server.connect() as connection:
         _maintenance(connection)
 
@@ -44,7 +43,7 @@ def run_small_load(server: Server, size: int) -> None:
     with server.connect() as connection:
         _heap_and_indexes(connection, size)
         _transactions(connection, size)
-        _logical(connection)
+        _logical(connection, server.setting("wal_level"))
     _multixacts(server)
     _origin(server)
 
@@ -119,10 +118,11 @@ def _transactions(connection: psycopg.Connection[tuple[object, ...]], size: int)
     connection.execute("SELECT setval('s', 1000)")
 
 
-def _logical(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+def _logical(connection: psycopg.Connection[tuple[object, ...]], wal_level: str) -> None:
     connection.execute("SELECT pg_logical_emit_message(true, 'walproof', repeat('m', 20000))")
     connection.execute("SELECT pg_logical_emit_message(false, 'walproof', 'short')")
-    connection.execute("SELECT pg_create_restore_point('here')")
+    if wal_level != "minimal":
+        connection.execute("SELECT pg_create_restore_point('here')")
     connection.execute("SELECT pg_switch_wal()")
 
 
@@ -191,50 +191,3 @@ def _maintenance(connection: psycopg.Connection[tuple[object, ...]]) -> None:
     connection.execute("CHECKPOINT")
     connection.execute("INSERT INTO t (a, h) SELECT i, md5(i::text) FROM generate_series(1, 50) i")
     connection.execute("DROP TABLE copy_of_t")
-
-
-def lose_a_continuation(server: Server, segment_size: int) -> Lsn:
-    """Crash with a record of which only the beginning reached the disk, and recover.
-
-    The server (13.5, 14.1 and later) marks the lost rest as overwritten. This is PostgreSQL's own test
-    026_overwrite_contrecord.pl. Returns where the record that was given up begins.
-    """
-    with server.connect() as connection:
-        connection.execute("CREATE TABLE IF NOT EXISTS filling (v text)")
-        while _offset(connection, segment_size) < segment_size - 60_000:
-            connection.execute("INSERT INTO filling SELECT repeat('z', 500) FROM generate_series(1, 20)")
-        row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
-        assert row is not None
-        start = Lsn.parse(str(row[0]))
-        connection.execute("SELECT pg_logical_emit_message(true, 'lost', repeat('x', 100000))")
-        row = connection.execute("SELECT pg_walfile_name(pg_current_wal_insert_lsn())").fetchone()
-        assert row is not None
-    server.stop(signal.SIGQUIT)
-    lost = server.wal / str(row[0])
-    for file in sorted(server.wal.iterdir()):  # the segment with the rest, and those kept for later
-        if file.is_file() and file.name >= lost.name:
-            file.unlink()
-    server.start()
-    assert b"could not find" not in Path(server.log).read_bytes()[-200:]
-    with server.connect() as connection:
-        # More than was lost: pg_waldump of 13 wants room for the record before it sees that it was given up.
-        connection.execute("INSERT INTO filling SELECT repeat('a', 500) FROM generate_series(1, 200)")
-        connection.execute("CHECKPOINT")
-    return start
-
-
-def _offset(connection: psycopg.Connection[tuple[object, ...]], segment_size: int) -> int:
-    row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
-    assert row is not None
-    return Lsn.parse(str(row[0])) % segment_size
-
-
-def switch_timeline(server: Server) -> None:
-    """Recover as if from an archive, which begins a new timeline."""
-    server.stop()
-    with (server.data / "postgresql.conf").open("a") as conf:
-        conf.write("restore_command = 'false'\n")
-    (server.data / "recovery.signal").touch()
-    server.start()
-    with server.connect() as connection:
-        connection.execute("CREATE TABLE on_the_new_timeline AS SELECT generate_series(1, 1000) AS i")

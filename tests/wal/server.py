@@ -11,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import psycopg
@@ -40,6 +40,7 @@ SETTINGS = {
     "checkpoint_timeout": "1h",
     "shared_buffers": "16MB",
     "fsync": "off",
+    "jit": "off",  # brings nothing here, and an unpacked build may lack its library
     "wal_keep_size": "2GB",  # nothing that is to be read is recycled
 }
 
@@ -61,7 +62,12 @@ class Server:
     """A cluster in a temporary folder; a context manager that leaves nothing behind."""
 
     def __init__(
-        self, bindir: Path, initdb: Sequence[str] = (), settings: Mapping[str, str] | None = None
+        self,
+        bindir: Path,
+        settings: Mapping[str, str] | None = None,
+        *,
+        segment_mb: int = 16,
+        checksums: bool = False,
     ) -> None:
         self.bindir = bindir
         said = self._run("postgres", "--version").stdout
@@ -76,14 +82,15 @@ class Server:
         if user is not None:
             shutil.chown(self.folder, user)
         self._process: subprocess.Popen[bytes] | None = None
+        options = ["--data-checksums"] if checksums else []
+        if not checksums and self.major >= 18:  # whose initdb makes them unless told otherwise
+            options = ["--no-data-checksums"]
         self._run(
             "initdb", "-D", str(self.data), "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8",
-            "--locale=C", *initdb, as_server=True,
+            "--locale=C", f"--wal-segsize={segment_mb}", *options, as_server=True,
         )  # fmt: skip
-        with (self.data / "postgresql.conf").open("a") as conf:
-            for name, value in {**SETTINGS, **(settings or {})}.items():
-                conf.write(f"{name} = '{value}'\n")
-            conf.write(f"listen_addresses = ''\nunix_socket_directories = '{self.folder}'\n")
+        place = {"listen_addresses": "", "unix_socket_directories": str(self.folder)}
+        self.configure({**SETTINGS, **(settings or {}), **place})
 
     def __enter__(self) -> Server:
         self.start()
@@ -125,6 +132,29 @@ class Server:
         """An autocommit connection of the superuser."""
         return psycopg.connect(f"host={self.folder} user=postgres dbname={database}", autocommit=True)
 
+    def new_folder(self, name: str) -> Path:
+        """An empty folder beside the data directory that the server may write to."""
+        folder = self.folder / name
+        folder.mkdir()
+        user, _ = _account()
+        if user is not None:
+            shutil.chown(folder, user)
+        return folder
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Settings from the next start or reload on; later ones win."""
+        with (self.data / "postgresql.conf").open("a") as conf:
+            for name, value in settings.items():
+                conf.write(f"{name} = '{value}'\n")
+
+    def accepts(self, name: str, value: str) -> bool:
+        """Whether this build knows that value of that setting."""
+        asked = self._run(
+            "postgres", "-D", str(self.data), "-C", name, "-c", f"{name}={value}",
+            as_server=True, check=False,
+        )  # fmt: skip
+        return asked.returncode == 0
+
     def insert_lsn(self) -> Lsn:
         """Where the next record will begin. The WAL up to there is on disk when this returns."""
         with self.connect() as connection:
@@ -153,16 +183,22 @@ class Server:
         assert row is not None
         return str(row[0])
 
-    def waldump(self, *arguments: str, program: Sequence[str] | None = None) -> str:
-        """What pg_waldump prints for this server's WAL; it ends with an error at the end of WAL."""
-        command = [*(program or [str(self.bindir / "pg_waldump")]), "-p", str(self.wal), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    def segments(self) -> list[Path]:
+        """The files of the WAL, those prepared for later use among them."""
+        return sorted(file for file in self.wal.iterdir() if re.fullmatch(r"[0-9A-F]{24}", file.name))
 
-    def _run(self, name: str, *arguments: str, as_server: bool = False) -> subprocess.CompletedProcess[str]:
+    @property
+    def own_waldump(self) -> list[str]:
+        """The command of the pg_waldump beside the server, whether there is one or not."""
+        return [str(self.bindir / "pg_waldump")]
+
+    def _run(
+        self, name: str, *arguments: str, as_server: bool = False, check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
         user, group = _account() if as_server else (None, None)
         done = subprocess.run(
             [str(self.bindir / name), *arguments], capture_output=True, text=True, check=False, cwd="/",
             user=user, group=group and int(group), extra_groups=None if user is None else [],
         )  # fmt: skip
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0 or not check, done.stderr
         return done

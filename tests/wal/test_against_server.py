@@ -13,7 +13,7 @@ pytestmark = pytest.mark.live
 
 @pytest.mark.parametrize("version", BINDIRS)
 def test_the_server_counts_the_same(version: str) -> None:
-    with Server(BINDIRS[version], ["--wal-segsize=1"]) as server:
+    with Server(BINDIRS[version], segment_mb=1) as server:
         server.insert_lsn()
         start, records, images, wal_bytes = server.quiet_reading()
         run_load(server, 500)

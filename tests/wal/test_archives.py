@@ -40,7 +40,7 @@ def test_what_archive_command_compressed_reads_as_pg_wal(tmp_path: Path) -> None
         f"case $((n %% {len(programs)})) in {cases} esac"
     )
     settings = {"archive_mode": "on", "archive_command": command.replace("'", "''")}
-    with Server(BINDIRS[VERSION], ["--wal-segsize=1"], settings) as server:
+    with Server(BINDIRS[VERSION], settings, segment_mb=1) as server:
         archive = server.folder / "archive"
         archive.mkdir()
         archive.chmod(0o777)
@@ -70,7 +70,7 @@ def test_what_archive_command_compressed_reads_as_pg_wal(tmp_path: Path) -> None
 
 
 def test_what_pg_receivewal_is_writing(tmp_path: Path) -> None:
-    with Server(BINDIRS[VERSION], ["--wal-segsize=1"]) as server:
+    with Server(BINDIRS[VERSION], segment_mb=1) as server:
         start = server.insert_lsn()
         command = [
             str(BINDIRS[VERSION] / "pg_receivewal"), "-h", str(server.folder), "-U", "postgres",

@@ -33,27 +33,27 @@ pub struct Profile {
 pub const PROFILES: [Profile; 5] = [
     Profile {
         name: "hdd-7200",
-        device: Device { flush_ns: 8_330_000, write_bytes_per_s: 150_000_000 },
+        device: Device { flush_ns: 8_330_000, write_bytes_per_s: 150 << 20 },
         about: "7200/min disk, write cache flushed: one revolution each time",
     },
     Profile {
         name: "sata-ssd-consumer",
-        device: Device { flush_ns: 2_500_000, write_bytes_per_s: 450_000_000 },
+        device: Device { flush_ns: 2_500_000, write_bytes_per_s: 450 << 20 },
         about: "SATA SSD without power-loss protection: a flush programs flash",
     },
     Profile {
         name: "nvme-plp",
-        device: Device { flush_ns: 30_000, write_bytes_per_s: 2_000_000_000 },
+        device: Device { flush_ns: 30_000, write_bytes_per_s: 2 << 30 },
         about: "NVMe SSD with power-loss protection: a flush is a write into its capacitor-backed memory",
     },
     Profile {
         name: "cloud-network",
-        device: Device { flush_ns: 800_000, write_bytes_per_s: 125_000_000 },
+        device: Device { flush_ns: 800_000, write_bytes_per_s: 125 << 20 },
         about: "network block storage at its base throughput of 125 MB/s",
     },
     Profile {
         name: "doc-000-vm",
-        device: Device { flush_ns: 1_430_000, write_bytes_per_s: 200_000_000 },
+        device: Device { flush_ns: 1_430_000, write_bytes_per_s: 200 << 20 },
         about: "the virtual machine of a published comparison (582 tps, 3525 with fsync=off), whose flush is 1.43 ms",
     },
 ];

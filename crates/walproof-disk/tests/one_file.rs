@@ -60,6 +60,7 @@ impl Disk {
             writeback_ns: 0,
             device: Device::default(),
             seed: 0,
+            swallowed: Vec::new(),
             geometry,
         })
         .unwrap();

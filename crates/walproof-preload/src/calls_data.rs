@@ -62,9 +62,8 @@ impl Write<'_> {
         let section = Section::enter(shared);
         let held = file.lock();
         let Some(status) = sys::status_of(self.fd) else { return as_libc(self.all()) };
-        let appends = sys::flags_of(self.fd) & libc::O_APPEND != 0;
         let from = match self.offset {
-            _ if appends => status.size,
+            _ if open.appends => status.size,
             Some(offset) => offset.max(0) as u64,
             None => sys::position(self.fd).max(0) as u64,
         };

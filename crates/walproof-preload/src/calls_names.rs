@@ -55,7 +55,6 @@ fn open_tracked(
     flags: c_int,
     mode: mode_t,
 ) -> isize {
-    let synced = flags & libc::O_DSYNC != 0;
     let mut real = flags & !libc::O_TRUNC;
     if !shared.flushes_really() {
         real &= !libc::O_SYNC;
@@ -94,7 +93,7 @@ fn open_tracked(
         sys::ftruncate(fd, 0);
     }
     drop(section);
-    fds::set(fd, &file, synced);
+    fds::set(fd, &file, flags);
     result
 }
 

@@ -21,6 +21,10 @@ const FILE: u64 = 2;
 const KIND: u64 = 3;
 /// Every write is flushed (O_SYNC, O_DSYNC).
 const SYNCED: u64 = 4;
+/// Writes go to the end (O_APPEND).
+const APPENDS: u64 = 8;
+/// It cannot be read.
+const WRITE_ONLY: u64 = 16;
 
 // kind, flags | generation of the slot, 16 bits from bit 16 | place of the slot, from bit 32
 static TABLE: [AtomicU64; REMEMBERED] = [const { AtomicU64::new(UNKNOWN) }; REMEMBERED];
@@ -51,32 +55,44 @@ pub fn set_untracked(fd: c_int) {
     }
 }
 
-/// It was opened as that file.
-pub fn set(fd: c_int, file: &Tracked, synced: bool) {
+/// It was opened as that file, with those flags of `open`.
+pub fn set(fd: c_int, file: &Tracked, opened: c_int) {
     let generation = file.slot.generation.load(Ordering::Acquire) & 0xFFFF;
-    let flags = if synced { SYNCED } else { 0 };
+    let flag = |is_set, bit| if is_set { bit } else { 0 };
+    let flags = flag(opened & libc::O_DSYNC != 0, SYNCED)
+        | flag(opened & libc::O_APPEND != 0, APPENDS)
+        | flag(opened & libc::O_ACCMODE == libc::O_WRONLY, WRITE_ONLY);
     if let Some(entry) = entry(fd) {
         entry.store(FILE | flags | generation << 16 | file.place << 32, Ordering::Relaxed);
     }
 }
 
-/// A tracked file and whether each write to it is flushed.
+/// A tracked file, whether each write to it is flushed, and whether it goes to the end.
 #[derive(Clone, Copy)]
 pub struct OpenFile {
     pub file: Tracked,
     pub synced: bool,
+    pub appends: bool,
+}
+
+/// Whether nothing can be read from a descriptor.
+pub fn is_write_only(fd: c_int) -> bool {
+    let value = entry(fd).map_or(UNKNOWN, |entry| entry.load(Ordering::Relaxed));
+    if value & KIND == FILE {
+        return value & WRITE_ONLY != 0;
+    }
+    sys::flags_of(fd) & libc::O_ACCMODE == libc::O_WRONLY
 }
 
 /// The tracked file that a descriptor is.
 pub fn find(shared: Shared, fd: c_int) -> Option<OpenFile> {
     let value = entry(fd).map_or(UNKNOWN, |entry| entry.load(Ordering::Relaxed));
-    let synced = value & SYNCED != 0;
     match value & KIND {
         UNTRACKED => return None,
         FILE => {
             let file = names::at_place(shared, value >> 32)?;
             if file.slot.generation.load(Ordering::Acquire) & 0xFFFF == value >> 16 & 0xFFFF {
-                return Some(OpenFile { file, synced });
+                return Some(OpenFile { file, synced: value & SYNCED != 0, appends: value & APPENDS != 0 });
             }
         }
         _ => {}
@@ -85,9 +101,10 @@ pub fn find(shared: Shared, fd: c_int) -> Option<OpenFile> {
         set_untracked(fd);
         return None;
     };
-    let synced = synced || sys::flags_of(fd) & libc::O_DSYNC != 0;
-    set(fd, &file, synced);
-    Some(OpenFile { file, synced })
+    // The kernel may not know of O_DSYNC: see `open_tracked`.
+    let flags = sys::flags_of(fd) | if value & SYNCED != 0 { libc::O_DSYNC } else { 0 };
+    set(fd, &file, flags);
+    Some(OpenFile { file, synced: flags & libc::O_DSYNC != 0, appends: flags & libc::O_APPEND != 0 })
 }
 
 fn look_up(shared: Shared, fd: c_int) -> Option<Tracked> {

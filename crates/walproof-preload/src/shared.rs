@@ -105,6 +105,7 @@ extern "C" fn attach() {
     if header.geometry().is_some_and(|geometry| geometry.total_bytes() == length && geometry.slots > 0) {
         header.attached.fetch_add(1, Ordering::AcqRel);
         sys::be_punctual();
+        sys::watch_forks();
         MAPPED.store(base, Ordering::Release);
     }
 }

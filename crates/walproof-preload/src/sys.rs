@@ -4,6 +4,7 @@
 use std::arch::asm;
 use std::ffi::{c_int, CStr};
 use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use walproof_disk::FileId;
 
@@ -87,8 +88,38 @@ pub fn flags_of(fd: c_int) -> c_int {
     plain(libc::SYS_fcntl, [int(fd), libc::F_GETFL as usize]) as c_int
 }
 
+/// The thread whose number is known, and the number: of one thread in a process, which is all that PostgreSQL has.
+static KNOWN: AtomicUsize = AtomicUsize::new(0);
+static NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// Number of this thread.
 pub fn thread() -> u64 {
-    plain(libc::SYS_gettid, []) as u64
+    // SAFETY: reads a register.
+    let me = unsafe { libc::pthread_self() } as usize;
+    let known = KNOWN.load(Ordering::Relaxed);
+    if known == me {
+        let number = NUMBER.load(Ordering::Relaxed);
+        if number != 0 {
+            return number;
+        }
+    }
+    let number = plain(libc::SYS_gettid, []) as u64;
+    if known == 0 && KNOWN.compare_exchange(0, me, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+        NUMBER.store(number, Ordering::Relaxed);
+    }
+    number
+}
+
+/// In a new child: its number is another one.
+extern "C" fn forget_thread() {
+    KNOWN.store(0, Ordering::Relaxed);
+    NUMBER.store(0, Ordering::Relaxed);
+}
+
+/// Lets children of `fork` find out who they are.
+pub fn watch_forks() {
+    // SAFETY: the handler only stores to atomics.
+    unsafe { libc::pthread_atfork(None, None, Some(forget_thread)) };
 }
 
 /// Whether a thread exists.

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use walproof_disk::state::{Slot, Void, BITMAP_BYTES, BLOCK, PATH_MAX};
 use walproof_disk::{is_written_back, Change, ChangeKind, FileClass};
 
+use crate::fds;
 use crate::paths;
 use crate::section::{lock, Held};
 use crate::shared::Shared;
@@ -33,7 +34,7 @@ struct Reader {
 impl Reader {
     /// The file itself, or when it is open for writing only another way into it.
     fn of(fd: c_int) -> Option<Self> {
-        if sys::flags_of(fd) & libc::O_ACCMODE != libc::O_WRONLY {
+        if !fds::is_write_only(fd) {
             return Some(Self { fd, opened: false });
         }
         let mut buffer = [0; PATH_MAX + 2];

@@ -82,6 +82,7 @@ pub fn is_whole(page: &[u8; PAGE_BYTES], block: u32) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::indexing_slicing)]
 mod tests {
     use super::*;
 

@@ -68,4 +68,6 @@ def disk(
             f"\nCeiling: one client cannot commit faster than the device flushes, "
             f"{default.flushes_per_s:,.0f} commits/s with {default.method}.\n"
             "Transactions that wait for each other's row locks share that ceiling; others share flushes.\n"
+            f"On another machine, --device flush={1000 / default.flushes_per_s:.3g}ms makes studies flush as "
+            "slowly.\n"
         )

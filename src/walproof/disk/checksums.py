@@ -14,7 +14,8 @@ from typing import Literal
 from walproof import _native
 
 _RELATION = re.compile(r"(?P<node>\d+)(?:_(?P<fork>fsm|vm|init))?(?:\.(?P<segment>\d+))?")
-_SEGMENT_PAGES = 131_072
+PAGE_BYTES = 8192
+SEGMENT_PAGES = 131_072
 """Pages of a file of 1 GiB: RELSEG_SIZE as PostgreSQL is built by default."""
 
 Fork = Literal["main", "fsm", "vm", "init"]
@@ -39,7 +40,7 @@ def damaged_pages(data: Path) -> tuple[DamagedPage, ...]:
     for path in _relations(data):
         match = _RELATION.fullmatch(path.name)
         assert match is not None
-        first = int(match["segment"] or 0) * _SEGMENT_PAGES
+        first = int(match["segment"] or 0) * SEGMENT_PAGES
         fork: Fork = match["fork"] or "main"  # type: ignore[assignment]
         found += [
             DamagedPage(str(path.relative_to(data)), fork, block)

@@ -27,7 +27,7 @@ class Device:
 
     @property
     def figures(self) -> str:
-        """``flush 1.43 ms, write 191 MB/s``, for tables."""
+        """``flush 1.43 ms, write 200 MB/s``, for tables."""
         parts = [f"flush {format_duration(self.flush_s)}"]
         if self.write_bytes_per_s is not None:
             parts.append(f"write {format_bytes(self.write_bytes_per_s)}/s")

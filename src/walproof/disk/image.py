@@ -85,6 +85,27 @@ def build_image(disk: SimulatedDisk, targets: Sequence[Path], seed: int, surviva
     )
 
 
+def durable_sizes(disk: SimulatedDisk) -> dict[str, int]:
+    """How many bytes of each file are there whatever survives, for the files that are in doubt.
+
+    Keys are root number and path (``0/base/5/16384``); 0 where even the name may be lost. Raises DiskError.
+    """
+    live = [row for number, root in enumerate(disk.roots) for row in _read_tree(number, root)]
+    plan = _native.disk_image(
+        disk.state, live, _kept(disk), seed=0, survival="nothing", keep=0.0, unit_bytes=512
+    )
+    there = {
+        f"{root}/{os.fsdecode(path)}": None if content is None else content[0]
+        for root, path, _, _, _, content in plan["files"]
+    }
+    sizes = {name: size for name, size in there.items() if size is not None}
+    for root, path, kind, *_ in live:
+        name = f"{root}/{os.fsdecode(path)}"
+        if kind == "f" and name not in there:
+            sizes[name] = 0
+    return sizes
+
+
 def _read_tree(number: int, root: Path) -> Iterator[_Row]:
     """Folders, links and files below a root; the root's own folder is an empty path."""
     status = root.stat()

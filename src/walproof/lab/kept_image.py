@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 
 from walproof.disk.image import Survival, build_image
@@ -16,10 +17,10 @@ from walproof.disk.simulated import SimulatedDisk
 from walproof.errors import DiskError
 from walproof.facts import CheckedImage, CutConditions, CutFacts, Install
 from walproof.facts.codec import from_json, to_json
+from walproof.lab.verdict import FOLDERS
 from walproof.workload.ledger import Record
 
 _CASE = "case.json"
-FOLDERS = ("data", "wal", "space")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,38 +33,27 @@ class KeptCase:
     cut: CutFacts
     image: CheckedImage
     cut_monotonic_ns: int
+    sizes: dict[str, int]
+    """See :func:`walproof.disk.image.durable_sizes`."""
     record: Record
 
 
-def keep_image(
-    folder: Path,
-    disk: SimulatedDisk,
-    survival: Survival,
-    image: CheckedImage,
-    cut: CutFacts,
-    record: Record,
-    settings: dict[str, str],
-    install: Install,
-    conditions: CutConditions,
-) -> CheckedImage:
-    """Build the image once more, into a new folder below ``folder``; returns it with its place."""
-    home = folder / f"{cut.seed:x}-{image.number}"
+def keep_image(folder: Path, disk: SimulatedDisk, survival: Survival, case: KeptCase) -> CheckedImage:
+    """Build the case's image once more, into a new folder below ``folder``; returns it with its place.
+
+    Raises DiskError.
+    """
+    name = f"{case.cut.seed:x}-{case.image.number}"
+    # The same seed again is another case: the load had another timing.
+    again = (f"{name}.{number}" for number in count(2))
+    home = folder / next(one for one in chain([name], again) if not (folder / one).exists())
     try:
         home.mkdir(parents=True)
     except OSError as error:
         raise DiskError(f'could not keep an image in "{home}": {error.strerror}') from error
-    build_image(disk, [home / name for name in FOLDERS], image.seed, survival)
-    kept = replace(image, kept=str(home))
-    case = KeptCase(
-        install=install,
-        settings=settings,
-        conditions=conditions,
-        cut=cut,
-        image=kept,
-        cut_monotonic_ns=disk.status().cut_monotonic_ns,
-        record=record,
-    )
-    (home / _CASE).write_text(to_json(case), encoding="utf-8")
+    build_image(disk, [home / name for name in FOLDERS], case.image.seed, survival)
+    kept = replace(case.image, kept=str(home))
+    (home / _CASE).write_text(to_json(replace(case, image=kept)), encoding="utf-8")
     return kept
 
 

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import psycopg
 
-from walproof.disk.image import Survival, build_image
+from walproof.disk.image import Survival, build_image, durable_sizes
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, Event, SimulatedDisk
 from walproof.errors import ClusterError, DiskError, WorkloadError
 from walproof.facts import CheckedImage, CutConditions, CutFacts, ImageState, Install, Workload
-from walproof.lab.kept_image import keep_image
-from walproof.lab.verdict import judge
+from walproof.lab.kept_image import KeptCase, keep_image
+from walproof.lab.verdict import FOLDERS, judge
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import SUPERUSER, Cluster
 from walproof.postgres.workspace import Workspace
@@ -171,8 +171,9 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
             unflushed=tuple(sorted({file.path for file in unflushed if not may_be_unflushed(file.path)})),
             images=(),
         )
+        sizes = durable_sizes(disk)
         images = tuple(
-            _check_image(lab, order, disk, number, record, facts, rng.getrandbits(48))
+            _check_image(lab, order, disk, number, record, facts, sizes, rng.getrandbits(48))
             for number in range(1, order.images + 1)
         )
     return CutFacts(**{name: getattr(facts, name) for name in CutFacts.__slots__} | {"images": images})
@@ -244,7 +245,7 @@ def _on_simulated_disk(lab: CutLab, order: CutOrder) -> Iterator[tuple[Cluster, 
     folder = workspace.make_folder(f"cut-{order.seed:x}")
     try:
         templates.clone(lab.template, folder, flush=False)
-        roots = [folder / "data", folder / "wal", folder / "space"]
+        roots = [folder / name for name in FOLDERS]
         (roots[0] / "pg_wal").rename(roots[1])
         (roots[0] / "pg_wal").symlink_to(roots[1])
         roots[2].mkdir(mode=0o700)
@@ -374,6 +375,7 @@ def _check_image(
     number: int,
     record: ledger.Record,
     facts: CutFacts,
+    sizes: dict[str, int],
     seed: int,
 ) -> CheckedImage:
     began_s = time.monotonic()
@@ -390,6 +392,7 @@ def _check_image(
             settings,
             record,
             cut_ns,
+            sizes=sizes,
             has_checksums=order.conditions.checksums,
             has_amcheck=lab.has_amcheck,
         )
@@ -407,7 +410,6 @@ def _check_image(
         check_s=time.monotonic() - began_s,
     )
     if order.keep is not None and not _is_expected(order, found.state):
-        return keep_image(
-            order.keep, disk, survival, checked, facts, record, settings, lab.install, order.conditions
-        )
+        case = KeptCase(lab.install, settings, order.conditions, facts, checked, cut_ns, sizes, record)
+        return keep_image(order.keep, disk, survival, case)
     return checked

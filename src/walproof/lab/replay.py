@@ -53,6 +53,7 @@ class Replay:
                 case.settings,
                 case.record,
                 case.cut_monotonic_ns,
+                sizes=case.sizes,
                 has_checksums=case.conditions.checksums,
                 has_amcheck=has_extension(self._install, "amcheck"),
             )

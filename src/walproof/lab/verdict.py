@@ -8,13 +8,15 @@ from pathlib import Path
 
 import psycopg
 
-from walproof.disk.checksums import DamagedPage, damaged_pages
+from walproof.disk.checksums import PAGE_BYTES, SEGMENT_PAGES, DamagedPage, damaged_pages
 from walproof.errors import ClusterError
 from walproof.facts import ImageState
 from walproof.postgres.cluster import Cluster
 from walproof.workload.books import Books, check_books
 from walproof.workload.ledger import Record
 
+FOLDERS = ("data", "wal", "space")
+"""The roots of the simulated disk under a cluster: data directory, WAL, a tablespace."""
 _MAPS = {"vm": "visibility map", "fsm": "free space map"}
 
 
@@ -35,14 +37,16 @@ def judge(
     record: Record,
     cut_ns: int,
     *,
+    sizes: Mapping[str, int],
     has_checksums: bool,
     has_amcheck: bool,
 ) -> Verdict:
     """The verdict on the image in ``cluster``'s folder, whose server is not running before nor after.
 
-    ``settings`` are those of the server whose power was cut at ``cut_ns`` (time.monotonic_ns).
+    ``settings`` are those of the server whose power was cut at ``cut_ns`` (time.monotonic_ns); ``sizes`` as
+    :func:`walproof.disk.image.durable_sizes`.
     """
-    torn = len(damaged_pages(cluster.data)) if has_checksums else 0
+    torn = _torn_pages(cluster, sizes) if has_checksums else 0
     books: Books | None = None
     own_files: frozenset[str] = frozenset()
     try:
@@ -67,6 +71,20 @@ def judge(
     state, reason = _weigh(books, damaged, own_files)
     window_ms = None if books.oldest_lost_ns is None else max(0.0, (cut_ns - books.oldest_lost_ns) / 1e6)
     return Verdict(state, reason, torn, books.lost, window_ms)
+
+
+def _torn_pages(cluster: Cluster, sizes: Mapping[str, int]) -> int:
+    """Damaged pages that redo would have to read. Others it makes anew: pages that were not there before, and
+    the maps of free space and visibility."""
+    folders = [cluster.folder / name for name in FOLDERS]
+    torn = 0
+    for page in damaged_pages(cluster.data):
+        path = (cluster.data / page.path).resolve()
+        root = next(number for number, folder in enumerate(folders) if path.is_relative_to(folder.resolve()))
+        name = f"{root}/{path.relative_to(folders[root].resolve())}"
+        in_file = page.block % SEGMENT_PAGES
+        torn += page.fork == "main" and (name not in sizes or (in_file + 1) * PAGE_BYTES <= sizes[name])
+    return torn
 
 
 def _weigh(

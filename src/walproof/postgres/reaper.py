@@ -16,6 +16,7 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 _PROGRAMS = frozenset({"postgres", "initdb", "pgbench", "pg_test_fsync", "psql", "cp"})
@@ -50,7 +51,8 @@ def shared_memory_of(data: Path) -> tuple[tuple[int, ...], tuple[Path, ...]]:
     """(System V segment ids, POSIX segments) of the server of a data directory, while it runs.
 
     The first stands in line 7 of postmaster.pid (PostgreSQL: src/include/utils/pidfile.h); the second
-    are the /dev/shm/PostgreSQL.* files that the postmaster has mapped.
+    are the /dev/shm/PostgreSQL.* files that the postmaster or one of its children has mapped: statistics
+    (15 and newer) are in one that the postmaster itself never maps.
     """
     try:
         lines = (data / "postmaster.pid").read_text().splitlines()
@@ -61,13 +63,20 @@ def shared_memory_of(data: Path) -> tuple[tuple[int, ...], tuple[Path, ...]]:
     if len(lines) >= 7 and len(lines[6].split()) == 2:
         segments = (int(lines[6].split()[1]),)
     mapped: set[Path] = set()
-    try:
-        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-            if "/dev/shm/PostgreSQL." in line:
-                mapped.add(Path(line.split()[5]))
-    except OSError:
-        pass
+    for one in (pid, *_children(pid)):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            for line in Path(f"/proc/{one}/maps").read_text().splitlines():
+                if "/dev/shm/PostgreSQL." in line:
+                    mapped.add(Path(line.split()[5]))
     return segments, tuple(mapped)
+
+
+def _children(pid: int) -> Iterator[int]:
+    """Processes whose parent that is."""
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError):
+            if f"\nPPid:\t{pid}\n" in status.read_text():
+                yield int(status.parent.name)
 
 
 def free_shared_memory(segments: tuple[int, ...], files: tuple[Path, ...]) -> None:

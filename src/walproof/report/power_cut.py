@@ -69,9 +69,9 @@ def survival_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block
     """Counts of images by state, per variant."""
     states = tuple(ImageState)
     columns = (
-        Column("variant", whole_most=30),
+        Column("variant", whole_most=31),
         Column("durability class", terminal=False),
-        Column("cuts", numeric=True),
+        Column("cuts", numeric=True, terminal=False),
         Column("images", numeric=True),
         *(Column(state.value, numeric=True) for state in states),
         Column("void", numeric=True, terminal=False),
@@ -110,9 +110,11 @@ def survival_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block
 
 
 def _rate(one: CutSummary) -> str:
-    if one.failure_rate_most is not None:
-        return f"< {percent(one.failure_rate_most)}"
-    return percent(one.failed / one.images) if one.images else UNKNOWN
+    if not one.images:
+        return UNKNOWN
+    most = one.failure_rate_most
+    text = percent(one.failed / one.images) if most is None else f"< {percent(most)}"
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def loss_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:

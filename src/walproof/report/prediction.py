@@ -32,7 +32,7 @@ def prediction_blocks(run: Run, cells: Cells, analysis: Analysis) -> list[Block]
                     class_cell(run.plan.variant(one.variant).durability),
                     *text_cells(
                         (
-                            ratio(one.here, effect.interval if effect else None),
+                            ratio(effect.ratio, effect.interval) if effect else ratio(one.here),
                             ratio(one.predicted),
                             UNKNOWN if one.published is None else ratio(one.published),
                         )

@@ -10,6 +10,7 @@ const PAGE: u64 = PAGE_SIZE as u64;
 pub struct Forge {
     version: PgVersion,
     timeline: u32,
+    segment_size: u32,
     start: Lsn,
     /// Everything from `start` on.
     bytes: Vec<u8>,
@@ -20,8 +21,13 @@ pub struct Forge {
 impl Forge {
     /// Begins at the first byte of segment `number` of 1 MB.
     pub fn new(version: PgVersion, number: u64) -> Forge {
-        let start = Lsn(number * u64::from(SEGMENT_SIZE));
-        Forge { version, timeline: 1, start, bytes: Vec::new(), prev: Lsn(0) }
+        Forge::with_segment_size(version, number, SEGMENT_SIZE)
+    }
+
+    /// Begins at the first byte of segment `number` of that size.
+    pub fn with_segment_size(version: PgVersion, number: u64, segment_size: u32) -> Forge {
+        let start = Lsn(number * u64::from(segment_size));
+        Forge { version, timeline: 1, segment_size, start, bytes: Vec::new(), prev: Lsn(0) }
     }
 
     /// Where the next record will be.
@@ -44,7 +50,7 @@ impl Forge {
         if at.offset_in(PAGE) != 0 {
             return;
         }
-        let is_long = at.offset_in(u64::from(SEGMENT_SIZE)) == 0;
+        let is_long = at.offset_in(u64::from(self.segment_size)) == 0;
         let info = flags | if is_long { 0x2 } else { 0 };
         self.bytes.extend(self.version.magic().to_le_bytes());
         self.bytes.extend(info.to_le_bytes());
@@ -54,7 +60,7 @@ impl Forge {
         self.bytes.extend([0; 4]);
         if is_long {
             self.bytes.extend(SYSTEM_IDENTIFIER.to_le_bytes());
-            self.bytes.extend(SEGMENT_SIZE.to_le_bytes());
+            self.bytes.extend(self.segment_size.to_le_bytes());
             self.bytes.extend(PAGE_SIZE.to_le_bytes());
         }
     }
@@ -103,20 +109,20 @@ impl Forge {
     /// Adds XLOG/SWITCH and leaves the rest of the segment empty.
     pub fn switch(&mut self) -> Lsn {
         let lsn = self.record(0, 0x40, 0, &[]);
-        self.bytes.resize(self.bytes.len().next_multiple_of(SEGMENT_SIZE as usize), 0);
+        self.bytes.resize(self.bytes.len().next_multiple_of(self.segment_size as usize), 0);
         lsn
     }
 
     /// The WAL in segments, the last one filled up with zeros.
     pub fn segments(&self) -> Vec<(SegmentName, Vec<u8>)> {
         self.bytes
-            .chunks(SEGMENT_SIZE as usize)
+            .chunks(self.segment_size as usize)
             .enumerate()
             .map(|(index, chunk)| {
-                let at = self.start.advance(index as u64 * u64::from(SEGMENT_SIZE));
+                let at = self.start.advance(index as u64 * u64::from(self.segment_size));
                 let mut bytes = chunk.to_vec();
-                bytes.resize(SEGMENT_SIZE as usize, 0);
-                (SegmentName::holding(at, self.timeline, SEGMENT_SIZE), bytes)
+                bytes.resize(self.segment_size as usize, 0);
+                (SegmentName::holding(at, self.timeline, self.segment_size), bytes)
             })
             .collect()
     }

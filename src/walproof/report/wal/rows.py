@@ -65,6 +65,7 @@ def _relation_rows(wal: WalStats, by: By, names: RelationMap | None) -> list[Row
     for one in wal.relations:
         place = (one.tablespace, one.database, one.relation)
         grouped.setdefault((*place, one.fork) if by is By.fork else place, []).append(one)
+    hours = commit_hours(wal)
     found: list[Row] = []
     for own in grouped.values():
         first = own[0]
@@ -90,6 +91,8 @@ def _relation_rows(wal: WalStats, by: By, names: RelationMap | None) -> list[Row
         totals = sum((one.totals for one in own), WalTotals())
         row.update(_columns(totals))
         row["distinct_blocks"] = sum(one.distinct_blocks for one in own)
+        if by is By.index and hours is not None:
+            row["combined_bytes_per_hour"] = round(totals.combined_bytes / hours)
         found.append(row)
     if by is not By.index and wal.no_relation.records:
         empty = dict.fromkeys(found[0]) if found else {}
@@ -97,6 +100,14 @@ def _relation_rows(wal: WalStats, by: By, names: RelationMap | None) -> list[Row
             {**empty, "relation": "(no relation)", **_columns(wal.no_relation), "distinct_blocks": 0}
         )
     return _sorted(found)
+
+
+def commit_hours(wal: WalStats) -> float | None:
+    """Hours from the first commit to the last; None when they are less than a second apart."""
+    if wal.first_commit_at is None or wal.last_commit_at is None:
+        return None
+    seconds = wal.last_commit_at - wal.first_commit_at
+    return seconds / 3600 if seconds >= 1 else None
 
 
 def _columns(totals: WalTotals) -> dict[str, Value]:

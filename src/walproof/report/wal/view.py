@@ -20,6 +20,7 @@ _BARS_MOST = 20
 _NAME_MOST = 44
 """Characters of a relation's name that the terminal shows on one line."""
 _CHECKPOINTS_MOST = 100
+_UNREAD_MOST = 5
 _CHECKPOINTS_MOST_TERMINAL = 10
 _FIRST_COLUMNS = {
     By.rmgr: ("rmgr", "resource manager"),
@@ -44,7 +45,9 @@ def wal_view(wal: WalStats, by: By, names: RelationMap | None = None, limit: int
     """Everything that is shown; ``limit`` bounds the rows of the table by ``by``."""
     found = rows(wal, by, names)
     parts = Section(
-        "parts", "What the WAL is made of", (*_parts_figure(wal, by, found), _table(wal, by, found, limit))
+        "parts",
+        "What the WAL is made of",
+        (*_parts_figure(wal, by, found), _table(wal, by, found, limit), *_unread(found)),
     )
     figures = _rate_figure(wal)
     return WalView(
@@ -92,6 +95,8 @@ def _table(wal: WalStats, by: By, found: Sequence[Row], limit: int | None) -> Ta
         behind.append(("distinct_blocks", Column("distinct blocks", numeric=True)))
     if any("idx_scan" in row for row in found):
         behind.append(("idx_scan", Column("scans", numeric=True)))
+    if any("combined_bytes_per_hour" in row for row in found):
+        behind.append(("combined_bytes_per_hour", Column("an hour", numeric=True)))
     shown = found if limit is None else found[:limit]
     lines = tuple(
         text_cells(
@@ -105,7 +110,12 @@ def _table(wal: WalStats, by: By, found: Sequence[Row], limit: int | None) -> Ta
                 format_bytes(_int(row["combined_bytes"])),
                 percent(_int(row["combined_bytes"]) / total),
                 number(_int(row["combined_bytes"]) / _int(row["records"])) if row["records"] else UNKNOWN,
-                *(_text(row.get(name)) for name, _ in behind),
+                *(
+                    format_bytes(_int(row[name]))
+                    if name == "combined_bytes_per_hour"
+                    else _text(row.get(name))
+                    for name, _ in behind
+                ),
             ]
         )
         for row in shown
@@ -134,6 +144,29 @@ def _table(wal: WalStats, by: By, found: Sequence[Row], limit: int | None) -> Ta
         rows=lines,
         note=note,
     )
+
+
+def _unread(found: Sequence[Row]) -> list[Block]:
+    """What indexes cost that nobody reads, where the server said how often each was scanned."""
+    unread = [row for row in found if row.get("idx_scan") == 0]
+    hourly = [row for row in unread if row.get("combined_bytes_per_hour") is not None]
+    if not unread:
+        return []
+    cost = (
+        f"{format_bytes(sum(_int(row['combined_bytes_per_hour']) for row in hourly))} of WAL an hour"
+        if hourly
+        else f"{format_bytes(sum(_int(row['combined_bytes']) for row in unread))} of this WAL"
+    )
+    names = ", ".join(_text(row["relation"]) for row in unread[:_UNREAD_MOST])
+    more = f" and {len(unread) - _UNREAD_MOST} more" if len(unread) > _UNREAD_MOST else ""
+    return [
+        Paragraph(
+            f"{len(unread)} indexes were never scanned since the statistics "
+            f"were reset: {cost}. The largest: {names}{more}. An index of a primary key, a unique or an "
+            "exclusion constraint is needed all the same, and standbys count their own scans.",
+            terminal=True,
+        )
+    ]
 
 
 def _images(wal: WalStats) -> list[Block]:
