@@ -172,7 +172,7 @@ def run(cluster: Cluster, pgbench: Path, campaign: Campaign, settings: Mapping[s
     cluster.start({**SETTINGS, **work.settings, **settings})
     try:
         options = ["-n", "-c", str(work.clients), "-j", "2", "-t", str(work.transactions)]
-        options += ["--random-seed=7", "-M", "prepared"]
+        options += ["--random-seed=7", "-M", "simple" if work.script else "prepared"]
         if work.rate is not None:
             options += ["-R", str(work.rate)]
         if work.script:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command import walproof
 from tests.golden.unpack import unpack
+from walproof.units import Lsn
+from walproof.wal.recording import Position, Recording, write_recording
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +48,27 @@ def test_json(wal: Path, tmp_path: Path) -> None:
     for one in data["predictions"]:
         assert one["wal_bytes_low"] <= one["wal_bytes"] <= one["wal_bytes_high"]
         assert one["confidence"] in ("high", "medium", "low")
+
+
+def test_a_recording_knows_its_server(wal: Path, tmp_path: Path) -> None:
+    shutil.copytree(wal, tmp_path / "recording")
+    settings = {
+        "max_wal_size": "3GB", "checkpoint_timeout": "10min", "full_page_writes": "on",
+        "min_wal_size": "80MB", "wal_compression": "pglz", "wal_level": "replica",
+    }  # fmt: skip
+    position = Position(0.0, Lsn(0))
+    write_recording(
+        tmp_path / "recording",
+        Recording(1, 180004, 1, 1 << 20, settings, position, position, (), "time"),
+    )
+    done = walproof("wal", "whatif", "recording", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    present = json.loads(done.stdout)["present"]
+    assert present["is_known"] is True
+    assert (present["max_wal_size_mb"], present["checkpoint_timeout_s"]) == (3072, 600)
+    assert present["wal_compression"] == "as recorded"
+    done = walproof("wal", "whatif", "recording", "--json", "--present", "max_wal_size=5GB", cwd=tmp_path)
+    assert json.loads(done.stdout)["present"]["max_wal_size_mb"] == 5120
 
 
 def test_limits_that_nothing_keeps_to(wal: Path, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def run(version: str, size_mb: int, targets: list[Target]) -> tuple[WhatIf, int]
         "max_wal_size": f"{size_mb}MB", "min_wal_size": "2MB", "checkpoint_completion_target": "0",
         "wal_level": "replica", "shared_buffers": "64MB", "synchronous_commit": "on",
     }  # fmt: skip
-    with Server(BINDIRS[version], ["--wal-segsize=1"], settings) as server:
+    with Server(BINDIRS[version], settings, segment_mb=1) as server:
         with server.connect() as connection:
             connection.execute("CREATE TABLE t (id int PRIMARY KEY, v int, f text) WITH (fillfactor = 80)")
             connection.execute("INSERT INTO t SELECT n, 0, repeat('x', 60) FROM generate_series(1, 100000) n")

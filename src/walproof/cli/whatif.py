@@ -36,7 +36,8 @@ Present = Annotated[
     str | None,
     typer.Option(
         "--present", metavar="NAME=VALUE,...",
-        help="The recorded server's own settings, which are marked and kept where nothing else is asked.",
+        help="The recorded server's own settings, which are marked and kept where nothing else is asked. "
+        "Known of what wal capture recorded.",
     ),
 ]  # fmt: skip
 
@@ -77,14 +78,15 @@ def whatif(
     from walproof.wal.whatif import identify, simulate
 
     limits = Limits(_size("--wal-disk", wal_disk), _size("--wal-per-hour", wal_per_hour))
-    presents = options.parse_sets([present]) if present is not None else [{}]
+    recorded = _recorded_settings(paths)
+    presents = [recorded or {}, *options.parse_sets([present] if present is not None else [])]
     sets = options.parse_sets(set_ or [])
     first = None if start is None else Lsn.parse(start)
     last = None if end is None else Lsn.parse(end)
     version, segment_size = identify(*paths, start=first, timeline=timeline)
     own = target_of(version, segment_size, presents)
     asked = tuple(target_of(version, segment_size, [*presents, one]) for one in sets)
-    question = Question(own, present is not None, asked)
+    question = Question(own, bool(recorded) or present is not None, asked)
     found = study(
         simulate(
             *paths, targets=question.targets(), start=first, end=last, timeline=timeline,
@@ -112,6 +114,19 @@ def whatif(
             console.print(str(html))
     if answer is not None and not answer.answer.is_within:
         raise typer.Exit(1)
+
+
+def _recorded_settings(paths: Sequence[Path]) -> dict[str, str] | None:
+    """The server's settings, of a folder that ``walproof wal capture`` wrote; None where there is none."""
+    from walproof.wal.recording import RECORDING_FILE, read_recording
+
+    for path in paths:
+        if (path / RECORDING_FILE).is_file():
+            settings = read_recording(path).settings
+            # Images are compressed as they were, whatever the setting says.
+            names = [name for name in SETTINGS if name in settings and name != "wal_compression"]
+            return {name: settings[name] for name in names}
+    return None
 
 
 def target_of(version: int, segment_size: int, sets: Sequence[Mapping[str, str]]) -> Target:
