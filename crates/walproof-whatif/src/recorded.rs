@@ -37,6 +37,20 @@ pub struct Agreement {
     pub found_bytes: u64,
 }
 
+impl Agreement {
+    /// A reference to a page that was touched before there, while the last redo point was at `redo`; None for one
+    /// before the recording.
+    pub(crate) fn add(&mut self, redo: Option<i64>, touched: i64, is_imaged: bool) {
+        let is_wanted = redo.is_some_and(|redo| touched <= redo);
+        match (is_wanted, is_imaged) {
+            (true, true) => self.images += 1,
+            (false, false) => self.bare += 1,
+            (false, true) => self.unexplained += 1,
+            (true, false) => self.missing += 1,
+        }
+    }
+}
+
 /// Facts of the recording.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Recorded {

@@ -22,9 +22,11 @@ use crate::recorded::{role, Recorded, Role};
 use crate::target::{ImageCompression, Target};
 
 /// Bytes of the recording that are read before the simulation, to learn from.
-const LEARN_BYTES: u64 = 256 << 20;
+const LEARN_BYTES: u64 = 64 << 20;
 /// Of the references behind them, the share that is learned from: one in so many records.
 const LEARN_EVERY: u64 = 16;
+/// References whose judgement waits for the next checkpoint to be complete, at most.
+const UNJUDGED_MOST: usize = 1 << 20;
 const IMAGE_HEADER_BYTES: i32 = 5;
 const BLOCK_SIZE: u16 = walproof_wal::BLOCK_SIZE;
 const SWITCH: u8 = 0x40;
@@ -57,7 +59,7 @@ pub struct WhatIf {
     pub outcomes: Vec<Outcome>,
 }
 
-/// Reads the recording once (and its first 256 MB twice) and simulates every target. `clock` gives nanoseconds;
+/// Reads the recording once (and its first 64 MB twice) and simulates every target. `clock` gives nanoseconds;
 /// it only tells how long compressing took.
 ///
 /// # Errors
@@ -70,11 +72,10 @@ pub fn simulate(
 ) -> Result<WhatIf, Error> {
     let segments = segments.into();
     let mut knowledge = Knowledge::new(clock);
-    let learned = learn(Arc::clone(&segments), range, &mut knowledge)?;
+    let first = learn(Arc::clone(&segments), range, &mut knowledge)?;
     let mut reader = Reader::open(segments, range)?;
     let identity = reader.identity();
-    let first = learned.first.unwrap_or(reader.first_lsn());
-    let mut simulation = Simulation::new(first, identity, targets, learned);
+    let mut simulation = Simulation::new(first.unwrap_or(reader.first_lsn()), identity, targets);
     while let Some(record) = reader.next_record()? {
         simulation.add(&record, &mut knowledge);
     }
@@ -96,26 +97,13 @@ pub fn simulate(
     })
 }
 
-/// What the first reading found out about checkpoints.
-#[derive(Debug, Default)]
-struct Learned {
-    first: Option<Lsn>,
-    /// Redo points, in order.
-    redo: Vec<Lsn>,
-    /// Up to here no other redo point can have been: the last complete checkpoint was complete there.
-    known_until: Lsn,
-}
-
-fn learn(segments: Arc<Segments>, range: Range, knowledge: &mut Knowledge<'_>) -> Result<Learned, Error> {
+/// Reads the beginning of the recording to learn from; where its first record is.
+fn learn(segments: Arc<Segments>, range: Range, knowledge: &mut Knowledge<'_>) -> Result<Option<Lsn>, Error> {
     let mut reader = Reader::open(segments, range)?;
     let mut pages = Pages::new();
-    let mut learned = Learned::default();
+    let mut first = None;
     while let Some(record) = reader.next_record()? {
-        let start = *learned.first.get_or_insert(record.lsn);
-        if let Role::Complete(checkpoint, _) = role(&record) {
-            learned.redo.push(Lsn(checkpoint.redo));
-            learned.known_until = record.lsn;
-        }
+        let start = *first.get_or_insert(record.lsn);
         let offset = record.end - start;
         for block in record.blocks {
             let fork = knowledge.forks.number(block.relation, block.fork);
@@ -128,7 +116,7 @@ fn learn(segments: Arc<Segments>, range: Range, knowledge: &mut Knowledge<'_>) -
             break;
         }
     }
-    Ok(learned)
+    Ok(first)
 }
 
 /// An image that some targets want.
@@ -162,14 +150,15 @@ struct Simulation {
     pages: Pages,
     wants: Vec<Want>,
     recorded: Recorded,
-    learned: Learned,
-    next_redo: usize,
     /// Last redo point of the recording's server, in bytes of the recording.
     source_redo: Option<i64>,
+    /// References since the last complete checkpoint, before 17: until the next one is complete, its redo point is
+    /// not known. Where, when the page was last touched before, and whether there is an image.
+    unjudged: Vec<(i64, i64, bool)>,
 }
 
 impl Simulation {
-    fn new(start: Lsn, identity: WalIdentity, targets: &[Target], learned: Learned) -> Simulation {
+    fn new(start: Lsn, identity: WalIdentity, targets: &[Target]) -> Simulation {
         let positions = Positions::new(identity.segment_size);
         let lanes: Vec<Lane> = targets.iter().map(|target| Lane::new(*target, start, positions)).collect();
         let mut ways: Vec<ImageCompression> = Vec::new();
@@ -192,9 +181,8 @@ impl Simulation {
             pages: Pages::new(),
             wants: Vec::new(),
             recorded: Recorded::default(),
-            learned,
-            next_redo: 0,
             source_redo: None,
+            unjudged: Vec::new(),
         };
         simulation.refresh();
         simulation
@@ -212,7 +200,6 @@ impl Simulation {
         self.now.offset = record.end - self.start;
         self.recorded.records += 1;
         self.recorded.record_bytes += total as u64;
-        self.pass_redo(record);
         let is_learning = self.now.offset > LEARN_BYTES && self.recorded.records % LEARN_EVERY == 0;
         match role(record) {
             Role::Complete(checkpoint, has_images) => {
@@ -220,6 +207,9 @@ impl Simulation {
                 self.recorded.checkpoints.push(checkpoint);
                 if self.recorded.first_time_us.is_none() {
                     self.set_time(checkpoint.time_unix_s.saturating_mul(1_000_000));
+                }
+                if self.version < PgVersion::V17 {
+                    self.judge_up_to(Lsn(checkpoint.redo));
                 }
                 if checkpoint.is_shutdown {
                     self.source_redo = Some(self.now.offset as i64);
@@ -255,17 +245,14 @@ impl Simulation {
         self.catch_up();
     }
 
-    /// Moves to the last redo point of the recording's server before the record (as far as it was learned).
-    fn pass_redo(&mut self, record: &Record<'_>) {
-        if self.version >= PgVersion::V17 {
-            return;
+    /// Judges the references before a complete checkpoint, whose redo point is known now (before 17).
+    fn judge_up_to(&mut self, redo: Lsn) {
+        let after = (redo >= self.start).then(|| (redo - self.start) as i64);
+        for (offset, touched, is_imaged) in std::mem::take(&mut self.unjudged) {
+            let redo = if after.is_some_and(|after| offset > after) { after } else { self.source_redo };
+            self.recorded.agreement.add(redo, touched, is_imaged);
         }
-        while let Some(redo) = self.learned.redo.get(self.next_redo).filter(|redo| **redo <= record.lsn) {
-            if *redo >= self.start {
-                self.source_redo = Some((*redo - self.start) as i64);
-            }
-            self.next_redo += 1;
-        }
+        self.source_redo = after.or(self.source_redo);
     }
 
     /// Goes through the blocks; the length of the record without any image, and `self.wants`.
@@ -296,7 +283,7 @@ impl Simulation {
             }
             let is_forced = is_imaged && knowledge.is_forced(record, block);
             if !block.will_init && !is_forced {
-                self.compare(record, block, touched, is_imaged);
+                self.compare(block, touched, is_imaged);
             }
             if is_learning && !block.will_init {
                 let gap = (touched > 0).then(|| offset as i64 - touched);
@@ -352,21 +339,15 @@ impl Simulation {
     }
 
     /// Whether the rule says of the recording's own server what the recording has.
-    fn compare(&mut self, record: &Record<'_>, block: &BlockRef, touched: i64, is_imaged: bool) {
+    fn compare(&mut self, block: &BlockRef, touched: i64, is_imaged: bool) {
         if touched == 0 {
             self.recorded.begun_before += u64::from(!is_imaged && block.fork != 1);
             return;
         }
-        if self.version < PgVersion::V17 && record.lsn >= self.learned.known_until {
-            return;
-        }
-        let is_wanted = self.source_redo.is_some_and(|redo| touched <= redo);
-        let agreement = &mut self.recorded.agreement;
-        match (is_wanted, is_imaged) {
-            (true, true) => agreement.images += 1,
-            (false, false) => agreement.bare += 1,
-            (false, true) => agreement.unexplained += 1,
-            (true, false) => agreement.missing += 1,
+        if self.version >= PgVersion::V17 {
+            self.recorded.agreement.add(self.source_redo, touched, is_imaged);
+        } else if self.unjudged.len() < UNJUDGED_MOST {
+            self.unjudged.push((self.now.offset as i64, touched, is_imaged));
         }
     }
 
@@ -410,7 +391,7 @@ impl Simulation {
             let touched = page.touched();
             *page = Page::new(self.now.offset, Some(image.uncompressed_length().max(1)));
             if touched > 0 {
-                self.compare(record, block, touched, true);
+                self.compare(block, touched, true);
             }
             let bare = total - i64::from(image.length) - i64::from(image_header(image));
             for (lane, limit) in self.lanes.iter_mut().zip(&self.limits) {

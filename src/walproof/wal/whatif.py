@@ -251,7 +251,7 @@ def simulate(
     timeline: int | None = None,
     allow_gaps: bool = False,
 ) -> WhatIf:
-    """Read a recording (its first 256 MB twice) and simulate every target.
+    """Read a recording (its first 64 MB twice) and simulate every target.
 
     Raises WalError as ``walproof.wal.stats``.
     """
