@@ -70,6 +70,19 @@ UPDATE series SET value = value + 1
  WHERE day = date '2026-01-01' + :day AND device = :device AND value < 200000;
 """
 
+_QUEUE = """\\set id random(1, 200000)
+BEGIN;
+INSERT INTO jobs (kind, payload) VALUES (:id % 7, repeat(md5('x' || :id), 6));
+UPDATE jobs SET state = 1, done = now() WHERE id = :id;
+DELETE FROM jobs WHERE id = :id - 3;
+END;
+"""
+_LOADS = """\\set from random(1, 10000000)
+\\set to :from + 300
+COPY loads FROM PROGRAM 'seq -f "%.0f,abcdefghijklmnopqrstuvwxyz abcdefghijklmnopqrstuvwxyz" :from :to' CSV;
+UPDATE loads SET note = 'seen' WHERE id = :from + 5;
+"""
+
 TPCB = Work("tpcb")
 ZIPF = Work("zipf", script=_ZIPF)
 UUID = Work(
@@ -110,3 +123,17 @@ SERIES = Work(
 )  # fmt: skip
 TIMED = Work("tpcb, by time", transactions=25_000, rate=1000)
 """100 s of it."""
+QUEUE = Work(
+    "queue",
+    setup="CREATE TABLE jobs (id bigserial PRIMARY KEY, kind int, state int DEFAULT 0, done timestamptz,"
+    " payload text);"
+    "INSERT INTO jobs (kind, payload) SELECT n % 7, repeat(md5('y' || n), 6)"
+    " FROM generate_series(1, 200000) n;"
+    "CREATE INDEX ON jobs (state, kind);",
+    script=_QUEUE, transactions=10_000,
+)  # fmt: skip
+LOADS = Work(
+    "copy",
+    setup="CREATE TABLE loads (id int, note text); CREATE INDEX ON loads (id);",
+    script=_LOADS, transactions=1_500,
+)  # fmt: skip

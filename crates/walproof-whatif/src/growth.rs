@@ -16,11 +16,12 @@ const GIST: u8 = 14;
 
 const PAGE_HEADER: u32 = 24;
 const LINE_POINTER: u32 = 4;
-/// A heap tuple's header and line pointer, less what the record says of the header, and padding.
-const TUPLE: u32 = 24;
-/// The same for each tuple of MULTI_INSERT.
-const MULTI_TUPLE: u32 = 22;
 const INDEX_SPECIAL: u32 = 16;
+/// Bytes of a tuple's header on the page (`SizeofHeapTupleHeader`), and of what stands for it in a record
+/// (`xl_heap_header`, `xl_multi_insert_tuple`).
+const TUPLE_HEADER: u32 = 23;
+const RECORD_HEADER: u32 = 5;
+const MULTI_RECORD_HEADER: u32 = 7;
 
 /// The page's size behind the record, as far as it can be told.
 pub(crate) fn size_after(record: &Record<'_>, block: &BlockRef, before: Option<u16>) -> Option<u16> {
@@ -36,19 +37,19 @@ pub(crate) fn followed_size(record: &Record<'_>, block: &BlockRef, before: Optio
     let data = u32::from(block.data_length);
     if block.will_init {
         return limited(match rmgr {
-            HEAP2 => PAGE_HEADER + data + MULTI_TUPLE * multi_insert_count(record),
-            HEAP => PAGE_HEADER + TUPLE + LINE_POINTER + data,
+            HEAP2 => PAGE_HEADER + multi_inserted(record, data),
+            HEAP => PAGE_HEADER + inserted(data),
             BTREE => PAGE_HEADER + INDEX_SPECIAL + with_line_pointers(data),
             _ => PAGE_HEADER + INDEX_SPECIAL + data,
         });
     }
     let known = u32::from(before?);
     match (rmgr, info) {
-        (HEAP, _) if info & 0x70 == 0x00 => limited(known + data + TUPLE),
-        (HEAP2, _) if info & 0x70 == 0x50 => limited(known + data + MULTI_TUPLE * multi_insert_count(record)),
+        (HEAP, _) if info & 0x70 == 0x00 => limited(known + inserted(data)),
+        (HEAP2, _) if info & 0x70 == 0x50 => limited(known + multi_inserted(record, data)),
         (HEAP2, 0x10..=0x30) if removes_tuples(record.version, info) => None,
         (BTREE, 0x00 | 0x10 | 0x20 | 0x50) if block.id == 0 && data > 0 => {
-            limited(known + data + LINE_POINTER)
+            limited(known + align(data) + LINE_POINTER)
         }
         (BTREE, 0x30 | 0x40) if block.id == 0 => {
             let right = record.blocks.iter().find(|other| other.id == 1);
@@ -56,7 +57,7 @@ pub(crate) fn followed_size(record: &Record<'_>, block: &BlockRef, before: Optio
             limited(known.saturating_sub(moved).max(PAGE_HEADER + INDEX_SPECIAL))
         }
         (BTREE, 0x60 | 0x70 | 0xC0) => None,
-        (HASH, 0x20) if block.id == 0 => limited(known + data + LINE_POINTER),
+        (HASH, 0x20) if block.id == 0 => limited(known + align(data) + LINE_POINTER),
         (HASH, 0x50 | 0x70..=0x90) => None,
         (GIN, 0x30..=0x50 | 0x90) => None,
         (GIST, 0x00) => limited(known + data),
@@ -75,12 +76,25 @@ fn removes_tuples(version: PgVersion, info: u8) -> bool {
     }
 }
 
-/// `ntuples` of `xl_heap_multi_insert`: flags u8, padding, ntuples u16.
-fn multi_insert_count(record: &Record<'_>) -> u32 {
-    match record.main_data {
-        [_, _, low, high, ..] => u32::from(u16::from_le_bytes([*low, *high])),
+/// A tuple of which the record has so many bytes of data.
+fn inserted(data: u32) -> u32 {
+    align(data.saturating_sub(RECORD_HEADER) + TUPLE_HEADER) + LINE_POINTER
+}
+
+/// The tuples of MULTI_INSERT, as if all had the same length.
+fn multi_inserted(record: &Record<'_>, data: u32) -> u32 {
+    // `ntuples` of `xl_heap_multi_insert`: flags u8, padding, ntuples u16.
+    let count = match record.main_data {
+        [_, _, low, high, ..] => u32::from(u16::from_le_bytes([*low, *high])).max(1),
         _ => 1,
-    }
+    };
+    let one = (data / count).saturating_sub(MULTI_RECORD_HEADER) + TUPLE_HEADER;
+    count * (align(one) + LINE_POINTER)
+}
+
+/// Tuples begin at multiples of 8.
+fn align(length: u32) -> u32 {
+    (length + 7) & !7
 }
 
 /// Index tuples and their line pointers: 4 bytes for every 20 or so.

@@ -21,6 +21,8 @@ const SMALL_GAP_BYTES: i64 = 256 << 10;
 const FORCED_LEAST: u32 = 3;
 /// Images that are compressed to see what each method makes of them, at most.
 const SAMPLE: u64 = 4096;
+/// Images of a relation from which a mean size is taken.
+const IMAGES_LEAST: u64 = 8;
 /// Bytes of an image of which nothing else is known.
 const UNKNOWN_SIZE: u32 = 7000;
 
@@ -44,6 +46,9 @@ struct Class {
 struct Sizes {
     count: u64,
     plain_bytes: u64,
+    /// Pages whose size was followed from record to record, at each record.
+    followed: u64,
+    followed_bytes: u64,
     /// The image by count that is compressed next.
     next_sample: u64,
     /// Images that were compressed to see.
@@ -54,7 +59,11 @@ struct Sizes {
 
 impl Sizes {
     fn mean(&self) -> Option<u32> {
-        (self.count > 0).then(|| (self.plain_bytes / self.count) as u32)
+        (self.count >= IMAGES_LEAST).then(|| (self.plain_bytes / self.count) as u32)
+    }
+
+    fn followed_mean(&self) -> Option<u32> {
+        (self.followed > 0).then(|| (self.followed_bytes / self.followed) as u32)
     }
 }
 
@@ -188,8 +197,31 @@ impl<'a> Knowledge<'a> {
 
     /// Bytes, without compression, of the image of a page that was never seen.
     pub(crate) fn mean_size(&self, fork: RelationFork) -> u16 {
-        let own = self.sizes.get(fork as usize).and_then(Sizes::mean);
-        own.or(self.all.mean()).unwrap_or(UNKNOWN_SIZE).min(8192) as u16
+        let own = self.sizes.get(fork as usize);
+        own.and_then(Sizes::mean)
+            .or_else(|| own.and_then(Sizes::followed_mean))
+            .or(self.all.mean())
+            .or(self.all.followed_mean())
+            .unwrap_or(UNKNOWN_SIZE)
+            .min(8192) as u16
+    }
+
+    /// Whether images of the relation tell how large they are.
+    pub(crate) fn has_mean(&self, fork: RelationFork) -> bool {
+        self.sizes.get(fork as usize).is_some_and(|sizes| sizes.count >= IMAGES_LEAST)
+    }
+
+    /// Counts a size that was followed without an image.
+    #[inline]
+    pub(crate) fn follow(&mut self, fork: RelationFork, size: u16) {
+        let at = fork as usize;
+        if self.sizes.len() <= at {
+            self.sizes.resize(at + 1, Sizes::default());
+        }
+        for sizes in self.sizes.get_mut(at).into_iter().chain([&mut self.all]) {
+            sizes.followed += 1;
+            sizes.followed_bytes += u64::from(size);
+        }
     }
 
     /// Bytes that an image of `plain` bytes takes in the WAL, stored that way.

@@ -27,6 +27,8 @@ const LEARN_BYTES: u64 = 64 << 20;
 const LEARN_EVERY: u64 = 16;
 /// References whose judgement waits for the next checkpoint to be complete, at most.
 const UNJUDGED_MOST: usize = 1 << 20;
+/// Heap2, Heap and Btree, whose records are many: all others are learned from always.
+const COMMON: [RmgrId; 3] = [RmgrId(9), RmgrId(10), RmgrId(11)];
 const IMAGE_HEADER_BYTES: i32 = 5;
 const BLOCK_SIZE: u16 = walproof_wal::BLOCK_SIZE;
 const SWITCH: u8 = 0x40;
@@ -200,7 +202,8 @@ impl Simulation {
         self.now.offset = record.end - self.start;
         self.recorded.records += 1;
         self.recorded.record_bytes += total as u64;
-        let is_learning = self.now.offset > LEARN_BYTES && self.recorded.records % LEARN_EVERY == 0;
+        let is_learning = self.now.offset > LEARN_BYTES
+            && (self.recorded.records % LEARN_EVERY == 0 || !COMMON.contains(&record.header.rmgr));
         match role(record) {
             Role::Complete(checkpoint, has_images) => {
                 self.recorded.full_page_writes_off |= !has_images;
@@ -275,8 +278,15 @@ impl Simulation {
             }
             let page = self.pages.page(fork, block.block);
             let (touched, size) = (page.touched(), page.size());
-            let after = size_after(record, block, size);
+            let mut after = size_after(record, block, size);
+            if let (None, Some(before)) = (after, size) {
+                // Something was taken away. Better too large than a size of other relations.
+                after = Some(before).filter(|_| !knowledge.has_mean(fork));
+            }
             *page = Page::new(offset, after);
+            if let (Some(size), false) = (after, is_imaged) {
+                knowledge.follow(fork, size);
+            }
             if is_checked {
                 // There are images of everything, whatever the settings.
                 continue;
