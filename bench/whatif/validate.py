@@ -1,11 +1,13 @@
 """The what-if against servers: every setting predicted from every other, and really measured.
 
     PYTHONPATH=. python bench/whatif/validate.py [--only WORD] [--results FILE]
+    PYTHONPATH=. python bench/whatif/validate.py --again --keep FOLDER [--results FILE]
     PYTHONPATH=. python bench/whatif/validate.py --table [--results FILE]
 
 Each workload is a fixed number of transactions (bench/whatif/workloads.py), run once under each setting from
 the same data directory, after a CHECKPOINT. Each run's WAL is also a recording, from which every setting is
-predicted. Results go to a file of JSON lines after every run; --table prints the errors, in Markdown.
+predicted. Results go to a file of JSON lines after every campaign; --again makes the predictions anew, from
+WAL that was kept (--keep); --table prints the errors, in Markdown.
 fsync is off: it changes when WAL reaches the disk, not what is in it.
 """
 
@@ -17,7 +19,7 @@ import shutil
 import statistics
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -95,16 +97,25 @@ CAMPAIGNS = (
 def main() -> None:
     """Measure, or print what was measured."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", default="", help="campaigns whose name (18 tpcb) holds this")
+    parser.add_argument(
+        "--only", default="", help="campaigns of that name (18 tpcb), or whose name holds this"
+    )
     parser.add_argument("--results", type=Path, default=Path("bench/whatif/results.jsonl"))
     parser.add_argument("--work", type=Path, default=Path("/var/tmp/walproof-whatif"))
     parser.add_argument("--keep", type=Path, help="folder for the WAL of each run")
+    parser.add_argument("--again", action="store_true", help="predict again from the WAL in --keep")
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
+    if arguments.again:
+        assert arguments.keep is not None, "--again needs --keep"
+        predict_again(arguments.results, arguments.keep)
     if arguments.table:
         print_table([json.loads(line) for line in arguments.results.read_text().splitlines()])
         return
-    for campaign in CAMPAIGNS:
+    if arguments.again:
+        return
+    exact = [one for one in CAMPAIGNS if one.name == arguments.only]
+    for campaign in exact or CAMPAIGNS:
         if arguments.only in campaign.name:
             measure(campaign, arguments.work, arguments.results, arguments.keep)
 
@@ -130,9 +141,7 @@ def measure(campaign: Campaign, work: Path, results: Path, keep: Path | None = N
             )  # fmt: skip
             rows.append(row)
             if keep is not None:
-                home = keep / f"{campaign.name} {say(settings)}".replace(" ", "-").replace(",", "")
-                shutil.copytree(folder / "data" / "pg_wal", home, dirs_exist_ok=True)
-                (home / "range").write_text(f"{row['start']} {row['end']}\n")
+                shutil.copytree(folder / "data" / "pg_wal", kept_folder(keep, row))
             workspace.remove_folder(folder)
         with results.open("a") as out:
             out.writelines(json.dumps(row) + "\n" for row in rows)
@@ -175,15 +184,7 @@ def run(cluster: Cluster, pgbench: Path, campaign: Campaign, settings: Mapping[s
     work = campaign.work
     cluster.start({**SETTINGS, **work.settings, **settings})
     try:
-        options = ["-n", "-c", str(work.clients), "-j", "2", "-t", str(work.transactions)]
-        options += ["--random-seed=7", "-M", "simple" if work.script else "prepared"]
-        if work.rate is not None:
-            options += ["-R", str(work.rate)]
-        if work.script:
-            script = cluster.folder / "script.sql"
-            script.write_text(work.script)
-            script.chmod(0o644)
-            options += ["-f", str(script), "-D", f"scale={work.scale}"]
+        options = work_options(cluster, work)
         with cluster.connect() as connection:
             connection.execute("CHECKPOINT")
             start = location(connection)
@@ -195,36 +196,76 @@ def run(cluster: Cluster, pgbench: Path, campaign: Campaign, settings: Mapping[s
             connection.execute("SELECT pg_switch_wal()")
         wal = cluster.data / "pg_wal"
         written = stats(wal, start=start, end=end)
-        targets = [target_of(one, work, cluster.install.version_num // 10000) for one in campaign.settings]
-        began = time.monotonic()
-        late = [replace(target, late_segments=1) for target in targets]
-        found = simulate(wal, targets=[*targets, *late], start=start, end=end)
-        took = time.monotonic() - began
-        return {
+        row = {
             "pg": campaign.pg, "work": work.name, "segment_size": written.segment_size,
             "settings": dict(settings), "seconds": seconds, "start": str(start), "end": str(end),
-            "wal_bytes": end - start,
-            "images": written.images.count, "image_bytes": written.images.bytes,
+            "wal_bytes": end - start, "images": written.images.count, "image_bytes": written.images.bytes,
             "hint_images": written.images.hint_count,
             "checkpoints": sum(one.redo > start for one in written.checkpoints),
-            "simulated_s": took,
-            "agreement": found.recorded.agreement.share,
-            "size_error": found.recorded.agreement.size_error,
-            "predicted": [
-                {
-                    "settings": dict(one), "wal_bytes": outcome.wal_bytes, "images": outcome.images,
-                    "checkpoints": outcome.checkpoints, "cycles": outcome.cycles.count,
-                    "late": outcome.cycles.late, "if_late": other.wal_bytes,
-                    "guessed": outcome.guessed_images,                    "pg_wal_most": outcome.pg_wal_most,
-                }
-                for one, outcome, other in zip(
-                    campaign.settings, found.outcomes[: len(targets)], found.outcomes[len(targets) :],
-                    strict=True,
-                )
-            ],
         }  # fmt: skip
+        return row | predict(wal, row, campaign)
     finally:
         cluster.stop("immediate")
+
+
+def work_options(cluster: Cluster, work: w.Work) -> list[str]:
+    """pgbench's options for the work."""
+    options = ["-n", "-c", str(work.clients), "-j", "2", "-t", str(work.transactions)]
+    options += ["--random-seed=7", "-M", "simple" if work.script else "prepared"]
+    if work.rate is not None:
+        options += ["-R", str(work.rate)]
+    if work.script:
+        script = cluster.folder / "script.sql"
+        script.write_text(work.script)
+        script.chmod(0o644)
+        options += ["-f", str(script), "-D", f"scale={work.scale}"]
+    return options
+
+
+def predict(wal: Path, row: Mapping[str, Any], campaign: Campaign) -> dict[str, Any]:
+    """Every setting of the campaign, predicted from the WAL of a run under one of them."""
+    version = int(campaign.pg.split(".")[0])
+    targets = [target_of(one, campaign.work, version) for one in campaign.settings]
+    late = [replace(target, late_segments=1) for target in targets]
+    start, end = Lsn.parse(row["start"]), Lsn.parse(row["end"])
+    found = simulate(wal, targets=[*targets, *late], start=start, end=end)
+    return {
+        "agreement": found.recorded.agreement.share,
+        "size_error": found.recorded.agreement.size_error,
+        "predicted": [
+            {
+                "settings": dict(one), "wal_bytes": outcome.wal_bytes, "images": outcome.images,
+                "image_bytes": outcome.image_bytes, "checkpoints": outcome.checkpoints,
+                "cycles": outcome.cycles.count, "late": outcome.cycles.late, "if_late": other.wal_bytes,
+                "guessed": outcome.guessed_images, "pg_wal_most": outcome.pg_wal_most,
+            }
+            for one, outcome, other in zip(
+                campaign.settings, found.outcomes[: len(targets)], found.outcomes[len(targets) :],
+                strict=True,
+            )
+        ],
+    }  # fmt: skip
+
+
+def predict_again(results: Path, keep: Path) -> None:
+    """Replace the predictions of every result by those that are made now, from the WAL that was kept."""
+    rows = []
+    for line in results.read_text().splitlines():
+        row = json.loads(line)
+        (campaign,) = (
+            one
+            for one in CAMPAIGNS
+            if (one.pg, one.work.name) == (row["pg"], row["work"]) and row["settings"] in one.settings
+        )
+        rows.append(row | predict(kept_folder(keep, row), row, campaign))
+    results.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def kept_folder(keep: Path, row: Mapping[str, Any]) -> Path:
+    """Where the WAL of a run is kept."""
+    kind = " wal_compression" if "wal_compression" in row["settings"] else ""
+    name = f"{row['pg']} {row['work']}{kind} {say(row['settings'])}"
+    return keep / name.replace(",", "").replace(";", "").replace(" ", "-")
 
 
 def location(connection: Any) -> Lsn:
@@ -252,45 +293,89 @@ def say(settings: Mapping[str, str]) -> str:
     )
 
 
-def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Errors by workload, source and target, and their medians."""
-    groups: dict[tuple[str, str, bool], list[Mapping[str, Any]]] = {}
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One setting predicted from the run under another."""
+
+    campaign: str
+    kind: str
+    """``settings``, ``overrun`` or ``compression``."""
+    wal: float
+    """Error in percent."""
+    images: float | None
+    is_bracketed: bool
+
+
+def cells_of(rows: Sequence[Mapping[str, Any]]) -> list[Cell]:
+    """Every prediction that is one: of a run with checkpoints, from another run."""
+    found = []
+    for name, own in grouped(rows).items():
+        for source in own:
+            for target, predicted in zip(own, source["predicted"], strict=True):
+                is_compression = "wal_compression" in target["settings"]
+                if source is target or not (predicted["checkpoints"] or is_compression):
+                    continue
+                kind = "compression" if is_compression else "overrun" if is_late(predicted) else "settings"
+                low, high = sorted((predicted["wal_bytes"], predicted["if_late"]))
+                is_bracketed = 0.98 * low <= target["wal_bytes"] <= 1.02 * high
+                found.append(Cell(name, kind, *errors(target, predicted), is_bracketed))
+    return found
+
+
+def grouped(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
+    """By campaign."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
-        groups.setdefault((row["pg"], row["work"], "wal_compression" in row["settings"]), []).append(row)
-    every: dict[str, list[tuple[float, float | None]]] = {}
-    bracketed = []
-    for (pg, work, is_compression), own in groups.items():
-        print(f"\n{pg}, {work}\n")
+        name = f"{row['pg']}, {row['work']}"
+        if "wal_compression" in row["settings"]:
+            name += ", wal_compression"
+        groups.setdefault(name, []).append(row)
+    return groups
+
+
+def is_late(predicted: Mapping[str, Any]) -> bool:
+    """Whether checkpoints would overrun each other."""
+    return bool(predicted["late"] > predicted["cycles"] / 4)
+
+
+def print_table(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Errors by workload, source and target; then by workload; then of all."""
+    for name, own in grouped(rows).items():
+        print(f"\n{name}\n")
         names = [say(row["settings"]) for row in own]
-        print("| from \\ to | " + " | ".join(names) + " |\n|---" * 1 + "|---:" * len(names) + "|")
+        print("| from \\ to | " + " | ".join(names) + " |\n|---" + "|---:" * len(names) + "|")
         print("| measured | " + " | ".join(
             f"{row['wal_bytes'] / 1e6:.1f} MB, {row['images']}, {row['checkpoints']}" for row in own
         ) + " |")  # fmt: skip
         for source in own:
-            cells = []
+            texts = []
             for target, predicted in zip(own, source["predicted"], strict=True):
                 wal, images = errors(target, predicted)
-                is_late = predicted["late"] > predicted["cycles"] / 4
-                if source is not target and (predicted["checkpoints"] or is_compression):
-                    kind = "compression" if is_compression else "overrun" if is_late else "settings"
-                    every.setdefault(kind, []).append((wal, images))
-                    if kind == "overrun":
-                        ends = sorted((predicted["wal_bytes"], predicted["if_late"]))
-                        measured = target["wal_bytes"]
-                        bracketed.append(0.98 * ends[0] <= measured <= 1.02 * ends[1])
                 text = f"{wal:+.2f}" + ("" if images is None else f" / {images:+.2f}")
-                cells.append(text + (" (late)" if is_late else ""))
-            print(f"| {say(source['settings'])} | " + " | ".join(cells) + " |")
-    print()
-    # A target without a checkpoint is hardly a prediction, and the source itself is none.
-    for kind, pairs in every.items():
-        bytes_off = [abs(one) for one, _ in pairs]
-        images_off = [abs(one) for _, one in pairs if one is not None]
-        print(
-            f"{kind}: {len(pairs)} predictions; WAL bytes {summary(bytes_off)}; images {summary(images_off)}"
-        )
-    if bracketed:
-        print(f"overrun: {sum(bracketed)} of {len(bracketed)} measured values lie in the bracket")
+                texts.append(text + (" (late)" if is_late(predicted) else ""))
+            print(f"| {say(source['settings'])} | " + " | ".join(texts) + " |")
+    cells = cells_of(rows)
+    print("\n| | predictions | WAL, median | WAL, worst | images, median | images, worst |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for name in dict.fromkeys(cell.campaign for cell in cells):
+        for kind in ("settings", "compression", "overrun"):
+            print_summary(f"{name} ({kind})", [c for c in cells if (c.campaign, c.kind) == (name, kind)])
+    for kind in ("settings", "compression", "overrun"):
+        print_summary(f"**all ({kind})**", [cell for cell in cells if cell.kind == kind])
+    late = [cell for cell in cells if cell.kind == "overrun"]
+    if late:
+        print(f"\n{sum(c.is_bracketed for c in late)} of {len(late)} in the overrun regime are bracketed.")
+
+
+def print_summary(name: str, cells: Sequence[Cell]) -> None:
+    """A row: how far off these predictions are."""
+    if not cells:
+        return
+    wal = [abs(cell.wal) for cell in cells]
+    images = [abs(cell.images) for cell in cells if cell.images is not None]
+    parts = [f"{statistics.median(wal):.2f} %", f"{max(wal):.2f} %"]
+    parts += [f"{statistics.median(images):.2f} %", f"{max(images):.2f} %"] if images else ["-", "-"]
+    print(f"| {name} | {len(cells)} | " + " | ".join(parts) + " |")
 
 
 def errors(measured: Mapping[str, Any], predicted: Mapping[str, Any]) -> tuple[float, float | None]:
@@ -299,12 +384,6 @@ def errors(measured: Mapping[str, Any], predicted: Mapping[str, Any]) -> tuple[f
     if measured["images"] < 500:
         return wal, None
     return wal, 100 * (predicted["images"] / measured["images"] - 1)
-
-
-def summary(values: Iterable[float]) -> str:
-    """Median and worst."""
-    found = list(values)
-    return f"median {statistics.median(found):.2f} %, worst {max(found):.2f} %" if found else "-"
 
 
 if __name__ == "__main__":

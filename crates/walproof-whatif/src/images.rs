@@ -43,6 +43,11 @@ impl<'a> Compressor<'a> {
         self.nanoseconds
     }
 
+    /// The page of the last image that was compressed, without its hole.
+    pub(crate) fn page(&self) -> &[u8] {
+        &self.page
+    }
+
     /// The lengths of the image with these bytes; None when they cannot be decompressed.
     pub(crate) fn lengths(&mut self, image: &Image, bytes: &[u8]) -> Option<Lengths> {
         let plain = image.uncompressed_length();

@@ -4,8 +4,9 @@
 //! Learned from the beginning of the recording before the simulation, and on along the way.
 
 use rustc_hash::FxHashMap;
-use walproof_wal::{BlockRef, Compression, Record, RmgrId};
+use walproof_wal::{BlockRef, Compression, Record, RmgrId, BLOCK_SIZE};
 
+use crate::growth::Tuples;
 use crate::images::{Compressor, Lengths, MethodSample};
 use crate::pages::{Forks, RelationFork};
 use crate::target::ImageCompression;
@@ -49,6 +50,12 @@ struct Sizes {
     /// Pages whose size was followed from record to record, at each record.
     followed: u64,
     followed_bytes: u64,
+    /// Tuples that were added to tables, with their line pointers.
+    tuples: u64,
+    tuple_bytes: u64,
+    /// Line pointers of a table's imaged pages, and the bytes of their tuples.
+    pointers: u64,
+    pointed_bytes: u64,
     /// The image by count that is compressed next.
     next_sample: u64,
     /// Images that were compressed to see.
@@ -148,6 +155,12 @@ impl<'a> Knowledge<'a> {
             sizes.count += 1;
             sizes.plain_bytes += plain;
         }
+        if image.compression.is_none() {
+            if let Some((count, bytes)) = tuples_on(record.image(block)) {
+                own.pointers += count;
+                own.pointed_bytes += bytes;
+            }
+        }
         // The first ones of each relation, then fewer and fewer: a hundred of a million.
         if own.count < own.next_sample || self.all.sampled >= SAMPLE {
             return;
@@ -155,6 +168,12 @@ impl<'a> Knowledge<'a> {
         own.next_sample = own.count + own.count / 8 + 1;
         let bytes = record.image(block);
         let Some(Lengths { plain, compressed }) = self.compressor.lengths(&image, bytes) else { return };
+        if image.compression.is_some() {
+            if let Some((count, bytes)) = tuples_on(self.compressor.page()) {
+                own.pointers += count;
+                own.pointed_bytes += bytes;
+            }
+        }
         for sizes in [own, &mut self.all] {
             sizes.sampled += 1;
             sizes.sampled_plain_bytes += u64::from(plain);
@@ -214,13 +233,35 @@ impl<'a> Knowledge<'a> {
     /// Counts a size that was followed without an image.
     #[inline]
     pub(crate) fn follow(&mut self, fork: RelationFork, size: u16) {
-        let at = fork as usize;
-        if self.sizes.len() <= at {
-            self.sizes.resize(at + 1, Sizes::default());
-        }
-        for sizes in self.sizes.get_mut(at).into_iter().chain([&mut self.all]) {
+        self.make_room(fork);
+        for sizes in self.sizes.get_mut(fork as usize).into_iter().chain([&mut self.all]) {
             sizes.followed += 1;
             sizes.followed_bytes += u64::from(size);
+        }
+    }
+
+    /// Counts a tuple that was added to a page.
+    #[inline]
+    pub(crate) fn add_tuple(&mut self, fork: RelationFork, bytes: u32) {
+        self.make_room(fork);
+        if let Some(sizes) = self.sizes.get_mut(fork as usize) {
+            sizes.tuples += 1;
+            sizes.tuple_bytes += u64::from(bytes);
+        }
+    }
+
+    /// What tuples of the table take.
+    #[inline]
+    pub(crate) fn tuples(&self, fork: RelationFork) -> Tuples {
+        let Some(sizes) = self.sizes.get(fork as usize) else { return Tuples::default() };
+        let mean = |bytes: u64, count: u64| (count > 0).then(|| (bytes / count.max(1)) as u32);
+        let added = mean(sizes.tuple_bytes, sizes.tuples);
+        Tuples { added, present: mean(sizes.pointed_bytes, sizes.pointers).or(added) }
+    }
+
+    fn make_room(&mut self, fork: RelationFork) {
+        if self.sizes.len() <= fork as usize {
+            self.sizes.resize(fork as usize + 1, Sizes::default());
         }
     }
 
@@ -260,6 +301,15 @@ impl<'a> Knowledge<'a> {
         }
         ImageSample { count: self.all.sampled, plain_bytes: self.all.sampled_plain_bytes, methods }
     }
+}
+
+/// Line pointers of a table's page, and the bytes of their tuples (`PageHeaderData`,
+/// src/include/storage/bufpage.h: pd_lower, pd_upper and pd_special at bytes 12, 14 and 16).
+fn tuples_on(page: &[u8]) -> Option<(u64, u64)> {
+    let field = |at: usize| Some(u64::from(u16::from_le_bytes([*page.get(at)?, *page.get(at + 1)?])));
+    let (lower, upper, special) = (field(12)?, field(14)?, field(16)?);
+    let is_table = special == u64::from(BLOCK_SIZE) && (24..=upper).contains(&lower) && upper <= special;
+    (is_table && lower > 24).then(|| ((lower - 24) / 4, special - upper))
 }
 
 /// Whether the reference has an image that recovery restores.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use walproof_wal::{BlockRef, Error, Finish, Gap, Lsn, PgVersion, Range, Reader, Record, RmgrId, Segments};
 use walproof_wal::{TransactionEnd, WalIdentity};
 
-use crate::growth::{followed_size, size_after};
+use crate::growth::{followed_size, size_after, tuple_bytes};
 use crate::images::HOLE_LENGTH_BYTES;
 use crate::knowledge::{has_image, is_hint, is_visible_heap, ImageSample, Knowledge};
 use crate::lane::{Cause, Lane, Now};
@@ -278,7 +278,11 @@ impl Simulation {
             }
             let page = self.pages.page(fork, block.block);
             let (touched, size) = (page.touched(), page.size());
-            let mut after = size_after(record, block, size);
+            let tuples = knowledge.tuples(fork);
+            let mut after = size_after(record, block, size, tuples);
+            if let Some(bytes) = tuple_bytes(record, block) {
+                knowledge.add_tuple(fork, bytes);
+            }
             if let (None, Some(before)) = (after, size) {
                 // Something was taken away. Better too large than a size of other relations.
                 after = Some(before).filter(|_| !knowledge.has_mean(fork));
@@ -310,7 +314,7 @@ impl Simulation {
                         0
                     };
                     base += i64::from(data);
-                    if let Some(expected) = size.and_then(|_| followed_size(record, block, size)) {
+                    if let Some(expected) = size.and_then(|_| followed_size(record, block, size, tuples)) {
                         self.recorded.agreement.expected_bytes += u64::from(expected);
                         self.recorded.agreement.found_bytes += u64::from(image.uncompressed_length());
                     }
