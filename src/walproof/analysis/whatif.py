@@ -21,8 +21,10 @@ METHODS: tuple[Compression, ...] = ("off", "pglz", "lz4", "zstd")
 CYCLES_WANTED = 6
 MODEL_ERROR = 0.02
 """What bench/whatif found between prediction and server, where nothing else was in the way."""
-SPACING_ERROR = 0.10
-"""By how much a real checkpoint may be early or late."""
+SPACING_ERROR = 0.05
+"""By how much a real spacing may differ: where the curve falls, that much more or less WAL comes of it."""
+FALLING = -1.0
+"""Elasticity beyond which more WAL shortens the spacing as much: errors feed themselves, and count twice."""
 STEEP = -1.5
 """Elasticity beyond which a spacing that is a tenth off costs more than a seventh of the WAL."""
 CLIFF = 2 / 3
@@ -283,6 +285,8 @@ def _predict(
         if late.cycles.count:
             low = min(low, late.cycles.wal_bytes / max(1, late.cycles.base_bytes))
     begun = sum(one.checkpoints for one in phases)
+    # Without a whole cycle the simulation saw less than a server will.
+    room = 0.0 if whole else _room(target, found.segment_size, high * base / (hours or math.inf))
     low, high = low * (1 - MODEL_ERROR), high * (1 + MODEL_ERROR)
     return Prediction(
         target=target,
@@ -294,16 +298,26 @@ def _predict(
         spacing_bytes=spacing,
         spacing_s=spacing_s,
         distance_mean=sum(one.distance_mean for one in phases) / len(phases),
-        distance_most=max(one.distance_most for one in phases),
-        pg_wal_most=max(one.pg_wal_most for one in phases),
+        distance_most=max(room, *(one.distance_most for one in phases)),
+        pg_wal_most=max(int(room), *(one.pg_wal_most for one in phases)),
         cycles=cold.cycles.count,
         late_share=late_share,
         guessed_share=cold.guessed_images / cold.images if cold.images else 0.0,
     )
 
 
+def _room(target: Target, segment_size: int, wal_bytes_per_hour: float) -> float:
+    """WAL from one redo point to the end of the next checkpoint, as far as settings and rate bound it."""
+    cycles = 1 + target.checkpoint_completion_target
+    segments = target.checkpoint_segments(segment_size)
+    bounds = [cycles * segments * segment_size] if segments is not None else []
+    if target.checkpoint_timeout_s is not None and wal_bytes_per_hour > 0:
+        bounds.append(cycles * target.checkpoint_timeout_s * wal_bytes_per_hour / 3600)
+    return min(bounds, default=0.0)
+
+
 def _with_elasticity(own: Mapping[Target, Prediction]) -> dict[Target, Prediction]:
-    """The predictions with the slope between their neighbours in size; steep ones get a wider span."""
+    """The predictions with the slope between their neighbours in size; the steeper, the wider their span."""
     curves: dict[Target, list[Prediction]] = {}
     for target, one in own.items():
         if target.max_wal_size_mb is not None:
@@ -317,8 +331,8 @@ def _with_elasticity(own: Mapping[Target, Prediction]) -> dict[Target, Predictio
             if slope is None:
                 continue
             span = one.wal_span
-            if slope < STEEP:
-                factor = (1 + SPACING_ERROR) ** -slope
+            if slope < 0:
+                factor = (1 + SPACING_ERROR) ** (-slope * (2 if slope < FALLING else 1))
                 span = Span(span.low / factor, span.high * factor)
             found[one.target] = replace(one, elasticity=slope, wal_span=span)
     return found
