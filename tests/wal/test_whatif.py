@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -84,3 +85,15 @@ def test_checkpoint_segments_are_the_server_s() -> None:
     for version, expected in ((13, 42), (14, 33), (18, 33)):
         target = Target(checkpoint_completion_target=default_completion_target(version))
         assert target.checkpoint_segments(16 << 20) == expected
+
+
+def test_the_example_in_the_docs_runs(
+    wal: dict[int, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pg_wal").symlink_to(wal[18])
+    monkeypatch.chdir(tmp_path)
+    page = Path(__file__).parents[2] / "docs" / "what-if.md"
+    example = re.search(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    assert example is not None
+    exec(compile(example[1], str(page), "exec"), {})
+    assert capsys.readouterr().out.startswith("1024 ")
