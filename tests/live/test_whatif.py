@@ -11,10 +11,11 @@ from walproof.wal.whatif import Target, WhatIf, simulate
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
 WORK = """
-DO $$ DECLARE n int; BEGIN
+DO $$ DECLARE picked int; BEGIN
   PERFORM setseed(0.5);
   FOR n IN 1..12000 LOOP
-    UPDATE t SET v = n WHERE id = 1 + floor(random() * 100000);
+    picked := 1 + floor(random() * 100000);
+    UPDATE t SET v = n WHERE id = picked;
     COMMIT;
   END LOOP;
 END $$
