@@ -13,14 +13,14 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 WORK = """
 DO $$ DECLARE picked int; BEGIN
   PERFORM setseed(0.5);
-  FOR n IN 1..12000 LOOP
-    picked := 1 + floor(random() * 100000);
+  FOR n IN 1..40000 LOOP
+    picked := 1 + floor(random() * 400000);
     UPDATE t SET v = n WHERE id = picked;
     COMMIT;
   END LOOP;
 END $$
 """
-SIZES_MB = (16, 32, 1024)
+SIZES_MB = (32, 64, 1024)
 
 
 def run(version: str, size_mb: int, targets: list[Target]) -> tuple[WhatIf, int]:
@@ -33,7 +33,7 @@ def run(version: str, size_mb: int, targets: list[Target]) -> tuple[WhatIf, int]
     with Server(BINDIRS[version], settings, segment_mb=1) as server:
         with server.connect() as connection:
             connection.execute("CREATE TABLE t (id int PRIMARY KEY, v int, f text) WITH (fillfactor = 80)")
-            connection.execute("INSERT INTO t SELECT n, 0, repeat('x', 60) FROM generate_series(1, 100000) n")
+            connection.execute("INSERT INTO t SELECT n, 0, repeat('x', 60) FROM generate_series(1, 400000) n")
             connection.execute("VACUUM FREEZE t")
             connection.execute("CHECKPOINT")
         start = server.insert_lsn()
