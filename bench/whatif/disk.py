@@ -76,7 +76,8 @@ def measure(campaign: Campaign, work: Path) -> None:
 def watch(cluster: Cluster, pgbench: Path, campaign: Campaign) -> int:
     """Do the work; the largest size of all segments meanwhile."""
     done = threading.Event()
-    most = 0
+    # Segments that loading left ahead are there from the start, and are not removed before they are used.
+    most = left = len([path for path in (cluster.data / "pg_wal").iterdir() if len(path.name) == 24])
 
     def look() -> None:
         nonlocal most
@@ -94,6 +95,7 @@ def watch(cluster: Cluster, pgbench: Path, campaign: Campaign) -> int:
     with cluster.connect() as connection:
         row = connection.execute("SELECT pg_size_bytes(current_setting('wal_segment_size'))").fetchone()
     assert row is not None
+    print(f"{campaign.name}: {left} segments at the start, {most} at most")
     return most * int(str(row[0]))
 
 
