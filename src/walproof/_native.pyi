@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 __all__ = [
     "WalRecords",
@@ -14,7 +14,9 @@ __all__ = [
     "disk_image",
     "disk_status",
     "disk_unflushed",
+    "wal_identity",
     "wal_stats",
+    "wal_whatif",
 ]
 
 _Columns = tuple[int, int, int, int]
@@ -75,6 +77,69 @@ _Record = tuple[tuple[int, int, int], str, int, int, int, int | None, int | None
 """(LSN, previous LSN, end), resource manager/operation, total length, length of main data, transaction,
 top-level transaction, origin, blocks."""
 
+class _Recorded(TypedDict):
+    records: int
+    record_bytes: int
+    images: int
+    image_bytes: int
+    hint_images: int
+    references: int
+    pages: int
+    begun_before: int
+    first_time_us: int | None
+    last_time_us: int | None
+    longest_silence_us: int
+    checkpoints: list[tuple[int, int, bool]]
+    """Redo point, Unix time, whether it was a shutdown."""
+    has_hint_records: bool
+    full_page_writes_off: bool
+    has_backup: bool
+    has_consistency_images: bool
+    compression: Literal["off", "pglz", "lz4", "zstd"]
+    agreement: tuple[int, int, int, int, int, int]
+    """References: images and bare ones that are explained, unexplained, missing; sizes expected, found."""
+    memory_bytes: int
+
+class _Outcome(TypedDict):
+    wal_bytes: int
+    base_bytes: int
+    images: int
+    image_bytes: int
+    first_images: int
+    first_image_bytes: int
+    guessed_images: int
+    by_size: int
+    by_time: int
+    cycles: tuple[int, int, int, int, float | None, int]
+    """Count, WAL bytes, images, bytes without images, seconds, late ones."""
+    distance_mean: float
+    distance_most: int
+    pg_wal_most: int
+
+class _WhatIf(TypedDict):
+    version: int
+    system_identifier: int
+    segment_size: int
+    timeline: int
+    start: int
+    end: int
+    finish_reason: str | None
+    gaps: list[tuple[int, int]]
+    recorded: _Recorded
+    sample: dict[str, Any]
+    """``count``, ``plain_bytes``; each method: bytes, nanoseconds."""
+    outcomes: list[_Outcome]
+
+def wal_identity(paths: Sequence[str], start: int | None, timeline: int | None) -> tuple[int, int]: ...
+def wal_whatif(
+    paths: Sequence[str],
+    start: int | None,
+    end: int | None,
+    timeline: int | None,
+    *,
+    allow_gaps: bool,
+    targets: Sequence[tuple[int | None, int, int | None, float, bool, str, float, int]],
+) -> _WhatIf: ...
 def wal_stats(
     paths: Sequence[str],
     start: int | None,

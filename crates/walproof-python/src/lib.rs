@@ -6,6 +6,7 @@
 mod disk;
 mod records;
 mod stats;
+mod whatif;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,6 +46,8 @@ fn segments(paths: &[PathBuf]) -> Result<Arc<Segments>, Error> {
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(stats::wal_stats, module)?)?;
+    module.add_function(wrap_pyfunction!(whatif::wal_whatif, module)?)?;
+    module.add_function(wrap_pyfunction!(whatif::wal_identity, module)?)?;
     module.add_class::<records::WalRecords>()?;
     disk::register(module)
 }

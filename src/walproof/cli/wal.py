@@ -1,4 +1,4 @@
-"""``walproof wal stats|records|map|capture``: what is in the WAL."""
+"""``walproof wal stats|records|map|capture|whatif``: what is in the WAL, and what it would be."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from walproof.cli import options
+from walproof.cli.whatif import whatif
 from walproof.errors import WalError
 from walproof.units import Lsn
 
@@ -142,6 +143,9 @@ def records(
     for text in texts:
         sys.stdout.write(text)
     sys.stdout.flush()
+
+
+app.command("whatif")(whatif)
 
 
 @app.command("map")

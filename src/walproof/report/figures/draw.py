@@ -16,6 +16,7 @@ from walproof.report.figures.ratios import RatioData, draw_ratios
 from walproof.report.figures.seconds import SecondsData, draw_seconds
 from walproof.report.figures.statements import StatementData, draw_statements
 from walproof.report.figures.waits import WaitData, draw_waits
+from walproof.report.figures.wal_curve import WalCurveData, draw_curve
 from walproof.report.figures.wal_parts import WalPartsData, draw_parts
 from walproof.report.figures.wal_rate import WalRateData, draw_rate
 from walproof.report.figures.writers import WriterData, draw_writers
@@ -39,6 +40,8 @@ def draw(data: FigureData) -> dict[str, Any]:
             return draw_latencies(data)
         case SecondsData():
             return draw_seconds(data)
+        case WalCurveData():
+            return draw_curve(data)
         case WalPartsData():
             return draw_parts(data)
         case WalRateData():

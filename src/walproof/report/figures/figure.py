@@ -13,6 +13,7 @@ from walproof.report.figures.ratios import RatioData
 from walproof.report.figures.seconds import SecondsData
 from walproof.report.figures.statements import StatementData
 from walproof.report.figures.waits import WaitData
+from walproof.report.figures.wal_curve import WalCurveData
 from walproof.report.figures.wal_parts import WalPartsData
 from walproof.report.figures.wal_rate import WalRateData
 from walproof.report.figures.writers import WriterData
@@ -23,6 +24,7 @@ FigureData: TypeAlias = (
     | WaitData
     | LatencyData
     | SecondsData
+    | WalCurveData
     | WalPartsData
     | WalRateData
     | WriterData

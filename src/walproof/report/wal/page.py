@@ -7,6 +7,7 @@ from walproof.report.html import environment
 from walproof.report.wal.view import WalView
 
 
-def to_html(view: WalView) -> str:
-    """The page. Raises ReportError when a figure cannot be drawn."""
-    return environment().get_template("wal.html.j2").render(view=view, version=__version__)
+def to_html(view: WalView, command: str = "stats") -> str:
+    """The page of ``walproof wal COMMAND``. Raises ReportError when a figure cannot be drawn."""
+    template = environment().get_template("wal.html.j2")
+    return template.render(view=view, version=__version__, command=command)

@@ -1,0 +1,335 @@
+//! What the recording teaches about records: what a reference carries with an image and without one, how
+//! large images of a relation are, how well they compress.
+//!
+//! Learned from the beginning of the recording before the simulation, and on along the way.
+
+use rustc_hash::FxHashMap;
+use walproof_wal::{BlockRef, Compression, Record, RmgrId, BLOCK_SIZE};
+
+use crate::growth::Tuples;
+use crate::images::{Compressor, Lengths, MethodSample};
+use crate::pages::{Forks, RelationFork};
+use crate::target::ImageCompression;
+
+const XLOG_FPI_FOR_HINT: u8 = 0xA0;
+const XLOG_FPI: u8 = 0xB0;
+const HEAP2: RmgrId = RmgrId(9);
+const HEAP2_VISIBLE: u8 = 0x40;
+const ANY_FORK: RelationFork = RelationFork::MAX;
+/// A page that was touched so few bytes before was very likely logged since the last checkpoint.
+const SMALL_GAP_BYTES: i64 = 256 << 10;
+/// Images that have to be found at such gaps, and none missing, for a class to be one that forces them.
+const FORCED_LEAST: u32 = 3;
+/// Images that are compressed to see what each method makes of them, at most.
+const SAMPLE: u64 = 4096;
+/// Images of a relation from which a mean size is taken.
+const IMAGES_LEAST: u64 = 8;
+/// Bytes of an image of which nothing else is known.
+const UNKNOWN_SIZE: u32 = 7000;
+
+/// A kind of reference: of one relation's fork, of one operation, in one place of the record.
+type ClassKey = u64;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Class {
+    /// References without image, and the bytes of their data.
+    bare: u32,
+    bare_data_bytes: u64,
+    /// References with an image, and those of them with data as well.
+    imaged: u32,
+    imaged_with_data: u32,
+    /// Of those with an image, those whose page had been touched shortly before.
+    imaged_at_small_gap: u32,
+}
+
+/// Images of a relation's fork.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sizes {
+    count: u64,
+    plain_bytes: u64,
+    /// Pages whose size was followed from record to record, at each record.
+    followed: u64,
+    followed_bytes: u64,
+    /// Tuples that were added to tables, with their line pointers.
+    tuples: u64,
+    tuple_bytes: u64,
+    /// Line pointers of a table's imaged pages, and the bytes of their tuples.
+    pointers: u64,
+    pointed_bytes: u64,
+    /// The image by count that is compressed next.
+    next_sample: u64,
+    /// Images that were compressed to see.
+    sampled: u64,
+    sampled_plain_bytes: u64,
+    sampled_bytes: [u64; 3],
+}
+
+impl Sizes {
+    fn mean(&self) -> Option<u32> {
+        (self.count >= IMAGES_LEAST).then(|| (self.plain_bytes / self.count) as u32)
+    }
+
+    fn followed_mean(&self) -> Option<u32> {
+        (self.followed > 0).then(|| (self.followed_bytes / self.followed) as u32)
+    }
+}
+
+/// Images that were compressed to see what each method makes of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ImageSample {
+    /// Images.
+    pub count: u64,
+    /// Their bytes without compression.
+    pub plain_bytes: u64,
+    /// By method, in the order of `Compression::ALL`.
+    pub methods: [MethodSample; 3],
+}
+
+/// All that was learned.
+pub(crate) struct Knowledge<'a> {
+    pub(crate) forks: Forks,
+    classes: FxHashMap<ClassKey, Class>,
+    sizes: Vec<Sizes>,
+    all: Sizes,
+    compressor: Compressor<'a>,
+    /// Whether setting a hint bit writes WAL: checksums or `wal_log_hints`.
+    pub(crate) has_hint_records: bool,
+    /// How the recording's last image was compressed.
+    method: Option<Compression>,
+}
+
+impl<'a> Knowledge<'a> {
+    pub(crate) fn new(clock: &'a dyn Fn() -> u64) -> Knowledge<'a> {
+        Knowledge {
+            forks: Forks::default(),
+            classes: FxHashMap::default(),
+            sizes: Vec::new(),
+            all: Sizes::default(),
+            compressor: Compressor::new(clock),
+            has_hint_records: false,
+            method: None,
+        }
+    }
+
+    /// Learns from a reference whose page was last touched `gap` bytes before; None when it was not.
+    pub(crate) fn learn(
+        &mut self,
+        record: &Record<'_>,
+        block: &BlockRef,
+        fork: RelationFork,
+        gap: Option<i64>,
+    ) {
+        if is_hint(record) {
+            self.has_hint_records = true;
+        } else if !block.will_init {
+            let is_small = gap.is_some_and(|gap| gap < SMALL_GAP_BYTES);
+            for of_fork in [fork, ANY_FORK] {
+                let class = self.classes.entry(key(record, block, of_fork)).or_default();
+                if has_image(block) {
+                    class.imaged += 1;
+                    class.imaged_with_data += u32::from(block.data_length > 0);
+                    class.imaged_at_small_gap += u32::from(is_small);
+                } else {
+                    class.bare += 1;
+                    class.bare_data_bytes += u64::from(block.data_length);
+                }
+            }
+            if is_visible_heap(record, block) && has_image(block) {
+                self.has_hint_records = true;
+            }
+        }
+        self.learn_image(record, block, fork);
+    }
+
+    /// Learns from an image, if there is one.
+    pub(crate) fn learn_image(&mut self, record: &Record<'_>, block: &BlockRef, fork: RelationFork) {
+        let Some(image) = block.image.filter(|image| image.apply) else { return };
+        self.method = image.compression;
+        let at = fork as usize;
+        if self.sizes.len() <= at {
+            self.sizes.resize(at + 1, Sizes::default());
+        }
+        let Some(own) = self.sizes.get_mut(at) else { return };
+        let plain = u64::from(image.uncompressed_length());
+        for sizes in [&mut *own, &mut self.all] {
+            sizes.count += 1;
+            sizes.plain_bytes += plain;
+        }
+        if image.compression.is_none() {
+            if let Some((count, bytes)) = tuples_on(record.image(block)) {
+                own.pointers += count;
+                own.pointed_bytes += bytes;
+            }
+        }
+        // The first ones of each relation, then fewer and fewer: a hundred of a million.
+        if own.count < own.next_sample || self.all.sampled >= SAMPLE {
+            return;
+        }
+        own.next_sample = own.count + own.count / 8 + 1;
+        let bytes = record.image(block);
+        let Some(Lengths { plain, compressed }) = self.compressor.lengths(&image, bytes) else { return };
+        if image.compression.is_some() {
+            if let Some((count, bytes)) = tuples_on(self.compressor.page()) {
+                own.pointers += count;
+                own.pointed_bytes += bytes;
+            }
+        }
+        for sizes in [own, &mut self.all] {
+            sizes.sampled += 1;
+            sizes.sampled_plain_bytes += u64::from(plain);
+            for (sum, length) in sizes.sampled_bytes.iter_mut().zip(compressed) {
+                *sum += u64::from(length);
+            }
+        }
+    }
+
+    /// Whether the reference always has an image, whatever its page's LSN (`REGBUF_FORCE_IMAGE`).
+    pub(crate) fn is_forced(&self, record: &Record<'_>, block: &BlockRef) -> bool {
+        if record.header.rmgr == RmgrId::XLOG {
+            return record.header.info & 0xF0 == XLOG_FPI;
+        }
+        self.classes
+            .get(&key(record, block, ANY_FORK))
+            .is_some_and(|class| class.bare == 0 && class.imaged_at_small_gap >= FORCED_LEAST)
+    }
+
+    /// Bytes of data that the reference, which has an image and none, would have without it.
+    pub(crate) fn bare_data_bytes(&self, record: &Record<'_>, block: &BlockRef, fork: RelationFork) -> u32 {
+        [fork, ANY_FORK]
+            .into_iter()
+            .filter_map(|fork| self.classes.get(&key(record, block, fork)))
+            .find(|class| class.bare > 0)
+            .map_or(0, |class| {
+                ((class.bare_data_bytes + u64::from(class.bare) / 2) / u64::from(class.bare)) as u32
+            })
+    }
+
+    /// Whether the reference, which has data and no image, would keep the data beside one
+    /// (`REGBUF_KEEP_DATA`: `wal_level=logical`).
+    pub(crate) fn keeps_data(&self, record: &Record<'_>, block: &BlockRef, fork: RelationFork) -> bool {
+        [fork, ANY_FORK]
+            .into_iter()
+            .filter_map(|fork| self.classes.get(&key(record, block, fork)))
+            .find(|class| class.imaged > 0)
+            .is_some_and(|class| 2 * class.imaged_with_data >= class.imaged)
+    }
+
+    /// Bytes, without compression, of the image of a page that was never seen.
+    pub(crate) fn mean_size(&self, fork: RelationFork) -> u16 {
+        let own = self.sizes.get(fork as usize);
+        own.and_then(Sizes::mean)
+            .or_else(|| own.and_then(Sizes::followed_mean))
+            .or(self.all.mean())
+            .or(self.all.followed_mean())
+            .unwrap_or(UNKNOWN_SIZE)
+            .min(8192) as u16
+    }
+
+    /// Whether images of the relation tell how large they are.
+    pub(crate) fn has_mean(&self, fork: RelationFork) -> bool {
+        self.sizes.get(fork as usize).is_some_and(|sizes| sizes.count >= IMAGES_LEAST)
+    }
+
+    /// Counts a size that was followed without an image.
+    #[inline]
+    pub(crate) fn follow(&mut self, fork: RelationFork, size: u16) {
+        self.make_room(fork);
+        for sizes in self.sizes.get_mut(fork as usize).into_iter().chain([&mut self.all]) {
+            sizes.followed += 1;
+            sizes.followed_bytes += u64::from(size);
+        }
+    }
+
+    /// Counts a tuple that was added to a page.
+    #[inline]
+    pub(crate) fn add_tuple(&mut self, fork: RelationFork, bytes: u32) {
+        self.make_room(fork);
+        if let Some(sizes) = self.sizes.get_mut(fork as usize) {
+            sizes.tuples += 1;
+            sizes.tuple_bytes += u64::from(bytes);
+        }
+    }
+
+    /// What tuples of the table take.
+    #[inline]
+    pub(crate) fn tuples(&self, fork: RelationFork) -> Tuples {
+        let Some(sizes) = self.sizes.get(fork as usize) else { return Tuples::default() };
+        let mean = |bytes: u64, count: u64| (count > 0).then(|| (bytes / count.max(1)) as u32);
+        let added = mean(sizes.tuple_bytes, sizes.tuples);
+        Tuples { added, present: mean(sizes.pointed_bytes, sizes.pointers).or(added) }
+    }
+
+    fn make_room(&mut self, fork: RelationFork) {
+        if self.sizes.len() <= fork as usize {
+            self.sizes.resize(fork as usize + 1, Sizes::default());
+        }
+    }
+
+    /// Bytes that an image of `plain` bytes takes in the WAL, stored that way.
+    pub(crate) fn stored_bytes(&self, plain: u16, fork: RelationFork, way: ImageCompression) -> u16 {
+        let method = match way {
+            ImageCompression::Off => return plain,
+            ImageCompression::AsRecorded => match self.method {
+                None => return plain,
+                Some(method) => method,
+            },
+            ImageCompression::Method(method) => method,
+        };
+        let own = self.sizes.get(fork as usize).filter(|sizes| sizes.sampled > 0);
+        let sizes = own.unwrap_or(&self.all);
+        let place = Compression::ALL.iter().position(|one| *one == method).unwrap_or(0);
+        let compressed = sizes.sampled_bytes.get(place).copied().unwrap_or(0);
+        let whole = sizes.sampled_plain_bytes;
+        if whole == 0 {
+            return plain;
+        }
+        ((u64::from(plain) * compressed + whole / 2) / whole) as u16
+    }
+
+    /// Method by which the recording's last image was compressed.
+    pub(crate) fn method(&self) -> Option<Compression> {
+        self.method
+    }
+
+    pub(crate) fn sample(&self) -> ImageSample {
+        let mut methods = [MethodSample::default(); 3];
+        let spent = self.compressor.nanoseconds();
+        for (sample, (bytes, nanoseconds)) in
+            methods.iter_mut().zip(self.all.sampled_bytes.into_iter().zip(spent))
+        {
+            *sample = MethodSample { bytes, nanoseconds };
+        }
+        ImageSample { count: self.all.sampled, plain_bytes: self.all.sampled_plain_bytes, methods }
+    }
+}
+
+/// Line pointers of a table's page, and the bytes of their tuples (`PageHeaderData`,
+/// src/include/storage/bufpage.h: pd_lower, pd_upper and pd_special at bytes 12, 14 and 16).
+fn tuples_on(page: &[u8]) -> Option<(u64, u64)> {
+    let field = |at: usize| Some(u64::from(u16::from_le_bytes([*page.get(at)?, *page.get(at + 1)?])));
+    let (lower, upper, special) = (field(12)?, field(14)?, field(16)?);
+    let is_table = special == u64::from(BLOCK_SIZE) && (24..=upper).contains(&lower) && upper <= special;
+    (is_table && lower > 24).then(|| ((lower - 24) / 4, special - upper))
+}
+
+/// Whether the reference has an image that recovery restores.
+pub(crate) fn has_image(block: &BlockRef) -> bool {
+    block.image.is_some_and(|image| image.apply)
+}
+
+/// XLOG/FPI_FOR_HINT: a record that is there for its image only, when a hint bit was set.
+pub(crate) fn is_hint(record: &Record<'_>) -> bool {
+    record.header.rmgr == RmgrId::XLOG && record.header.info & 0xF0 == XLOG_FPI_FOR_HINT
+}
+
+/// The table's page in HEAP2/VISIBLE: registered without image, its LSN left alone, unless hint bits are logged.
+pub(crate) fn is_visible_heap(record: &Record<'_>, block: &BlockRef) -> bool {
+    record.header.rmgr == HEAP2 && record.header.info & 0x70 == HEAP2_VISIBLE && block.id == 1
+}
+
+fn key(record: &Record<'_>, block: &BlockRef, fork: RelationFork) -> ClassKey {
+    u64::from(fork) << 24
+        | u64::from(record.header.rmgr.0) << 16
+        | u64::from(record.header.info & 0xF0) << 8
+        | u64::from(block.id)
+}

@@ -1,0 +1,150 @@
+//! What is known of each page that the recording touches, in 8 bytes a page.
+//!
+//! Pages stand in runs of 64 neighbouring blocks, so memory is 8 bytes for each page of every run of which one
+//! page was touched, and about 30 bytes for the run: at most about a thousandth of the database.
+
+use rustc_hash::FxHashMap;
+use walproof_wal::RelFileLocator;
+
+const RUN: usize = 64;
+const RUN_BITS: u32 = 6;
+const RECENT: usize = 512;
+const SIZE_BITS: u32 = 16;
+
+/// A page: where it was last touched, and how large its image would be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Page(u64);
+
+impl Page {
+    /// Bytes of the recording up to the end of the last record that touched it; 0 when none did yet.
+    pub(crate) fn touched(self) -> i64 {
+        (self.0 >> SIZE_BITS) as i64
+    }
+
+    /// Bytes that an image would take without compression; None when unknown.
+    pub(crate) fn size(self) -> Option<u16> {
+        let size = (self.0 & 0xFFFF) as u16;
+        (size != 0).then_some(size)
+    }
+
+    pub(crate) fn new(touched: u64, size: Option<u16>) -> Page {
+        Page(touched << SIZE_BITS | u64::from(size.unwrap_or(0)))
+    }
+}
+
+/// Number of a relation's fork among those of the recording.
+pub(crate) type RelationFork = u32;
+
+/// Numbers of relations' forks, in order of first appearance.
+#[derive(Debug, Default)]
+pub(crate) struct Forks {
+    numbers: FxHashMap<(RelFileLocator, u8), RelationFork>,
+    last: Option<((RelFileLocator, u8), RelationFork)>,
+}
+
+impl Forks {
+    #[inline]
+    pub(crate) fn number(&mut self, relation: RelFileLocator, fork: u8) -> RelationFork {
+        let key = (relation, fork);
+        if let Some((last, number)) = self.last {
+            if last == key {
+                return number;
+            }
+        }
+        let next = self.numbers.len() as u32;
+        let number = *self.numbers.entry(key).or_insert(next);
+        self.last = Some((key, number));
+        number
+    }
+}
+
+/// The pages of a recording.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    runs: FxHashMap<u64, u32>,
+    /// Runs that were looked for lately, by the low bits of a hash: most records come back to few runs.
+    recent: Vec<(u64, u32)>,
+    arena: Vec<[Page; RUN]>,
+    distinct: u64,
+}
+
+impl Pages {
+    pub(crate) fn new() -> Pages {
+        Pages {
+            runs: FxHashMap::default(),
+            recent: vec![(u64::MAX, 0); RECENT],
+            arena: Vec::new(),
+            distinct: 0,
+        }
+    }
+
+    /// The page; one that no record touched when it is new.
+    #[inline]
+    pub(crate) fn page(&mut self, fork: RelationFork, block: u32) -> &mut Page {
+        let key = u64::from(fork) << 32 | u64::from(block >> RUN_BITS);
+        let run = self.run(key);
+        let within = block as usize & (RUN - 1);
+        if self.arena.len() <= run {
+            self.arena.resize(run + 1, [Page::default(); RUN]);
+        }
+        let Some(page) = self.arena.get_mut(run).and_then(|run| run.get_mut(within)) else {
+            unreachable!("a run has RUN pages")
+        };
+        if *page == Page::default() {
+            self.distinct += 1;
+        }
+        page
+    }
+
+    #[inline]
+    fn run(&mut self, key: u64) -> usize {
+        let slot = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as usize % RECENT;
+        if let Some(&(recent, run)) = self.recent.get(slot) {
+            if recent == key {
+                return run as usize;
+            }
+        }
+        let next = self.runs.len() as u32;
+        let run = *self.runs.entry(key).or_insert(next);
+        if let Some(recent) = self.recent.get_mut(slot) {
+            *recent = (key, run);
+        }
+        run as usize
+    }
+
+    /// Pages that were touched.
+    pub(crate) fn distinct(&self) -> u64 {
+        self.distinct
+    }
+
+    /// Bytes that the table takes, roughly.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let run = size_of::<[Page; RUN]>() as u64;
+        self.arena.capacity() as u64 * run + self.runs.capacity() as u64 * 17
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    proptest! {
+        #[test]
+        fn a_map_by_another_name(touches in prop::collection::vec((0u32..5, 0u8..2, 0u32..10_000, 1u64..1 << 40, 0u16..8193), 1..500)) {
+            let (mut pages, mut forks) = (Pages::new(), Forks::default());
+            let mut model: HashMap<(u32, u8, u32), (u64, u16)> = HashMap::new();
+            for (relation, fork, block, touched, size) in touches {
+                let locator = RelFileLocator { tablespace: 1663, database: 5, relation };
+                let number = forks.number(locator, fork);
+                let page = pages.page(number, block);
+                let known = model.get(&(relation, fork, block)).copied().unwrap_or_default();
+                prop_assert_eq!((page.touched() as u64, page.size().unwrap_or(0)), known);
+                *page = Page::new(touched, (size != 0).then_some(size));
+                model.insert((relation, fork, block), (touched, size));
+            }
+            prop_assert_eq!(pages.distinct(), model.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The simulation on WAL that servers of each version wrote.
+#![allow(
+    dead_code,
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
+
+#[path = "../../walproof-wal/tests/support/mod.rs"]
+mod support;
+
+use support::Golden;
+use walproof_wal::{Compression, PgVersion};
+use walproof_whatif::{simulate, ImageCompression, Target};
+
+#[test]
+fn the_rule_explains_what_servers_did() {
+    for version in PgVersion::ALL {
+        let golden = Golden::load(version);
+        let found = simulate(golden.segments(), golden.range(), &[Target::default()], &|| 0).unwrap();
+        let own = found.recorded.agreement;
+        let tried = own.images + own.bare + own.unexplained + own.missing;
+        assert!(tried > 500, "{version}: {own:?}");
+        assert!((own.unexplained + own.missing) * 100 <= tried, "{version}: {own:?}");
+    }
+}
+
+#[test]
+fn fewer_checkpoints_never_write_more_images() {
+    for version in PgVersion::ALL {
+        let golden = Golden::load(version);
+        let with = |size| Target { max_wal_size_mb: size, checkpoint_timeout_s: None, ..Target::default() };
+        let targets = [with(Some(2)), with(Some(4)), with(Some(64)), with(None)];
+        let found = simulate(golden.segments(), golden.range(), &targets, &|| 0).unwrap();
+        let images: Vec<u64> = found.outcomes.iter().map(|one| one.images).collect();
+        assert!(images.is_sorted_by(|one, other| one >= other), "{version}: {images:?}");
+        assert!(found.outcomes.iter().all(|one| one.wal_bytes >= one.base_bytes));
+    }
+}
+
+#[test]
+fn without_full_page_writes_only_forced_images_are_left() {
+    for version in PgVersion::ALL {
+        let golden = Golden::load(version);
+        let targets = [Target::default(), Target { full_page_writes: false, ..Target::default() }];
+        let found = simulate(golden.segments(), golden.range(), &targets, &|| 0).unwrap();
+        let [on, off] = found.outcomes[..] else { panic!() };
+        assert!(off.images < on.images && off.wal_bytes < on.wal_bytes, "{version}: {on:?} {off:?}");
+    }
+}
+
+#[test]
+fn methods_keep_their_order() {
+    let golden = Golden::load(PgVersion::V15);
+    let with = |compression| Target { compression, ..Target::default() };
+    let targets = [
+        with(ImageCompression::Off),
+        with(ImageCompression::Method(Compression::Lz4)),
+        with(ImageCompression::Method(Compression::Zstd)),
+    ];
+    let found = simulate(golden.segments(), golden.range(), &targets, &|| 0).unwrap();
+    let bytes: Vec<u64> = found.outcomes.iter().map(|one| one.image_bytes).collect();
+    assert!(bytes[0] > bytes[1] && bytes[1] > bytes[2], "{bytes:?}");
+    assert_eq!(found.outcomes[0].images, found.outcomes[2].images);
+}

@@ -1,0 +1,131 @@
+//! The simulation against a plain model of a server: every target apart, page LSNs in its own WAL.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+#[allow(dead_code)]
+#[path = "../../walproof-wal/tests/support/forge.rs"]
+mod forge;
+
+use std::collections::HashMap;
+
+use forge::Forge;
+use proptest::prelude::*;
+use walproof_wal::{Lsn, PgVersion, Range, Segments};
+use walproof_whatif::{simulate, Target};
+
+const SEGMENT: u64 = 1 << 20;
+const SEGMENT_USABLE: u64 = 128 * 8168 - 16;
+const IMAGE: u16 = 1000;
+const DATA: u16 = 60;
+const CHECKPOINT: u64 = 208;
+const HEAP: u8 = 10;
+const LOCK: u8 = 0x60;
+
+/// A server that writes one HEAP/LOCK record for each touch.
+struct Server {
+    usable: u64,
+    redo: u64,
+    segments: u64,
+    page_lsn: HashMap<u32, u64>,
+    images: u64,
+    checkpoints: u64,
+    checkpoint_bytes: u64,
+}
+
+impl Server {
+    fn new(start: u64, segments: u64, checkpoint_bytes: u64) -> Server {
+        let page_lsn = HashMap::new();
+        Server { usable: start, redo: start, segments, page_lsn, images: 0, checkpoints: 0, checkpoint_bytes }
+    }
+
+    /// Whether the record has an image.
+    fn touch(&mut self, block: u32) -> bool {
+        let has_image = self.page_lsn.get(&block).copied().unwrap_or(0) <= self.redo;
+        self.images += u64::from(has_image);
+        self.usable += (24 + content(block, has_image).len()).next_multiple_of(8) as u64;
+        self.page_lsn.insert(block, self.usable);
+        if self.usable >= (self.redo / SEGMENT_USABLE + self.segments) * SEGMENT_USABLE {
+            self.redo = self.usable;
+            self.checkpoints += 1;
+            self.usable += self.checkpoint_bytes;
+        }
+        has_image
+    }
+}
+
+/// A record's content: one block reference, with an image of 1000 bytes or 60 bytes of data; 8 bytes of main data.
+fn content(block: u32, has_image: bool) -> Vec<u8> {
+    let mut bytes = vec![0, if has_image { 0x10 } else { 0x20 }];
+    bytes.extend(if has_image { 0 } else { DATA }.to_le_bytes());
+    if has_image {
+        bytes.extend(IMAGE.to_le_bytes());
+        bytes.extend(500u16.to_le_bytes());
+        bytes.push(0x01 | 0x02);
+    }
+    for word in [1663u32, 5, 16384, block] {
+        bytes.extend(word.to_le_bytes());
+    }
+    bytes.extend([255, 8]);
+    bytes.extend(vec![0x5A; usize::from(if has_image { IMAGE } else { DATA })]);
+    bytes.extend([1; 8]);
+    bytes
+}
+
+fn target(max_wal_size_mb: u64) -> Target {
+    Target { max_wal_size_mb: Some(max_wal_size_mb), checkpoint_timeout_s: None, ..Target::default() }
+}
+
+fn segments_of(target: &Target) -> u64 {
+    target.checkpoint_segments(SEGMENT as u32).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn every_target_writes_what_its_own_server_would(
+        touches in prop::collection::vec((0u32..40, 0u32..3000, 0u8..8), 2500..6000),
+        source_size in 2u64..12,
+        sizes in prop::collection::vec(2u64..12, 1..5),
+    ) {
+        // Some pages are hot.
+        let blocks: Vec<u32> =
+            touches.iter().map(|&(hot, cold, die)| if die < 5 { hot } else { cold }).collect();
+        let mut forge = Forge::new(PgVersion::V15, 1);
+        let start = forge.position();
+        let mut source = Server::new(SEGMENT_USABLE, segments_of(&target(source_size)), 0);
+        for block in &blocks {
+            let has_image = source.touch(*block);
+            forge.record(HEAP, LOCK, 7, &content(*block, has_image));
+        }
+        let targets: Vec<Target> = sizes.iter().map(|size| target(*size)).collect();
+        let run = |targets: &[Target]| {
+            let segments = Segments::from_memory(forge.segments());
+            simulate(segments, Range { start: Some(start), ..Range::default() }, targets, &|| 0).unwrap()
+        };
+        let found = run(&targets);
+        prop_assert_eq!(found.recorded.records, blocks.len() as u64);
+        prop_assert_eq!(found.recorded.images, source.images);
+        for (target, outcome) in targets.iter().zip(&found.outcomes) {
+            let mut server = Server::new(SEGMENT_USABLE, segments_of(target), CHECKPOINT);
+            for block in &blocks {
+                server.touch(*block);
+            }
+            prop_assert_eq!(outcome.images, server.images);
+            prop_assert_eq!(outcome.by_size, server.checkpoints);
+            prop_assert_eq!(Lsn(found.start.0 + outcome.wal_bytes), end_lsn(server.usable));
+        }
+        // One of them alone says the same.
+        prop_assert_eq!(run(&targets[..1]).outcomes[0], found.outcomes[0]);
+    }
+}
+
+/// `XLogBytePosToEndRecPtr`.
+fn end_lsn(usable: u64) -> Lsn {
+    let (segment, mut left) = (usable / SEGMENT_USABLE, usable % SEGMENT_USABLE);
+    if left < 8152 {
+        return Lsn(segment * SEGMENT + if left == 0 { 0 } else { left + 40 });
+    }
+    left -= 8152;
+    let (pages, rest) = (left / 8168, left % 8168);
+    Lsn(segment * SEGMENT + 8192 + pages * 8192 + if rest == 0 { 0 } else { rest + 24 })
+}

@@ -1,0 +1,350 @@
+"""From simulated servers to predictions: rates, intervals, cliffs, and settings that keep within limits.
+
+A recording begins and ends somewhere within checkpoint cycles, and images crowd behind a cycle's beginning.
+So rates are taken from whole cycles only, relative to what the same records take without images, for four
+positions of the first redo point; how far these differ is part of the interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from walproof.wal.whatif import Compression, Outcome, Target, WhatIf
+
+PHASES = (0.0, 0.25, 0.5, 0.75)
+SIZES_MB = (64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072)
+TIMEOUTS_S = (60, 300, 900, 1800, 3600)
+METHODS: tuple[Compression, ...] = ("off", "pglz", "lz4", "zstd")
+CYCLES_WANTED = 6
+MODEL_ERROR = 0.02
+"""What bench/whatif found between prediction and server, where nothing else was in the way."""
+SPACING_ERROR = 0.05
+"""By how much a real spacing may differ: where the curve falls, that much more or less WAL comes of it."""
+FALLING = -1.0
+"""Elasticity beyond which more WAL shortens the spacing as much: errors feed themselves, and count twice."""
+STEEP = -1.5
+"""Elasticity beyond which a spacing that is a tenth off costs more than a seventh of the WAL."""
+CLIFF = 2 / 3
+"""A doubling of max_wal_size that leaves less than this of the WAL is a cliff."""
+LATE_SHARE = 0.25
+HINT_SHARE = 0.10
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Between which values the truth should be."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One server with other settings, in steady operation under the recorded load."""
+
+    target: Target
+    wal_bytes: float
+    """An hour; in the recording when it tells no time."""
+    wal_span: Span
+    images: float
+    checkpoints: float
+    by_size_share: float
+    """Of the checkpoints, those because of max_wal_size."""
+    spacing_bytes: float | None
+    """Mean distance of two redo points; None where no cycle is whole."""
+    spacing_s: float | None
+    distance_mean: float
+    """WAL that recovery would read."""
+    distance_most: float
+    pg_wal_most: int
+    cycles: int
+    """Whole cycles in the recording."""
+    late_share: float
+    guessed_share: float
+    elasticity: float | None = None
+    """By how many percent WAL changes where max_wal_size changes by one."""
+
+    @property
+    def is_late(self) -> bool:
+        """Whether checkpoints would overrun each other."""
+        return self.late_share > LATE_SHARE
+
+    @property
+    def has_whole_cycles(self) -> bool:
+        """Whether the recording holds a whole cycle."""
+        return self.cycles > 0
+
+    @property
+    def confidence(self) -> str:
+        """``high``, ``medium`` or ``low``."""
+        steep = self.elasticity is not None and self.elasticity < STEEP
+        if not self.has_whole_cycles or self.is_late or self.guessed_share > 0.25:
+            return "low"
+        if self.cycles < CYCLES_WANTED or steep or self.guessed_share > 0.05:
+            return "medium"
+        return "high"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked of a recording; which servers have to be simulated follows from it."""
+
+    present: Target
+    is_present_known: bool
+    asked: tuple[Target, ...] = ()
+    """Single settings (``--set``)."""
+    sizes_mb: tuple[int, ...] = SIZES_MB
+    timeouts_s: tuple[int, ...] = TIMEOUTS_S
+
+    def grid(self) -> list[Target]:
+        """Every max_wal_size with every checkpoint_timeout, those of the present server among them."""
+        size, timeout = self.present.max_wal_size_mb, self.present.checkpoint_timeout_s
+        sizes = sorted({*self.sizes_mb, *([size] if size else [])})
+        timeouts = sorted({*self.timeouts_s, *([timeout] if timeout else [])})
+        return [
+            replace(self.present, max_wal_size_mb=one, checkpoint_timeout_s=other)
+            for other in timeouts
+            for one in sizes
+        ]
+
+    def others(self) -> list[Target]:
+        """The present server under each wal_compression, and without full-page writes."""
+        ways = [replace(self.present, wal_compression=method) for method in METHODS]
+        return [*ways, replace(self.present, full_page_writes=False)]
+
+    def settings(self) -> list[Target]:
+        """Every server that is asked for, once."""
+        return list(dict.fromkeys([*self.grid(), *self.others(), *self.asked, self.present]))
+
+    def targets(self) -> list[Target]:
+        """What to simulate: each server at four phases, and with checkpoints that overrun each other."""
+        found: list[Target] = []
+        for one in self.settings():
+            found += [one.at_phase(phase) for phase in PHASES]
+            if one.max_wal_size_mb is not None:
+                found.append(replace(one, late_segments=1))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Cliff:
+    """Two neighbouring sizes between which WAL falls steeply."""
+
+    smaller: Prediction
+    larger: Prediction
+
+    @property
+    def times(self) -> float:
+        """By how much WAL falls."""
+        return self.smaller.wal_bytes / self.larger.wal_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a server has to keep to."""
+
+    wal_disk_bytes: int | None = None
+    """pg_wal and max_wal_size at most."""
+    wal_per_hour_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The settings that keep within limits with the shortest recovery; the nearest ones where none does."""
+
+    prediction: Prediction
+    is_within: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """Everything that one recording answers."""
+
+    found: WhatIf
+    question: Question
+    predictions: Mapping[Target, Prediction]
+
+    @property
+    def hours(self) -> float | None:
+        """That the recording covers; None when it tells no time, or hardly any."""
+        seconds = self.found.recorded.seconds
+        return seconds / 3600 if seconds and seconds >= 1 else None
+
+    @property
+    def recorded_bytes(self) -> float:
+        """WAL of the recording's own server: an hour, or in the recording."""
+        return self.found.wal_bytes / (self.hours or 1.0)
+
+    @property
+    def present(self) -> Prediction:
+        """The present settings, simulated."""
+        return self.predictions[self.question.present]
+
+    def curve(self, timeout_s: int | None) -> list[Prediction]:
+        """By max_wal_size, with that checkpoint_timeout, as far as sizes differ in this recording."""
+        own = [self.predictions[one] for one in self.question.grid() if one.checkpoint_timeout_s == timeout_s]
+        return self._telling(own)
+
+    def timeouts(self) -> list[int]:
+        """Timeouts that differ from each other in this recording; the present one among them."""
+        every = sorted({one.checkpoint_timeout_s or 0 for one in self.question.grid()})
+        seconds = self.found.recorded.seconds or 0.0
+        present = self.question.present.checkpoint_timeout_s
+        shorter = [one for one in every if one < seconds or one == present]
+        longer = [one for one in every if one >= seconds and one not in shorter]
+        return sorted({*shorter, *longer[:1]})
+
+    def _telling(self, own: Sequence[Prediction]) -> list[Prediction]:
+        """Without sizes beyond the first that never triggers a checkpoint, and those much too small."""
+        kept: list[Prediction] = []
+        for one in own:
+            is_present = one.target.max_wal_size_mb == self.question.present.max_wal_size_mb
+            is_beyond = bool(kept) and kept[-1].by_size_share == 0 and one.by_size_share == 0
+            if is_present or not is_beyond:
+                kept.append(one)
+        late = [one for one in kept if one.is_late]
+        return [one for one in kept if one not in late[:-1] or one.target == self.question.present]
+
+    def cliffs(self) -> list[Cliff]:
+        """Where a doubling of max_wal_size saves over a third, with the present timeout; steepest first."""
+        curve = self.curve(self.question.present.checkpoint_timeout_s)
+        found = [
+            Cliff(one, other)
+            for one, other in pairwise(curve)
+            if other.wal_bytes < one.wal_bytes * CLIFF ** math.log2(_growth(one, other))
+        ]
+        return sorted(found, key=lambda cliff: -cliff.times)
+
+    def answer(self, limits: Limits) -> Answer:
+        """The best settings of the grid for these limits."""
+        grid = [self.predictions[one] for one in self.question.grid()]
+        fitting = [one for one in grid if _fits_disk(one, limits)] or grid[:1]
+        within = [one for one in fitting if _fits_disk(one, limits) and _fits_rate(one, limits)]
+        if within:
+            # Sizes of which the recording says the same are not told apart: the smaller one will do.
+            best = min(
+                within,
+                key=lambda one: (
+                    round(one.distance_most / 2**20), one.target.max_wal_size_mb or 0,
+                    one.target.checkpoint_timeout_s or 0,
+                ),
+            )  # fmt: skip
+            return Answer(best, True)
+        best = min(fitting, key=lambda one: (one.wal_span.high, one.distance_most))
+        return Answer(best, False)
+
+
+def _fits_disk(one: Prediction, limits: Limits) -> bool:
+    needed = max(one.pg_wal_most, (one.target.max_wal_size_mb or 0) << 20)
+    return limits.wal_disk_bytes is None or needed <= limits.wal_disk_bytes
+
+
+def _fits_rate(one: Prediction, limits: Limits) -> bool:
+    return limits.wal_per_hour_bytes is None or one.wal_span.high <= limits.wal_per_hour_bytes
+
+
+def study(found: WhatIf, question: Question) -> Study:
+    """Predictions for every server of the question from its simulations."""
+    outcomes = dict(zip(found.targets, found.outcomes, strict=True))
+    seconds = found.recorded.seconds
+    hours = seconds / 3600 if seconds and seconds >= 1 else None
+    own = {one: _predict(one, outcomes, found, hours) for one in question.settings()}
+    return Study(found, question, _with_elasticity(own))
+
+
+def _predict(
+    target: Target, outcomes: Mapping[Target, Outcome], found: WhatIf, hours: float | None
+) -> Prediction:
+    phases = [outcomes[target.at_phase(phase)] for phase in PHASES]
+    whole, cold = [one for one in phases if one.cycles.count], phases[0]
+    base = max(1, cold.base_bytes)
+    scale = 1.0 / (hours or 1.0)
+    late_share = cold.cycles.late / cold.cycles.count if cold.cycles.count else 0.0
+    if whole:
+        ratios = [one.cycles.wal_bytes / max(1, one.cycles.base_bytes) for one in whole]
+        bases = sum(one.cycles.base_bytes for one in whole) or 1
+        ratio = sum(one.cycles.wal_bytes for one in whole) / bases
+        images = sum(one.cycles.images for one in whole) / bases * base
+        low, high = min(ratios), max(ratios)
+        count = sum(one.cycles.count for one in whole)
+        spacing = sum(one.cycles.wal_bytes for one in whole) / count
+        times = [one.cycles.seconds for one in whole if one.cycles.seconds is not None]
+        spacing_s = sum(times) / count if len(times) == len(whole) else None
+        checkpoints = count * base / bases
+    else:
+        # Less than a cycle: a checkpoint right at the beginning is the worst case, one long ago the best.
+        ratio = high = cold.wal_bytes / base
+        low = (cold.wal_bytes - cold.first_image_bytes) / base
+        images, spacing, spacing_s = float(cold.images), None, None
+        checkpoints = float(cold.checkpoints)
+    if late_share > LATE_SHARE and target.max_wal_size_mb is not None:
+        late = outcomes[replace(target, late_segments=1)]
+        if late.cycles.count:
+            low = min(low, late.cycles.wal_bytes / max(1, late.cycles.base_bytes))
+    begun = sum(one.checkpoints for one in phases)
+    # Without a whole cycle the simulation saw less than a server will.
+    room = 0.0 if whole else _room(target, found.segment_size, high * base / (hours or math.inf))
+    low, high = low * (1 - MODEL_ERROR), high * (1 + MODEL_ERROR)
+    return Prediction(
+        target=target,
+        wal_bytes=ratio * base * scale,
+        wal_span=Span(low * base * scale, high * base * scale),
+        images=images * scale,
+        checkpoints=checkpoints * scale,
+        by_size_share=sum(one.by_size for one in phases) / begun if begun else 0.0,
+        spacing_bytes=spacing,
+        spacing_s=spacing_s,
+        distance_mean=sum(one.distance_mean for one in phases) / len(phases),
+        distance_most=max(room, *(one.distance_most for one in phases)),
+        pg_wal_most=max(int(room), *(one.pg_wal_most for one in phases)),
+        cycles=cold.cycles.count,
+        late_share=late_share,
+        guessed_share=cold.guessed_images / cold.images if cold.images else 0.0,
+    )
+
+
+def _room(target: Target, segment_size: int, wal_bytes_per_hour: float) -> float:
+    """WAL from one redo point to the end of the next checkpoint, as far as settings and rate bound it."""
+    cycles = 1 + target.checkpoint_completion_target
+    segments = target.checkpoint_segments(segment_size)
+    bounds = [cycles * segments * segment_size] if segments is not None else []
+    if target.checkpoint_timeout_s is not None and wal_bytes_per_hour > 0:
+        bounds.append(cycles * target.checkpoint_timeout_s * wal_bytes_per_hour / 3600)
+    return min(bounds, default=0.0)
+
+
+def _with_elasticity(own: Mapping[Target, Prediction]) -> dict[Target, Prediction]:
+    """The predictions with the slope between their neighbours in size; the steeper, the wider their span."""
+    curves: dict[Target, list[Prediction]] = {}
+    for target, one in own.items():
+        if target.max_wal_size_mb is not None:
+            curves.setdefault(replace(target, max_wal_size_mb=None), []).append(one)
+    found = dict(own)
+    for curve in curves.values():
+        curve.sort(key=lambda one: one.target.max_wal_size_mb or 0)
+        for index, one in enumerate(curve):
+            before, behind = curve[max(0, index - 1)], curve[min(len(curve) - 1, index + 1)]
+            slope = _slope(before, behind)
+            if slope is None:
+                continue
+            span = one.wal_span
+            if slope < 0:
+                factor = (1 + SPACING_ERROR) ** (-slope * (2 if slope < FALLING else 1))
+                span = Span(span.low / factor, span.high * factor)
+            found[one.target] = replace(one, elasticity=slope, wal_span=span)
+    return found
+
+
+def _growth(one: Prediction, other: Prediction) -> float:
+    """How many times larger the other size is."""
+    return (other.target.max_wal_size_mb or 1) / (one.target.max_wal_size_mb or 1)
+
+
+def _slope(one: Prediction, other: Prediction) -> float | None:
+    small, large = one.target.max_wal_size_mb, other.target.max_wal_size_mb
+    if small is None or large is None or small >= large or min(one.wal_bytes, other.wal_bytes) <= 0:
+        return None
+    return math.log(other.wal_bytes / one.wal_bytes) / math.log(large / small)

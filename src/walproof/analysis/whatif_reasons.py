@@ -1,0 +1,101 @@
+"""What makes a prediction less sure, in sentences: facts of the recording first, then of single settings."""
+
+from __future__ import annotations
+
+from walproof.analysis.whatif import (
+    CYCLES_WANTED,
+    HINT_SHARE,
+    LATE_SHARE,
+    STEEP,
+    Prediction,
+    Study,
+)
+
+_DISAGREEMENT = 0.005
+_SIZE_ERROR = 0.05
+_BEGUN_BEFORE = 0.01
+
+
+def recording_reasons(study: Study) -> list[str]:
+    """What holds for every prediction from this recording."""
+    found, recorded = study.found, study.found.recorded
+    reasons = []
+    if found.gaps:
+        missing = sum(gap.end - gap.start for gap in found.gaps)
+        reasons.append(
+            f"WAL is missing in {len(found.gaps)} places ({missing:,} bytes): pages that were touched there "
+            "count as untouched."
+        )
+    if recorded.full_page_writes_off:
+        reasons.append(
+            "full_page_writes was off or changed in the recording: how large images would be is guessed."
+        )
+    elif not recorded.images:
+        reasons.append("The recording holds no full-page image: how large images would be is guessed.")
+    if study.hours is None:
+        reasons.append(
+            "No two transactions ended a second apart: the recording tells no time, so figures are "
+            "for the recording "
+            "as a whole, and checkpoint_timeout has no effect."
+        )
+    elif (recorded.seconds or 0) < 2 * recorded.longest_silence_us / 1e6:
+        reasons.append(
+            "For more than half of the time no transaction ended: when the WAL in between was "
+            "written is not known."
+        )
+    if recorded.hint_images > HINT_SHARE * recorded.images:
+        share = recorded.hint_images / recorded.images
+        reasons.append(
+            f"{share:.0%} of the images were written because a hint bit was set. A hint bit on a page "
+            "that was "
+            "logged already leaves no trace, so shorter spacings may write more than predicted."
+        )
+    if recorded.begun_before > _BEGUN_BEFORE * recorded.pages:
+        reasons.append(
+            "The recording begins in the middle of a checkpoint cycle: whether a page had been "
+            "logged before is not "
+            "known for the first of its references. Rates are taken from whole cycles behind that."
+        )
+    if recorded.has_backup:
+        reasons.append("An online backup ended in the recording; while it ran, images were forced.")
+    if recorded.has_consistency_images:
+        reasons.append("wal_consistency_checking was on: its images are kept as they are.")
+    agreement = recorded.agreement
+    if agreement.share is not None and agreement.share < 1 - _DISAGREEMENT:
+        reasons.append(
+            f"The rule explains {agreement.share:.1%} of the recording's own references; "
+            f"{agreement.unexplained:,} images are unexplained and {agreement.missing:,} missing."
+        )
+    if agreement.size_error is not None and abs(agreement.size_error) > _SIZE_ERROR:
+        reasons.append(
+            f"Sizes of images that were followed from record to record are {agreement.size_error:+.0%} off."
+        )
+    return reasons
+
+
+def prediction_reasons(one: Prediction) -> list[str]:
+    """What holds for these settings."""
+    reasons = []
+    if not one.has_whole_cycles:
+        reasons.append(
+            "the recording is shorter than one checkpoint cycle, so the figure is that of the "
+            "beginning of a cycle: an "
+            "upper bound"
+        )
+    elif one.cycles < CYCLES_WANTED:
+        reasons.append(f"the recording holds {one.cycles} whole cycles, {CYCLES_WANTED} would do")
+    if one.late_share > LATE_SHARE:
+        reasons.append(
+            "checkpoints follow each other within a second or so and would overrun each other: real "
+            "spacing is wider"
+        )
+    if one.elasticity is not None and one.elasticity < STEEP:
+        reasons.append(
+            f"the curve is steep (elasticity below {STEEP}): a checkpoint that is 10 % early costs more than "
+            f"{1.1**-STEEP - 1:.0%} of WAL"
+        )
+    if one.guessed_share > 0.05:
+        reasons.append(
+            f"{one.guessed_share:.0%} of the images are of pages whose size was never seen in the recording"
+        )
+    return reasons

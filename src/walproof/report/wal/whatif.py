@@ -1,0 +1,361 @@
+"""Predictions laid out for reading: the answer, the curve, other settings, and how sure they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from walproof.advise.wording import say_list
+from walproof.analysis.whatif import Answer, Limits, Prediction, Study
+from walproof.analysis.whatif_reasons import prediction_reasons, recording_reasons
+from walproof.report.blocks import Block, Column, Paragraph, Section, Table, class_cell, text_cells
+from walproof.report.figures.figure import Figure
+from walproof.report.figures.wal_curve import Curve, CurvePoint, WalCurveData, describe_curve, size_label
+from walproof.report.numbers import UNKNOWN, counted, number, percent
+from walproof.report.wal.view import WalView
+from walproof.settings.durability import DurabilityClass
+from walproof.units import format_bytes, format_duration
+from walproof.wal.whatif import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Limits that settings were asked for, and what was found."""
+
+    limits: Limits
+    answer: Answer
+
+
+def whatif_view(study: Study, asked: Asked | None = None) -> WalView:
+    """The page, and what the terminal shows of it."""
+    found = study.found
+    recorded = format_bytes(found.wal_bytes)
+    parts = [f"PostgreSQL {found.version}", f"{found.start} to {found.end}"]
+    if found.recorded.seconds is not None and study.hours is not None:
+        parts.append(format_duration(found.recorded.seconds))
+    parts += [
+        counted(found.recorded.records, "record"),
+        f"{found.recorded.pages:,} pages",
+        f"segments of {format_bytes(found.segment_size)}",
+    ]
+    sections = (
+        Section("answer", "Answer", tuple(_answer(study, asked))),
+        Section("asked", "Settings that were asked for", tuple(_asked(study))),
+        Section("curve", "WAL by max_wal_size", (*_figure(study), _curve(study), *_cliffs(study))),
+        Section("timeouts", "WAL by max_wal_size and checkpoint_timeout", tuple(_timeouts(study))),
+        Section("others", "Other settings of the same server", (_others(study), *_sample(study))),
+        Section("sure", "How sure this is", tuple(_sure(study))),
+    )
+    return WalView(
+        question=f"What would {recorded} of WAL be with other settings?",
+        dateline=" · ".join(parts),
+        sections=tuple(section for section in sections if section.blocks),
+    )
+
+
+def settings_text(target: Target) -> str:
+    """``max_wal_size = 4GB, checkpoint_timeout = 15min``: as postgresql.conf takes it."""
+    parts = []
+    if target.max_wal_size_mb is not None:
+        parts.append(f"max_wal_size = {size_label(target.max_wal_size_mb).replace(' ', '')}")
+    if target.checkpoint_timeout_s is not None:
+        parts.append(f"checkpoint_timeout = {_timeout(target.checkpoint_timeout_s).replace(' ', '')}")
+    return ", ".join(parts)
+
+
+def _timeout(seconds: int) -> str:
+    for factor, unit in ((3600, "h"), (60, "min")):
+        if seconds % factor == 0:
+            return f"{seconds // factor} {unit}"
+    return f"{seconds} s"
+
+
+def _unit(study: Study) -> str:
+    return "/h" if study.hours is not None else ""
+
+
+def _wal(study: Study, one: Prediction) -> str:
+    span = one.wal_span
+    return (
+        f"{format_bytes(one.wal_bytes)}{_unit(study)} ({format_bytes(span.low)} to {format_bytes(span.high)})"
+    )
+
+
+def _answer(study: Study, asked: Asked | None) -> list[Block]:
+    if asked is None:
+        return []
+    best, limits = asked.answer.prediction, asked.limits
+    wanted = []
+    if limits.wal_disk_bytes is not None:
+        wanted.append(f"{format_bytes(limits.wal_disk_bytes)} of disk for pg_wal")
+    if limits.wal_per_hour_bytes is not None:
+        wanted.append(f"{format_bytes(limits.wal_per_hour_bytes)} of WAL an hour")
+    blocks: list[Block] = [Paragraph(settings_text(best.target), terminal=True)]
+    text = f"writes {_wal(study, best)}"
+    saved = 1 - best.wal_bytes / study.recorded_bytes
+    if abs(saved) >= 0.005:
+        text += f", {percent(abs(saved))} {'less' if saved > 0 else 'more'} than was recorded"
+    text += (
+        f"; pg_wal takes {format_bytes(best.pg_wal_most)} at most, and recovery would read "
+        f"{format_bytes(best.distance_most)} at most. Confidence: {best.confidence}."
+    )
+    if not asked.answer.is_within:
+        text = f"No setting tried keeps within {' and '.join(wanted)}. The nearest one {text}"
+    else:
+        text = f"This keeps within {' and '.join(wanted)} with the shortest recovery. It {text}"
+    blocks.append(Paragraph(text, terminal=True))
+    return blocks
+
+
+def _columns(study: Study, is_narrow: bool = False) -> tuple[Column, ...]:
+    unit = _unit(study)
+    return (
+        Column(f"WAL{unit}", numeric=True),
+        Column("from", numeric=True),
+        Column("to", numeric=True),
+        Column(f"images{unit}", numeric=True, terminal=not is_narrow),
+        Column(f"checkpoints{unit}", numeric=True, terminal=not is_narrow),
+        Column("by size", numeric=True, terminal=False),
+        Column("spacing", numeric=True, terminal=False),
+        Column("recovery", numeric=True),
+        Column("pg_wal", numeric=True),
+        Column("elasticity", numeric=True, terminal=False),
+        Column("sure", numeric=True),
+    )
+
+
+def _row(one: Prediction) -> list[str]:
+    spacing = UNKNOWN if one.spacing_bytes is None else format_bytes(one.spacing_bytes)
+    if one.spacing_s is not None:
+        spacing += f", {format_duration(one.spacing_s)}"
+    return [
+        format_bytes(one.wal_bytes),
+        format_bytes(one.wal_span.low),
+        format_bytes(one.wal_span.high),
+        f"{one.images:,.0f}",
+        number(one.checkpoints),
+        percent(one.by_size_share),
+        spacing,
+        format_bytes(one.distance_most),
+        format_bytes(one.pg_wal_most),
+        UNKNOWN if one.elasticity is None else f"{one.elasticity:.2f}",
+        one.confidence,
+    ]
+
+
+def _curve(study: Study) -> Table:
+    present = study.question.present
+    rows = []
+    for one in study.curve(present.checkpoint_timeout_s):
+        assert one.target.max_wal_size_mb is not None
+        mark = " *" if one.target.max_wal_size_mb == present.max_wal_size_mb else ""
+        rows.append(text_cells([size_label(one.target.max_wal_size_mb) + mark, *_row(one)]))
+    known = "present" if study.question.is_present_known else "default; the present one is told by --present"
+    timeout = _timeout(present.checkpoint_timeout_s or 0)
+    return Table(
+        f"By max_wal_size, with checkpoint_timeout = {timeout}",
+        (Column("max_wal_size"), *_columns(study)),
+        tuple(rows),
+        note=f"* {known}. Recorded: {format_bytes(study.recorded_bytes)}{_unit(study)} of WAL. "
+        "\"recovery\": WAL "
+        "that recovery would read after a crash, at most. \"pg_wal\": its size at most, without "
+        "slots, wal_keep_size "
+        "and an archiver that lags. Elasticity: change of WAL in percent for one percent of max_wal_size.",
+    )  # fmt: skip
+
+
+def _cliffs(study: Study) -> list[Block]:
+    cliffs = study.cliffs()
+    if not cliffs:
+        return []
+    told = [
+        f"from {size_label(one.smaller.target.max_wal_size_mb or 0)} to "
+        f"{size_label(one.larger.target.max_wal_size_mb or 0)} {one.times:.1f} times"
+        for one in cliffs
+    ]
+    steepest = cliffs[0]
+    text = (
+        f"A cliff: WAL falls {told[0]}, from {format_bytes(steepest.smaller.wal_bytes)} to "
+        f"{format_bytes(steepest.larger.wal_bytes)}{_unit(study)}."
+    )
+    if told[1:]:
+        text += f" It also falls steeply {say_list(told[1:])}."
+    return [Paragraph(text, terminal=True)]
+
+
+def _timeouts(study: Study) -> list[Block]:
+    timeouts = study.timeouts()
+    if len(timeouts) < 2:
+        return []
+    curves = [{one.target.max_wal_size_mb: one for one in study.curve(timeout)} for timeout in timeouts]
+    sizes = sorted({size for curve in curves for size in curve if size is not None})
+    present = study.question.present
+    rows = []
+    for size in sizes:
+        cells = []
+        for timeout in timeouts:
+            target = _sized(present, size, timeout)
+            one = study.predictions.get(target)
+            mark = " *" if target == present else ""
+            cells.append(UNKNOWN if one is None else format_bytes(one.wal_bytes) + mark)
+        rows.append(text_cells([size_label(size), *cells]))
+    return [
+        Table(
+            f"WAL{_unit(study)} by checkpoint_timeout",
+            (Column("max_wal_size"), *(Column(_timeout(one), numeric=True) for one in timeouts)),
+            tuple(rows),
+        )
+    ]
+
+
+def _sized(present: Target, size_mb: int, timeout_s: int) -> Target:
+    return replace(present, max_wal_size_mb=size_mb, checkpoint_timeout_s=timeout_s)
+
+
+def _asked(study: Study) -> list[Block]:
+    if not study.question.asked:
+        return []
+    rows = [text_cells([_difference(one), *_row(study.predictions[one])]) for one in study.question.asked]
+    return [
+        Table(
+            "Settings that were asked for",
+            (Column("settings", whole_most=48), *_columns(study, is_narrow=True)),
+            tuple(rows),
+        )
+    ]
+
+
+def _difference(target: Target) -> str:
+    text = settings_text(target)
+    if target.wal_compression != "as recorded":
+        text += f", wal_compression = {target.wal_compression}"
+    if not target.full_page_writes:
+        text += ", full_page_writes = off"
+    return text
+
+
+def _others(study: Study) -> Table:
+    rows = []
+    for one in study.question.others():
+        prediction = study.predictions[one]
+        change = prediction.wal_bytes / study.present.wal_bytes - 1
+        if one.full_page_writes:
+            name, risk = f"wal_compression = {one.wal_compression}", DurabilityClass.NONE
+        else:
+            name, risk = "full_page_writes = off", DurabilityClass.CORRUPT
+        cells = text_cells([name, format_bytes(prediction.wal_bytes), f"{100 * change:+.0f} %"])
+        rows.append((*cells, class_cell(risk)))
+    return Table(
+        f"With {settings_text(study.question.present)}",
+        (
+            Column("setting", whole_most=30), Column(f"WAL{_unit(study)}", numeric=True),
+            Column("change", numeric=True), Column("may lose"),
+        ),
+        tuple(rows),
+        note="Against the same server with images compressed as recorded "
+        f"({study.found.recorded.compression}). Without full-page images a page that is torn by a "
+        "power cut cannot be "
+        "repaired.",
+    )  # fmt: skip
+
+
+def _sample(study: Study) -> list[Block]:
+    sample = study.found.sample
+    if not sample.count:
+        return []
+    rows = [
+        text_cells(
+            [
+                name,
+                format_bytes(own.bytes / sample.count),
+                f"{sample.plain_bytes / max(1, own.bytes):.2f} to 1",
+                f"{1e6 * own.seconds / sample.count:.0f}",
+            ]
+        )
+        for name, own in sample.methods.items()
+    ]
+    return [
+        Table(
+            "The recording's images, compressed",
+            (
+                Column("method"), Column("bytes per image", numeric=True), Column("ratio", numeric=True),
+                Column("CPU us per image", numeric=True),
+            ),
+            tuple(rows),
+            note=f"Measured on {sample.count:,} images of "
+            f"{format_bytes(sample.plain_bytes / sample.count)} on "
+            "average; of each relation the first ones and then fewer and fewer. CPU is that of this "
+            "machine and of "
+            "walproof's compressors.",
+        )
+    ]  # fmt: skip
+
+
+def _sure(study: Study) -> list[Block]:
+    agreement = study.found.recorded.agreement
+    blocks: list[Block] = []
+    if agreement.share is not None:
+        text = (
+            f"The rule for full-page images, applied to the recording's own checkpoints, explains "
+            f"{100 * agreement.share:.2f} % of {agreement.images + agreement.bare:,} references."
+        )
+        blocks.append(Paragraph(text, terminal=True))
+    blocks += [Paragraph(reason, terminal=True) for reason in recording_reasons(study)]
+    told: dict[str, list[str]] = {}
+    for one in study.curve(study.question.present.checkpoint_timeout_s):
+        assert one.target.max_wal_size_mb is not None
+        for reason in prediction_reasons(one):
+            told.setdefault(reason, []).append(size_label(one.target.max_wal_size_mb))
+    for reason, sizes in told.items():
+        blocks.append(Paragraph(f"{', '.join(sizes)}: {reason}.", terminal=True))
+    return blocks
+
+
+def _is_same(one: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether two curves could not be told apart."""
+    return len(one) == len(other) and all(abs(a - b) <= 0.005 * b for a, b in zip(one, other, strict=True))
+
+
+def _figure(study: Study) -> tuple[Figure, ...]:
+    present = study.question.present
+    timeouts = study.timeouts()
+    first = present.checkpoint_timeout_s or 0
+    curves = []
+    drawn: list[list[float]] = []
+    for timeout in [first, *(one for one in timeouts if one != first)]:
+        heights = [one.wal_bytes for one in study.curve(timeout)]
+        if any(_is_same(heights, other) for other in drawn):
+            continue
+        drawn.append(heights)
+        points = tuple(
+            CurvePoint(
+                one.target.max_wal_size_mb or 0, one.wal_bytes, one.wal_span.low, one.wal_span.high,
+                one.distance_most, one.pg_wal_most,
+            )
+            for one in study.curve(timeout)
+        )  # fmt: skip
+        curves.append(Curve(_timeout(timeout), points))
+    data = WalCurveData(
+        _unit(study),
+        tuple(curves),
+        study.recorded_bytes,
+        present.max_wal_size_mb if study.question.is_present_known else None,
+        tuple(
+            (one.smaller.target.max_wal_size_mb or 0, one.larger.target.max_wal_size_mb or 0)
+            for one in study.cliffs()
+        ),
+    )
+    found = study.found
+    return (
+        Figure(
+            "curve",
+            "How much WAL would be written with another max_wal_size?",
+            "A point is a simulated server; the band holds the interval of the first line. The "
+            "dotted line is what "
+            "was recorded, a dashed one the present max_wal_size, an orange stretch a cliff. "
+            "Timeouts that make no difference are not drawn.",
+            f"PostgreSQL {found.version}, {found.start} to {found.end}, {found.recorded.records:,} records",
+            describe_curve(data),
+            data,
+        ),
+    )

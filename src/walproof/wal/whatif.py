@@ -1,0 +1,297 @@
+"""What other checkpoint settings would have written, simulated from one recording of WAL.
+
+    >>> from walproof.wal.whatif import Target, simulate
+    >>> found = simulate("archive", targets=[Target(max_wal_size_mb=4096)])  # doctest: +SKIP
+    >>> found.outcomes[0].wal_bytes  # doctest: +SKIP
+
+crates/walproof-whatif does the work, without holding the GIL; docs/what-if.md says how, and what it assumes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from walproof._native import wal_identity, wal_whatif
+from walproof.errors import WalError
+from walproof.units import Lsn
+from walproof.wal.totals import Gap, Path
+
+Compression = Literal["as recorded", "off", "pglz", "lz4", "zstd"]
+COMPRESSIONS: tuple[Compression, ...] = ("as recorded", "off", "pglz", "lz4", "zstd")
+
+
+def default_completion_target(version: int) -> float:
+    """checkpoint_completion_target of that major version, if nobody changed it."""
+    return 0.5 if version < 14 else 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The settings of one simulated server, named as PostgreSQL does."""
+
+    max_wal_size_mb: int | None = 1024
+    """None: size never triggers a checkpoint."""
+    checkpoint_timeout_s: int | None = 300
+    """None: time never triggers one."""
+    checkpoint_completion_target: float = 0.9
+    min_wal_size_mb: int = 80
+    full_page_writes: bool = True
+    wal_compression: Compression = "as recorded"
+    phase: float = 0.0
+    """Share of the first cycle that was over when the recording began; 0: a checkpoint begins with it."""
+    late_segments: int = 0
+    """Segments by which each checkpoint begins late, because the one before is not complete."""
+
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("max_wal_size_mb", self.max_wal_size_mb, 1),
+            ("checkpoint_timeout_s", self.checkpoint_timeout_s, 1),
+            ("min_wal_size_mb", self.min_wal_size_mb, 1),
+            ("late_segments", self.late_segments, 0),
+        ):
+            if value is not None and not least <= value < 2**40:
+                raise WalError(f"{name} is out of range: {value}", detail=f"The least is {least}.")
+        for name, share in (
+            ("checkpoint_completion_target", self.checkpoint_completion_target),
+            ("phase", self.phase),
+        ):
+            if not 0 <= share <= 1:
+                raise WalError(f"{name} is out of range: {share}", detail="It is a share from 0 to 1.")
+        if self.wal_compression not in COMPRESSIONS:
+            raise WalError(
+                f'no such compression: "{self.wal_compression}"', hint=f"One of {', '.join(COMPRESSIONS)}."
+            )
+
+    def checkpoint_segments(self, segment_size: int) -> int | None:
+        """Segments from a redo point to the trigger of the next checkpoint (CalculateCheckpointSegments)."""
+        if self.max_wal_size_mb is None:
+            return None
+        whole = self.max_wal_size_mb // max(1, segment_size >> 20)
+        return max(1, int(whole / (1.0 + self.checkpoint_completion_target))) + self.late_segments
+
+    def at_phase(self, phase: float) -> Target:
+        """The same server, in another part of its cycle when the recording began."""
+        return replace(self, phase=phase)
+
+
+@dataclass(frozen=True, slots=True)
+class Cycles:
+    """Whole checkpoint cycles: from the first redo point to the last one."""
+
+    count: int
+    wal_bytes: int
+    images: int
+    base_bytes: int
+    """What the same records take without any image."""
+    seconds: float | None
+    late: int
+    """Cycles so short that the checkpoint before was hardly complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one simulated server wrote, from the beginning of the recording to its end."""
+
+    wal_bytes: int
+    """As a distance of locations."""
+    base_bytes: int
+    """What the same records take without any image."""
+    images: int
+    image_bytes: int
+    first_images: int
+    """Images of pages that the recording had not touched before."""
+    first_image_bytes: int
+    guessed_images: int
+    """Images whose size is the mean of others."""
+    by_size: int
+    """Checkpoints because of max_wal_size."""
+    by_time: int
+    """Checkpoints because of checkpoint_timeout."""
+    cycles: Cycles
+    distance_mean: float
+    """WAL from the redo point at which recovery would begin."""
+    distance_most: int
+    pg_wal_most: int
+    """Most bytes of segments at one time, without slots, wal_keep_size or an archiver that lags."""
+
+    @property
+    def checkpoints(self) -> int:
+        """Checkpoints that began."""
+        return self.by_size + self.by_time
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCheckpoint:
+    """A checkpoint of the recording's own server."""
+
+    redo: Lsn
+    at: float
+    """When it began, Unix time in whole seconds."""
+    is_shutdown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """The rules, tried on references of the recording whose image, or lack of one, is known."""
+
+    images: int
+    """Images that the rule explains."""
+    bare: int
+    """References without image of which the rule says so too."""
+    unexplained: int
+    """Images that the rule does not explain."""
+    missing: int
+    """Images that the rule wants and the recording does not have."""
+    expected_bytes: int
+    """Sizes of images as followed from record to record, and as found."""
+    found_bytes: int
+
+    @property
+    def share(self) -> float | None:
+        """Of the references tried, those that agree."""
+        tried = self.images + self.bare + self.unexplained + self.missing
+        return (self.images + self.bare) / tried if tried else None
+
+    @property
+    def size_error(self) -> float | None:
+        """By how much the sizes that were followed are too large, as a share."""
+        return self.expected_bytes / self.found_bytes - 1 if self.found_bytes else None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Facts of the recording."""
+
+    records: int
+    record_bytes: int
+    images: int
+    image_bytes: int
+    hint_images: int
+    references: int
+    pages: int
+    begun_before: int
+    """Pages that had been touched since the last redo point before the recording."""
+    first_time_us: int | None
+    last_time_us: int | None
+    longest_silence_us: int
+    """Longest time between two ends of transactions."""
+    checkpoints: tuple[SourceCheckpoint, ...]
+    has_hint_records: bool
+    full_page_writes_off: bool
+    has_backup: bool
+    has_consistency_images: bool
+    compression: Compression
+    agreement: Agreement
+    memory_bytes: int
+    """Of the table of pages."""
+
+    @property
+    def seconds(self) -> float | None:
+        """From the first end of a transaction to the last."""
+        if self.first_time_us is None or self.last_time_us is None:
+            return None
+        return (self.last_time_us - self.first_time_us) / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class MethodSample:
+    """Images of the recording under one method."""
+
+    bytes: int
+    seconds: float
+    """CPU time of compressing them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSample:
+    """Images of the recording that were compressed to see what each method makes of them."""
+
+    count: int
+    plain_bytes: int
+    methods: Mapping[str, MethodSample]
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """What the recording says, and what each target would have written."""
+
+    version: int
+    system_identifier: int
+    segment_size: int
+    timeline: int
+    start: Lsn
+    end: Lsn
+    finish_reason: str | None
+    gaps: tuple[Gap, ...]
+    recorded: Recorded
+    sample: ImageSample
+    targets: tuple[Target, ...]
+    outcomes: tuple[Outcome, ...]
+    """One for each target, in their order."""
+
+    @property
+    def wal_bytes(self) -> int:
+        """What the recording's own server wrote; gaps are not counted."""
+        return self.end - self.start - sum(gap.end - gap.start for gap in self.gaps)
+
+
+def identify(*paths: Path, start: Lsn | None = None, timeline: int | None = None) -> tuple[int, int]:
+    """Major version and segment size (bytes) of a recording; looks at one page. Raises WalError."""
+    return wal_identity([os.fspath(path) for path in paths], start, timeline)
+
+
+def simulate(
+    *paths: Path,
+    targets: Sequence[Target],
+    start: Lsn | None = None,
+    end: Lsn | None = None,
+    timeline: int | None = None,
+    allow_gaps: bool = False,
+) -> WhatIf:
+    """Read a recording (its first 64 MB twice) and simulate every target.
+
+    Raises WalError as ``walproof.wal.stats``.
+    """
+    raw: Any = wal_whatif(
+        [os.fspath(path) for path in paths],
+        start,
+        end,
+        timeline,
+        allow_gaps=allow_gaps,
+        targets=[
+            (
+                one.max_wal_size_mb, one.min_wal_size_mb, one.checkpoint_timeout_s,
+                one.checkpoint_completion_target, one.full_page_writes, one.wal_compression, one.phase,
+                one.late_segments,
+            )
+            for one in targets
+        ],
+    )  # fmt: skip
+    recorded = dict(raw["recorded"])
+    recorded["checkpoints"] = tuple(
+        SourceCheckpoint(Lsn(redo), float(at), is_shutdown)
+        for redo, at, is_shutdown in recorded["checkpoints"]
+    )
+    recorded["agreement"] = Agreement(*recorded["agreement"])
+    sample = raw["sample"]
+    return WhatIf(
+        version=raw["version"],
+        system_identifier=raw["system_identifier"],
+        segment_size=raw["segment_size"],
+        timeline=raw["timeline"],
+        start=Lsn(raw["start"]),
+        end=Lsn(raw["end"]),
+        finish_reason=raw["finish_reason"],
+        gaps=tuple(Gap(Lsn(before), Lsn(behind)) for before, behind in raw["gaps"]),
+        recorded=Recorded(**recorded),
+        sample=ImageSample(
+            sample["count"],
+            sample["plain_bytes"],
+            {name: MethodSample(sample[name][0], sample[name][1] / 1e9) for name in COMPRESSIONS[2:]},
+        ),
+        targets=tuple(targets),
+        outcomes=tuple(Outcome(**{**one, "cycles": Cycles(*one["cycles"])}) for one in raw["outcomes"]),
+    )

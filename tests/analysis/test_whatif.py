@@ -1,0 +1,165 @@
+"""Predictions from simulated servers that are written down here: rates, spans, cliffs, limits, reasons."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from walproof.analysis.whatif import Limits, Question, Study, study
+from walproof.analysis.whatif_reasons import prediction_reasons, recording_reasons
+from walproof.units import Lsn
+from walproof.wal.whatif import (
+    Agreement,
+    Cycles,
+    ImageSample,
+    MethodSample,
+    Outcome,
+    Recorded,
+    Target,
+    WhatIf,
+)
+
+HOUR_US = 3_600_000_000
+GB = 1 << 30
+PRESENT = Target()
+AGREES = Agreement(1000, 9000, 0, 0, 1000, 1000)
+
+
+def outcome(target: Target) -> Outcome:
+    """1 GB an hour without images; those take 8 GB at 1 GB of max_wal_size, and less the larger it is."""
+    size = (target.max_wal_size_mb or 1 << 30) / 1024 * (1.5 if target.late_segments else 1)
+    spacing = size / 1.9 * GB
+    images = 8 / size**2 if target.full_page_writes else 0.0
+    wal = (1 + images) * GB
+    count = int(wal / spacing)
+    cycles = Cycles(0, 0, 0, 0, None, 0)
+    if count:
+        share = count * spacing / wal
+        late = count if size < 0.1 else 0
+        wobble = 1 + 0.01 * target.phase
+        cycles = Cycles(
+            count, int(count * spacing * wobble), int(1000 * images * share), int(share * GB), 3600 * share,
+            late,
+        )  # fmt: skip
+    return Outcome(
+        wal_bytes=int(wal), base_bytes=GB, images=int(1000 * images), image_bytes=int(images * GB),
+        first_images=int(100 * images), first_image_bytes=int(images * GB / 10), guessed_images=0,
+        by_size=count, by_time=0, cycles=cycles, distance_mean=spacing, distance_most=int(1.9 * spacing),
+        pg_wal_most=int(2 * spacing),
+    )  # fmt: skip
+
+
+def recorded(**changes: object) -> Recorded:
+    facts = Recorded(
+        records=1_000_000, record_bytes=GB, images=8000, image_bytes=8 * GB, hint_images=0,
+        references=2_000_000, pages=50_000, begun_before=0, first_time_us=0, last_time_us=HOUR_US,
+        longest_silence_us=1000, checkpoints=(), has_hint_records=False, full_page_writes_off=False,
+        has_backup=False, has_consistency_images=False, compression="off", agreement=AGREES,
+        memory_bytes=400_000,
+    )  # fmt: skip
+    return replace(facts, **changes)  # type: ignore[arg-type]
+
+
+def make(question: Question | None = None, facts: Recorded | None = None) -> Study:
+    question = question or Question(PRESENT, is_present_known=True)
+    targets = question.targets()
+    sample = ImageSample(10, 80_000, {"pglz": MethodSample(40_000, 0.001)})
+    found = WhatIf(
+        version=18, system_identifier=7, segment_size=16 << 20, timeline=1, start=Lsn(0), end=Lsn(9 * GB),
+        finish_reason=None, gaps=(), recorded=facts or recorded(), sample=sample, targets=tuple(targets),
+        outcomes=tuple(outcome(one) for one in targets),
+    )  # fmt: skip
+    return study(found, question)
+
+
+def test_rates_are_those_of_whole_cycles() -> None:
+    present = make().present
+    # 9 GB in an hour, in 17 cycles; phases differ by up to 0.75 %, and the model by 2 %.
+    assert present.wal_bytes == pytest.approx(9 * GB, rel=0.01)
+    assert present.wal_span.low < 9 * GB < present.wal_span.high
+    assert present.cycles == 17
+    assert present.checkpoints == pytest.approx(17, rel=0.02)
+    assert present.spacing_s == pytest.approx(3600 / 17.1, rel=0.02)
+
+
+def test_a_steep_curve_widens_the_span() -> None:
+    one = make().present
+    assert one.elasticity is not None
+    assert one.elasticity < -1.5
+    assert one.wal_span.high > 1.15 * one.wal_bytes
+    assert one.confidence == "medium"
+    assert any("steep" in reason for reason in prediction_reasons(one))
+
+
+def test_less_than_a_cycle_is_a_bracket() -> None:
+    found = make()
+    one = found.predictions[replace(PRESENT, max_wal_size_mb=65536)]
+    assert not one.has_whole_cycles
+    assert one.confidence == "low"
+    assert any("upper bound" in reason for reason in prediction_reasons(one))
+    assert one.wal_span.low < one.wal_bytes < one.wal_span.high
+
+
+def test_checkpoints_that_overrun_each_other_are_bracketed() -> None:
+    one = make().predictions[replace(PRESENT, max_wal_size_mb=64)]
+    assert one.is_late
+    assert one.confidence == "low"
+    assert one.wal_span.low < 0.5 * one.wal_bytes
+    assert any("overrun" in reason for reason in prediction_reasons(one))
+
+
+def test_cliffs_are_where_a_doubling_saves_a_third() -> None:
+    pairs = {
+        (one.smaller.target.max_wal_size_mb, one.larger.target.max_wal_size_mb) for one in make().cliffs()
+    }
+    assert (1024, 2048) in pairs
+    assert (4096, 8192) not in pairs
+
+
+def test_limits_give_the_shortest_recovery() -> None:
+    found = make()
+    answer = found.answer(Limits(wal_disk_bytes=100 * GB, wal_per_hour_bytes=4 * GB))
+    assert answer.is_within
+    assert answer.prediction.target.max_wal_size_mb == 2048
+    impossible = found.answer(Limits(wal_disk_bytes=GB, wal_per_hour_bytes=2 * GB))
+    assert not impossible.is_within
+    assert impossible.prediction.target.max_wal_size_mb is not None
+    assert impossible.prediction.target.max_wal_size_mb <= 1024
+    assert found.answer(Limits(wal_disk_bytes=1)).is_within is False
+
+
+def test_no_time_gives_figures_of_the_recording() -> None:
+    found = make(facts=recorded(first_time_us=None, last_time_us=None))
+    assert found.hours is None
+    assert found.recorded_bytes == 9 * GB
+    assert any("tells no time" in reason for reason in recording_reasons(found))
+
+
+@pytest.mark.parametrize(
+    ("facts", "word"),
+    [
+        ({"full_page_writes_off": True}, "full_page_writes was off"),
+        ({"images": 0}, "no full-page image"),
+        ({"hint_images": 4000}, "hint bit"),
+        ({"begun_before": 5000}, "middle of a checkpoint cycle"),
+        ({"has_backup": True}, "online backup"),
+        ({"has_consistency_images": True}, "wal_consistency_checking"),
+        ({"longest_silence_us": HOUR_US}, "no transaction ended"),
+        ({"agreement": Agreement(900, 9000, 100, 0, 1000, 1000)}, "unexplained"),
+        ({"agreement": Agreement(1000, 9000, 0, 0, 1200, 1000)}, "+20% off"),
+    ],
+)
+def test_reasons(facts: dict[str, object], word: str) -> None:
+    assert not recording_reasons(make())
+    (reason,) = recording_reasons(make(facts=recorded(**facts)))
+    assert word in reason
+
+
+def test_every_question_is_simulated_once() -> None:
+    asked = replace(PRESENT, max_wal_size_mb=3000)
+    question = Question(PRESENT, is_present_known=False, asked=(asked, asked))
+    settings = question.settings()
+    assert len(settings) == len(set(settings))
+    assert {PRESENT, asked} <= set(settings)
+    assert len(question.targets()) == 5 * len(settings)
