@@ -68,6 +68,9 @@ def _timed(*timeouts: str) -> tuple[Mapping[str, str], ...]:
 _METHODS: tuple[Mapping[str, str], ...] = tuple(
     {"max_wal_size": "256MB", "wal_compression": method} for method in ("off", "pglz", "lz4", "zstd")
 )
+_HINTS: tuple[Mapping[str, str], ...] = tuple(
+    {"max_wal_size": size, "wal_log_hints": hints} for hints in ("on", "off") for size in ("128MB", "256MB")
+)
 SMALL = _sized("64MB", "96MB", "128MB", "100GB")
 """For loads that write little."""
 CAMPAIGNS = (
@@ -89,6 +92,7 @@ CAMPAIGNS = (
     # Nobody tuned on these two.
     Campaign("16", w.QUEUE),
     Campaign("18", w.LOADS),
+    Campaign("16", w.HINTS, settings=_HINTS),
     # Five minutes of it.
     Campaign("16", w.TIMED, settings=_timed("30s", "1min", "1d")),
 )
@@ -283,13 +287,17 @@ def target_of(settings: Mapping[str, str], work: w.Work, version: int) -> Target
         checkpoint_timeout_s=MINUTES[timeout],
         checkpoint_completion_target=default_completion_target(version),
         wal_compression=settings.get("wal_compression", "as recorded"),  # type: ignore[arg-type]
+        hint_records=settings.get("wal_log_hints") != "off",
     )
 
 
 def say(settings: Mapping[str, str]) -> str:
     """``128MB``, ``30s``, ``lz4``: what differs."""
+    hints = f" {settings['wal_log_hints']}" if "wal_log_hints" in settings else ""
     return settings.get("wal_compression") or (
-        settings["checkpoint_timeout"] if "checkpoint_timeout" in settings else settings["max_wal_size"]
+        settings["checkpoint_timeout"]
+        if "checkpoint_timeout" in settings
+        else settings["max_wal_size"] + hints
     )
 
 
@@ -315,6 +323,9 @@ def cells_of(rows: Sequence[Mapping[str, Any]]) -> list[Cell]:
                 is_compression = "wal_compression" in target["settings"]
                 if source is target or not (predicted["checkpoints"] or is_compression):
                     continue
+                hints = source["settings"].get("wal_log_hints"), target["settings"].get("wal_log_hints")
+                if hints == ("off", "on"):
+                    continue  # A recording without hint records cannot tell.
                 kind = "compression" if is_compression else "overrun" if is_late(predicted) else "settings"
                 low, high = sorted((predicted["wal_bytes"], predicted["if_late"]))
                 is_bracketed = 0.98 * low <= target["wal_bytes"] <= 1.02 * high

@@ -92,6 +92,7 @@ UUID = Work(
     script=_UUID, transactions=6_000, rate=2000,
 )  # fmt: skip
 READS = Work("reads with checksums", script=_READS, transactions=20_000, initdb=("-k",))
+HINTS = Work("reads, wal_log_hints", script=_READS, transactions=20_000)
 CHURN = Work(
     "autovacuum", after="CREATE INDEX ON pgbench_history (aid)", script=_CHURN, transactions=12_000,
     scale=10, rate=2500,

@@ -17,6 +17,7 @@ __all__ = [
     "wal_identity",
     "wal_stats",
     "wal_whatif",
+    "wal_written",
 ]
 
 _Columns = tuple[int, int, int, int]
@@ -130,6 +131,11 @@ class _WhatIf(TypedDict):
     """``count``, ``plain_bytes``; each method: bytes, nanoseconds."""
     outcomes: list[_Outcome]
 
+class _Request(TypedDict):
+    targets: Sequence[tuple[int | None, int, int | None, float, bool, str, bool, float, int]]
+    times: Sequence[tuple[int, int]]
+    """Location, us since 1970."""
+
 def wal_identity(paths: Sequence[str], start: int | None, timeline: int | None) -> tuple[int, int]: ...
 def wal_whatif(
     paths: Sequence[str],
@@ -138,8 +144,11 @@ def wal_whatif(
     timeline: int | None,
     *,
     allow_gaps: bool,
-    targets: Sequence[tuple[int | None, int, int | None, float, bool, str, float, int]],
+    request: _Request,
 ) -> _WhatIf: ...
+def wal_written(paths: Sequence[str], segment_size: int) -> list[tuple[int, int]]:
+    """Where each whole segment's file ends in the WAL, and when it was last written, in us since 1970."""
+
 def wal_stats(
     paths: Sequence[str],
     start: int | None,

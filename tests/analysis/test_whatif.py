@@ -67,7 +67,8 @@ def make(question: Question | None = None, facts: Recorded | None = None) -> Stu
     sample = ImageSample(10, 80_000, {"pglz": MethodSample(40_000, 0.001)})
     found = WhatIf(
         version=18, system_identifier=7, segment_size=16 << 20, timeline=1, start=Lsn(0), end=Lsn(9 * GB),
-        finish_reason=None, gaps=(), recorded=facts or recorded(), sample=sample, targets=tuple(targets),
+        finish_reason=None, gaps=(), clock="transactions",
+        recorded=facts or recorded(), sample=sample, targets=tuple(targets),
         outcomes=tuple(outcome(one) for one in targets),
     )  # fmt: skip
     return study(found, question)

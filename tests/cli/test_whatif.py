@@ -87,6 +87,8 @@ def test_mistakes(wal: Path, tmp_path: Path) -> None:
         (["--set", "checkpoint_timeout=1s"], "checkpoint_timeout", "30"),
         (["--set", "wal_compression=brotli"], "wal_compression", "lz4"),
         (["--set", "max_wal_size"], "is not a setting", "name=value"),
+        (["--set", "wal_log_hints=off"], 'whether "data_checksums" is on is not known', "both off"),
+        (["--set", "data_checksums=maybe"], "data_checksums", "Boolean"),
         (["--wal-disk", "many"], 'invalid size: "many"', "GB"),
         (["--wal-disk", "0"], "more than nothing", ""),
         (["--start", "x"], 'invalid LSN: "x"', "hexadecimal"),
@@ -101,6 +103,34 @@ def test_mistakes(wal: Path, tmp_path: Path) -> None:
     done = walproof("wal", "whatif", "empty", cwd=tmp_path)
     assert done.returncode == 2
     assert "could not find any WAL file in" in done.stderr
+
+
+def test_hint_bits_can_be_taken_out_but_not_put_in(wal: Path, tmp_path: Path) -> None:
+    off = "data_checksums=off,wal_log_hints=off"
+    done = walproof("wal", "whatif", str(wal), "--set", off, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    size = data["present"]["max_wal_size_mb"]
+    with_hints, without = (
+        next(
+            one
+            for one in data["predictions"]
+            if one["settings"]["hint_records"] is has
+            and one["settings"]["max_wal_size_mb"] == size
+            and one["settings"]["checkpoint_timeout_s"] == data["present"]["checkpoint_timeout_s"]
+            and one["settings"]["wal_compression"] == "as recorded"
+            and one["settings"]["full_page_writes"]
+        )
+        for has in (True, False)
+    )
+    assert without["images"] < with_hints["images"]
+    assert without["wal_bytes"] < with_hints["wal_bytes"]
+    # The first records of it, before a hint bit was logged.
+    first = Lsn.parse(data["start"])
+    end = str(Lsn(first + 3000))
+    done = walproof("wal", "whatif", str(wal), "--end", end, "--set", "wal_log_hints=on", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "cannot tell what hint bits would write" in done.stderr
 
 
 def test_before_15_compression_is_on_or_off(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(stats::wal_stats, module)?)?;
     module.add_function(wrap_pyfunction!(whatif::wal_whatif, module)?)?;
     module.add_function(wrap_pyfunction!(whatif::wal_identity, module)?)?;
+    module.add_function(wrap_pyfunction!(whatif::wal_written, module)?)?;
     module.add_class::<records::WalRecords>()?;
     disk::register(module)
 }

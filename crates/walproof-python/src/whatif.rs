@@ -1,23 +1,33 @@
 //! `wal_whatif`: what other settings would have written, as a dict of plain values.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use walproof_wal::{Compression, Error, Finish, Lsn, Range, Reader};
-use walproof_whatif::{simulate, ImageCompression, Outcome, Recorded, Target, WhatIf};
+use walproof_whatif::{simulate, ImageCompression, Outcome, Recorded, Request, Target, WhatIf};
 
 use crate::{segments, wal_error};
 
 /// `max_wal_size` and `min_wal_size` in MB, `checkpoint_timeout` in s, completion target, full-page writes,
-/// compression ("as recorded", "off" or a method), phase, segments late.
-type RawTarget = (Option<u64>, u64, Option<u64>, f64, bool, String, f64, u64);
+/// compression ("as recorded", "off" or a method), hint records, phase, segments late.
+type RawTarget = (Option<u64>, u64, Option<u64>, f64, bool, String, bool, f64, u64);
+
+/// What is asked, as a dict.
+#[derive(FromPyObject)]
+pub struct RawRequest {
+    #[pyo3(item)]
+    targets: Vec<RawTarget>,
+    /// Location and microseconds since 1970.
+    #[pyo3(item)]
+    times: Vec<(u64, i64)>,
+}
 
 /// Simulates servers with other settings; see `_native.pyi` for the shape of the result.
 #[pyfunction]
-#[pyo3(signature = (paths, start, end, timeline, *, allow_gaps, targets))]
+#[pyo3(signature = (paths, start, end, timeline, *, allow_gaps, request))]
 pub fn wal_whatif<'py>(
     py: Python<'py>,
     paths: Vec<PathBuf>,
@@ -25,14 +35,19 @@ pub fn wal_whatif<'py>(
     end: Option<u64>,
     timeline: Option<u32>,
     allow_gaps: bool,
-    targets: Vec<RawTarget>,
+    request: RawRequest,
 ) -> PyResult<Bound<'py, PyDict>> {
     let range = Range { start: start.map(Lsn), end: end.map(Lsn), timeline, allow_gaps };
-    let targets = targets.into_iter().map(target).collect::<PyResult<Vec<Target>>>()?;
+    let targets = request.targets.into_iter().map(target).collect::<PyResult<Vec<Target>>>()?;
+    let times: Vec<(Lsn, i64)> =
+        request.times.into_iter().map(|(lsn, time_us)| (Lsn(lsn), time_us)).collect();
     let began = Instant::now();
     let clock = move || u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let found = py
-        .detach(|| -> Result<WhatIf, Error> { simulate(segments(&paths)?, range, &targets, &clock) })
+        .detach(|| -> Result<WhatIf, Error> {
+            let request = Request { targets: &targets, times: &times, clock: &clock };
+            simulate(segments(&paths)?, range, &request)
+        })
         .map_err(|error| wal_error(py, &error))?;
     whatif_dict(py, &found)
 }
@@ -52,6 +67,18 @@ pub fn wal_identity(
     Ok((identity.version.major(), identity.segment_size))
 }
 
+/// Where each whole segment's file ends in the WAL, and when it was last written, in microseconds since 1970.
+#[pyfunction]
+pub fn wal_written(py: Python<'_>, paths: Vec<PathBuf>, segment_size: u32) -> PyResult<Vec<(u64, i64)>> {
+    let written = py
+        .detach(|| -> Result<_, Error> { Ok(segments(&paths)?.written(segment_size)) })
+        .map_err(|error| wal_error(py, &error))?;
+    let microseconds = |time: SystemTime| {
+        time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_micros() as i64)
+    };
+    Ok(written.into_iter().map(|(lsn, time)| (lsn.0, microseconds(time))).collect())
+}
+
 fn target(raw: RawTarget) -> PyResult<Target> {
     let (
         max_wal_size_mb,
@@ -60,6 +87,7 @@ fn target(raw: RawTarget) -> PyResult<Target> {
         completion_target,
         images,
         name,
+        hint_records,
         phase,
         late,
     ) = raw;
@@ -79,6 +107,7 @@ fn target(raw: RawTarget) -> PyResult<Target> {
         completion_target,
         full_page_writes: images,
         compression,
+        hint_records,
         phase,
         late_segments: late,
     })

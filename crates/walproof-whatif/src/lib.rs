@@ -8,29 +8,31 @@
 //!
 //! ```no_run
 //! use walproof_wal::{Range, Segments};
-//! use walproof_whatif::{simulate, Target};
+//! use walproof_whatif::{simulate, Request, Target};
 //!
 //! let sizes = [1024, 4096, 16384];
 //! let targets: Vec<Target> =
 //!     sizes.iter().map(|&size| Target { max_wal_size_mb: Some(size), ..Target::default() }).collect();
 //! let segments = Segments::from_paths(&["/var/lib/postgresql/15/main/pg_wal"])?;
-//! let found = simulate(segments, Range::default(), &targets, &|| 0)?;
+//! let found = simulate(segments, Range::default(), &Request::new(&targets))?;
 //! for (size, outcome) in sizes.iter().zip(&found.outcomes) {
 //!     println!("{size} MB: {} bytes, {} images", outcome.wal_bytes, outcome.images);
 //! }
 //! # Ok::<(), walproof_wal::Error>(())
 //! ```
 //!
-//! From the bottom up: `target` (the settings), `position` (bytes to locations), `pages` (what is known of each
+//! From the bottom up: `target` (the settings), `position` (bytes to locations), `clock` (locations to times),
+//! `pages` (what is known of each
 //! page), `pglz` and `images` (images compressed by each method), `growth` (how large an image would be),
 //! `knowledge` (what the recording teaches about records), `recorded` (facts of the recording), `lane` (one
-//! simulated server and its checkpoints), `outcome`, `simulation` (the pass).
+//! simulated server and its checkpoints), `outcome`, `request`, `simulation` (the pass).
 //!
 //! Deliberately absent: clocks (one may be passed in), disks, and the load. The same statements are assumed to commit
 //! at the same times whatever the settings.
 
 #![forbid(unsafe_code)]
 
+mod clock;
 mod growth;
 mod images;
 mod knowledge;
@@ -40,6 +42,7 @@ mod pages;
 mod pglz;
 mod position;
 mod recorded;
+mod request;
 mod simulation;
 mod target;
 
@@ -47,5 +50,6 @@ pub use images::MethodSample;
 pub use knowledge::ImageSample;
 pub use outcome::{Cycles, Outcome};
 pub use recorded::{Agreement, Recorded, SourceCheckpoint};
+pub use request::Request;
 pub use simulation::{simulate, WhatIf};
 pub use target::{ImageCompression, Target};

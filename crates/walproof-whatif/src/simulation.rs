@@ -4,13 +4,15 @@
 //! All targets see the same changes of the same pages in the same order, so when a page was last touched is the same
 //! for all, in bytes of the recording; only their redo points differ. (A record that sets a hint bit exists only
 //! where it carries an image. Where a target has none, its page was touched since the redo point, and still
-//! is.) That is why one small table of pages serves any number of targets.
+//! is.) That is why one small table of pages serves any number of targets. Targets that log no hint bits at all
+//! have a table of their own, since hint bits do not touch their pages.
 
 use std::sync::Arc;
 
 use walproof_wal::{BlockRef, Error, Finish, Gap, Lsn, PgVersion, Range, Reader, Record, RmgrId, Segments};
 use walproof_wal::{TransactionEnd, WalIdentity};
 
+use crate::clock::Clock;
 use crate::growth::{followed_size, size_after, tuple_bytes};
 use crate::images::HOLE_LENGTH_BYTES;
 use crate::knowledge::{has_image, is_hint, is_visible_heap, ImageSample, Knowledge};
@@ -19,7 +21,8 @@ use crate::outcome::Outcome;
 use crate::pages::{Page, Pages};
 use crate::position::Positions;
 use crate::recorded::{role, Recorded, Role};
-use crate::target::{ImageCompression, Target};
+use crate::request::Request;
+use crate::target::ImageCompression;
 
 /// Bytes of the recording that are read before the simulation, to learn from.
 const LEARN_BYTES: u64 = 64 << 20;
@@ -61,23 +64,21 @@ pub struct WhatIf {
     pub outcomes: Vec<Outcome>,
 }
 
-/// Reads the recording once (and its first 64 MB twice) and simulates every target. `clock` gives nanoseconds;
-/// it only tells how long compressing took.
+/// Reads the recording once (and its first 64 MB twice) and simulates every target.
 ///
 /// # Errors
 /// As [`Reader::open`] and [`Reader::next_record`].
 pub fn simulate(
     segments: impl Into<Arc<Segments>>,
     range: Range,
-    targets: &[Target],
-    clock: &dyn Fn() -> u64,
+    request: &Request<'_>,
 ) -> Result<WhatIf, Error> {
     let segments = segments.into();
-    let mut knowledge = Knowledge::new(clock);
+    let mut knowledge = Knowledge::new(request.clock);
     let first = learn(Arc::clone(&segments), range, &mut knowledge)?;
     let mut reader = Reader::open(segments, range)?;
     let identity = reader.identity();
-    let mut simulation = Simulation::new(first.unwrap_or(reader.first_lsn()), identity, targets);
+    let mut simulation = Simulation::new(first.unwrap_or(reader.first_lsn()), identity, request);
     while let Some(record) = reader.next_record()? {
         simulation.add(&record, &mut knowledge);
     }
@@ -126,6 +127,8 @@ fn learn(segments: Arc<Segments>, range: Range, knowledge: &mut Knowledge<'_>) -
 struct Want {
     /// When the page was last touched before: targets whose redo point is not before that want the image.
     touched: i64,
+    /// The same of targets that log no hint bits.
+    touched_unhinted: i64,
     /// Whether the recording had not touched the page before.
     is_first: bool,
     /// Whether the image's size is that of others.
@@ -150,6 +153,10 @@ struct Simulation {
     next_base: i64,
     next_us: i64,
     pages: Pages,
+    /// When pages were touched but for hint bits; for targets that do not log these.
+    unhinted: Option<Pages>,
+    /// None where ends of transactions tell the time.
+    clock: Option<Clock>,
     wants: Vec<Want>,
     recorded: Recorded,
     /// Last redo point of the recording's server, in bytes of the recording.
@@ -160,7 +167,8 @@ struct Simulation {
 }
 
 impl Simulation {
-    fn new(start: Lsn, identity: WalIdentity, targets: &[Target]) -> Simulation {
+    fn new(start: Lsn, identity: WalIdentity, request: &Request<'_>) -> Simulation {
+        let targets = request.targets;
         let positions = Positions::new(identity.segment_size);
         let lanes: Vec<Lane> = targets.iter().map(|target| Lane::new(*target, start, positions)).collect();
         let mut ways: Vec<ImageCompression> = Vec::new();
@@ -181,6 +189,8 @@ impl Simulation {
             next_base: 0,
             next_us: i64::MAX,
             pages: Pages::new(),
+            unhinted: targets.iter().any(|target| !target.hint_records).then(Pages::new),
+            clock: Clock::new(start, request.times),
             wants: Vec::new(),
             recorded: Recorded::default(),
             source_redo: None,
@@ -200,6 +210,11 @@ impl Simulation {
     fn add(&mut self, record: &Record<'_>, knowledge: &mut Knowledge<'_>) {
         let total = i64::from(record.header.total_length);
         self.now.offset = record.end - self.start;
+        if let Some(time_us) = self.clock.as_mut().and_then(|clock| clock.time_us(self.now.offset)) {
+            self.recorded.first_time_us.get_or_insert(time_us);
+            self.recorded.last_time_us = Some(time_us);
+            self.set_time(time_us);
+        }
         self.recorded.records += 1;
         self.recorded.record_bytes += total as u64;
         let is_learning = self.now.offset > LEARN_BYTES
@@ -208,7 +223,7 @@ impl Simulation {
             Role::Complete(checkpoint, has_images) => {
                 self.recorded.full_page_writes_off |= !has_images;
                 self.recorded.checkpoints.push(checkpoint);
-                if self.recorded.first_time_us.is_none() {
+                if self.recorded.first_time_us.is_none() && self.clock.is_none() {
                     self.set_time(checkpoint.time_unix_s.saturating_mul(1_000_000));
                 }
                 if self.version < PgVersion::V17 {
@@ -241,7 +256,7 @@ impl Simulation {
             if record.header.rmgr == RmgrId::XLOG && record.header.info & 0xF0 == SWITCH {
                 self.switch_segment();
             }
-            if let Some(end) = TransactionEnd::from_record(record) {
+            if let Some(end) = TransactionEnd::from_record(record).filter(|_| self.clock.is_none()) {
                 self.add_time(end.time_unix_us);
             }
         }
@@ -288,6 +303,14 @@ impl Simulation {
                 after = Some(before).filter(|_| !knowledge.has_mean(fork));
             }
             *page = Page::new(offset, after);
+            let touched_unhinted = match &mut self.unhinted {
+                None => touched,
+                Some(_) if is_visible_heap(record, block) => i64::MAX,
+                Some(pages) => {
+                    let page = pages.page(fork, block.block);
+                    std::mem::replace(page, Page::new(offset, None)).touched()
+                }
+            };
             if let (Some(size), false) = (after, is_imaged) {
                 knowledge.follow(fork, size);
             }
@@ -322,8 +345,12 @@ impl Simulation {
                 }
                 _ => 0,
             };
-            let touched = if is_forced { FORCED } else { touched };
-            if block.will_init && !is_imaged || touched >= self.limit_most.max(NO_IMAGES) {
+            let is_first = touched == 0;
+            let (touched, touched_unhinted) =
+                if is_forced { (FORCED, FORCED) } else { (touched, touched_unhinted) };
+            if block.will_init && !is_imaged
+                || touched.min(touched_unhinted) >= self.limit_most.max(NO_IMAGES)
+            {
                 continue;
             }
             let dropped = match (is_imaged, block.data_length) {
@@ -334,7 +361,8 @@ impl Simulation {
             };
             let mut want = Want {
                 touched,
-                is_first: touched == 0,
+                touched_unhinted,
+                is_first,
                 is_guess: !is_imaged && after.is_none(),
                 ..Want::default()
             };
@@ -371,7 +399,11 @@ impl Simulation {
         for (lane, limit) in self.lanes.iter_mut().zip(&self.limits) {
             let at = lane.target.compression.index();
             let (mut more, mut any) = (0i64, false);
-            for want in self.wants.iter().filter(|want| want.touched < *limit) {
+            for want in &self.wants {
+                let touched = if lane.target.hint_records { want.touched } else { want.touched_unhinted };
+                if touched >= *limit {
+                    continue;
+                }
                 any = true;
                 let image = u64::from(want.image_bytes.get(at).copied().unwrap_or(0));
                 more += i64::from(want.bytes.get(at).copied().unwrap_or(0));
@@ -409,7 +441,9 @@ impl Simulation {
             }
             let bare = total - i64::from(image.length) - i64::from(image_header(image));
             for (lane, limit) in self.lanes.iter_mut().zip(&self.limits) {
-                if touched < *limit {
+                if !lane.target.hint_records {
+                    // Neither the record nor the touch of its page.
+                } else if touched < *limit {
                     let plain = image.uncompressed_length();
                     let (bytes, header) = image_cost(block, plain, lane.target.compression, knowledge, fork);
                     lane.extra += align(bare + i64::from(bytes) + i64::from(header));

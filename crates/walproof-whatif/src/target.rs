@@ -46,6 +46,9 @@ pub struct Target {
     pub full_page_writes: bool,
     /// `wal_compression`.
     pub compression: ImageCompression,
+    /// Whether setting a hint bit writes WAL, as with checksums or `wal_log_hints`. A recording without such
+    /// records cannot tell what they would be: then it makes no difference.
+    pub hint_records: bool,
     /// Share of the first cycle that was over when the recording began: 0 for a checkpoint right there.
     pub phase: f64,
     /// Segments by which a checkpoint begins late, because the one before is not yet complete.
@@ -62,6 +65,7 @@ impl Default for Target {
             completion_target: 0.9,
             full_page_writes: true,
             compression: ImageCompression::AsRecorded,
+            hint_records: true,
             phase: 0.0,
             late_segments: 0,
         }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use forge::Forge;
 use proptest::prelude::*;
 use walproof_wal::{Lsn, PgVersion, Range, Segments};
-use walproof_whatif::{simulate, Target};
+use walproof_whatif::{simulate, Request, Target};
 
 const SEGMENT: u64 = 1 << 20;
 const SEGMENT_USABLE: u64 = 128 * 8168 - 16;
@@ -100,7 +100,7 @@ proptest! {
         let targets: Vec<Target> = sizes.iter().map(|size| target(*size)).collect();
         let run = |targets: &[Target]| {
             let segments = Segments::from_memory(forge.segments());
-            simulate(segments, Range { start: Some(start), ..Range::default() }, targets, &|| 0).unwrap()
+            simulate(segments, Range { start: Some(start), ..Range::default() }, &Request::new(targets)).unwrap()
         };
         let found = run(&targets);
         prop_assert_eq!(found.recorded.records, blocks.len() as u64);

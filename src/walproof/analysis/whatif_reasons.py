@@ -38,7 +38,17 @@ def recording_reasons(study: Study) -> list[str]:
             "for the recording "
             "as a whole, and checkpoint_timeout has no effect."
         )
-    elif (recorded.seconds or 0) < 2 * recorded.longest_silence_us / 1e6:
+    elif found.clock == "recording":
+        reasons.append(
+            "Hardly a transaction ended in the recording: times are those of the positions that wal capture "
+            "wrote down."
+        )
+    elif found.clock == "segment files":
+        reasons.append(
+            "Hardly a transaction ended in the recording: times are those at which its segment files were "
+            "last written, and WAL is taken to be written evenly in between."
+        )
+    elif not recorded.tells_time:
         reasons.append(
             "For more than half of the time no transaction ended: when the WAL in between was "
             "written is not known."

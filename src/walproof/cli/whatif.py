@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from walproof.cli import options
 from walproof.errors import SettingError
 from walproof.units import Lsn, parse_bytes
-
-if TYPE_CHECKING:
-    from walproof.wal.whatif import Target
-
-SETTINGS = (
-    "max_wal_size", "checkpoint_timeout", "checkpoint_completion_target", "min_wal_size", "full_page_writes",
-    "wal_compression",
-)  # fmt: skip
 
 Paths = Annotated[
     list[Path],
@@ -71,6 +63,7 @@ def whatif(
     Exit status 1 when no setting keeps within --wal-disk and --wal-per-hour.
     """
     from walproof.analysis.whatif import Limits, Question, study
+    from walproof.cli.whatif_target import asks_for_hint_records, target_of
     from walproof.report.terminal import print_sections
     from walproof.report.wal.page import to_html
     from walproof.report.wal.whatif import Asked, whatif_view
@@ -85,15 +78,18 @@ def whatif(
     last = None if end is None else Lsn.parse(end)
     version, segment_size = identify(*paths, start=first, timeline=timeline)
     own = target_of(version, segment_size, presents)
-    asked = tuple(target_of(version, segment_size, [*presents, one]) for one in sets)
+    asked = tuple(target_of(version, segment_size, presents, one) for one in sets)
     question = Question(own, bool(recorded) or present is not None, asked)
-    found = study(
-        simulate(
-            *paths, targets=question.targets(), start=first, end=last, timeline=timeline,
-            allow_gaps=allow_gaps,
-        ),
-        question,
-    )  # fmt: skip
+    simulated = simulate(
+        *paths, targets=question.targets(), start=first, end=last, timeline=timeline, allow_gaps=allow_gaps
+    )
+    if not simulated.recorded.has_hint_records and any(asks_for_hint_records(version, one) for one in sets):
+        raise SettingError(
+            "the recording cannot tell what hint bits would write",
+            detail="Without data_checksums and wal_log_hints, setting a hint bit leaves no trace in the WAL.",
+            hint="Record with wal_log_hints = on; what it costs can be asked of such a recording.",
+        )
+    found = study(simulated, question)
     answer = None
     if limits != Limits():
         answer = Asked(limits, found.answer(limits))
@@ -118,6 +114,7 @@ def whatif(
 
 def _recorded_settings(paths: Sequence[Path]) -> dict[str, str] | None:
     """The server's settings, of a folder that ``walproof wal capture`` wrote; None where there is none."""
+    from walproof.cli.whatif_target import SETTINGS
     from walproof.wal.recording import RECORDING_FILE, read_recording
 
     for path in paths:
@@ -127,58 +124,6 @@ def _recorded_settings(paths: Sequence[Path]) -> dict[str, str] | None:
             names = [name for name in SETTINGS if name in settings and name != "wal_compression"]
             return {name: settings[name] for name in names}
     return None
-
-
-def target_of(version: int, segment_size: int, sets: Sequence[Mapping[str, str]]) -> Target:
-    """The server of that version with these settings, later ones first. Raises SettingError."""
-    from walproof.settings.catalogue import Catalogue
-    from walproof.settings.value import parse
-    from walproof.wal.whatif import Target, default_completion_target
-
-    catalogue = Catalogue.for_version(version * 10000)
-    target = Target(
-        checkpoint_completion_target=default_completion_target(version),
-        min_wal_size_mb=5 * (segment_size >> 20),
-    )
-    for settings in sets:
-        values = {}
-        for name, text in settings.items():
-            setting = catalogue.get(name)
-            if setting.name not in SETTINGS:
-                raise SettingError(
-                    f'what-if says nothing of "{setting.name}"', hint=f"It knows {', '.join(SETTINGS)}."
-                )
-            catalogue.check(setting.name, text)
-            values[setting.name] = parse(setting, text)
-        target = _with(target, values, segment_size)
-    return target
-
-
-def _with(target: Target, values: Mapping[str, bool | float | str], segment_size: int) -> Target:
-    from dataclasses import replace
-
-    changes: dict[str, object] = {}
-    for name, value in values.items():
-        match name:
-            case "max_wal_size" | "min_wal_size":
-                least = 2 * (segment_size >> 20)
-                if int(value) < least:
-                    # As the server says at its start (src/backend/access/transam/xlog.c, ReadControlFile).
-                    raise SettingError(
-                        f'"{name}" must be at least twice "wal_segment_size"',
-                        detail=f"Segments of {segment_size >> 20} MB, {value} MB given.",
-                    )
-                changes[f"{name}_mb"] = int(value)
-            case "checkpoint_timeout":
-                changes["checkpoint_timeout_s"] = int(value)
-            case "checkpoint_completion_target":
-                changes[name] = float(value)
-            case "full_page_writes":
-                changes[name] = bool(value)
-            case _:
-                # A boolean before 15.
-                changes[name] = ("pglz" if value else "off") if isinstance(value, bool) else value
-    return replace(target, **changes)  # type: ignore[arg-type]
 
 
 def _size(option: str, text: str | None) -> int | None:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from walproof._native import wal_identity, wal_whatif
 from walproof.errors import WalError
 from walproof.units import Lsn
+from walproof.wal.clock import Clock, times_elsewhere
 from walproof.wal.totals import Gap, Path
 
 Compression = Literal["as recorded", "off", "pglz", "lz4", "zstd"]
@@ -40,6 +41,8 @@ class Target:
     min_wal_size_mb: int = 80
     full_page_writes: bool = True
     wal_compression: Compression = "as recorded"
+    hint_records: bool = True
+    """Whether setting a hint bit writes WAL, as with data checksums or wal_log_hints; only where it did."""
     phase: float = 0.0
     """Share of the first cycle that was over when the recording began; 0: a checkpoint begins with it."""
     late_segments: int = 0
@@ -190,10 +193,15 @@ class Recorded:
 
     @property
     def seconds(self) -> float | None:
-        """From the first end of a transaction to the last."""
+        """From the first time that is known, as a rule a transaction's end, to the last."""
         if self.first_time_us is None or self.last_time_us is None:
             return None
         return (self.last_time_us - self.first_time_us) / 1e6
+
+    @property
+    def tells_time(self) -> bool:
+        """Whether the times that are known spread over the recording."""
+        return self.seconds is not None and self.seconds >= max(1.0, 2 * self.longest_silence_us / 1e6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +234,8 @@ class WhatIf:
     end: Lsn
     finish_reason: str | None
     gaps: tuple[Gap, ...]
+    clock: Clock
+    """What the times are taken from."""
     recorded: Recorded
     sample: ImageSample
     targets: tuple[Target, ...]
@@ -253,23 +263,38 @@ def simulate(
 ) -> WhatIf:
     """Read a recording (its first 64 MB twice) and simulate every target.
 
+    Where transactions hardly tell the time, it is read once more with the positions that ``wal capture``
+    wrote down, or with the times of the segment files, as far as these can be the WAL's own.
+
     Raises WalError as ``walproof.wal.stats``.
     """
-    raw: Any = wal_whatif(
-        [os.fspath(path) for path in paths],
-        start,
-        end,
-        timeline,
-        allow_gaps=allow_gaps,
-        targets=[
-            (
-                one.max_wal_size_mb, one.min_wal_size_mb, one.checkpoint_timeout_s,
-                one.checkpoint_completion_target, one.full_page_writes, one.wal_compression, one.phase,
-                one.late_segments,
-            )
-            for one in targets
-        ],
+    names = [os.fspath(path) for path in paths]
+
+    def run(clock: Clock, times: Sequence[tuple[Lsn, int]] = ()) -> WhatIf:
+        raw = wal_whatif(
+            names, start, end, timeline, allow_gaps=allow_gaps,
+            request={"targets": [_raw(one) for one in targets], "times": times},
+        )  # fmt: skip
+        return _whatif(raw, targets, clock)
+
+    found = run("transactions")
+    if found.recorded.tells_time:
+        return found
+    for clock, times in times_elsewhere(names, found.segment_size):
+        other = run(clock, times)
+        if other.recorded.tells_time:
+            return other
+    return found
+
+
+def _raw(one: Target) -> tuple[int | None, int, int | None, float, bool, str, bool, float, int]:
+    return (
+        one.max_wal_size_mb, one.min_wal_size_mb, one.checkpoint_timeout_s, one.checkpoint_completion_target,
+        one.full_page_writes, one.wal_compression, one.hint_records, one.phase, one.late_segments,
     )  # fmt: skip
+
+
+def _whatif(raw: Any, targets: Sequence[Target], clock: Clock) -> WhatIf:
     recorded = dict(raw["recorded"])
     recorded["checkpoints"] = tuple(
         SourceCheckpoint(Lsn(redo), float(at), is_shutdown)
@@ -286,6 +311,7 @@ def simulate(
         end=Lsn(raw["end"]),
         finish_reason=raw["finish_reason"],
         gaps=tuple(Gap(Lsn(before), Lsn(behind)) for before, behind in raw["gaps"]),
+        clock=clock,
         recorded=Recorded(**recorded),
         sample=ImageSample(
             sample["count"],

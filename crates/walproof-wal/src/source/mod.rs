@@ -11,9 +11,10 @@ use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use crate::error::Error;
-use crate::lsn::SegmentName;
+use crate::lsn::{Lsn, SegmentName};
 
 use archive::{Format, Opened};
 use history::Histories;
@@ -174,6 +175,23 @@ impl Segments {
         self.stored.iter().flat_map(|(&(log, segment), timelines)| {
             timelines.keys().map(move |&timeline| SegmentName { timeline, log, segment })
         })
+    }
+
+    /// Where each whole segment's file ends in the WAL, and when the file was last written: of a server's own `pg_wal`
+    /// and of most archives, when the segment was full. In order of place; of several timelines the newest.
+    #[must_use]
+    pub fn written(&self, segment_size: u32) -> Vec<(Lsn, SystemTime)> {
+        let whole = |quality| matches!(quality, Quality::Whole | Quality::WholeCompressed);
+        self.stored
+            .iter()
+            .filter_map(|(&(log, segment), timelines)| {
+                let (&timeline, stored) = timelines.iter().next_back()?;
+                let Stored::File(path, quality) = stored else { return None };
+                let start = SegmentName { timeline, log, segment }.start(segment_size)?;
+                let time = path.metadata().and_then(|file| file.modified()).ok()?;
+                whole(*quality).then(|| (start.advance(u64::from(segment_size)), time))
+            })
+            .collect()
     }
 
     /// The segment in `wanted`'s place on the highest timeline from `lowest` to `wanted.timeline`, of those that

@@ -231,6 +231,8 @@ def _difference(target: Target) -> str:
         text += f", wal_compression = {target.wal_compression}"
     if not target.full_page_writes:
         text += ", full_page_writes = off"
+    if not target.hint_records:
+        text += ", hint bits not logged"
     return text
 
 

@@ -26,6 +26,7 @@ def whatif_json(study: Study, asked: Asked | None) -> str:
         "finish_reason": found.finish_reason,
         "gaps": [{"start": str(gap.start), "end": str(gap.end)} for gap in found.gaps],
         "per_hour": study.hours is not None,
+        "clock": found.clock,
         "recorded": {
             "wal_bytes": found.wal_bytes,
             "seconds": recorded.seconds,
@@ -74,6 +75,7 @@ def _settings(target: Target) -> dict[str, Any]:
         "min_wal_size_mb": target.min_wal_size_mb,
         "full_page_writes": target.full_page_writes,
         "wal_compression": target.wal_compression,
+        "hint_records": target.hint_records,
     }
 
 

@@ -1,0 +1,35 @@
+//! What is asked of a recording.
+
+use walproof_wal::Lsn;
+
+use crate::target::Target;
+
+/// Servers to simulate, and how.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// The servers.
+    pub targets: &'a [Target],
+    /// Times at places of the recording, rising, in microseconds since 1970. Empty: the ends of transactions tell
+    /// the time; otherwise these do alone, since their clock may be another one.
+    pub times: &'a [(Lsn, i64)],
+    /// Gives nanoseconds; only tells how long compressing took.
+    pub clock: &'a dyn Fn() -> u64,
+}
+
+impl<'a> Request<'a> {
+    /// These servers, with the time that transactions tell.
+    #[must_use]
+    pub fn new(targets: &'a [Target]) -> Request<'a> {
+        Request { targets, times: &[], clock: &|| 0 }
+    }
+}
+
+impl std::fmt::Debug for Request<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Request")
+            .field("targets", &self.targets)
+            .field("times", &self.times.len())
+            .finish_non_exhaustive()
+    }
+}

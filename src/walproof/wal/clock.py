@@ -1,0 +1,60 @@
+"""What time it was at places of a recording, for one whose transactions do not tell it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+from walproof._native import wal_written
+from walproof.units import Lsn
+from walproof.wal.recording import RECORDING_FILE, read_recording
+
+Clock = Literal["transactions", "recording", "segment files"]
+"""Ends of transactions; positions that ``wal capture`` wrote down; when segment files were last written."""
+
+LEAST_FILES_S = 60
+"""Segments of an archive that was copied carry the time of the copy: all within less than this."""
+
+
+def times_elsewhere(
+    paths: Sequence[str], segment_size: int
+) -> Iterator[tuple[Clock, Sequence[tuple[Lsn, int]]]]:
+    """Places and times that there are beside the WAL, the better ones first. Raises WalError."""
+    if times := recorded_times(paths):
+        yield "recording", times
+    if times := segment_times(paths, segment_size):
+        yield "segment files", times
+
+
+def recorded_times(paths: Sequence[str]) -> list[tuple[Lsn, int]]:
+    """Positions and microseconds since 1970 of the first recording among the paths; empty without one.
+
+    Raises WalError when recording.json is damaged.
+    """
+    for path in paths:
+        if (Path(path) / RECORDING_FILE).is_file():
+            positions = read_recording(Path(path)).positions
+            times = [(one.lsn, int(one.at * 1e6)) for one in positions]
+            return times if _spans(times, 1) else []
+    return []
+
+
+def segment_times(paths: Sequence[str], segment_size: int) -> list[tuple[Lsn, int]]:
+    """Ends of segments and when their files were last written; empty where that cannot be the WAL's own time.
+
+    It cannot where later segments were written earlier, or all within a minute (they were copied). Raises
+    WalError.
+    """
+    times = [(Lsn(end), at) for end, at in wal_written([os.fspath(path) for path in paths], segment_size)]
+    # Behind the end of the WAL, files that are recycled wait to be written again.
+    while len(times) > 1 and times[-1][1] < times[-2][1]:
+        times.pop()
+    rises = all(one[1] <= other[1] for one, other in pairwise(times))
+    return times if rises and _spans(times, LEAST_FILES_S) else []
+
+
+def _spans(times: Sequence[tuple[Lsn, int]], seconds: int) -> bool:
+    return len(times) > 1 and times[-1][1] - times[0][1] >= seconds * 1_000_000
