@@ -44,6 +44,12 @@ UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
 SELECT abalance FROM pgbench_accounts WHERE aid BETWEEN :other AND :other + 50;
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
 """
+_SCANS = """\\set aid random(1, 100000 * :scale)
+\\set other random(1, 100000 * :scale)
+\\set delta random(-5000, 5000)
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT sum(abalance) FROM pgbench_accounts WHERE aid BETWEEN :other AND :other + 500;
+"""
 _CHURN = """\\set aid random(1, 100000 * :scale)
 \\set delta random(-5000, 5000)
 BEGIN;
@@ -92,7 +98,7 @@ UUID = Work(
     script=_UUID, transactions=6_000, rate=2000,
 )  # fmt: skip
 READS = Work("reads with checksums", script=_READS, transactions=20_000, initdb=("-k",))
-HINTS = Work("reads, wal_log_hints", script=_READS, transactions=20_000)
+HINTS = Work("scans, wal_log_hints", script=_SCANS, transactions=8_000)
 CHURN = Work(
     "autovacuum", after="CREATE INDEX ON pgbench_history (aid)", script=_CHURN, transactions=12_000,
     scale=10, rate=2500,

@@ -16,6 +16,7 @@ __all__ = [
     "disk_unflushed",
     "wal_identity",
     "wal_stats",
+    "wal_strip",
     "wal_whatif",
     "wal_written",
 ]
@@ -86,6 +87,7 @@ class _Recorded(TypedDict):
     hint_images: int
     references: int
     pages: int
+    held_pages: int
     begun_before: int
     first_time_us: int | None
     last_time_us: int | None
@@ -109,6 +111,7 @@ class _Outcome(TypedDict):
     first_images: int
     first_image_bytes: int
     guessed_images: int
+    sample_error_bytes: float
     by_size: int
     by_time: int
     cycles: tuple[int, int, int, int, float | None, int]
@@ -135,6 +138,7 @@ class _Request(TypedDict):
     targets: Sequence[tuple[int | None, int, int | None, float, bool, str, bool, float, int]]
     times: Sequence[tuple[int, int]]
     """Location, us since 1970."""
+    most_pages: int | None
 
 def wal_identity(paths: Sequence[str], start: int | None, timeline: int | None) -> tuple[int, int]: ...
 def wal_whatif(
@@ -148,6 +152,9 @@ def wal_whatif(
 ) -> _WhatIf: ...
 def wal_written(paths: Sequence[str], segment_size: int) -> list[tuple[int, int]]:
     """Where each whole segment's file ends in the WAL, and when it was last written, in us since 1970."""
+
+def wal_strip(paths: Sequence[str], folder: Path, timeline: int | None) -> tuple[int, int, int, int]:
+    """Write NAME.zst of each segment: segments, records, bytes blanked, bytes written. Raises WalError."""
 
 def wal_stats(
     paths: Sequence[str],

@@ -45,6 +45,7 @@ def outcome(target: Target) -> Outcome:
     return Outcome(
         wal_bytes=int(wal), base_bytes=GB, images=int(1000 * images), image_bytes=int(images * GB),
         first_images=int(100 * images), first_image_bytes=int(images * GB / 10), guessed_images=0,
+        sample_error_bytes=0.0,
         by_size=count, by_time=0, cycles=cycles, distance_mean=spacing, distance_most=int(1.9 * spacing),
         pg_wal_most=int(2 * spacing),
     )  # fmt: skip
@@ -53,7 +54,8 @@ def outcome(target: Target) -> Outcome:
 def recorded(**changes: object) -> Recorded:
     facts = Recorded(
         records=1_000_000, record_bytes=GB, images=8000, image_bytes=8 * GB, hint_images=0,
-        references=2_000_000, pages=50_000, begun_before=0, first_time_us=0, last_time_us=HOUR_US,
+        references=2_000_000, pages=50_000, held_pages=50_000,
+        begun_before=0, first_time_us=0, last_time_us=HOUR_US,
         longest_silence_us=1000, checkpoints=(), has_hint_records=False, full_page_writes_off=False,
         has_backup=False, has_consistency_images=False, compression="off", agreement=AGREES,
         memory_bytes=400_000,
@@ -145,6 +147,7 @@ def test_no_time_gives_figures_of_the_recording() -> None:
         ({"hint_images": 4000}, "hint bit"),
         ({"begun_before": 5000}, "middle of a checkpoint cycle"),
         ({"has_backup": True}, "online backup"),
+        ({"held_pages": 1000}, "1,000 of about 50,000 pages"),
         ({"has_consistency_images": True}, "wal_consistency_checking"),
         ({"longest_silence_us": HOUR_US}, "no transaction ended"),
         ({"agreement": Agreement(900, 9000, 100, 0, 1000, 1000)}, "unexplained"),

@@ -54,6 +54,18 @@ def test_a_target_does_not_depend_on_its_neighbours(wal: dict[int, Path], versio
         assert outcome.first_images <= outcome.images
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_sample_that_holds_every_page_is_exact(wal: dict[int, Path], version: int) -> None:
+    targets = [replace(NEVER, max_wal_size_mb=2), replace(NEVER, max_wal_size_mb=4, hint_records=False)]
+    every, sample = (
+        simulate(wal[version], targets=targets),
+        simulate(wal[version], targets=targets, most_pages=9999),
+    )
+    assert sample.outcomes == every.outcomes
+    assert sample.recorded.held_pages == every.recorded.pages
+    assert all(one.sample_error_bytes == 0 for one in sample.outcomes)
+
+
 def test_a_timeout_begins_checkpoints(wal: dict[int, Path]) -> None:
     once = replace(NEVER, checkpoint_timeout_s=1)
     found = simulate(wal[18], targets=[NEVER, once])
@@ -76,6 +88,8 @@ def test_what_cannot_be_simulated(wal: dict[int, Path], tmp_path: Path) -> None:
             Target(**wrong)
     with pytest.raises(WalError, match="no such compression"):
         Target(wal_compression="zip")  # type: ignore[arg-type]
+    with pytest.raises(WalError, match="a sample of 10 pages says too little"):
+        simulate(tmp_path, targets=[NEVER], most_pages=10)
     with pytest.raises(WalError, match="could not find any WAL file"):
         simulate(tmp_path, targets=[NEVER])
 

@@ -6,6 +6,7 @@
 mod disk;
 mod records;
 mod stats;
+mod strip;
 mod whatif;
 
 use std::path::PathBuf;
@@ -49,6 +50,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(whatif::wal_whatif, module)?)?;
     module.add_function(wrap_pyfunction!(whatif::wal_identity, module)?)?;
     module.add_function(wrap_pyfunction!(whatif::wal_written, module)?)?;
+    module.add_function(wrap_pyfunction!(strip::wal_strip, module)?)?;
     module.add_class::<records::WalRecords>()?;
     disk::register(module)
 }

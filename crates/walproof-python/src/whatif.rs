@@ -23,6 +23,8 @@ pub struct RawRequest {
     /// Location and microseconds since 1970.
     #[pyo3(item)]
     times: Vec<(u64, i64)>,
+    #[pyo3(item)]
+    most_pages: Option<u64>,
 }
 
 /// Simulates servers with other settings; see `_native.pyi` for the shape of the result.
@@ -45,7 +47,8 @@ pub fn wal_whatif<'py>(
     let clock = move || u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let found = py
         .detach(|| -> Result<WhatIf, Error> {
-            let request = Request { targets: &targets, times: &times, clock: &clock };
+            let request =
+                Request { targets: &targets, times: &times, most_pages: request.most_pages, clock: &clock };
             simulate(segments(&paths)?, range, &request)
         })
         .map_err(|error| wal_error(py, &error))?;
@@ -151,6 +154,7 @@ fn recorded_dict<'py>(py: Python<'py>, recorded: &Recorded) -> PyResult<Bound<'p
     dict.set_item("hint_images", recorded.hint_images)?;
     dict.set_item("references", recorded.references)?;
     dict.set_item("pages", recorded.pages)?;
+    dict.set_item("held_pages", recorded.held_pages)?;
     dict.set_item("begun_before", recorded.begun_before)?;
     dict.set_item("first_time_us", recorded.first_time_us)?;
     dict.set_item("last_time_us", recorded.last_time_us)?;
@@ -180,6 +184,7 @@ fn outcome_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, 
     dict.set_item("first_images", outcome.first_images)?;
     dict.set_item("first_image_bytes", outcome.first_image_bytes)?;
     dict.set_item("guessed_images", outcome.guessed_images)?;
+    dict.set_item("sample_error_bytes", outcome.sample_error_bytes)?;
     dict.set_item("by_size", outcome.by_size)?;
     dict.set_item("by_time", outcome.by_time)?;
     let own = outcome.cycles;

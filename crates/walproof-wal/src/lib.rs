@@ -34,7 +34,7 @@
 //! From the bottom up: `lsn` (locations, segment names), `version`, `page`, `image`, `block`, `record`, `rmgr`
 //! (names of operations), `source` (files), `pages` (files as one sequence of pages), `reader` (records in
 //! order), `transaction` (checkpoints, commits), `line` (records as text), `relations`, `rate` and `tally` (totals that can be put
-//! together from parts), `parallel` (parts on several cores), `stats` (the whole). No module knows one further
+//! together from parts), `parallel` (parts on several cores), `stats` (the whole), `strip` (segments without contents). No module knows one further
 //! down this list.
 //!
 //! Deliberately absent: what a record does to a page (this crate describes, it does not replay), and names of
@@ -60,6 +60,7 @@ mod relations;
 mod rmgr;
 mod source;
 mod stats;
+mod strip;
 mod tally;
 mod transaction;
 mod version;
@@ -79,6 +80,7 @@ pub use relations::{RelationTotals, Relations};
 pub use rmgr::{Operation, RmgrId};
 pub use source::{SegmentFile, Segments};
 pub use stats::Stats;
+pub use strip::{strip, Stripped};
 pub use tally::{ImageTotals, MethodTotals, Totals, TransactionTotals};
 pub use transaction::{Checkpoint, CheckpointKind, Outcome, TransactionEnd};
 pub use version::PgVersion;

@@ -167,6 +167,9 @@ impl<'a> Knowledge<'a> {
         }
         own.next_sample = own.count + own.count / 8 + 1;
         let bytes = record.image(block);
+        if is_blank(bytes) {
+            return;
+        }
         let Some(Lengths { plain, compressed }) = self.compressor.lengths(&image, bytes) else { return };
         if image.compression.is_some() {
             if let Some((count, bytes)) = tuples_on(self.compressor.page()) {
@@ -301,6 +304,11 @@ impl<'a> Knowledge<'a> {
         }
         ImageSample { count: self.all.sampled, plain_bytes: self.all.sampled_plain_bytes, methods }
     }
+}
+
+/// Whether the image's contents were taken out (`walproof_wal::strip`), but for the page's header.
+fn is_blank(image: &[u8]) -> bool {
+    image.get(24..).is_some_and(|contents| contents.iter().all(|byte| *byte == 0))
 }
 
 /// Line pointers of a table's page, and the bytes of their tuples (`PageHeaderData`,

@@ -3,6 +3,7 @@
 use walproof_wal::Lsn;
 
 use crate::position::Positions;
+use crate::sampler::{Weight, GROUPS};
 use crate::target::Target;
 
 /// Records that a checkpoint writes: CHECKPOINT_ONLINE (114 bytes), RUNNING_XACTS (about 50), and
@@ -57,6 +58,8 @@ pub(crate) struct Lane {
     pub(crate) first_image_bytes: u64,
     /// Of the images, those whose size is the mean of others.
     pub(crate) guessed_images: u64,
+    /// Bytes that images of sampled pages add, by part of the sample.
+    pub(crate) sampled: [i64; GROUPS],
     /// Bytes of the recording up to the last redo point.
     pub(crate) redo_offset: i64,
     pub(crate) by_size: u64,
@@ -97,6 +100,7 @@ impl Lane {
             first_images: 0,
             first_image_bytes: 0,
             guessed_images: 0,
+            sampled: [0; GROUPS],
             redo_offset: 0,
             by_size: 0,
             by_time: 0,
@@ -149,6 +153,28 @@ impl Lane {
 
     pub(crate) fn usable(&self, now: Now) -> u64 {
         now.base_usable.saturating_add_signed(self.extra)
+    }
+
+    /// Adds bytes of one page, which may stand for others.
+    pub(crate) fn add_sampled(&mut self, bytes: i64, weight: Weight) {
+        let all = bytes * weight.pages;
+        self.extra += all;
+        if weight.pages > 1 {
+            if let Some(group) = self.sampled.get_mut(weight.group) {
+                *group += all;
+            }
+        }
+    }
+
+    /// Counts an image.
+    #[inline]
+    pub(crate) fn add_image(&mut self, bytes: u64, weight: Weight, is_first: bool, is_guess: bool) {
+        let pages = weight.pages as u64;
+        self.images += pages;
+        self.image_bytes += bytes * pages;
+        self.first_images += pages * u64::from(is_first);
+        self.first_image_bytes += bytes * pages * u64::from(is_first);
+        self.guessed_images += pages * u64::from(is_guess);
     }
 
     /// Usable bytes of a server without images at which something happens here.

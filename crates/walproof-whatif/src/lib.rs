@@ -23,7 +23,7 @@
 //!
 //! From the bottom up: `target` (the settings), `position` (bytes to locations), `clock` (locations to times),
 //! `pages` (what is known of each
-//! page), `pglz` and `images` (images compressed by each method), `growth` (how large an image would be),
+//! page), `sampler` (which pages, where not all), `pglz` and `images` (images compressed by each method), `growth` (how large an image would be),
 //! `knowledge` (what the recording teaches about records), `recorded` (facts of the recording), `lane` (one
 //! simulated server and its checkpoints), `outcome`, `request`, `simulation` (the pass).
 //!
@@ -43,6 +43,7 @@ mod pglz;
 mod position;
 mod recorded;
 mod request;
+mod sampler;
 mod simulation;
 mod target;
 

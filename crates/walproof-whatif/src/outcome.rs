@@ -4,6 +4,7 @@ use walproof_wal::Lsn;
 
 use crate::lane::{Lane, Mark, Now};
 use crate::position::Positions;
+use crate::sampler::standard_error;
 
 /// Whole checkpoint cycles: from the first redo point to the last one.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -40,6 +41,8 @@ pub struct Outcome {
     pub first_image_bytes: u64,
     /// Of the images, those whose size is the mean of others.
     pub guessed_images: u64,
+    /// Standard error of `wal_bytes` that comes of sampling pages; 0 where all were held.
+    pub sample_error_bytes: f64,
     /// Checkpoints because of `max_wal_size`.
     pub by_size: u64,
     /// Checkpoints because of `checkpoint_timeout`.
@@ -77,6 +80,7 @@ impl Outcome {
             first_images: lane.first_images,
             first_image_bytes: lane.first_image_bytes,
             guessed_images: lane.guessed_images,
+            sample_error_bytes: standard_error(&lane.sampled),
             by_size: lane.by_size,
             by_time: lane.by_time,
             cycles,

@@ -1,5 +1,7 @@
 //! What is known of each page that the recording touches, in 8 bytes a page.
 //!
+//! A sample of pages, which are far from each other, stands in a map instead, at about 30 bytes a page.
+//!
 //! Pages stand in runs of 64 neighbouring blocks, so memory is 8 bytes for each page of every run of which one
 //! page was touched, and about 30 bytes for the run: at most about a thousandth of the database.
 
@@ -58,9 +60,63 @@ impl Forks {
     }
 }
 
-/// The pages of a recording.
+/// The pages of a recording: all of them, or a sample.
 #[derive(Debug)]
-pub(crate) struct Pages {
+pub(crate) enum Pages {
+    All(AllPages),
+    Some(FxHashMap<(RelationFork, u32), Page>),
+}
+
+impl Pages {
+    pub(crate) fn new(is_sample: bool) -> Pages {
+        if is_sample {
+            Pages::Some(FxHashMap::default())
+        } else {
+            Pages::All(AllPages::new())
+        }
+    }
+
+    /// The page; one that no record touched when it is new.
+    #[inline]
+    pub(crate) fn page(&mut self, fork: RelationFork, block: u32) -> &mut Page {
+        match self {
+            Pages::All(all) => all.page(fork, block),
+            Pages::Some(some) => some.entry((fork, block)).or_default(),
+        }
+    }
+
+    /// Pages that were touched and are held.
+    pub(crate) fn distinct(&self) -> u64 {
+        match self {
+            Pages::All(all) => all.distinct,
+            Pages::Some(some) => some.len() as u64,
+        }
+    }
+
+    /// Lets go the pages of a sample that are not wanted any more; how many of the fork are left.
+    pub(crate) fn retain(&mut self, fork: RelationFork, is_wanted: impl Fn(u32) -> bool) -> u64 {
+        let mut left = 0;
+        if let Pages::Some(some) = self {
+            some.retain(|&(own, block), _| {
+                let stays = own != fork || is_wanted(block);
+                left += u64::from(stays && own == fork);
+                stays
+            });
+        }
+        left
+    }
+
+    /// Bytes that the table takes, roughly.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        match self {
+            Pages::All(all) => all.memory_bytes(),
+            Pages::Some(some) => some.capacity() as u64 * 19,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct AllPages {
     runs: FxHashMap<u64, u32>,
     /// Runs that were looked for lately, by the low bits of a hash: most records come back to few runs.
     recent: Vec<(u64, u32)>,
@@ -68,9 +124,9 @@ pub(crate) struct Pages {
     distinct: u64,
 }
 
-impl Pages {
-    pub(crate) fn new() -> Pages {
-        Pages {
+impl AllPages {
+    fn new() -> AllPages {
+        AllPages {
             runs: FxHashMap::default(),
             recent: vec![(u64::MAX, 0); RECENT],
             arena: Vec::new(),
@@ -78,9 +134,8 @@ impl Pages {
         }
     }
 
-    /// The page; one that no record touched when it is new.
     #[inline]
-    pub(crate) fn page(&mut self, fork: RelationFork, block: u32) -> &mut Page {
+    fn page(&mut self, fork: RelationFork, block: u32) -> &mut Page {
         let key = u64::from(fork) << 32 | u64::from(block >> RUN_BITS);
         let run = self.run(key);
         let within = block as usize & (RUN - 1);
@@ -112,13 +167,7 @@ impl Pages {
         run as usize
     }
 
-    /// Pages that were touched.
-    pub(crate) fn distinct(&self) -> u64 {
-        self.distinct
-    }
-
-    /// Bytes that the table takes, roughly.
-    pub(crate) fn memory_bytes(&self) -> u64 {
+    fn memory_bytes(&self) -> u64 {
         let run = size_of::<[Page; RUN]>() as u64;
         self.arena.capacity() as u64 * run + self.runs.capacity() as u64 * 17
     }
@@ -132,8 +181,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_map_by_another_name(touches in prop::collection::vec((0u32..5, 0u8..2, 0u32..10_000, 1u64..1 << 40, 0u16..8193), 1..500)) {
-            let (mut pages, mut forks) = (Pages::new(), Forks::default());
+        fn a_map_by_another_name(touches in prop::collection::vec((0u32..5, 0u8..2, 0u32..10_000, 1u64..1 << 40, 0u16..8193), 1..500), is_sample: bool) {
+            let (mut pages, mut forks) = (Pages::new(is_sample), Forks::default());
             let mut model: HashMap<(u32, u8, u32), (u64, u16)> = HashMap::new();
             for (relation, fork, block, touched, size) in touches {
                 let locator = RelFileLocator { tablespace: 1663, database: 5, relation };

@@ -66,8 +66,10 @@ pub struct Recorded {
     pub hint_images: u64,
     /// References to blocks.
     pub references: u64,
-    /// Different pages.
+    /// Different pages; of a sample, those that it stands for.
     pub pages: u64,
+    /// Of them, those that were held in memory.
+    pub held_pages: u64,
     /// Pages whose first reference has no image though replay does not build them anew: they were touched since
     /// the last redo point before the recording.
     pub begun_before: u64,

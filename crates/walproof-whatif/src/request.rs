@@ -12,6 +12,8 @@ pub struct Request<'a> {
     /// Times at places of the recording, rising, in microseconds since 1970. Empty: the ends of transactions tell
     /// the time; otherwise these do alone, since their clock may be another one.
     pub times: &'a [(Lsn, i64)],
+    /// Pages to hold in memory at most: a sample where there are more, whose error is told. None: all of them.
+    pub most_pages: Option<u64>,
     /// Gives nanoseconds; only tells how long compressing took.
     pub clock: &'a dyn Fn() -> u64,
 }
@@ -20,7 +22,7 @@ impl<'a> Request<'a> {
     /// These servers, with the time that transactions tell.
     #[must_use]
     pub fn new(targets: &'a [Target]) -> Request<'a> {
-        Request { targets, times: &[], clock: &|| 0 }
+        Request { targets, times: &[], most_pages: None, clock: &|| 0 }
     }
 }
 
@@ -30,6 +32,7 @@ impl std::fmt::Debug for Request<'_> {
             .debug_struct("Request")
             .field("targets", &self.targets)
             .field("times", &self.times.len())
+            .field("most_pages", &self.most_pages)
             .finish_non_exhaustive()
     }
 }

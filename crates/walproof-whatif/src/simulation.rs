@@ -18,10 +18,11 @@ use crate::images::HOLE_LENGTH_BYTES;
 use crate::knowledge::{has_image, is_hint, is_visible_heap, ImageSample, Knowledge};
 use crate::lane::{Cause, Lane, Now};
 use crate::outcome::Outcome;
-use crate::pages::{Page, Pages};
+use crate::pages::{Page, Pages, RelationFork};
 use crate::position::Positions;
 use crate::recorded::{role, Recorded, Role};
 use crate::request::Request;
+use crate::sampler::{Sampler, Weight};
 use crate::target::ImageCompression;
 
 /// Bytes of the recording that are read before the simulation, to learn from.
@@ -103,7 +104,7 @@ pub fn simulate(
 /// Reads the beginning of the recording to learn from; where its first record is.
 fn learn(segments: Arc<Segments>, range: Range, knowledge: &mut Knowledge<'_>) -> Result<Option<Lsn>, Error> {
     let mut reader = Reader::open(segments, range)?;
-    let mut pages = Pages::new();
+    let mut pages = Pages::new(false);
     let mut first = None;
     while let Some(record) = reader.next_record()? {
         let start = *first.get_or_insert(record.lsn);
@@ -123,14 +124,14 @@ fn learn(segments: Arc<Segments>, range: Range, knowledge: &mut Knowledge<'_>) -
 }
 
 /// An image that some targets want.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Want {
+    /// How much the page counts.
+    weight: Weight,
     /// When the page was last touched before: targets whose redo point is not before that want the image.
     touched: i64,
     /// The same of targets that log no hint bits.
     touched_unhinted: i64,
-    /// Whether the recording had not touched the page before.
-    is_first: bool,
     /// Whether the image's size is that of others.
     is_guess: bool,
     /// Bytes that the record is longer with the image than without, by way of storing it.
@@ -155,6 +156,8 @@ struct Simulation {
     pages: Pages,
     /// When pages were touched but for hint bits; for targets that do not log these.
     unhinted: Option<Pages>,
+    /// None where all pages are held.
+    sampler: Option<Sampler>,
     /// None where ends of transactions tell the time.
     clock: Option<Clock>,
     wants: Vec<Want>,
@@ -169,6 +172,7 @@ struct Simulation {
 impl Simulation {
     fn new(start: Lsn, identity: WalIdentity, request: &Request<'_>) -> Simulation {
         let targets = request.targets;
+        let is_sample = request.most_pages.is_some();
         let positions = Positions::new(identity.segment_size);
         let lanes: Vec<Lane> = targets.iter().map(|target| Lane::new(*target, start, positions)).collect();
         let mut ways: Vec<ImageCompression> = Vec::new();
@@ -188,8 +192,9 @@ impl Simulation {
             now: Now { base_usable: positions.usable(start), ..Now::default() },
             next_base: 0,
             next_us: i64::MAX,
-            pages: Pages::new(),
-            unhinted: targets.iter().any(|target| !target.hint_records).then(Pages::new),
+            pages: Pages::new(is_sample),
+            unhinted: targets.iter().any(|target| !target.hint_records).then(|| Pages::new(is_sample)),
+            sampler: request.most_pages.map(Sampler::new),
             clock: Clock::new(start, request.times),
             wants: Vec::new(),
             recorded: Recorded::default(),
@@ -291,6 +296,13 @@ impl Simulation {
             if !knowledge.has_hint_records && !is_imaged && is_visible_heap(record, block) {
                 continue;
             }
+            let Some(weight) = self.weight(fork, block.block) else {
+                if !is_checked {
+                    base += restored_bytes(record, block, fork, knowledge).1;
+                }
+                knowledge.learn_image(record, block, fork);
+                continue;
+            };
             let page = self.pages.page(fork, block.block);
             let (touched, size) = (page.touched(), page.size());
             let tuples = knowledge.tuples(fork);
@@ -311,6 +323,9 @@ impl Simulation {
                     std::mem::replace(page, Page::new(offset, None)).touched()
                 }
             };
+            if touched == 0 {
+                self.count_page(fork);
+            }
             if let (Some(size), false) = (after, is_imaged) {
                 knowledge.follow(fork, size);
             }
@@ -320,7 +335,7 @@ impl Simulation {
             }
             let is_forced = is_imaged && knowledge.is_forced(record, block);
             if !block.will_init && !is_forced {
-                self.compare(block, touched, is_imaged);
+                self.compare(block, touched, is_imaged, weight);
             }
             if is_learning && !block.will_init {
                 let gap = (touched > 0).then(|| offset as i64 - touched);
@@ -328,24 +343,14 @@ impl Simulation {
             } else if is_imaged {
                 knowledge.learn_image(record, block, fork);
             }
-            let restored = match block.image {
-                Some(image) if is_imaged => {
-                    base -= i64::from(image.length) + i64::from(image_header(image));
-                    let data = if block.data_length == 0 {
-                        knowledge.bare_data_bytes(record, block, fork)
-                    } else {
-                        0
-                    };
-                    base += i64::from(data);
-                    if let Some(expected) = size.and_then(|_| followed_size(record, block, size, tuples)) {
-                        self.recorded.agreement.expected_bytes += u64::from(expected);
-                        self.recorded.agreement.found_bytes += u64::from(image.uncompressed_length());
-                    }
-                    data
+            let (restored, change) = restored_bytes(record, block, fork, knowledge);
+            base += change;
+            if let Some(image) = block.image.filter(|image| image.apply) {
+                if let Some(expected) = size.and_then(|_| followed_size(record, block, size, tuples)) {
+                    self.recorded.agreement.expected_bytes += u64::from(expected);
+                    self.recorded.agreement.found_bytes += u64::from(image.uncompressed_length());
                 }
-                _ => 0,
-            };
-            let is_first = touched == 0;
+            }
             let (touched, touched_unhinted) =
                 if is_forced { (FORCED, FORCED) } else { (touched, touched_unhinted) };
             if block.will_init && !is_imaged
@@ -360,11 +365,12 @@ impl Simulation {
                 (false, data) => u32::from(data),
             };
             let mut want = Want {
+                weight,
                 touched,
                 touched_unhinted,
-                is_first,
                 is_guess: !is_imaged && after.is_none(),
-                ..Want::default()
+                bytes: [0; ImageCompression::COUNT],
+                image_bytes: [0; ImageCompression::COUNT],
             };
             let plain = after.unwrap_or_else(|| knowledge.mean_size(fork));
             for way in &self.ways {
@@ -380,10 +386,31 @@ impl Simulation {
         base
     }
 
+    /// How much the page counts; None for one that is not in the sample.
+    #[inline]
+    fn weight(&self, fork: RelationFork, block: u32) -> Option<Weight> {
+        match &self.sampler {
+            None => Some(Weight::ONE),
+            Some(sampler) => sampler.weight(fork, block),
+        }
+    }
+
+    /// Counts a page that is held now, and lets others go where there are too many.
+    fn count_page(&mut self, fork: RelationFork) {
+        let Some(sampler) = &mut self.sampler else { return };
+        let Some(full) = sampler.add(fork) else { return };
+        let left = self.pages.retain(full, |block| sampler.holds(full, block));
+        if let Some(unhinted) = &mut self.unhinted {
+            unhinted.retain(full, |block| sampler.holds(full, block));
+        }
+        sampler.thinned(full, left);
+    }
+
     /// Whether the rule says of the recording's own server what the recording has.
-    fn compare(&mut self, block: &BlockRef, touched: i64, is_imaged: bool) {
+    fn compare(&mut self, block: &BlockRef, touched: i64, is_imaged: bool, weight: Weight) {
         if touched == 0 {
-            self.recorded.begun_before += u64::from(!is_imaged && block.fork != 1);
+            let is_begun_before = !is_imaged && block.fork != 1;
+            self.recorded.begun_before += u64::from(is_begun_before) * weight.pages as u64;
             return;
         }
         if self.version >= PgVersion::V17 {
@@ -404,14 +431,15 @@ impl Simulation {
                 if touched >= *limit {
                     continue;
                 }
-                any = true;
                 let image = u64::from(want.image_bytes.get(at).copied().unwrap_or(0));
-                more += i64::from(want.bytes.get(at).copied().unwrap_or(0));
-                lane.images += 1;
-                lane.image_bytes += image;
-                lane.first_images += u64::from(want.is_first);
-                lane.first_image_bytes += image * u64::from(want.is_first);
-                lane.guessed_images += u64::from(want.is_guess);
+                let bytes = i64::from(want.bytes.get(at).copied().unwrap_or(0));
+                if want.weight == Weight::ONE {
+                    any = true;
+                    more += bytes;
+                } else {
+                    lane.add_sampled(align(base + bytes) - aligned, want.weight);
+                }
+                lane.add_image(image, want.weight, touched == 0, want.is_guess);
             }
             if any {
                 lane.extra += align(base + more) - aligned;
@@ -433,11 +461,14 @@ impl Simulation {
             self.recorded.hint_images += 1;
             self.recorded.image_bytes += u64::from(image.length);
             knowledge.learn_image(record, block, fork);
+            let Some(weight) = self.weight(fork, block.block) else { continue };
             let page = self.pages.page(fork, block.block);
             let touched = page.touched();
             *page = Page::new(self.now.offset, Some(image.uncompressed_length().max(1)));
             if touched > 0 {
-                self.compare(block, touched, true);
+                self.compare(block, touched, true, weight);
+            } else {
+                self.count_page(fork);
             }
             let bare = total - i64::from(image.length) - i64::from(image_header(image));
             for (lane, limit) in self.lanes.iter_mut().zip(&self.limits) {
@@ -446,14 +477,12 @@ impl Simulation {
                 } else if touched < *limit {
                     let plain = image.uncompressed_length();
                     let (bytes, header) = image_cost(block, plain, lane.target.compression, knowledge, fork);
-                    lane.extra += align(bare + i64::from(bytes) + i64::from(header));
-                    lane.images += 1;
-                    lane.image_bytes += u64::from(bytes);
-                    lane.first_images += u64::from(touched == 0);
-                    lane.first_image_bytes += u64::from(bytes) * u64::from(touched == 0);
+                    let whole = align(bare + i64::from(bytes) + i64::from(header));
+                    lane.add_sampled(whole, weight);
+                    lane.add_image(u64::from(bytes), weight, touched == 0, false);
                 } else if !lane.target.full_page_writes && touched < lane.redo_offset + 1 {
                     // Without full-page images the record is written as well, and empty.
-                    lane.extra += align(bare);
+                    lane.add_sampled(align(bare), weight);
                 }
                 next_base = next_base.min(lane.next_base());
             }
@@ -513,8 +542,10 @@ impl Simulation {
     }
 
     fn finish(mut self) -> (Recorded, Vec<Outcome>) {
-        self.recorded.pages = self.pages.distinct();
-        self.recorded.memory_bytes = self.pages.memory_bytes();
+        self.recorded.held_pages = self.pages.distinct();
+        self.recorded.pages = self.sampler.as_ref().map_or(self.recorded.held_pages, |one| one.pages().1);
+        self.recorded.memory_bytes =
+            self.pages.memory_bytes() + self.unhinted.as_ref().map_or(0, Pages::memory_bytes);
         let (start, now, positions) = (self.start, self.now, self.positions);
         let outcomes = self.lanes.into_iter().map(|lane| Outcome::new(lane, start, now, positions)).collect();
         (self.recorded, outcomes)
@@ -527,6 +558,19 @@ fn limit_at(lane: &Lane, now: Now) -> i64 {
     } else {
         NO_IMAGES
     }
+}
+
+/// Data that the block's image stands for, which the record would have without it; by how much the record would be
+/// longer. Both are 0 without an image.
+fn restored_bytes(
+    record: &Record<'_>,
+    block: &BlockRef,
+    fork: RelationFork,
+    knowledge: &Knowledge<'_>,
+) -> (u32, i64) {
+    let Some(image) = block.image.filter(|image| image.apply) else { return (0, 0) };
+    let data = if block.data_length == 0 { knowledge.bare_data_bytes(record, block, fork) } else { 0 };
+    (data, i64::from(data) - i64::from(image.length) - i64::from(image_header(image)))
 }
 
 /// Bytes of an image stored that way, and of its header.

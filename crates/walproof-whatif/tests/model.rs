@@ -129,3 +129,42 @@ fn end_lsn(usable: u64) -> Lsn {
     let (pages, rest) = (left / 8168, left % 8168);
     Lsn(segment * SEGMENT + 8192 + pages * 8192 + if rest == 0 { 0 } else { rest + 24 })
 }
+
+#[test]
+fn a_sample_is_off_by_as_much_as_it_says() {
+    let mut state = 7u64;
+    let mut next = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) % below) as u32
+    };
+    let blocks: Vec<u32> =
+        (0..30_000).map(|_| if next(2) == 0 { next(400) } else { 1000 + next(9000) }).collect();
+    let mut forge = Forge::new(PgVersion::V15, 1);
+    let start = forge.position();
+    for block in &blocks {
+        forge.record(HEAP, LOCK, 7, &content(*block, true));
+    }
+    let targets = [2, 4, 8, 64].map(target);
+    let run = |most_pages| {
+        let segments = Segments::from_memory(forge.segments());
+        let range = Range { start: Some(start), ..Range::default() };
+        simulate(segments, range, &Request { most_pages, ..Request::new(&targets) }).unwrap()
+    };
+    let every = run(None);
+    assert!(every.recorded.pages > 7000);
+    for most_pages in [4000, 1000, 250] {
+        let sample = run(Some(most_pages));
+        assert!(sample.recorded.held_pages <= most_pages && sample.recorded.held_pages * 4 > most_pages);
+        for (one, all) in sample.outcomes.iter().zip(&every.outcomes) {
+            let error = one.wal_bytes as f64 - all.wal_bytes as f64;
+            let told = one.sample_error_bytes;
+            // An error in WAL moves checkpoints, which adds to it.
+            assert!(told > 0.0 && error.abs() < 4.0 * told, "{most_pages}: {error} {told} {one:?}");
+            assert!(told < 0.2 * all.wal_bytes as f64, "{most_pages}: {told}");
+        }
+        // Fewer pages say less.
+        assert!(
+            sample.outcomes[3].sample_error_bytes > run(Some(2 * most_pages)).outcomes[3].sample_error_bytes
+        );
+    }
+}

@@ -23,6 +23,8 @@ MODEL_ERROR = 0.02
 """What bench/whatif found between prediction and server, where nothing else was in the way."""
 SPACING_ERROR = 0.05
 """By how much a real spacing may differ: where the curve falls, that much more or less WAL comes of it."""
+SAMPLE_SPAN = 2.0
+"""Standard errors of a sample of pages in the span."""
 FALLING = -1.0
 """Elasticity beyond which more WAL shortens the spacing as much: errors feed themselves, and count twice."""
 STEEP = -1.5
@@ -64,6 +66,8 @@ class Prediction:
     """Whole cycles in the recording."""
     late_share: float
     guessed_share: float
+    sample_error: float
+    """Standard error of WAL that comes of sampling pages, as a share."""
     elasticity: float | None = None
     """By how many percent WAL changes where max_wal_size changes by one."""
 
@@ -81,9 +85,9 @@ class Prediction:
     def confidence(self) -> str:
         """``high``, ``medium`` or ``low``."""
         steep = self.elasticity is not None and self.elasticity < STEEP
-        if not self.has_whole_cycles or self.is_late or self.guessed_share > 0.25:
+        if not self.has_whole_cycles or self.is_late or self.guessed_share > 0.25 or self.sample_error > 0.1:
             return "low"
-        if self.cycles < CYCLES_WANTED or steep or self.guessed_share > 0.05:
+        if self.cycles < CYCLES_WANTED or steep or self.guessed_share > 0.05 or self.sample_error > 0.02:
             return "medium"
         return "high"
 
@@ -177,6 +181,14 @@ class Study:
     def recorded_bytes(self) -> float:
         """WAL of the recording's own server: an hour, or in the recording."""
         return self.found.wal_bytes / (self.hours or 1.0)
+
+    def told(self) -> list[Prediction]:
+        """Those of which the recording tells something: no compression of images whose contents are gone."""
+        return [
+            self.predictions[one]
+            for one in self.question.settings()
+            if one.wal_compression == "as recorded" or self.found.tells_compression
+        ]
 
     @property
     def present(self) -> Prediction:
@@ -287,7 +299,9 @@ def _predict(
     begun = sum(one.checkpoints for one in phases)
     # Without a whole cycle the simulation saw less than a server will.
     room = 0.0 if whole else _room(target, found.segment_size, high * base / (hours or math.inf))
+    sample_error = cold.sample_error_bytes / max(1, cold.wal_bytes)
     low, high = low * (1 - MODEL_ERROR), high * (1 + MODEL_ERROR)
+    low, high = low / (1 + SAMPLE_SPAN * sample_error), high * (1 + SAMPLE_SPAN * sample_error)
     return Prediction(
         target=target,
         wal_bytes=ratio * base * scale,
@@ -303,6 +317,7 @@ def _predict(
         cycles=cold.cycles.count,
         late_share=late_share,
         guessed_share=cold.guessed_images / cold.images if cold.images else 0.0,
+        sample_error=sample_error,
     )
 
 
@@ -332,7 +347,9 @@ def _with_elasticity(own: Mapping[Target, Prediction]) -> dict[Target, Predictio
                 continue
             span = one.wal_span
             if slope < 0:
-                factor = (1 + SPACING_ERROR) ** (-slope * (2 if slope < FALLING else 1))
+                # WAL that is over-estimated in a sample shortens the spacing too.
+                spacing_error = SPACING_ERROR + SAMPLE_SPAN * one.sample_error
+                factor = (1 + spacing_error) ** (-slope * (2 if slope < FALLING else 1))
                 span = Span(span.low / factor, span.high * factor)
             found[one.target] = replace(one, elasticity=slope, wal_span=span)
     return found

@@ -53,6 +53,8 @@ def recording_reasons(study: Study) -> list[str]:
             "For more than half of the time no transaction ended: when the WAL in between was "
             "written is not known."
         )
+    if not found.tells_compression:
+        reasons.append("The recording was stripped of contents: how well its images compress cannot be told.")
     if recorded.hint_images > HINT_SHARE * recorded.images:
         share = recorded.hint_images / recorded.images
         reasons.append(
@@ -70,6 +72,12 @@ def recording_reasons(study: Study) -> list[str]:
         reasons.append("An online backup ended in the recording; while it ran, images were forced.")
     if recorded.has_consistency_images:
         reasons.append("wal_consistency_checking was on: its images are kept as they are.")
+    if recorded.held_pages < recorded.pages:
+        reasons.append(
+            f"{recorded.held_pages:,} of about {recorded.pages:,} pages were followed, a sample by relation. "
+            f"Its standard error is {study.present.sample_error:.1%} of WAL for the present settings; "
+            "intervals hold two of it."
+        )
     agreement = recorded.agreement
     if agreement.share is not None and agreement.share < 1 - _DISAGREEMENT:
         reasons.append(

@@ -1,4 +1,4 @@
-"""``walproof wal stats|records|map|capture|whatif``: what is in the WAL, and what it would be."""
+"""``walproof wal stats|records|map|capture|strip|whatif``: what is in the WAL, and what it would be."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from walproof.cli import options
+from walproof.cli.strip import strip
 from walproof.cli.whatif import whatif
 from walproof.errors import WalError
 from walproof.units import Lsn
@@ -146,6 +147,7 @@ def records(
 
 
 app.command("whatif")(whatif)
+app.command("strip")(strip)
 
 
 @app.command("map")

@@ -53,6 +53,14 @@ def whatif(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page with pictures as well.")
     ] = None,
+    pages: Annotated[
+        int | None,
+        typer.Option(
+            "--pages",
+            metavar="N",
+            help="Follow N pages at most: a sample by relation, whose error is told. All of them without it.",
+        ),
+    ] = None,
     allow_gaps: Annotated[
         bool, typer.Option("--allow-gaps", help="Go on behind missing segments; they are named.")
     ] = False,
@@ -81,13 +89,20 @@ def whatif(
     asked = tuple(target_of(version, segment_size, presents, one) for one in sets)
     question = Question(own, bool(recorded) or present is not None, asked)
     simulated = simulate(
-        *paths, targets=question.targets(), start=first, end=last, timeline=timeline, allow_gaps=allow_gaps
-    )
+        *paths, targets=question.targets(), start=first, end=last, timeline=timeline, allow_gaps=allow_gaps,
+        most_pages=pages,
+    )  # fmt: skip
     if not simulated.recorded.has_hint_records and any(asks_for_hint_records(version, one) for one in sets):
         raise SettingError(
             "the recording cannot tell what hint bits would write",
             detail="Without data_checksums and wal_log_hints, setting a hint bit leaves no trace in the WAL.",
             hint="Record with wal_log_hints = on; what it costs can be asked of such a recording.",
+        )
+    if not simulated.tells_compression and any(one.wal_compression != "as recorded" for one in asked):
+        raise SettingError(
+            "the recording cannot tell what wal_compression would save",
+            detail="It was stripped of contents.",
+            hint='Ask the WAL itself, before "walproof wal strip".',
         )
     found = study(simulated, question)
     answer = None

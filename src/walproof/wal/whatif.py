@@ -24,6 +24,9 @@ Compression = Literal["as recorded", "off", "pglz", "lz4", "zstd"]
 COMPRESSIONS: tuple[Compression, ...] = ("as recorded", "off", "pglz", "lz4", "zstd")
 
 
+LEAST_PAGES = 1000
+
+
 def default_completion_target(version: int) -> float:
     """checkpoint_completion_target of that major version, if nobody changed it."""
     return 0.5 if version < 14 else 0.9
@@ -109,6 +112,8 @@ class Outcome:
     first_image_bytes: int
     guessed_images: int
     """Images whose size is the mean of others."""
+    sample_error_bytes: float
+    """Standard error of ``wal_bytes`` that comes of sampling pages; 0 where all were held."""
     by_size: int
     """Checkpoints because of max_wal_size."""
     by_time: int
@@ -175,6 +180,9 @@ class Recorded:
     hint_images: int
     references: int
     pages: int
+    """Different ones; of a sample, those that it stands for."""
+    held_pages: int
+    """Those in memory."""
     begun_before: int
     """Pages that had been touched since the last redo point before the recording."""
     first_time_us: int | None
@@ -243,6 +251,11 @@ class WhatIf:
     """One for each target, in their order."""
 
     @property
+    def tells_compression(self) -> bool:
+        """Whether images could be compressed to see; not those of a stripped recording."""
+        return self.sample.count > 0 or not self.recorded.images
+
+    @property
     def wal_bytes(self) -> int:
         """What the recording's own server wrote; gaps are not counted."""
         return self.end - self.start - sum(gap.end - gap.start for gap in self.gaps)
@@ -260,20 +273,30 @@ def simulate(
     end: Lsn | None = None,
     timeline: int | None = None,
     allow_gaps: bool = False,
+    most_pages: int | None = None,
 ) -> WhatIf:
     """Read a recording (its first 64 MB twice) and simulate every target.
 
     Where transactions hardly tell the time, it is read once more with the positions that ``wal capture``
     wrote down, or with the times of the segment files, as far as these can be the WAL's own.
 
+    ``most_pages`` are held in memory at most: a sample by relation where there are more, whose
+    error is told.
+
     Raises WalError as ``walproof.wal.stats``.
     """
+    if most_pages is not None and most_pages < LEAST_PAGES:
+        raise WalError(
+            f"a sample of {most_pages:,} pages says too little", hint=f"Hold {LEAST_PAGES:,} at least."
+        )
     names = [os.fspath(path) for path in paths]
 
     def run(clock: Clock, times: Sequence[tuple[Lsn, int]] = ()) -> WhatIf:
         raw = wal_whatif(
             names, start, end, timeline, allow_gaps=allow_gaps,
-            request={"targets": [_raw(one) for one in targets], "times": times},
+            request={
+                "targets": [_raw(one) for one in targets], "times": times, "most_pages": most_pages,
+            },
         )  # fmt: skip
         return _whatif(raw, targets, clock)
 

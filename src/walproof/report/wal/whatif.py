@@ -238,8 +238,11 @@ def _difference(target: Target) -> str:
 
 def _others(study: Study) -> Table:
     rows = []
+    told = study.told()
     for one in study.question.others():
         prediction = study.predictions[one]
+        if prediction not in told:
+            continue
         change = prediction.wal_bytes / study.present.wal_bytes - 1
         if one.full_page_writes:
             name, risk = f"wal_compression = {one.wal_compression}", DurabilityClass.NONE

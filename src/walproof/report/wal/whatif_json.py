@@ -35,6 +35,7 @@ def whatif_json(study: Study, asked: Asked | None) -> str:
             "image_bytes": recorded.image_bytes,
             "hint_images": recorded.hint_images,
             "pages": recorded.pages,
+            "held_pages": recorded.held_pages,
             "memory_bytes": recorded.memory_bytes,
             "checkpoints": [
                 {"redo": str(one.redo), "at": one.at, "is_shutdown": one.is_shutdown}
@@ -53,7 +54,7 @@ def whatif_json(study: Study, asked: Asked | None) -> str:
         },
         "reasons": recording_reasons(study),
         "present": {**_settings(question.present), "is_known": question.is_present_known},
-        "predictions": [_prediction(study.predictions[one]) for one in question.settings()],
+        "predictions": [_prediction(one) for one in study.told()],
         "cliffs": [
             {"from_mb": one.smaller.target.max_wal_size_mb, "to_mb": one.larger.target.max_wal_size_mb}
             for one in study.cliffs()
@@ -95,6 +96,7 @@ def _prediction(one: Prediction) -> dict[str, Any]:
         "pg_wal_most": one.pg_wal_most,
         "elasticity": one.elasticity,
         "whole_cycles": one.cycles,
+        "sample_error": one.sample_error,
         "confidence": one.confidence,
         "reasons": prediction_reasons(one),
     }
