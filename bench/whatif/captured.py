@@ -37,6 +37,7 @@ def main() -> None:
     parser.add_argument("--to", dest="after", default="256MB")
     parser.add_argument("--seconds", type=int, default=150)
     parser.add_argument("--work", type=Path, default=Path("/var/tmp/walproof-captured"))
+    parser.add_argument("--keep", type=Path, help="new folder for the recording")
     arguments = parser.parse_args()
     user = server_user()
     install = reachable_install(find(arguments.pg), user)
@@ -59,7 +60,8 @@ def main() -> None:
             ]  # fmt: skip
             load = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(10)
-            compare(cluster, workspace.make_folder("recording") / "wal", arguments)
+            recording = arguments.keep or workspace.make_folder("recording") / "wal"
+            compare(cluster, recording, arguments)
         finally:
             if load is not None:
                 load.terminate()

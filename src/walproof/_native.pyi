@@ -124,6 +124,7 @@ class _WhatIf(TypedDict):
     version: int
     system_identifier: int
     segment_size: int
+    first_timeline: int
     timeline: int
     start: int
     end: int

@@ -68,7 +68,8 @@ def make(question: Question | None = None, facts: Recorded | None = None) -> Stu
     targets = question.targets()
     sample = ImageSample(10, 80_000, {"pglz": MethodSample(40_000, 0.001)})
     found = WhatIf(
-        version=18, system_identifier=7, segment_size=16 << 20, timeline=1, start=Lsn(0), end=Lsn(9 * GB),
+        version=18, system_identifier=7, segment_size=16 << 20, first_timeline=1, timeline=1,
+        start=Lsn(0), end=Lsn(9 * GB),
         finish_reason=None, gaps=(), clock="transactions",
         recorded=facts or recorded(), sample=sample, targets=tuple(targets),
         outcomes=tuple(outcome(one) for one in targets),
@@ -158,6 +159,32 @@ def test_reasons(facts: dict[str, object], word: str) -> None:
     assert not recording_reasons(make())
     (reason,) = recording_reasons(make(facts=recorded(**facts)))
     assert word in reason
+
+
+def test_a_promotion_is_named() -> None:
+    found = make()
+    promoted = replace(found, found=replace(found.found, timeline=3))
+    (reason,) = recording_reasons(promoted)
+    assert "from timeline 1 to 3" in reason
+
+
+def test_contents_that_are_gone_tell_no_compression() -> None:
+    found = make()
+    stripped = replace(found, found=replace(found.found, sample=ImageSample(0, 0, {})))
+    assert len(found.told()) - len(stripped.told()) == 4
+    assert all(one.target.wal_compression == "as recorded" for one in stripped.told())
+    (reason,) = recording_reasons(stripped)
+    assert "stripped of contents" in reason
+
+
+def test_a_sample_widens_the_span() -> None:
+    question = Question(PRESENT, is_present_known=True)
+    exact = make(question)
+    outcomes = tuple(replace(one, sample_error_bytes=0.05 * one.wal_bytes) for one in exact.found.outcomes)
+    sampled = study(replace(exact.found, outcomes=outcomes), question)
+    assert sampled.present.sample_error == pytest.approx(0.05)
+    assert sampled.present.wal_span.high > 1.1 * exact.present.wal_span.high
+    assert sampled.present.wal_span.low < exact.present.wal_span.low / 1.1
 
 
 def test_every_question_is_simulated_once() -> None:

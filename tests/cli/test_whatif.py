@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -35,6 +36,10 @@ def test_a_terminal_and_a_page(wal: Path, tmp_path: Path) -> None:
         assert expected in said, expected
     page = (tmp_path / "page.html").read_text()
     assert page.count("<svg") == 1
+    # Every point says what it is.
+    assert re.search(r"<title>30 s, 128 MB: [0-9.,]+ [kMG]B/h</title>", page), re.findall(
+        "<title>.*?</title>", page
+    )
     assert "http://" not in page.replace("http://www.w3.org/", "")
 
 

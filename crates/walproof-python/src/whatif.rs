@@ -121,6 +121,7 @@ fn whatif_dict<'py>(py: Python<'py>, found: &WhatIf) -> PyResult<Bound<'py, PyDi
     dict.set_item("version", found.identity.version.major())?;
     dict.set_item("system_identifier", found.identity.system_identifier)?;
     dict.set_item("segment_size", found.identity.segment_size)?;
+    dict.set_item("first_timeline", found.first_timeline)?;
     dict.set_item("timeline", found.timeline)?;
     dict.set_item("start", found.start.0)?;
     dict.set_item("end", found.end.0)?;

@@ -22,7 +22,7 @@ pub(crate) enum Cause {
     Size,
     /// `checkpoint_timeout`.
     Time,
-    /// The recording's server was shut down there.
+    /// The recording's server was shut down there, or promoted.
     Shutdown,
 }
 

@@ -3,6 +3,7 @@
 use walproof_wal::{Checkpoint, CheckpointKind, Compression, Record, RmgrId};
 
 const CHECKPOINT_REDO: u8 = 0xE0;
+const END_OF_RECOVERY: u8 = 0x90;
 const FPW_CHANGE: u8 = 0x80;
 const BACKUP_END: u8 = 0x50;
 const STANDBY: RmgrId = RmgrId(8);
@@ -103,6 +104,8 @@ pub(crate) enum Role {
     Redo,
     /// A complete checkpoint, and whether full-page images were on.
     Complete(SourceCheckpoint, bool),
+    /// The end of a recovery without a checkpoint: a standby was promoted, and asks for one.
+    Recovered,
     /// RUNNING_XACTS, of which each checkpoint writes one.
     Snapshot,
     /// `full_page_writes` was changed.
@@ -131,6 +134,7 @@ pub(crate) fn role(record: &Record<'_>) -> Role {
     }
     match info {
         CHECKPOINT_REDO => Role::Redo,
+        END_OF_RECOVERY => Role::Recovered,
         FPW_CHANGE => Role::ImagesChanged,
         BACKUP_END => Role::BackupEnd,
         _ => Role::None,

@@ -47,6 +47,8 @@ const NO_IMAGES: i64 = 0;
 pub struct WhatIf {
     /// What the WAL says of itself.
     pub identity: WalIdentity,
+    /// Timeline of the first record's page.
+    pub first_timeline: u32,
     /// Timeline of the last record's page.
     pub timeline: u32,
     /// Where the first record begins.
@@ -80,8 +82,10 @@ pub fn simulate(
     let mut reader = Reader::open(segments, range)?;
     let identity = reader.identity();
     let mut simulation = Simulation::new(first.unwrap_or(reader.first_lsn()), identity, request);
+    let mut first_timeline = None;
     while let Some(record) = reader.next_record()? {
         simulation.add(&record, &mut knowledge);
+        first_timeline.get_or_insert(reader.timeline());
     }
     let (timeline, start, end) = (reader.timeline(), reader.first_lsn(), reader.end_lsn());
     let gaps = reader.gaps().to_vec();
@@ -90,6 +94,7 @@ pub fn simulate(
     recorded.compression = knowledge.method();
     Ok(WhatIf {
         identity,
+        first_timeline: first_timeline.unwrap_or(timeline),
         timeline,
         start,
         end,
@@ -245,6 +250,7 @@ impl Simulation {
                 return;
             }
             Role::Snapshot => return,
+            Role::Recovered => self.all_begin(Cause::Shutdown),
             Role::ImagesChanged => self.recorded.full_page_writes_off = true,
             Role::BackupEnd => self.recorded.has_backup = true,
             Role::None => {}

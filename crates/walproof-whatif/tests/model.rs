@@ -168,3 +168,32 @@ fn a_sample_is_off_by_as_much_as_it_says() {
         );
     }
 }
+
+#[test]
+fn a_promotion_is_a_checkpoint_for_everybody() {
+    let mut old = Forge::new(PgVersion::V15, 1);
+    let mut new = Forge::new(PgVersion::V15, 1);
+    let start = old.position();
+    for forge in [&mut old, &mut new] {
+        for block in 0..700 {
+            forge.record(HEAP, LOCK, 7, &content(block, true));
+        }
+    }
+    new.set_timeline(2);
+    // XLOG/END_OF_RECOVERY, and the same pages again.
+    new.record(
+        0,
+        0x90,
+        0,
+        &[255, 24, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    );
+    for block in 0..700 {
+        new.record(HEAP, LOCK, 7, &content(block, true));
+    }
+    let segments = Segments::from_memory(old.segments().into_iter().chain(new.segments()));
+    let never = Target { max_wal_size_mb: None, checkpoint_timeout_s: None, ..Target::default() };
+    let range = Range { start: Some(start), ..Range::default() };
+    let found = simulate(segments, range, &Request::new(&[never])).unwrap();
+    assert_eq!((found.first_timeline, found.timeline), (1, 2));
+    assert_eq!((found.outcomes[0].images, found.outcomes[0].cycles.count), (1400, 1));
+}

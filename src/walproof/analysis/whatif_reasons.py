@@ -26,6 +26,11 @@ def recording_reasons(study: Study) -> list[str]:
             f"WAL is missing in {len(found.gaps)} places ({missing:,} bytes): pages that were touched there "
             "count as untouched."
         )
+    if found.first_timeline != found.timeline:
+        reasons.append(
+            f"The recording goes from timeline {found.first_timeline} to {found.timeline}: at the promotion "
+            "or recovery in it every simulated server begins a checkpoint too."
+        )
     if recorded.full_page_writes_off:
         reasons.append(
             "full_page_writes was off or changed in the recording: how large images would be is guessed."

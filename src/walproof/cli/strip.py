@@ -39,7 +39,7 @@ def strip(
         return
     console = options.result_console()
     console.print(
-        f"{done.segments:,} segments with {done.records:,} records: {format_bytes(done.written_bytes)} in {to}"
+        f"{done.segments:,} segments, {done.records:,} records, {format_bytes(done.written_bytes)} in {to}"
     )
     console.print(
         "No row of a table is in them, but for a record that is cut off at the beginning or the end.",

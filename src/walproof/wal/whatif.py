@@ -237,7 +237,9 @@ class WhatIf:
     version: int
     system_identifier: int
     segment_size: int
+    first_timeline: int
     timeline: int
+    """That of the end."""
     start: Lsn
     end: Lsn
     finish_reason: str | None
@@ -329,6 +331,7 @@ def _whatif(raw: Any, targets: Sequence[Target], clock: Clock) -> WhatIf:
         version=raw["version"],
         system_identifier=raw["system_identifier"],
         segment_size=raw["segment_size"],
+        first_timeline=raw["first_timeline"],
         timeline=raw["timeline"],
         start=Lsn(raw["start"]),
         end=Lsn(raw["end"]),

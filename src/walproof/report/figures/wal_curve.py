@@ -81,7 +81,7 @@ def draw_curve(data: WalCurveData) -> dict[str, Any]:
         {
             "size": size_label(one.max_wal_size_mb), "wal": one.wal_bytes / scale, "timeout": curve.name,
             "about": f"{curve.name}, {size_label(one.max_wal_size_mb)}: "
-            "{format_bytes(one.wal_bytes)}{data.unit}",
+            f"{format_bytes(one.wal_bytes)}{data.unit}",
         }
         for curve in data.curves
         for one in curve.points

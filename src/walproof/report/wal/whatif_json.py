@@ -20,6 +20,7 @@ def whatif_json(study: Study, asked: Asked | None) -> str:
         "version": found.version,
         "system_identifier": str(found.system_identifier),  # 64 bits do not fit a double
         "segment_size": found.segment_size,
+        "first_timeline": found.first_timeline,
         "timeline": found.timeline,
         "start": str(found.start),
         "end": str(found.end),
