@@ -2,10 +2,11 @@
 
     PYTHONPATH=. python bench/whatif/captured.py [--pg 16] [--from 96MB] [--to 256MB] [--seconds 150]
 
-pgbench runs at a fixed rate all the time. ``walproof wal capture`` records the server, as a user with
-REPLICATION and pg_monitor and nothing else; ``walproof wal whatif`` predicts. Then max_wal_size is changed by
-ALTER SYSTEM and a reload, and WAL is measured between the first redo point and the last: over whole cycles.
-WAL is told by transaction, since a busy machine does not hold the rate.
+pgbench runs at a fixed rate. ``walproof wal capture`` records the server, as a user with REPLICATION and
+pg_monitor and nothing else; ``walproof wal whatif`` predicts. Then the same load runs again from the same data
+directory (updates become cheaper as pages get room, so later minutes are another load), max_wal_size is changed by
+ALTER SYSTEM and a reload under it, and WAL is measured between the first redo point and the last: over whole
+cycles. It is told by transaction, since a busy machine does not hold the rate.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +26,11 @@ from bench.whatif.validate import bench as run_pgbench
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import discover, find, find_driver
 from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.template import clone
 from walproof.postgres.workspace import Workspace
 from walproof.units import Lsn, format_bytes
 
-SCALE, RATE = 20, 800
+SCALE, RATE, WARM_UP_S = 20, 800, 5
 
 
 def main() -> None:
@@ -42,48 +46,72 @@ def main() -> None:
     user = server_user()
     install = reachable_install(find(arguments.pg), user)
     pgbench, _ = find_driver([install, *discover()])
+    settings = {**SETTINGS, "wal_keep_size": "0", "max_wal_size": arguments.before}
+    seconds = arguments.seconds
     with Workspace(arguments.work, user) as workspace:
-        cluster = Cluster(install, workspace, workspace.make_folder("base"))
-        cluster.init()
-        settings = {**SETTINGS, "wal_keep_size": "0", "max_wal_size": arguments.before}
-        cluster.start(settings)
-        load: subprocess.Popen[bytes] | None = None
-        try:
-            run_pgbench(cluster, pgbench, "-i", "-q", "-s", str(SCALE))
+        base = workspace.make_folder("base")
+        load(Cluster(install, workspace, base), pgbench)
+        recording = arguments.keep or workspace.make_folder("recording") / "wal"
+        folder = workspace.make_folder("recorded")
+        clone(base, folder, flush=False)
+        with under_load(Cluster(install, workspace, folder), pgbench, settings, seconds) as cluster:
+            dsn = f"host={cluster.sockets} port={cluster.port} user=recorder dbname=postgres"
+            capture = subprocess.Popen(
+                command("wal", "capture", dsn, "--for", f"{seconds}s", "--to", str(recording))
+            )
+            measured = {arguments.before: rate(cluster, seconds)}
+            assert capture.wait() == 0
+        said = json.loads(
+            walproof("wal", "whatif", str(recording), "--set", f"max_wal_size={arguments.after}", "--json")
+        )
+        commits = json.loads(walproof("wal", "stats", str(recording), "--json"))["commits"]
+        folder = workspace.make_folder("changed")
+        clone(base, folder, flush=False)
+        with under_load(Cluster(install, workspace, folder), pgbench, settings, seconds) as cluster:
             with cluster.connect() as connection:
-                connection.execute("CREATE USER recorder REPLICATION IN ROLE pg_monitor")
-                connection.execute("VACUUM FREEZE ANALYZE")
-            command = [
-                str(pgbench), "-n", "-c", "4", "-j", "2", "-M", "prepared", "-R", str(RATE), "-h",
-                str(cluster.sockets), "-p", str(cluster.port), "-U", "postgres",
-                "-T", str(3 * arguments.seconds + 60), "postgres",
-            ]  # fmt: skip
-            load = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(10)
-            recording = arguments.keep or workspace.make_folder("recording") / "wal"
-            compare(cluster, recording, arguments)
-        finally:
-            if load is not None:
-                load.terminate()
-                load.wait()
-            cluster.stop("immediate")
+                connection.execute(f"ALTER SYSTEM SET max_wal_size = '{arguments.after}'".encode())
+                connection.execute("SELECT pg_reload_conf()")
+            measured[arguments.after] = rate(cluster, seconds)
+    compare(said, commits, measured)
 
 
-def compare(cluster: Cluster, recording: Path, arguments: argparse.Namespace) -> None:
+def load(cluster: Cluster, pgbench: Path) -> None:
+    """pgbench's tables, and the user that records."""
+    cluster.init()
+    cluster.start({**SETTINGS, "max_wal_size": "100GB", "wal_keep_size": "0"})
+    try:
+        run_pgbench(cluster, pgbench, "-i", "-q", "-s", str(SCALE))
+        with cluster.connect() as connection:
+            connection.execute("CREATE USER recorder REPLICATION IN ROLE pg_monitor")
+            connection.execute("VACUUM FREEZE ANALYZE")
+    finally:
+        cluster.stop("fast")
+
+
+@contextmanager
+def under_load(cluster: Cluster, pgbench: Path, settings: dict[str, str], seconds: int) -> Iterator[Cluster]:
+    """The server, with pgbench at work for longer than that."""
+    cluster.start(settings)
+    clients: subprocess.Popen[bytes] | None = None
+    try:
+        options = [
+            str(pgbench), "-n", "-c", "4", "-j", "2", "-M", "prepared", "-R", str(RATE), "--random-seed=7",
+            "-h", str(cluster.sockets), "-p", str(cluster.port), "-U", "postgres", "-T", str(seconds + 60),
+            "postgres",
+        ]  # fmt: skip
+        clients = subprocess.Popen(options, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(WARM_UP_S)
+        yield cluster
+    finally:
+        if clients is not None:
+            clients.terminate()
+            clients.wait()
+        cluster.stop("immediate")
+
+
+def compare(said: Any, commits: int, measured: dict[str, tuple[float, int]]) -> None:
     """Print what was predicted and what was measured."""
-    dsn = f"host={cluster.sockets} port={cluster.port} user=recorder dbname=postgres"
-    walproof("wal", "capture", dsn, "--for", f"{arguments.seconds}s", "--to", str(recording))
-    asked = f"max_wal_size={arguments.after}"
-    said = json.loads(walproof("wal", "whatif", str(recording), "--set", asked, "--json"))
-    written = json.loads(walproof("wal", "stats", str(recording), "--json"))
-    commits = written["commits"]
     hours = said["recorded"]["seconds"] / 3600
-    measured = {arguments.before: rate(cluster, arguments.seconds)}
-    with cluster.connect() as connection:
-        connection.execute(f"ALTER SYSTEM SET max_wal_size = '{arguments.after}'".encode())
-        connection.execute("SELECT pg_reload_conf()")
-        connection.execute("CHECKPOINT")
-    measured[arguments.after] = rate(cluster, arguments.seconds)
     print(f"recorded: {format_bytes(said['recorded']['wal_bytes'])}, {commits:,} transactions")
     print("| max_wal_size | predicted bytes a transaction | interval | measured | cycles | error |")
     print("|---|---:|---:|---:|---:|---:|")
@@ -136,11 +164,14 @@ def rate(cluster: Cluster, seconds: int) -> tuple[float, int]:
 
 def walproof(*arguments: str) -> str:
     """Standard output of the command."""
-    done = subprocess.run(
-        [sys.executable, "-m", "walproof", *arguments], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
+
+
+def command(*arguments: str) -> list[str]:
+    """walproof with these arguments."""
+    return [sys.executable, "-m", "walproof", *arguments]
 
 
 if __name__ == "__main__":

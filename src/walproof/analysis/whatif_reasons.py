@@ -106,7 +106,8 @@ def prediction_reasons(one: Prediction) -> list[str]:
             "upper bound"
         )
     elif one.cycles < CYCLES_WANTED:
-        reasons.append(f"the recording holds {one.cycles} whole cycles, {CYCLES_WANTED} would do")
+        cycles = "1 whole cycle" if one.cycles == 1 else f"{one.cycles} whole cycles"
+        reasons.append(f"the recording holds {cycles}, {CYCLES_WANTED} would do")
     if one.late_share > LATE_SHARE:
         reasons.append(
             "checkpoints follow each other within a second or so and would overrun each other: real "

@@ -150,6 +150,10 @@ def draw_curve(data: WalCurveData) -> dict[str, Any]:
                 scale=alt.Scale(range=["#0072B2", "#E69F00"]),
                 legend=alt.Legend(title=names[0], orient="top"),
             ),
+            # Often one lies upon the other.
+            strokeDash=alt.StrokeDash(
+                "kind:N", legend=None, scale=alt.Scale(domain=["pg_wal at most"], range=[[6, 4]])
+            ),
         )
         .properties(width=WIDTH - 120, height=130)
     )

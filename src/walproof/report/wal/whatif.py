@@ -11,7 +11,7 @@ from walproof.analysis.whatif_reasons import prediction_reasons, recording_reaso
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, class_cell, text_cells
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.wal_curve import Curve, CurvePoint, WalCurveData, describe_curve, size_label
-from walproof.report.numbers import UNKNOWN, counted, number, percent
+from walproof.report.numbers import UNKNOWN, number, percent
 from walproof.report.wal.view import WalView
 from walproof.settings.durability import DurabilityClass
 from walproof.units import format_bytes, format_duration
@@ -34,7 +34,7 @@ def whatif_view(study: Study, asked: Asked | None = None) -> WalView:
     if found.recorded.seconds is not None and study.hours is not None:
         parts.append(format_duration(found.recorded.seconds))
     parts += [
-        counted(found.recorded.records, "record"),
+        f"{found.recorded.records:,} records",
         f"{found.recorded.pages:,} pages",
         f"segments of {format_bytes(found.segment_size)}",
     ]
@@ -57,10 +57,22 @@ def settings_text(target: Target) -> str:
     """``max_wal_size = 4GB, checkpoint_timeout = 15min``: as postgresql.conf takes it."""
     parts = []
     if target.max_wal_size_mb is not None:
-        parts.append(f"max_wal_size = {size_label(target.max_wal_size_mb).replace(' ', '')}")
+        parts.append(_size_text(target))
     if target.checkpoint_timeout_s is not None:
-        parts.append(f"checkpoint_timeout = {_timeout(target.checkpoint_timeout_s).replace(' ', '')}")
+        parts.append(_timeout_text(target))
     return ", ".join(parts)
+
+
+def _size_text(target: Target) -> str:
+    return f"max_wal_size = {_plain(size_label(target.max_wal_size_mb or 0))}"
+
+
+def _timeout_text(target: Target) -> str:
+    return f"checkpoint_timeout = {_plain(_timeout(target.checkpoint_timeout_s or 0))}"
+
+
+def _plain(text: str) -> str:
+    return text.replace(" ", "")
 
 
 def _timeout(seconds: int) -> str:
@@ -115,7 +127,6 @@ def _columns(study: Study, is_narrow: bool = False) -> tuple[Column, ...]:
         Column("to", numeric=True),
         Column(f"images{unit}", numeric=True, terminal=not is_narrow),
         Column(f"checkpoints{unit}", numeric=True, terminal=not is_narrow),
-        Column("by size", numeric=True, terminal=False),
         Column("spacing", numeric=True, terminal=False),
         Column("recovery", numeric=True),
         Column("pg_wal", numeric=True),
@@ -126,15 +137,12 @@ def _columns(study: Study, is_narrow: bool = False) -> tuple[Column, ...]:
 
 def _row(one: Prediction) -> list[str]:
     spacing = UNKNOWN if one.spacing_bytes is None else format_bytes(one.spacing_bytes)
-    if one.spacing_s is not None:
-        spacing += f", {format_duration(one.spacing_s)}"
     return [
         format_bytes(one.wal_bytes),
         format_bytes(one.wal_span.low),
         format_bytes(one.wal_span.high),
         f"{one.images:,.0f}",
         number(one.checkpoints),
-        percent(one.by_size_share),
         spacing,
         format_bytes(one.distance_most),
         format_bytes(one.pg_wal_most),
@@ -215,25 +223,36 @@ def _sized(present: Target, size_mb: int, timeout_s: int) -> Target:
 def _asked(study: Study) -> list[Block]:
     if not study.question.asked:
         return []
-    rows = [text_cells([_difference(one), *_row(study.predictions[one])]) for one in study.question.asked]
+    present = study.question.present
+    rows = [
+        text_cells([_difference(one, present), *_row(study.predictions[one])]) for one in study.question.asked
+    ]
     return [
         Table(
             "Settings that were asked for",
-            (Column("settings", whole_most=48), *_columns(study, is_narrow=True)),
+            (Column("settings", whole_most=30), *_columns(study, is_narrow=True)),
             tuple(rows),
         )
     ]
 
 
-def _difference(target: Target) -> str:
-    text = settings_text(target)
-    if target.wal_compression != "as recorded":
-        text += f", wal_compression = {target.wal_compression}"
-    if not target.full_page_writes:
-        text += ", full_page_writes = off"
+def _difference(target: Target, present: Target) -> str:
+    """What was asked for, where it is not what the server has."""
+    parts = []
+    if target.max_wal_size_mb != present.max_wal_size_mb:
+        parts.append(_size_text(target))
+    if target.checkpoint_timeout_s != present.checkpoint_timeout_s:
+        parts.append(_timeout_text(target))
+    for name in ("checkpoint_completion_target", "wal_compression"):
+        if getattr(target, name) != getattr(present, name):
+            parts.append(f"{name} = {getattr(target, name)}")
+    if target.min_wal_size_mb != present.min_wal_size_mb:
+        parts.append(f"min_wal_size = {_plain(size_label(target.min_wal_size_mb))}")
+    if target.full_page_writes != present.full_page_writes:
+        parts.append(f"full_page_writes = {'on' if target.full_page_writes else 'off'}")
     if not target.hint_records:
-        text += ", hint bits not logged"
-    return text
+        parts.append("hint bits not logged")
+    return ", ".join(parts) or "as present"
 
 
 def _others(study: Study) -> Table:
