@@ -3,10 +3,10 @@
     PYTHONPATH=. python bench/whatif/captured.py [--pg 16] [--from 96MB] [--to 256MB] [--seconds 150]
 
 pgbench runs at a fixed rate. ``walproof wal capture`` records the server, as a user with REPLICATION and
-pg_monitor and nothing else; ``walproof wal whatif`` predicts. Then the same load runs again from the same data
-directory (updates become cheaper as pages get room, so later minutes are another load), max_wal_size is changed by
-ALTER SYSTEM and a reload under it, and WAL is measured between the first redo point and the last: over whole
-cycles. It is told by transaction, since a busy machine does not hold the rate.
+pg_monitor and nothing else; ``walproof wal whatif`` predicts. Then the same load runs again from the same
+data directory, since updates become cheaper as pages get room: later minutes are another load. max_wal_size
+is changed by ALTER SYSTEM and a reload under it, and WAL is measured between the first redo point and the
+last: over whole cycles. It is told by transaction, since a busy machine does not hold the rate.
 """
 
 from __future__ import annotations
