@@ -13,7 +13,7 @@ import pytest
 from walproof.disk.image import Survival
 from walproof.disk.simulated import DiskModel, Event
 from walproof.errors import DiskError, WorkloadError
-from walproof.facts import CutConditions, CutFacts, ImageState, Install, Workload
+from walproof.facts import CutConditions, CutFacts, ImageState, Install, NameRule, Workload
 from walproof.lab import self_test
 from walproof.lab.kept_image import read_case
 from walproof.lab.power_cut import (
@@ -82,7 +82,7 @@ def test_full_durability_loses_nothing(install: Install, memory: Workspace) -> N
 
 
 @pytest.mark.parametrize("names", ["journal", "strict"])
-def test_full_durability_when_names_are_lost(embedded: Install, memory: Workspace, names: str) -> None:
+def test_full_durability_when_names_are_lost(embedded: Install, memory: Workspace, names: NameRule) -> None:
     conditions = CutConditions(names=names)
     order = CutOrder(2, {}, conditions, images=3, moment=(Event.RENAME, 4))
     cut = _cut(_lab(embedded, memory), order)

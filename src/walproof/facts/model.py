@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Literal, TypeAlias
 
 from walproof.settings.durability import DurabilityClass
 
@@ -82,18 +83,22 @@ class Workload:
     statements: tuple[Statement, ...] = ()
 
 
+UnitBytes: TypeAlias = Literal[512, 4096, 8192]
+"""A write that is whole or not there: of a sector, of a page of the kernel, of a page of PostgreSQL."""
+NameRule: TypeAlias = Literal["journal", "strict"]
+"""When created, renamed and removed files are durable: as on ext4 and xfs, or as POSIX guarantees."""
+
+
 @dataclass(frozen=True, slots=True)
 class CutConditions:
     """The simulated disk and the cluster under a variant whose power is cut."""
 
-    unit_bytes: int | None = None
-    """The smallest write that is whole or not there: 512, 4096 or 8192 (a page is never torn). None: both 512
-    and 4096, image by image."""
+    unit_bytes: UnitBytes | None = None
+    """The smallest write that is whole or not there; at 8192 a page is never torn. None: both 512 and 4096,
+    image by image."""
     writeback_s: float | None = 30.0
     """Age at which the kernel writes dirty data by itself (Linux: 30 s); None: never."""
-    names: str = "journal"
-    """When created, renamed and removed files are durable: ``journal`` as on ext4 and xfs, or ``strict`` as
-    POSIX guarantees."""
+    names: NameRule = "journal"
     failing_flush: bool = False
     """No cut: one flush fails with EIO and loses what it should have written; then the power is cut."""
     checksums: bool = True

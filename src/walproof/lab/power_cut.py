@@ -22,7 +22,7 @@ import psycopg
 from walproof.disk.image import Survival, build_image, durable_sizes
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, Event, SimulatedDisk
 from walproof.errors import ClusterError, DiskError, WorkloadError
-from walproof.facts import CheckedImage, CutConditions, CutFacts, ImageState, Install, Workload
+from walproof.facts import CheckedImage, CutConditions, CutFacts, ImageState, Install, UnitBytes, Workload
 from walproof.lab.kept_image import KeptCase, keep_image
 from walproof.lab.verdict import FOLDERS, judge
 from walproof.postgres import template as templates
@@ -228,7 +228,7 @@ def _draw_moment(order: CutOrder, rng: random.Random) -> tuple[Event, int]:
 
 def survivals_of(conditions: CutConditions) -> tuple[Survival, ...]:
     """What survives in the images of a cut, in turn."""
-    units = (512, 4096) if conditions.unit_bytes is None else (conditions.unit_bytes,)
+    units: tuple[UnitBytes, ...] = (512, 4096) if conditions.unit_bytes is None else (conditions.unit_bytes,)
     return tuple(
         Survival(data, keep, units[place % len(units)])  # type: ignore[arg-type]
         for place, (data, keep) in enumerate(_SURVIVALS)
@@ -258,7 +258,7 @@ def _on_simulated_disk(lab: CutLab, order: CutOrder) -> Iterator[tuple[Cluster, 
 
             os.chown(roots[2], *owner)
         model = DiskModel(
-            names="strict" if order.conditions.names == "strict" else "journal",
+            names=order.conditions.names,
             writeback_s=order.conditions.writeback_s,
             swallowed=order.swallowed,
         )
