@@ -32,6 +32,12 @@ class Survival:
     unit_bytes: Literal[512, 4096, 8192] = 512
     """What is written as a whole: a sector, a page of the kernel, or a whole page of PostgreSQL."""
 
+    @property
+    def text(self) -> str:
+        """``random 0.5 of 512 B``."""
+        data = f"random {self.keep:g}" if self.data == "random" else self.data
+        return f"{data} of {self.unit_bytes} B"
+
 
 @dataclass(frozen=True, slots=True)
 class CrashImage:

@@ -9,12 +9,13 @@ is cut, and everything about the images; a kept image is repeated byte for byte.
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psycopg
@@ -53,11 +54,11 @@ _FLUSHES = frozenset({Event.WAL_FLUSH, Event.RELATION_FLUSH})
 _TORN = frozenset({Event.TORN_WRITE, Event.TORN_PAGE})
 _PAGE_BYTES = 8192
 _SURVIVALS = (
-    ("random", 0.5),
-    ("by age", 0.5),
-    ("random", 0.8),
-    ("nothing", 0.5),
-    ("random", 0.2),
+    Survival("random", 0.5),
+    Survival("by age"),
+    Survival("random", 0.8),
+    Survival("nothing"),
+    Survival("random", 0.2),
 )
 
 
@@ -86,7 +87,7 @@ class CutOrder:
     survivals: tuple[Survival, ...] = ()
     """Of the images in turn; empty: those of the conditions."""
     moment: tuple[Event, int] | None = None
-    """Event and number; None: drawn from the seed."""
+    """Event and number; None: drawn from the seed. With failing_flush the flush that fails."""
     swallowed: str = ""
     """See :class:`DiskModel`."""
     keep: Path | None = None
@@ -133,7 +134,7 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
     is_trickle = order.moment is None and _is_trickle(order, rng)
     moment = order.moment or _draw_moment(order, rng)
     with _on_simulated_disk(lab, order) as (cluster, disk):
-        cluster.start({**ledger.SETTINGS, "log_checkpoints": "on", **order.settings})
+        cluster.start({**ledger.SETTINGS, **order.settings})
         disk.check_attached()
         _make_tables(cluster, disk, order.conditions)
         began_s = time.monotonic()
@@ -145,7 +146,7 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
                 time.sleep(after_s)
                 disk.cut()
             elif order.conditions.failing_flush:
-                moment_text = _let_a_flush_fail(cluster, disk, rng)
+                moment_text = _let_a_flush_fail(cluster, disk, *moment)
             else:
                 moment_text = _cut_at(disk, *moment)
             # A PANIC ends processes wherever they are, also within a write; when all are gone nothing moves
@@ -179,7 +180,7 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
             _check_image(lab, order, disk, number, record, facts, sizes, rng.getrandbits(48))
             for number in range(1, order.images + 1)
         )
-    return CutFacts(**{name: getattr(facts, name) for name in CutFacts.__slots__} | {"images": images})
+    return replace(facts, images=images)
 
 
 def cut_metrics(cut: CutFacts) -> dict[str, float]:
@@ -217,11 +218,14 @@ def _is_trickle(order: CutOrder, rng: random.Random) -> bool:
 
 
 def _draw_moment(order: CutOrder, rng: random.Random) -> tuple[Event, int]:
-    events = set(_MOMENTS)
-    if order.settings.get("fsync") == "off":
-        events -= _FLUSHES
-    if order.conditions.unit_bytes == _PAGE_BYTES:
-        events -= _TORN  # in units of 4 KiB, which this disk does not tear
+    if order.conditions.failing_flush:
+        events = set(_FLUSHES)
+    else:
+        events = set(_MOMENTS)
+        if order.settings.get("fsync") == "off":
+            events -= _FLUSHES
+        if order.conditions.unit_bytes == _PAGE_BYTES:
+            events -= _TORN  # in units of 4 KiB, which this disk does not tear
     event = rng.choice(sorted(events))
     return event, rng.randint(*_MOMENTS[event])
 
@@ -230,15 +234,8 @@ def survivals_of(conditions: CutConditions) -> tuple[Survival, ...]:
     """What survives in the images of a cut, in turn."""
     units: tuple[UnitBytes, ...] = (512, 4096) if conditions.unit_bytes is None else (conditions.unit_bytes,)
     return tuple(
-        Survival(data, keep, units[place % len(units)])  # type: ignore[arg-type]
-        for place, (data, keep) in enumerate(_SURVIVALS)
+        replace(survival, unit_bytes=units[place % len(units)]) for place, survival in enumerate(_SURVIVALS)
     )
-
-
-def survival_text(survival: Survival) -> str:
-    """``random 0.5 of 512 B``."""
-    data = f"random {survival.keep:g}" if survival.data == "random" else survival.data
-    return f"{data} of {survival.unit_bytes} B"
 
 
 @contextmanager
@@ -254,8 +251,6 @@ def _on_simulated_disk(lab: CutLab, order: CutOrder) -> Iterator[tuple[Cluster, 
         roots[2].mkdir(mode=0o700)
         owner = None if workspace.user is None else (workspace.user.uid, workspace.user.gid)
         if owner is not None:
-            import os
-
             os.chown(roots[2], *owner)
         model = DiskModel(
             names=order.conditions.names,
@@ -337,14 +332,12 @@ def _cut_at(disk: SimulatedDisk, event: Event, count: int) -> str:
     return f"time {_LONGEST_S:.0f} s"
 
 
-def _let_a_flush_fail(cluster: Cluster, disk: SimulatedDisk, rng: random.Random) -> str:
+def _let_a_flush_fail(cluster: Cluster, disk: SimulatedDisk, event: Event, count: int) -> str:
     """EIO once: the server has to PANIC, because what it thought to have written is gone.
 
     Unless it can do without: of a segment that is only being made, an ERROR is enough. Then it goes on, and
     the images show whether it was right.
     """
-    event = rng.choice(sorted(_FLUSHES))
-    count = rng.randint(*_MOMENTS[event])
     disk.arm_failure(event, count)
     deadline = time.monotonic() + _LONGEST_S
     while cluster.is_running() and time.monotonic() < deadline:
@@ -409,7 +402,7 @@ def _check_image(
     checked = CheckedImage(
         number=number,
         seed=seed,
-        survival=survival_text(survival),
+        survival=survival.text,
         state=found.state,
         reason=found.reason,
         torn_pages=found.torn_pages,
