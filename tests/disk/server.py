@@ -85,10 +85,8 @@ def simulated(
         roots.append(folder / "wal")
         (folder / "data" / "pg_wal").rename(folder / "wal")
         (folder / "data" / "pg_wal").symlink_to(folder / "wal")
-    user = workspace.user
-    owner = None if user is None else (user.uid, user.gid)
     state = STATE_FOLDER / f"{workspace.folder.name}-{seed}"
-    with SimulatedDisk(roots, model, state, owner=owner, seed=seed) as disk:
+    with SimulatedDisk(roots, model, state, owner=workspace.owner, seed=seed) as disk:
         cluster = Cluster(install, workspace, folder, disk.environment)
         try:
             yield cluster, disk

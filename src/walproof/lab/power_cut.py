@@ -25,12 +25,13 @@ from walproof.disk.simulated import STATE_FOLDER, DiskModel, Event, SimulatedDis
 from walproof.errors import ClusterError, DiskError, WorkloadError
 from walproof.facts import CheckedImage, CutConditions, CutFacts, ImageState, Install, UnitBytes, Workload
 from walproof.lab.kept_image import KeptCase, keep_image
+from walproof.lab.target import target_of
 from walproof.lab.verdict import FOLDERS, judge
 from walproof.postgres import template as templates
-from walproof.postgres.cluster import SUPERUSER, Cluster
+from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.workload import ledger
-from walproof.workload.pgbench import PgbenchRun, Target, initialise, setup_description
+from walproof.workload.pgbench import PgbenchRun, initialise, setup_description
 
 SESSIONS = 4
 _THINK_S = 0.015
@@ -116,8 +117,7 @@ def prepare_cut_template(
 
     def load(cluster: Cluster) -> None:
         if workload is not None:
-            target = Target(cluster.sockets, cluster.port, SUPERUSER, "postgres")
-            initialise(pgbench, workload, target)
+            initialise(pgbench, workload, target_of(cluster))
 
     setup = "power cut; " + ("" if workload is None else setup_description(workload))
     return templates.prepare_loaded(workspace, install, initdb_options, setup, load, recycled_segments=False)
@@ -249,16 +249,15 @@ def _on_simulated_disk(lab: CutLab, order: CutOrder) -> Iterator[tuple[Cluster, 
         (roots[0] / "pg_wal").rename(roots[1])
         (roots[0] / "pg_wal").symlink_to(roots[1])
         roots[2].mkdir(mode=0o700)
-        owner = None if workspace.user is None else (workspace.user.uid, workspace.user.gid)
-        if owner is not None:
-            os.chown(roots[2], *owner)
+        if workspace.owner is not None:
+            os.chown(roots[2], *workspace.owner)
         model = DiskModel(
             names=order.conditions.names,
             writeback_s=order.conditions.writeback_s,
             swallowed=order.swallowed,
         )
         state = STATE_FOLDER / f"{workspace.folder.name}-{order.seed:x}"
-        with SimulatedDisk(roots, model, state, owner=owner, seed=order.seed) as disk:
+        with SimulatedDisk(roots, model, state, owner=workspace.owner, seed=order.seed) as disk:
             cluster = Cluster(lab.install, workspace, folder, disk.environment)
             try:
                 yield cluster, disk
@@ -297,9 +296,8 @@ class _Load:
         # A checkpoint flushes the WAL: a trickle that is to lose much goes without.
         self._checkpointer = None if is_trickle else threading.Thread(target=self._checkpoint, daemon=True)
         if order.workload is not None and not is_trickle:
-            target = Target(cluster.sockets, cluster.port, SUPERUSER, "postgres")
             seed = order.seed % 2**31
-            self._pgbench = PgbenchRun(lab.pgbench, order.workload, target, cluster.folder, seed)
+            self._pgbench = PgbenchRun(lab.pgbench, order.workload, target_of(cluster), cluster.folder, seed)
         self.ledger.start()
         if self._checkpointer is not None:
             self._checkpointer.start()
