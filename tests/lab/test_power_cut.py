@@ -36,8 +36,6 @@ pytestmark = pytest.mark.live
 
 SETTINGS = {"shared_buffers": "8MB", "bgwriter_delay": "10ms", "max_wal_size": "64MB", "min_wal_size": "32MB"}
 PGBENCH = Workload("tpcb", "tpcb-like", (), 1, 2, 1, 60.0, None, None, "simple", 0.0)
-GOOD = {ImageState.CLEAN, ImageState.BENIGN}
-BAD = {ImageState.CORRUPT, ImageState.HOLES, ImageState.NO_START}
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +73,7 @@ SOON = (Event.TORN_WRITE, 1500)
 
 def test_full_durability_loses_nothing(install: Install, memory: Workspace) -> None:
     cut = _cut(_lab(install, memory), CutOrder(1, {}, CutConditions(), images=5, moment=SOON))
-    assert {image.state for image in cut.images} <= GOOD, cut.images
+    assert all(image.state.is_sound for image in cut.images), cut.images
     assert cut.acknowledged > 20
     assert cut.unflushed == ()
     assert cut.moment in ("torn write 1500", "time 3 s")
@@ -86,13 +84,13 @@ def test_full_durability_when_names_are_lost(embedded: Install, memory: Workspac
     conditions = CutConditions(names=names)
     order = CutOrder(2, {}, conditions, images=3, moment=(Event.RENAME, 4))
     cut = _cut(_lab(embedded, memory), order)
-    assert {image.state for image in cut.images} <= GOOD, cut.images
+    assert all(image.state.is_sound for image in cut.images), cut.images
 
 
 def test_a_failing_flush_is_survived(embedded: Install, memory: Workspace) -> None:
     order = CutOrder(3, {}, CutConditions(failing_flush=True), images=3, moment=(Event.WAL_FLUSH, 200))
     cut = _cut(_lab(embedded, memory), order)
-    assert {image.state for image in cut.images} <= GOOD, cut.images
+    assert all(image.state.is_sound for image in cut.images), cut.images
     # Of a segment that was only being made no PANIC is needed.
     assert cut.moment in ("failing wal flush 200", "failing wal flush 200, no PANIC")
 
@@ -102,7 +100,7 @@ def test_asynchronous_commits_lose_the_last_and_nothing_else(embedded: Install, 
     lab = _lab(embedded, memory)
     cuts = [_cut(lab, CutOrder(seed, settings, CutConditions(), images=2)) for seed in (4, 5, 6, 7)]
     states = {image.state for cut in cuts for image in cut.images}
-    assert states <= {*GOOD, ImageState.LOST}, cuts
+    assert all(state.is_sound or state is ImageState.LOST for state in states), cuts
     assert ImageState.LOST in states, cuts
     for cut in cuts:
         for image in cut.images:
@@ -129,10 +127,10 @@ def test_a_swallowed_flush_of_the_commit_status_is_caught(embedded: Install, mem
     )  # fmt: skip
     cut = _cut(lab, order)
     assert cut.unflushed == ("pg_xact/0000",)
-    assert cut.images[0].state in BAD, cut.images
+    assert cut.images[0].state.is_failure, cut.images
     sound = _cut(lab, replace(order, swallowed=""))
     assert sound.unflushed == ()
-    assert sound.images[0].state in GOOD, sound
+    assert sound.images[0].state.is_sound, sound
 
 
 def test_a_failing_image_is_kept_and_repeated(embedded: Install, memory: Workspace, tmp_path: Path) -> None:
@@ -140,7 +138,7 @@ def test_a_failing_image_is_kept_and_repeated(embedded: Install, memory: Workspa
         10, {"fsync": "off"}, CutConditions(writeback_s=None), images=2, moment=SOON, keep=tmp_path / "kept"
     )
     cut = _cut(_lab(embedded, memory), order)
-    failing = [image for image in cut.images if image.state in BAD]
+    failing = [image for image in cut.images if image.state.is_failure]
     assert failing, cut.images
     assert all(image.kept is not None for image in failing)
     for image in failing:

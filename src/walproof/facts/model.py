@@ -247,9 +247,14 @@ class ImageState(Enum):
     NO_START = "does not start"
 
     @property
-    def rank(self) -> int:
-        """0 for the best."""
-        return list(ImageState).index(self)
+    def is_sound(self) -> bool:
+        """Whether nothing acknowledged is gone, and nothing damaged but what the server repairs."""
+        return self in (ImageState.CLEAN, ImageState.BENIGN)
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether only a dangerous setting may leave it: more is wrong than the last commits."""
+        return self in (ImageState.HOLES, ImageState.CORRUPT, ImageState.NO_START)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,6 +299,11 @@ class CutFacts:
     unflushed: tuple[str, ...]
     """Files that the last checkpoint should have flushed and did not, by the fsync audit."""
     images: tuple[CheckedImage, ...]
+
+    @property
+    def counts(self) -> Mapping[ImageState, int]:
+        """Images by state; every state is named, from the best to the worst."""
+        return {state: sum(image.state is state for image in self.images) for state in ImageState}
 
 
 class TrialState(Enum):

@@ -186,8 +186,7 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
 def cut_metrics(cut: CutFacts) -> dict[str, float]:
     """What a table can hold of a cut: counts of images by state, commits lost, windows in ms."""
     metrics = {"cut_acknowledged": float(cut.acknowledged), "cut_images": float(len(cut.images))}
-    for state in ImageState:
-        count = sum(image.state is state for image in cut.images)
+    for state, count in cut.counts.items():
         metrics[f"cut_images.{state.value.replace(' ', '_')}"] = float(count)
     windows = [image.loss_window_ms for image in cut.images if image.loss_window_ms is not None]
     if windows:
@@ -364,7 +363,7 @@ def _is_expected(order: CutOrder, state: ImageState) -> bool:
         or order.settings.get("fsync") == "off"
         or order.conditions.unlogged
     )
-    return state in (ImageState.CLEAN, ImageState.BENIGN) or (state is ImageState.LOST and may_lose)
+    return state.is_sound or (state is ImageState.LOST and may_lose)
 
 
 def _check_image(

@@ -203,7 +203,7 @@ def failing_images(trials: Sequence[Trial]) -> list[Block]:
     rows = []
     for trial in trials:
         for image in trial.cut.images if trial.cut is not None else ():
-            if image.state.rank > ImageState.LOST.rank:
+            if image.state.is_failure:
                 rows.append(
                     text_cells(
                         (
