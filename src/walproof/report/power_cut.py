@@ -25,11 +25,12 @@ def cut_answers(cells: Cells, summaries: Sequence[CutSummary]) -> tuple[Answer, 
         sentences = []
         safe = [one for one in own if not one.failed and not one.lost]
         if safe:
-            least, cuts = min(one.images for one in safe), min(one.cuts for one in safe)
+            least = min(safe, key=lambda one: one.images)
+            cuts = min(one.cuts for one in safe)
             sentences.append(
-                f"Nothing was lost or damaged under {_names(safe)}: in {least} images of "
+                f"Nothing was lost or damaged under {_names(safe)}: in {least.images} images of "
                 f"{cuts} cuts or more each, so that with 95 % confidence less than "
-                f"{percent(min(1.0, 3 / least))} fail."
+                f"{percent(least.failure_rate_most)} fail."
             )
         for one in own:
             if one.lost and not one.failed:
@@ -61,8 +62,9 @@ def _say_lost(one: CutSummary) -> str:
 
 
 def _say_states(one: CutSummary) -> str:
-    failed = (ImageState.NO_START, ImageState.CORRUPT, ImageState.HOLES)
-    return ", ".join(f"{state.value}: {one.counts[state]}" for state in failed if one.counts[state])
+    """The failing states, the worst first."""
+    found = [state for state in reversed(ImageState) if state.is_failure and one.counts[state]]
+    return ", ".join(f"{state.value}: {one.counts[state]}" for state in found)
 
 
 def survival_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:

@@ -87,13 +87,13 @@ def build_view(run: Run, trials: Sequence[Trial], series: Sequence[Series] = ())
 def _cut_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportView:
     """The report of a study whose trials are power cuts: what is left instead of throughput."""
     cells = Cells(run.plan, trials)
+    summaries = cut_summaries(run.plan, trials)
     sections = (
-        *_cut_sections(run, trials, cells, analysis),
+        *_cut_sections(run, trials, cells, analysis, summaries),
         Section("failures", "Failed trials", tuple(failure_blocks(cells, trials, analysis))),
         Section("setup", "What was run", (*plan_tables(run), *environment_tables(run))),
         Section("repeat", "Run it again", tuple(repeat_blocks(run))),
     )
-    summaries = cut_summaries(run.plan, trials)
     return ReportView(
         run=run,
         trials=tuple(trials),
@@ -130,8 +130,9 @@ def _outcome_figures(
     )
 
 
-def _cut_sections(run: Run, trials: Sequence[Trial], cells: Cells, analysis: Analysis) -> tuple[Section, ...]:
-    summaries = cut_summaries(run.plan, trials)
+def _cut_sections(
+    run: Run, trials: Sequence[Trial], cells: Cells, analysis: Analysis, summaries: Sequence[CutSummary]
+) -> tuple[Section, ...]:
     if not summaries:
         return ()
     windows = _FigureMaker(run, analysis).figure(
@@ -201,6 +202,7 @@ def report_view(
 ) -> ReportView:
     """Lay out facts that have been analysed."""
     cells = Cells(run.plan, trials)
+    summaries = cut_summaries(run.plan, trials)
     make = _FigureMaker(run, analysis)
     overview = make.figure(
         "ratios",
@@ -271,7 +273,7 @@ def report_view(
             "Beside the published figures",
             (*published_tables(cells, analysis), *prediction_blocks(run, cells, analysis)),
         ),
-        *_cut_sections(run, trials, cells, analysis),
+        *_cut_sections(run, trials, cells, analysis, summaries),
         Section("factors", "Factors", (*factors, *factor_tables(cells, analysis))),
         Section("installs", "Installs", (*installs, *install_table(cells, analysis))),
         Section(
