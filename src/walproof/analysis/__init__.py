@@ -8,7 +8,7 @@ from walproof.analysis.interval import Interval, bootstrap_interval, mean_interv
 from walproof.analysis.lock import CommitLock, LockShare, commit_lock
 from walproof.analysis.power_cut import CutSummary, cut_summaries
 from walproof.analysis.precision import Precise, RoundsNeeded, rounds_for, rounds_table
-from walproof.analysis.published import Prediction, predict_published
+from walproof.analysis.published import Prediction, PublishedLock, predict_published, published_lock
 from walproof.analysis.rounds import Cell
 from walproof.analysis.statements import MethodGap, OperationBytes, Reconciliation, reconcile
 from walproof.analysis.summary import Analysis, EffectPrecision, Failure, Unanswered, analyse
@@ -33,6 +33,7 @@ __all__ = [
     "OperationBytes",
     "Precise",
     "Prediction",
+    "PublishedLock",
     "Reconciliation",
     "RoundRatio",
     "RoundsNeeded",
@@ -50,6 +51,7 @@ __all__ = [
     "mean_interval",
     "measure_drift",
     "predict_published",
+    "published_lock",
     "reconcile",
     "rounds_for",
     "rounds_table",

@@ -142,12 +142,7 @@ def published_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     note = f"Published: {plan.reference_source}." if plan.reference_source else None
     blocks: list[Block] = []
     for install, workload in cells.groups():
-        # A figure that names no workload is about the study's first one.
-        published = {
-            r.variant: r
-            for r in plan.references
-            if r.tps is not None and (r.workload or plan.workloads[0].name) == workload
-        }
+        published = {r.variant: r for r in plan.references_of(workload) if r.tps is not None}
         if not published:
             continue
         title = cells.group_title(install, workload)
