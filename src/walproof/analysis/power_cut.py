@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from statistics import median, quantiles
 
 from walproof.analysis.rounds import Cell
@@ -18,6 +19,15 @@ from walproof.units import parse_duration_s
 _WRITER_DELAY = "200ms"
 """wal_writer_delay when nothing is set (manual, 20.5)."""
 _RULE_OF_THREE = 3.0
+
+
+class CutOutcome(Enum):
+    """Whether a variant survives a power cut, by all images of its cuts together."""
+
+    YES = "yes"
+    LAST_COMMITS = "loses last commits"
+    """Nothing worse was seen."""
+    NO = "no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +71,15 @@ class CutSummary:
     def lost(self) -> int:
         """Images that lost acknowledged commits and nothing else."""
         return self.counts[ImageState.LOST]
+
+    @property
+    def survives(self) -> CutOutcome | None:
+        """As far as was seen; None without images."""
+        if not self.images:
+            return None
+        if self.failed:
+            return CutOutcome.NO
+        return CutOutcome.LAST_COMMITS if self.lost else CutOutcome.YES
 
     @property
     def failure_rate_most(self) -> float | None:
