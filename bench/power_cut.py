@@ -38,7 +38,6 @@ from walproof.postgres.workspace import Workspace
 SETTINGS = {"shared_buffers": "8MB", "bgwriter_delay": "10ms", "max_wal_size": "64MB", "min_wal_size": "32MB"}
 BUILTINS = ("tpcb-like", "simple-update", "select-only")
 UPDATING = ("tpcb-like", "simple-update")
-FAILED = (ImageState.CORRUPT, ImageState.HOLES, ImageState.NO_START)
 CAUGHT_GOAL, CUTS_A_MINUTE_GOAL = 0.95, 10
 
 
@@ -61,8 +60,8 @@ class Campaign:
         self.images[image.state] += 1
         if image.torn_pages:
             self.torn += 1
-            self.torn_caught += image.state in FAILED
-        if image.state in FAILED:
+            self.torn_caught += image.state.is_failure
+        if image.state.is_failure:
             print(f"    {image.state.value} ({image.survival}): {image.reason}", file=sys.stderr)
 
 
@@ -151,9 +150,7 @@ def main() -> int:
 
             safe = run(lab, "full durability", {}, conditions, arguments.cuts, arguments.images)
             print(row(install, "full durability", safe), flush=True)
-            bad = {
-                state.value: safe.images[state] for state in (*FAILED, ImageState.LOST) if safe.images[state]
-            }
+            bad = {state.value: count for state, count in safe.images.items() if not state.is_sound}
             if bad or safe.unflushed:
                 missed.append(f"{install.label}: full durability: {bad}, unflushed {safe.unflushed}")
             if 60 * safe.cuts / safe.seconds < CUTS_A_MINUTE_GOAL:
@@ -164,7 +161,8 @@ def main() -> int:
             print(row(install, "fsync=off", off), flush=True)
             # An image of which nothing survived has no hole: it is the cluster of before.
             holed = sum(off.images.values()) - off.images[ImageState.LOST]
-            if sum(off.images[state] for state in FAILED) < CAUGHT_GOAL * holed:
+            failed = sum(count for state, count in off.images.items() if state.is_failure)
+            if failed < CAUGHT_GOAL * holed:
                 missed.append(f"{install.label}: fsync=off: {dict(off.images)}")
 
             torn = run(

@@ -24,13 +24,14 @@ from pathlib import Path
 from walproof.analysis import mean_interval
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.facts import Workload
+from walproof.lab.target import target_of
 from walproof.postgres import template as templates
 from walproof.postgres.cache import cache_folder
-from walproof.postgres.cluster import SUPERUSER, Cluster
+from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import find, find_driver
 from walproof.postgres.reach import reachable_install, server_user
 from walproof.postgres.workspace import Workspace
-from walproof.workload.pgbench import PgbenchRun, Target, initialise, setup_description
+from walproof.workload.pgbench import PgbenchRun, initialise, setup_description
 
 SCALE, CLIENTS, ROUNDS, CALLS = 10, 16, 7, 60_000
 # Flushed now and then, so that the log of old contents stays as small as under a server.
@@ -97,7 +98,7 @@ def throughput(
     with Workspace(Path(cache_folder("work")), user) as workspace, ExitStack() as stack:
 
         def load(cluster: Cluster) -> None:
-            initialise(pgbench, workload, Target(cluster.sockets, cluster.port, SUPERUSER, "postgres"))
+            initialise(pgbench, workload, target_of(cluster))
 
         setup = setup_description(workload)
         template = templates.prepare_loaded(workspace, install, (), setup, load)
@@ -107,9 +108,9 @@ def throughput(
             templates.clone(template, folder)
             environment = {}
             if name == "with":
-                owner = None if user is None else (user.uid, user.gid)
                 model = DiskModel(real_flush=True, undo_bytes=4 << 30)
                 state = STATE_FOLDER / f"{workspace.folder.name}-overhead"
+                owner = workspace.owner
                 disk = stack.enter_context(SimulatedDisk([folder / "data"], model, state, owner=owner))
                 environment = disk.environment
             cluster = clusters[name] = Cluster(install, workspace, folder, environment)
@@ -120,8 +121,7 @@ def throughput(
             tps = {}
             for name in random.Random(pair).sample(["with", "without"], 2):
                 cluster = clusters[name]
-                target = Target(cluster.sockets, cluster.port, SUPERUSER, "postgres")
-                run = PgbenchRun(pgbench, workload, target, cluster.folder, seed=pair)
+                run = PgbenchRun(pgbench, workload, target_of(cluster), cluster.folder, seed=pair)
                 while not run.poll():
                     time.sleep(0.05)
                 tps[name] = run.finish(10).tps

@@ -18,14 +18,15 @@ from pathlib import Path
 
 from walproof.analysis import mean_interval
 from walproof.facts import Workload
+from walproof.lab.target import target_of
 from walproof.postgres import template as templates
 from walproof.postgres.cache import cache_folder
-from walproof.postgres.cluster import SUPERUSER, Cluster
+from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import find, find_driver
 from walproof.postgres.reach import reachable_install, server_user
 from walproof.postgres.workspace import Workspace
 from walproof.probe import PROBES, Subject, read_pgbench_logs
-from walproof.workload.pgbench import PgbenchRun, Target, initialise, setup_description
+from walproof.workload.pgbench import PgbenchRun, initialise, setup_description
 
 GAP_S = 1.0
 """Between segments: probes take their last readings here."""
@@ -41,13 +42,10 @@ def main() -> None:
     install = reachable_install(find("embedded"), user)
     pgbench, _ = find_driver([install])
 
-    def target(cluster: Cluster) -> Target:
-        return Target(cluster.sockets, cluster.port, SUPERUSER, "postgres")
-
     with Workspace(Path(cache_folder("work")), user) as workspace:
         setup = setup_description(workload)
         template = templates.prepare_loaded(
-            workspace, install, (), setup, lambda cluster: initialise(pgbench, workload, target(cluster))
+            workspace, install, (), setup, lambda cluster: initialise(pgbench, workload, target_of(cluster))
         )
         folder = workspace.make_folder("overhead")
         templates.clone(template, folder)
@@ -56,7 +54,7 @@ def main() -> None:
             {"synchronous_commit": "off", "track_wal_io_timing": "on", "log_checkpoints": "on",
              "max_wal_size": "8GB", "checkpoint_timeout": "1h"}
         )  # fmt: skip
-        load = PgbenchRun(pgbench, workload, target(cluster), folder, seed=1)
+        load = PgbenchRun(pgbench, workload, target_of(cluster), folder, seed=1)
         subject = Subject(
             cluster.conninfo, cluster.data, cluster.log, cluster.pid, load.pid, install.version_num
         )

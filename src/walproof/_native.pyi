@@ -198,11 +198,8 @@ class _DiskStatus(TypedDict):
     busy: int
     is_cut: bool
     has_triggered: bool
-    cut_real_ns: int
     cut_monotonic_ns: int
     sequence: int
-    written_bytes: int
-    flushed_bytes: int
     undo_bytes_max: int
     void: list[str]
     counts: dict[str, int]
@@ -211,8 +208,6 @@ _Piece = tuple[int, bytes | None, tuple[str, int, int] | None]
 """Offset, and either bytes or (name in the graveyard, offset there, length)."""
 
 class _DiskImage(TypedDict):
-    names_pending: int
-    names_lost: int
     folders: list[tuple[int, bytes]]
     symlinks: list[tuple[int, bytes, bytes]]
     files: list[tuple[int, bytes, int, bool, bytes, tuple[int, list[_Piece]] | None]]
@@ -243,7 +238,7 @@ def disk_create(
 def disk_arm(path: Path, event: int, count: int, fails: bool) -> None:
     """Cut (or fail a flush) at the count-th event from now. Raises DiskError."""
 
-def disk_cut(path: Path, real_ns: int, monotonic_ns: int) -> None:
+def disk_cut(path: Path, monotonic_ns: int) -> None:
     """Cut now. Raises DiskError."""
 
 def disk_status(path: Path) -> _DiskStatus:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.report.facts import CORRUPT, LAST, NONE, make_facts
-from walproof.analysis import cut_summaries
+from walproof.analysis import CutOutcome, cut_summaries
 from walproof.facts import (
     CheckedImage,
     CutFacts,
@@ -101,6 +101,9 @@ def test_counts_windows_and_bounds() -> None:
     assert slow.window_ms_median == 500.0
     assert slow.window_ms_p95 == pytest.approx(860.0)
 
+    outcomes = [one.survives for one in (safe, off, slow, fsync)]
+    assert outcomes == [CutOutcome.YES, CutOutcome.LAST_COMMITS, CutOutcome.LAST_COMMITS, CutOutcome.NO]
+
     assert (fsync.cuts, fsync.void, fsync.failed, fsync.failed_cuts) == (1, 1, 2, 1)
     assert fsync.failure_rate_most is None
     assert fsync.cut_rate_most is None
@@ -118,3 +121,4 @@ def test_no_image_proves_nothing() -> None:
     plan = cut_plan()
     (safe, *_) = cut_summaries(plan, ())
     assert (safe.images, safe.failure_rate_most, safe.cut_rate_most, safe.cut_s) == (0, None, None, 0.0)
+    assert safe.survives is None

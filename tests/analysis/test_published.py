@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from walproof.analysis import commit_lock, predict_published
+from walproof.analysis import Absolute, absolute, commit_lock, predict_published, published_lock
 from walproof.analysis.lock import CommitLock
 from walproof.facts import Install, Plan, Reference, Trial, TrialState, Variant, Workload
 
@@ -55,10 +55,14 @@ def _lock(plan: Plan) -> CommitLock:
     return lock
 
 
+def _reached(plan: Plan) -> tuple[Absolute, ...]:
+    return absolute(plan, _trials())
+
+
 def test_a_machine_that_follows_the_model_is_predicted_exactly() -> None:
     """Half the work per transaction, the same flush: the ratios differ from ours and are found."""
     plan = _plan()
-    found = predict_published(plan, _trials(), _lock(plan))
+    found = predict_published(plan, _reached(plan), _lock(plan))
     assert found is not None
     assert found.flush_s == pytest.approx(FLUSH_S, rel=0.01)
     assert (found.published_work_s, found.published_flush_s) == pytest.approx((THERE_S, FLUSH_S))
@@ -73,5 +77,18 @@ def test_a_machine_that_follows_the_model_is_predicted_exactly() -> None:
 def test_without_the_two_published_figures_there_is_no_prediction() -> None:
     plan = _plan()
     lock = _lock(plan)
-    assert predict_published(replace(plan, references=plan.references[:1]), _trials(), lock) is None
-    assert predict_published(replace(plan, references=()), _trials(), lock) is None
+    assert predict_published(replace(plan, references=plan.references[:1]), _reached(plan), lock) is None
+    assert predict_published(replace(plan, references=()), _reached(plan), lock) is None
+
+
+def test_the_published_figures_have_a_lock_of_their_own() -> None:
+    plan = _plan()
+    found = published_lock(plan, _lock(plan))
+    assert found is not None
+    assert (found.flush_s, found.work_s) == pytest.approx((FLUSH_S, THERE_S))
+    assert found.gain == pytest.approx(_tps(THERE_S, waits=False) / _tps(THERE_S, waits=True))
+    # A figure that names no workload is about the first one, and about no other.
+    unnamed = replace(plan, references=tuple(replace(one, workload=None) for one in plan.references))
+    assert published_lock(unnamed, _lock(plan)) == found
+    other = replace(plan.workloads[0], name="scale 50", scale=50)
+    assert published_lock(replace(unnamed, workloads=(other, *plan.workloads)), _lock(plan)) is None

@@ -14,43 +14,35 @@ from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.errors import ClusterError
 from walproof.facts import Install
 from walproof.postgres import template as templates
+from walproof.postgres.build import has_extension
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
+from walproof.workload import ledger
+from walproof.workload.books import Books, check_books
 
-SESSIONS = 3
-SETTINGS = {"shared_buffers": "2MB", "bgwriter_delay": "10ms", "max_wal_size": "64MB", "autovacuum": "off"}
+SETTINGS = {
+    **ledger.SETTINGS,
+    "shared_buffers": "2MB",
+    "bgwriter_delay": "10ms",
+    "max_wal_size": "64MB",
+    "autovacuum": "off",
+}
+_SESSIONS = range(3)
 
 
 class Load:
-    """Sessions that insert and update rows; each row's number is kept when its commit is acknowledged."""
+    """Sessions of a ledger, and a checkpoint again and again, until the server is gone."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self.acknowledged: list[list[int]] = [[] for _ in range(SESSIONS)]
         with cluster.connect() as connection:
-            connection.execute("CREATE TABLE ledger (session int, number int, padding text)")
-            connection.execute("CREATE TABLE balance (session int PRIMARY KEY, total bigint)")
-            connection.execute(f"INSERT INTO balance SELECT s, 0 FROM generate_series(0, {SESSIONS - 1}) s")
+            for statement in ledger.table_statements():
+                connection.execute(statement.encode())
             connection.execute("CHECKPOINT")
-        self._threads = [threading.Thread(target=self._run, args=(s,)) for s in range(SESSIONS)]
-        self._threads.append(threading.Thread(target=self._checkpoint))
-        for thread in self._threads:
-            thread.start()
-
-    def _run(self, session: int) -> None:
-        try:
-            with self._cluster.connect() as connection:
-                for number in range(1, 10**9):
-                    with connection.transaction():
-                        connection.execute(
-                            "INSERT INTO ledger VALUES (%s, %s, repeat(%s, 300))", [session, number, "x"]
-                        )
-                        connection.execute(
-                            "UPDATE balance SET total = total + %s WHERE session = %s", [number, session]
-                        )
-                    self.acknowledged[session].append(number)
-        except (psycopg.Error, ClusterError):
-            pass  # the server is gone
+        self._ledger = ledger.LedgerLoad(cluster.conninfo, _SESSIONS)
+        self._checkpointer = threading.Thread(target=self._checkpoint)
+        self._ledger.start()
+        self._checkpointer.start()
 
     def _checkpoint(self) -> None:
         try:
@@ -59,13 +51,13 @@ class Load:
                     connection.execute("CHECKPOINT")
                     connection.execute("SELECT pg_sleep(0.05)")
         except (psycopg.Error, ClusterError):
-            pass
+            pass  # the server is gone
 
-    def join(self) -> None:
-        """After the server is gone."""
-        for thread in self._threads:
-            thread.join(30)
-            assert not thread.is_alive()
+    def record(self, disk: SimulatedDisk) -> ledger.Record:
+        """What clients had been told when the power was cut; after the server is gone."""
+        self._checkpointer.join(30)
+        assert not self._checkpointer.is_alive()
+        return ledger.known_before(self._ledger.record(), disk.status().cut_monotonic_ns)
 
 
 @contextmanager
@@ -85,10 +77,8 @@ def simulated(
         roots.append(folder / "wal")
         (folder / "data" / "pg_wal").rename(folder / "wal")
         (folder / "data" / "pg_wal").symlink_to(folder / "wal")
-    user = workspace.user
-    owner = None if user is None else (user.uid, user.gid)
     state = STATE_FOLDER / f"{workspace.folder.name}-{seed}"
-    with SimulatedDisk(roots, model, state, owner=owner, seed=seed) as disk:
+    with SimulatedDisk(roots, model, state, owner=workspace.owner, seed=seed) as disk:
         cluster = Cluster(install, workspace, folder, disk.environment)
         try:
             yield cluster, disk
@@ -101,7 +91,7 @@ def lost_after(
     cluster: Cluster,
     workspace: Workspace,
     disk: SimulatedDisk,
-    load: Load,
+    record: ledger.Record,
     seed: int,
     survival: Survival,
 ) -> str | None:
@@ -114,24 +104,14 @@ def lost_after(
         # Nothing has to be durable any more.
         recovered.start({**SETTINGS, "fsync": "off"})
         with recovered.connect() as connection:
-            return _compare(connection, load)
+            has_amcheck = has_extension(cluster.install, "amcheck")
+            books = check_books(connection, record, has_amcheck=has_amcheck)
     except (ClusterError, psycopg.Error) as error:
         return f"{error}"
     finally:
         recovered.kill()
         workspace.remove_folder(folder)
+    return None if books == _SOUND else f"{books}"
 
 
-def _compare(connection: psycopg.Connection[tuple[object, ...]], load: Load) -> str | None:
-    rows = connection.execute("SELECT session, number FROM ledger").fetchall()
-    totals = {row[0]: row[1] for row in connection.execute("SELECT session, total FROM balance")}
-    for session in range(SESSIONS):
-        numbers = sorted(int(str(number)) for owner, number in rows if owner == session)
-        missing = sorted(set(load.acknowledged[session]) - set(numbers))
-        if missing:
-            return f"session {session} lost {len(missing)} acknowledged commits, the first is {missing[0]}"
-        if numbers != list(range(1, len(numbers) + 1)):
-            return f"session {session} has holes or doubles"
-        if totals.get(session) != sum(numbers):
-            return f"session {session}: balance {totals.get(session)}, expected {sum(numbers)}"
-    return None
+_SOUND = Books(lost=0, oldest_lost_ns=None, hole=None, unbalanced=None, wrong=None)

@@ -12,6 +12,7 @@ from walproof.disk.image import Survival
 from walproof.disk.simulated import DiskModel, Event
 from walproof.facts import Install
 from walproof.postgres.workspace import Workspace
+from walproof.workload.ledger import acknowledged
 
 pytestmark = pytest.mark.live
 
@@ -50,11 +51,11 @@ def _loses_nothing(
         assert disk.wait_for_cut(30), disk.status()
         disk.settle()
         cluster.kill()
-        load.join()
+        record = load.record(disk)
         assert disk.status().void == ()
-        assert sum(map(len, load.acknowledged)) > 10
+        assert acknowledged(record) > 10
         for seed, survival in enumerate(IMAGES):
-            assert lost_after(cluster, workspace, disk, load, seed, survival) is None, (seed, survival)
+            assert lost_after(cluster, workspace, disk, record, seed, survival) is None, (seed, survival)
 
 
 @pytest.mark.pg(">= 15")
@@ -66,11 +67,11 @@ def test_fsync_off_is_caught_and_kill_9_catches_nothing(install: Install, worksp
         assert disk.wait_for_cut(30), disk.status()
         disk.settle()
         cluster.kill()
-        load.join()
+        record = load.record(disk)
         for seed in range(3):
-            assert lost_after(cluster, workspace, disk, load, seed, Survival()) is not None
+            assert lost_after(cluster, workspace, disk, record, seed, Survival()) is not None
         # Everything that was written survives: the control that shows that it is not the simulator.
-        assert lost_after(cluster, workspace, disk, load, 9, Survival("everything")) is None
+        assert lost_after(cluster, workspace, disk, record, 9, Survival("everything")) is None
 
 
 def test_a_lost_rename_of_a_cut_is_harmless_with_full_durability(
@@ -84,9 +85,9 @@ def test_a_lost_rename_of_a_cut_is_harmless_with_full_durability(
         assert disk.wait_for_cut(60), disk.status()
         disk.settle()
         cluster.kill()
-        load.join()
+        record = load.record(disk)
         for seed, survival in enumerate(IMAGES):
-            assert lost_after(cluster, workspace, disk, load, seed, survival) is None, (seed, survival)
+            assert lost_after(cluster, workspace, disk, record, seed, survival) is None, (seed, survival)
 
 
 @pytest.mark.pg(">= 15")
@@ -102,9 +103,9 @@ def test_a_flush_that_fails_is_a_panic_and_loses_nothing(install: Install, works
         assert "PANIC" in cluster.log_tail()
         disk.cut()
         disk.settle()
-        load.join()
+        record = load.record(disk)
         for seed, survival in enumerate(IMAGES):
-            assert lost_after(cluster, workspace, disk, load, seed, survival) is None, (seed, survival)
+            assert lost_after(cluster, workspace, disk, record, seed, survival) is None, (seed, survival)
 
 
 @pytest.mark.pg(">= 15")

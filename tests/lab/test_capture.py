@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -102,8 +104,19 @@ def test_a_recording_ends_when_it_is_asked_and_before_the_disk_is_full(
     began = time.monotonic()
     asked = capture(CaptureOrder(conninfo, 600, tmp_path / "a"), program, lambda *_: None, lambda: True)
     assert asked.ended_because == "interrupted"
-    full = CaptureOrder(conninfo, 600, tmp_path / "b", least_free_bytes=1 << 60)
-    assert capture(full, program, lambda *_: None, lambda: False).ended_because == "disk"
+    step = 64 << 20
+    full = CaptureOrder(
+        conninfo, 600, tmp_path / "b", least_free_bytes=shutil.disk_usage(tmp_path).free - step
+    )
+    with (tmp_path / "filler").open("wb") as filler:
+
+        def fill() -> bool:
+            """Take more of the disk each time that it is asked; others may give some back meanwhile."""
+            os.posix_fallocate(filler.fileno(), os.fstat(filler.fileno()).st_size, step)
+            return False
+
+        assert capture(full, program, lambda *_: None, fill).ended_because == "disk"
+    (tmp_path / "filler").unlink()
     assert time.monotonic() - began < 100
 
     def end_the_server(passed_s: float, _received: int, _free: int) -> None:
@@ -166,6 +179,7 @@ def test_what_cannot_be_recorded_is_said(cluster: Cluster, tmp_path: Path) -> No
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     refuse(CaptureOrder(conninfo, 5, tmp_path / "full"), "is not empty")
+    refuse(CaptureOrder(conninfo, 5, tmp_path / "c", least_free_bytes=1 << 60), "is nearly full")
     with pytest.raises(ProbeError, match="no pg_receivewal for a server of version 19"):
         find_receiver(discover(), 190000)
     with pytest.raises(WalError, match="is not a recording"):

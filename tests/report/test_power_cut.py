@@ -10,8 +10,9 @@ from rich.console import Console
 
 from tests.analysis.test_power_cut import cut, cut_plan, cut_trials, image
 from tests.report.facts import make_facts
-from walproof.facts import ImageState, PowerCut, Run, Trial
+from walproof.facts import ImageState, PowerCut, Run, Trial, TrialState
 from walproof.report import build_view, print_terminal, to_html, to_json, to_markdown
+from walproof.report.blocks import Table
 
 
 def _run() -> tuple[Run, tuple[Trial, ...]]:
@@ -56,6 +57,7 @@ def test_machines_get_counts_and_bounds() -> None:
     assert safe["failure_rate_most"] == 0.75
     assert (off["window_ms_median"], off["bound_ms"]) == (150.0, 600.0)
     assert (fsync["failed"], fsync["failure_rate_most"]) == (2, None)
+    assert [one["survives"] for one in (safe, off, fsync)] == ["yes", "loses last commits", "no"]
     assert document["trials"][0]["cut"]["moment"] == "wal flush 812"
 
 
@@ -77,6 +79,39 @@ def test_cuts_beside_throughput_are_a_section() -> None:
     assert "How much throughput does each variant give" in page
 
 
+def test_the_results_say_beside_each_ratio_what_survives() -> None:
+    facts = make_facts()
+    plan = replace(facts.run.plan, power_cut=PowerCut(2, only=False))
+    sound = cut(image(1, ImageState.CLEAN), image(2, ImageState.BENIGN))
+    own = {
+        "fsync=off": cut(image(1, ImageState.NO_START), image(2, ImageState.CLEAN)),
+        "synchronous_commit=off": cut(image(1, ImageState.LOST, 3, 100.0), image(2, ImageState.CLEAN)),
+    }
+    trials = tuple(
+        replace(trial, cut=own.get(trial.variant, sound)) if trial.state is TrialState.DONE else trial
+        for trial in facts.trials
+    )
+    view = build_view(replace(facts.run, plan=plan), trials, facts.series)
+    (results,) = (section for section in view.sections if section.id == "results")
+    first = next(block for block in results.blocks if isinstance(block, Table))
+    titles = [column.title for column in first.columns]
+    place = titles.index("survives a power cut")
+    assert titles[place - 1] == "ratio to baseline"
+    assert {row[0].text: row[place].text.replace("\N{NO-BREAK SPACE}", " ") for row in first.rows} == {
+        **dict.fromkeys((variant.name for variant in plan.variants), "yes, 0 of 10 (< 30 %)"),
+        "fsync=off": "no, 5 of 10",
+        "synchronous_commit=off": "loses last commits, 5 of 10",
+    }
+    shown = io.StringIO()
+    print_terminal(view, Console(width=100, file=shown))
+    assert max(map(len, shown.getvalue().splitlines())) <= 100
+    for said in (shown.getvalue(), to_html(view).replace("<wbr>", ""), to_markdown(view)):
+        assert "no, 5 of 10" in said
+        assert "survives a power cut" in said
+    without = build_view(facts.run, facts.trials, facts.series)
+    assert "survives a power cut" not in to_markdown(without)
+
+
 def test_nothing_yet_is_said_so() -> None:
     run, _ = _run()
     assert "there is no answer yet" in to_html(build_view(run, ()))
@@ -96,6 +131,18 @@ def test_an_emulated_disk_is_named_everywhere() -> None:
     assert figures
     for figure in (*view.overview, *figures):
         assert "emulated: slow (flush 2 ms)" in figure.caption  # type: ignore[union-attr]
+    apart = {"failures", "setup", "repeat"}
+    tables = [
+        (section.id, block)
+        for section in view.sections
+        for block in section.blocks
+        if isinstance(block, Table)
+    ]
+    assert {id_ for id_, _ in tables} >= {"results", "published", "causes", "certainty", "setup"}
+    for id_, table in tables:
+        assert ("Emulated disk: slow (flush 2 ms)." in (table.note or "")) is (id_ not in apart), table.title
+    real = build_view(facts.run, facts.trials, facts.series)
+    assert "mulated disk" not in to_markdown(real)
     page = to_html(view)
     assert "The published machine, from this one" in page
     assert "predicted there" in page

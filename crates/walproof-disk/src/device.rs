@@ -59,12 +59,6 @@ pub const PROFILES: [Profile; 5] = [
 ];
 
 impl Device {
-    /// The device of that name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        PROFILES.iter().find(|profile| profile.name == name).map(|profile| profile.device)
-    }
-
     /// Time to transfer this many bytes, in nanoseconds.
     #[must_use]
     pub fn transfer_ns(&self, bytes: u64) -> u64 {
@@ -111,13 +105,5 @@ mod tests {
         assert_eq!(Device::default().transfer_ns(u64::MAX), 0);
         assert_eq!(Device { write_bytes_per_s: 1, ..device }.transfer_ns(u64::MAX), u64::MAX);
         assert!(device.delays() && !Device::default().delays());
-    }
-
-    #[test]
-    fn names_are_found() {
-        for profile in PROFILES {
-            assert_eq!(Device::named(profile.name), Some(profile.device));
-        }
-        assert_eq!(Device::named("floppy"), None);
     }
 }

@@ -43,17 +43,6 @@ pub enum Entry {
     File(Path, Origin, Option<FileImage>),
 }
 
-/// What a cut leaves behind.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Image {
-    /// In the order of their paths: folders come before what is in them.
-    pub entries: Vec<Entry>,
-    /// Changes of names that could be lost, and how many were.
-    pub names_pending: u64,
-    /// See `names_pending`.
-    pub names_lost: u64,
-}
-
 /// The changes of a file with their records, and whether a flush of it failed.
 type Pending = (Vec<(u64, Change)>, bool);
 
@@ -95,7 +84,7 @@ pub fn image(
     live: Tree,
     sizes: &BTreeMap<FileId, u64>,
     wish: &Wish,
-) -> Result<Image, Error> {
+) -> Result<Vec<Entry>, Error> {
     if let Some(why) = snapshot.void().first() {
         return Err(Error::Void { why: *why });
     }
@@ -168,8 +157,7 @@ pub fn image(
         });
         entries.push(Entry::File(path, origin, content.clone()));
     }
-    let names_lost = survives.iter().filter(|kept| !**kept).count() as u64;
-    Ok(Image { entries, names_pending: ops.len() as u64, names_lost })
+    Ok(entries)
 }
 
 fn path_number(path: &Path) -> u64 {

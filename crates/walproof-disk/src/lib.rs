@@ -44,7 +44,7 @@ pub use content::{file_image, FileImage, Moments, Patch, Source, Survival, Unit}
 pub use device::{take_turn, Device, Profile, PROFILES, QUANTUM_BYTES};
 pub use event::{is_transient, Event, FileClass};
 pub use files::{FileId, Files};
-pub use image::{image, unflushed, Entry, Image, Origin, Unflushed, Wish};
+pub use image::{image, unflushed, Entry, Origin, Unflushed, Wish};
 pub use journal::{op_id, Journal, NameChange, NameEntry, NameOp};
 pub use names::{Node, Path, Tree};
 pub use rng::{mix, Rng};

@@ -28,7 +28,7 @@ pub const PATH_MAX: usize = 512;
 /// Bytes of the bitmap of one file: 1 GiB, PostgreSQL's segment of a relation, in blocks.
 pub const BITMAP_BYTES: u64 = 32 * 1024;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"wpdisk02");
+const MAGIC: u64 = u64::from_le_bytes(*b"wpdisk03");
 
 /// Text of limited length. Written once, before anybody can see it, or under a lock.
 #[repr(C)]
@@ -194,8 +194,6 @@ pub struct Header {
     pub busy: AtomicU64,
     /// 1 after the power was cut.
     pub cut: AtomicU64,
-    /// CLOCK_REALTIME of the cut.
-    pub cut_real_ns: AtomicU64,
     /// CLOCK_MONOTONIC of the cut.
     pub cut_monotonic_ns: AtomicU64,
     /// Bits of [`Void`].
@@ -210,10 +208,6 @@ pub struct Header {
     pub counts: [AtomicU64; Event::ALL.len()],
     /// End of the device's queue, CLOCK_MONOTONIC.
     pub free_at_ns: AtomicU64,
-    /// Bytes written by tracked calls.
-    pub written_bytes: AtomicU64,
-    /// Bytes that flushes transferred to the device, when it has a speed.
-    pub flushed_bytes: AtomicU64,
     /// Records that have ever been in use at the same time: the memory of the undo log.
     pub records_used_max: AtomicU64,
     /// Stack of free records: generation in the upper half, 1 + index in the lower.
@@ -528,10 +522,9 @@ impl Header {
     }
 
     /// Cuts the power at this time; false when it was cut before.
-    pub fn cut_power(&self, real_ns: u64, monotonic_ns: u64) -> bool {
+    pub fn cut_power(&self, monotonic_ns: u64) -> bool {
         let first = self.cut.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire).is_ok();
         if first {
-            self.cut_real_ns.store(real_ns, Ordering::Release);
             self.cut_monotonic_ns.store(monotonic_ns, Ordering::Release);
         }
         first
@@ -568,8 +561,6 @@ pub mod offsets {
     pub const TRIGGER_ACTION: u64 = offset_of!(Header, trigger_action) as u64;
     /// [`Header::cut`], written last.
     pub const CUT: u64 = offset_of!(Header, cut) as u64;
-    /// [`Header::cut_real_ns`].
-    pub const CUT_REAL_NS: u64 = offset_of!(Header, cut_real_ns) as u64;
     /// [`Header::cut_monotonic_ns`].
     pub const CUT_MONOTONIC_NS: u64 = offset_of!(Header, cut_monotonic_ns) as u64;
 }

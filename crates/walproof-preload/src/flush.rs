@@ -24,7 +24,6 @@ fn wait_for_device(shared: Shared, bytes: u64) {
     if !device.delays() {
         return;
     }
-    header.flushed_bytes.fetch_add(bytes, Relaxed);
     let mut left = bytes;
     loop {
         let part = left.min(QUANTUM_BYTES);
@@ -47,18 +46,14 @@ fn begin_writing(shared: Shared, bytes: u64) {
     }
 }
 
-/// Counts the events of a flush. Does not return when one of them is the cut; false when the flush fails.
+/// Counts a flush that is an event. Does not return when it is the cut; None when the flush fails.
 fn goes_through(section: Section, class: FileClass, shared: Shared) -> Option<Section> {
-    let special = match class {
-        FileClass::Wal => Some(Event::WalFlush),
-        FileClass::Relation => Some(Event::RelationFlush),
-        FileClass::Other => None,
+    let event = match class {
+        FileClass::Wal => Event::WalFlush,
+        FileClass::Relation => Event::RelationFlush,
+        FileClass::Other => return Some(section),
     };
-    let mut action = None;
-    for event in [special, Some(Event::Flush)].into_iter().flatten() {
-        action = action.or(shared.header.count(event));
-    }
-    match action {
+    match shared.header.count(event) {
         None => Some(section),
         Some(Action::FailFlush) => None,
         Some(Action::Cut) => {

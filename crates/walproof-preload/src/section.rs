@@ -42,8 +42,7 @@ impl Drop for Section {
 
 /// Cuts the power now. The caller leaves its section and hangs.
 pub fn cut(shared: Shared) {
-    let (real, monotonic) = (sys::now_ns(libc::CLOCK_REALTIME), sys::now_ns(libc::CLOCK_MONOTONIC));
-    shared.header.cut_power(real, monotonic);
+    shared.header.cut_power(sys::now_ns(libc::CLOCK_MONOTONIC));
 }
 
 /// A held lock.

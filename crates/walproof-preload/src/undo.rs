@@ -232,7 +232,6 @@ impl Tracked {
 
     /// Marks bytes as written, for the time that a flush takes. Locked.
     pub fn mark_dirty(&self, from: u64, to: u64) {
-        self.shared.header.written_bytes.fetch_add(to.saturating_sub(from), Relaxed);
         if !self.shared.header.device().delays() || to <= from {
             return;
         }

@@ -100,9 +100,8 @@ fn disk_arm(path: PathBuf, event: usize, count: u64, fails: bool, py: Python<'_>
 }
 
 #[pyfunction]
-fn disk_cut(path: PathBuf, real_ns: u64, monotonic_ns: u64, py: Python<'_>) -> PyResult<()> {
-    let words =
-        [(offsets::CUT_REAL_NS, real_ns), (offsets::CUT_MONOTONIC_NS, monotonic_ns), (offsets::CUT, 1)];
+fn disk_cut(path: PathBuf, monotonic_ns: u64, py: Python<'_>) -> PyResult<()> {
+    let words = [(offsets::CUT_MONOTONIC_NS, monotonic_ns), (offsets::CUT, 1)];
     write_words(path, &words).map_err(|error| disk_error(py, &error))
 }
 
@@ -122,11 +121,8 @@ fn disk_status<'py>(py: Python<'py>, path: PathBuf) -> PyResult<Bound<'py, PyDic
     // Each event takes one away, and events go on after the one that triggered.
     let left = load(&header.trigger_left);
     figures.set_item("has_triggered", armed && (left == 0 || left > u64::MAX / 2))?;
-    figures.set_item("cut_real_ns", load(&header.cut_real_ns))?;
     figures.set_item("cut_monotonic_ns", load(&header.cut_monotonic_ns))?;
     figures.set_item("sequence", load(&header.sequence))?;
-    figures.set_item("written_bytes", load(&header.written_bytes))?;
-    figures.set_item("flushed_bytes", load(&header.flushed_bytes))?;
     figures.set_item("undo_bytes_max", load(&header.records_used_max) * BLOCK)?;
     figures.set_item("void", header.why_void().into_iter().map(|why| why.reason()).collect::<Vec<_>>())?;
     let counts = PyDict::new(py);
@@ -208,8 +204,8 @@ fn disk_image<'py>(
         }
         let image = image(&snapshot, tree, &sizes, &Wish { seed, survival, unit })?;
         let blocks_at = snapshot.header.geometry().map_or(0, |geometry| geometry.blocks_at());
-        let mut entries = Vec::with_capacity(image.entries.len());
-        for entry in image.entries {
+        let mut entries = Vec::with_capacity(image.len());
+        for entry in image {
             entries.push(match entry {
                 Entry::File(path, origin, Some(content)) => {
                     let pieces = pieces(&file, blocks_at, &content)?;
@@ -220,12 +216,10 @@ fn disk_image<'py>(
                 Entry::Symlink(path, target) => Planned::Symlink(path, target),
             });
         }
-        Ok((entries, image.names_pending, image.names_lost))
+        Ok(entries)
     });
-    let (entries, pending, lost) = plan.map_err(|error: Error| disk_error(py, &error))?;
+    let entries = plan.map_err(|error: Error| disk_error(py, &error))?;
     let result = PyDict::new(py);
-    result.set_item("names_pending", pending)?;
-    result.set_item("names_lost", lost)?;
     let (mut folders, mut symlinks, mut files) = (Vec::new(), Vec::new(), Vec::new());
     for entry in entries {
         let (path, origin, content) = match entry {

@@ -6,9 +6,9 @@ from walproof.analysis.effect import Conclusion, Effect, RoundRatio, effects, in
 from walproof.analysis.factors import FactorModel, FactorTerm, Unfitted, factor_models
 from walproof.analysis.interval import Interval, bootstrap_interval, mean_interval
 from walproof.analysis.lock import CommitLock, LockShare, commit_lock
-from walproof.analysis.power_cut import CutSummary, cut_summaries
+from walproof.analysis.power_cut import CutOutcome, CutSummary, cut_summaries
 from walproof.analysis.precision import Precise, RoundsNeeded, rounds_for, rounds_table
-from walproof.analysis.published import Prediction, predict_published
+from walproof.analysis.published import Prediction, PublishedLock, predict_published, published_lock
 from walproof.analysis.rounds import Cell
 from walproof.analysis.statements import MethodGap, OperationBytes, Reconciliation, reconcile
 from walproof.analysis.summary import Analysis, EffectPrecision, Failure, Unanswered, analyse
@@ -19,6 +19,7 @@ __all__ = [
     "Cell",
     "CommitLock",
     "Conclusion",
+    "CutOutcome",
     "CutSummary",
     "Drift",
     "DriftPoint",
@@ -33,6 +34,7 @@ __all__ = [
     "OperationBytes",
     "Precise",
     "Prediction",
+    "PublishedLock",
     "Reconciliation",
     "RoundRatio",
     "RoundsNeeded",
@@ -50,6 +52,7 @@ __all__ = [
     "mean_interval",
     "measure_drift",
     "predict_published",
+    "published_lock",
     "reconcile",
     "rounds_for",
     "rounds_table",

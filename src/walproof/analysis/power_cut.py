@@ -9,17 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from statistics import median, quantiles
 
 from walproof.analysis.rounds import Cell
 from walproof.facts import CutFacts, ImageState, Plan, Trial, TrialState
 from walproof.units import parse_duration_s
 
-FAILED = (ImageState.HOLES, ImageState.CORRUPT, ImageState.NO_START)
-"""States that no durability setting but the dangerous ones may leave."""
 _WRITER_DELAY = "200ms"
 """wal_writer_delay when nothing is set (manual, 20.5)."""
 _RULE_OF_THREE = 3.0
+
+
+class CutOutcome(Enum):
+    """Whether a variant survives a power cut, by all images of its cuts together."""
+
+    YES = "yes"
+    LAST_COMMITS = "loses last commits"
+    """Nothing worse was seen."""
+    NO = "no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +65,21 @@ class CutSummary:
     @property
     def failed(self) -> int:
         """Images that do not start, are corrupt or have holes."""
-        return sum(self.counts[state] for state in FAILED)
+        return sum(count for state, count in self.counts.items() if state.is_failure)
 
     @property
     def lost(self) -> int:
         """Images that lost acknowledged commits and nothing else."""
         return self.counts[ImageState.LOST]
+
+    @property
+    def survives(self) -> CutOutcome | None:
+        """As far as was seen; None without images."""
+        if not self.images:
+            return None
+        if self.failed:
+            return CutOutcome.NO
+        return CutOutcome.LAST_COMMITS if self.lost else CutOutcome.YES
 
     @property
     def failure_rate_most(self) -> float | None:
@@ -99,7 +116,7 @@ def _summary(plan: Plan, trials: Sequence[Trial], cell: Cell) -> CutSummary:
     with_cut = [trial for trial in own if trial.cut is not None]
     cuts = [trial.cut for trial in with_cut if trial.cut is not None]
     images = [image for cut in cuts for image in cut.images]
-    counts = {state: sum(image.state is state for image in images) for state in ImageState}
+    counts = {state: sum(cut.counts[state] for cut in cuts) for state in ImageState}
     losing = [cut for cut in cuts if _windows(cut)]
     return CutSummary(
         install=cell[0],
@@ -109,9 +126,9 @@ def _summary(plan: Plan, trials: Sequence[Trial], cell: Cell) -> CutSummary:
         void=sum(trial.state is TrialState.FAILED for trial in own),
         images=len(images),
         counts=counts,
-        failed_cuts=sum(any(image.state in FAILED for image in cut.images) for cut in cuts),
+        failed_cuts=sum(any(image.state.is_failure for image in cut.images) for cut in cuts),
         torn_images=sum(image.torn_pages > 0 for image in images),
-        torn_caught=sum(image.torn_pages > 0 and image.state in FAILED for image in images),
+        torn_caught=sum(image.torn_pages > 0 and image.state.is_failure for image in images),
         acknowledged=sum(cut.acknowledged for cut in cuts),
         lost_commits=tuple(max(image.lost_commits for image in cut.images) for cut in losing),
         windows_ms=tuple(max(_windows(cut)) for cut in losing),

@@ -18,10 +18,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
 
+from walproof.analysis.cells import Absolute
 from walproof.analysis.lock import CommitLock
-from walproof.facts import Plan, Trial, TrialState
+from walproof.facts import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedLock:
+    """The commit-lock model on published figures. Times in seconds."""
+
+    flush_s: float
+    """L."""
+    work_s: float
+    """c."""
+
+    @property
+    def gain(self) -> float:
+        """Throughput without flush waits over throughput with them."""
+        return (self.flush_s + self.work_s) / self.work_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +67,35 @@ class Prediction:
     ratios: tuple[PredictedRatio, ...]
 
 
-def predict_published(plan: Plan, trials: Sequence[Trial], lock: CommitLock) -> Prediction | None:
-    """The prediction for the workload of ``lock``; None where the publication lacks the two figures."""
-    published = {
-        reference.variant: reference.tps
-        for reference in plan.references
-        if reference.tps and (reference.workload or plan.workloads[0].name) == lock.workload
+def published_lock(plan: Plan, lock: CommitLock) -> PublishedLock | None:
+    """L and c of the published machine, from the figures that ours are from; None without the two."""
+    tps = _published_tps(plan, lock)
+    base, free = tps.get(plan.baseline), tps.get(lock.variant)
+    if base is None or free is None or free <= base:
+        return None
+    return PublishedLock(flush_s=1 / base - 1 / free, work_s=1 / free)
+
+
+def predict_published(plan: Plan, reached: Sequence[Absolute], lock: CommitLock) -> Prediction | None:
+    """The prediction for the workload of ``lock``; None where the publication lacks the two figures.
+
+    ``reached`` is the throughput of each cell here.
+    """
+    theirs = published_lock(plan, lock)
+    here = {
+        one.variant: one.median
+        for one in reached
+        if (one.install, one.workload) == (lock.install, lock.workload)
     }
-    base, free = published.get(plan.baseline), published.get(lock.variant)
-    if not base or not free or free <= base:
+    base_here = here.get(plan.baseline)
+    if theirs is None or base_here is None:
         return None
-    here = {v.name: _tps(trials, (lock.install, lock.workload, v.name)) for v in plan.variants}
-    base_here = here[plan.baseline]
-    if base_here is None:
-        return None
-    scale = (1 / free) / lock.work_s
+    published = _published_tps(plan, lock)
+    scale = theirs.work_s / lock.work_s
     base_s = _transaction_s(1 / base_here, lock.flush_s, scale, waits=True)
     ratios = []
     for variant in plan.variants:
-        tps = here[variant.name]
+        tps = here.get(variant.name)
         if tps is None:
             continue
         settings = {**plan.base_settings, **variant.settings}
@@ -80,7 +105,9 @@ def predict_published(plan: Plan, trials: Sequence[Trial], lock: CommitLock) -> 
                 variant=variant.name,
                 here=tps / base_here,
                 predicted=base_s / _transaction_s(1 / tps, lock.flush_s, scale, waits=waits),
-                published=(published[variant.name] or 0.0) / base if variant.name in published else None,
+                published=(
+                    published[variant.name] / published[plan.baseline] if variant.name in published else None
+                ),
                 waits_for_flush=waits,
             )
         )
@@ -89,8 +116,8 @@ def predict_published(plan: Plan, trials: Sequence[Trial], lock: CommitLock) -> 
         workload=lock.workload,
         flush_s=lock.flush_s,
         work_s=lock.work_s,
-        published_work_s=1 / free,
-        published_flush_s=1 / base - 1 / free,
+        published_work_s=theirs.work_s,
+        published_flush_s=theirs.flush_s,
         ratios=tuple(ratios),
     )
 
@@ -103,10 +130,5 @@ def _transaction_s(measured_s: float, flush_s: float, scale: float, *, waits: bo
     return flush_s + scale * max(0.0, measured_s - flush_s)
 
 
-def _tps(trials: Sequence[Trial], cell: tuple[str, str, str]) -> float | None:
-    values = [
-        t.metrics["tps"]
-        for t in trials
-        if t.cell == cell and t.state is TrialState.DONE and "tps" in t.metrics
-    ]
-    return median(values) if values else None
+def _published_tps(plan: Plan, lock: CommitLock) -> dict[str, float]:
+    return {one.variant: one.tps for one in plan.references_of(lock.workload) if one.tps}

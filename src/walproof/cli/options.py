@@ -76,6 +76,23 @@ def open_existing_store(out: Path, url: str | None) -> Store:
     return open_store(out, url)
 
 
+def command_line(*words: str, **flags: object) -> list[str]:
+    """The command that repeats a run: ``words`` after ``walproof``, then the options in their order.
+
+    A keyword is the option's name. What was not given (None, False, the default of --out) is left out; True
+    has no value; of a list each value has the option before it.
+    """
+    command = ["walproof", *words]
+    for name, given in flags.items():
+        option = "--" + name.strip("_").replace("_", "-")
+        for value in given if isinstance(given, list) else [given]:
+            if value is True:
+                command.append(option)
+            elif value is not None and value is not False and (name, value) != ("out", DEFAULT_OUT):
+                command += [option, str(value)]
+    return command
+
+
 def result_console() -> Console:
     """The console of a result on stdout; as wide as the tables want where there is no terminal."""
     from rich.console import Console

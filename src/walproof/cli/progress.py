@@ -10,7 +10,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from walproof.facts import CutFacts, ImageState, Plan, Run, Trial, TrialState
+from walproof.facts import CutFacts, Plan, Run, Trial, TrialState
 from walproof.units import format_duration
 
 
@@ -103,5 +103,4 @@ class TerminalProgress:
 
 def _states(cut: CutFacts) -> str:
     """``3 clean, 1 does not start``."""
-    counts = {state: sum(image.state is state for image in cut.images) for state in ImageState}
-    return ", ".join(f"{count} {state.value}" for state, count in counts.items() if count)
+    return ", ".join(f"{count} {state.value}" for state, count in cut.counts.items() if count)

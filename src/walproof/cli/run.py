@@ -68,25 +68,25 @@ def run(
         folder=options.memory_folder(on) if is_in_memory else options.work_folder(on),
         scripts=scripts,
     )
-    command = ["walproof", "run", study]
-    command += ["--quick"] if quick else []
-    for flag, value in (
-        *(("--set", one) for one in set_ or []),
-        ("--rounds", rounds),
-        ("--half-width", half_width),
-        ("--budget", budget),
-        ("--duration", duration),
-        ("--warmup", warmup),
-        *(("--pg", one) for one in pg or []),
-        ("--seed", seed),
-        ("--probes", probes),
-        ("--device", device),
-        ("--power-cut", power_cut),
-        ("--keep-failures", keep_failures),
-        ("--on", on),
-        ("--out", None if out == options.DEFAULT_OUT else out),
-    ):
-        command += [] if value is None else [flag, str(value)]
+    command = options.command_line(
+        "run",
+        study,
+        quick=quick,
+        set_=set_,
+        rounds=rounds,
+        half_width=half_width,
+        budget=budget,
+        duration=duration,
+        warmup=warmup,
+        pg=pg,
+        seed=seed,
+        probes=probes,
+        device=device,
+        power_cut=power_cut,
+        keep_failures=keep_failures,
+        on=on,
+        out=out,
+    )
     carry_out(
         plan,
         command,

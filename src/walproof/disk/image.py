@@ -32,24 +32,14 @@ class Survival:
     unit_bytes: Literal[512, 4096, 8192] = 512
     """What is written as a whole: a sector, a page of the kernel, or a whole page of PostgreSQL."""
 
-
-@dataclass(frozen=True, slots=True)
-class CrashImage:
-    """What was built."""
-
-    seed: int
-    survival: Survival
-    folders: tuple[Path, ...]
-    """One for each root of the disk."""
-    changed: tuple[str, ...]
-    """Files whose contents differ from the live ones, as root number and path: ``0/base/5/16384``."""
-    changed_bytes: int
-    names_pending: int
-    """Changes of names that could be lost."""
-    names_lost: int
+    @property
+    def text(self) -> str:
+        """``random 0.5 of 512 B``."""
+        data = f"random {self.keep:g}" if self.data == "random" else self.data
+        return f"{data} of {self.unit_bytes} B"
 
 
-def build_image(disk: SimulatedDisk, targets: Sequence[Path], seed: int, survival: Survival) -> CrashImage:
+def build_image(disk: SimulatedDisk, targets: Sequence[Path], seed: int, survival: Survival) -> None:
     """Build one image of a disk that is cut and settled, and whose processes are gone.
 
     ``targets`` are folders that do not exist yet, one for each root. Raises DiskError: the run is void, or a
@@ -71,18 +61,9 @@ def build_image(disk: SimulatedDisk, targets: Sequence[Path], seed: int, surviva
         unit_bytes=survival.unit_bytes,
     )
     try:
-        changed, changed_bytes = _carry_out(disk, targets, plan)
+        _carry_out(disk, targets, plan)
     except OSError as error:
         raise DiskError(f'could not build a crash image in "{targets[0]}": {error.strerror}') from error
-    return CrashImage(
-        seed=seed,
-        survival=survival,
-        folders=tuple(targets),
-        changed=tuple(changed),
-        changed_bytes=changed_bytes,
-        names_pending=plan["names_pending"],
-        names_lost=plan["names_lost"],
-    )
 
 
 def durable_sizes(disk: SimulatedDisk) -> dict[str, int]:
@@ -133,11 +114,7 @@ def _kept(disk: SimulatedDisk) -> list[tuple[int, int, int]]:
     return rows
 
 
-def _carry_out(
-    disk: SimulatedDisk, targets: Sequence[Path], plan: _native._DiskImage
-) -> tuple[list[str], int]:
-    changed: list[str] = []
-    changed_bytes = 0
+def _carry_out(disk: SimulatedDisk, targets: Sequence[Path], plan: _native._DiskImage) -> None:
     made: dict[tuple[int, bool, bytes], Path] = {}
     for root, path in plan["folders"]:
         _at(targets[root], path).mkdir(mode=0o700)
@@ -155,7 +132,6 @@ def _carry_out(
         if content is None:
             continue
         size, pieces = content
-        changed.append(f"{root}/{os.fsdecode(path)}")
         with new.open("r+b") as file:
             file.truncate(size)
             for at, data, side in pieces:
@@ -166,13 +142,11 @@ def _carry_out(
                 assert data is not None
                 file.seek(at)
                 file.write(data)
-                changed_bytes += len(data)
     # The machine was started again: the process of that number is another one, if there is one.
     (targets[0] / "postmaster.pid").unlink(missing_ok=True)
     if disk.owner is not None:
         for folder in targets:
             _give(folder, disk.owner)
-    return changed, changed_bytes
 
 
 def _at(folder: Path, path: bytes) -> Path:

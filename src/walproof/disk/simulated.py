@@ -40,7 +40,6 @@ class Event(StrEnum):
     RELATION_FLUSH = "relation flush"
     RENAME = "rename"
     TORN_WRITE = "torn write"
-    FLUSH = "flush"
     TORN_PAGE = "torn page"
 
 
@@ -72,15 +71,10 @@ class DiskStatus:
     attached: int
     """Programs that have loaded the library."""
     is_cut: bool
-    cut_real_s: float
-    """Time of the cut in seconds of the epoch; 0 before it."""
     cut_monotonic_ns: int
     """CLOCK_MONOTONIC of the cut, as time.monotonic_ns; 0 before it."""
     sequence: int
     """Number of the last change."""
-    written_bytes: int
-    flushed_bytes: int
-    """Whole blocks that flushes transferred to the device; 0 without a device."""
     undo_bytes_max: int
     """Largest size of the undo log."""
     void: tuple[str, ...]
@@ -176,7 +170,7 @@ class SimulatedDisk:
     def arm_failure(self, event: Event, count: int) -> None:
         """Let the ``count``-th flush from now on fail with EIO and lose what it should have written."""
         assert count > 0, count
-        assert event in (Event.WAL_FLUSH, Event.RELATION_FLUSH, Event.FLUSH), event
+        assert event in (Event.WAL_FLUSH, Event.RELATION_FLUSH), event
         _native.disk_arm(self.state, _native.disk_events().index(event.value), count, True)
 
     def has_triggered(self) -> bool:
@@ -185,7 +179,7 @@ class SimulatedDisk:
 
     def cut(self) -> None:
         """Cut the power now, whatever happens."""
-        _native.disk_cut(self.state, time.time_ns(), time.monotonic_ns())
+        _native.disk_cut(self.state, time.monotonic_ns())
 
     def wait_for_cut(self, patience_s: float) -> bool:
         """Whether the armed moment came within that time."""
@@ -214,11 +208,8 @@ class SimulatedDisk:
         return DiskStatus(
             attached=raw["attached"],
             is_cut=raw["is_cut"],
-            cut_real_s=raw["cut_real_ns"] / 1e9,
             cut_monotonic_ns=raw["cut_monotonic_ns"],
             sequence=raw["sequence"],
-            written_bytes=raw["written_bytes"],
-            flushed_bytes=raw["flushed_bytes"],
             undo_bytes_max=raw["undo_bytes_max"],
             void=tuple(raw["void"]),
             counts={Event(name): count for name, count in raw["counts"].items()},

@@ -8,6 +8,7 @@ from walproof.facts.model import (
     ImageState,
     Install,
     LeftOut,
+    NameRule,
     Plan,
     PowerCut,
     Reference,
@@ -17,6 +18,7 @@ from walproof.facts.model import (
     Statement,
     Trial,
     TrialState,
+    UnitBytes,
     Variant,
     Workload,
 )
@@ -29,6 +31,7 @@ __all__ = [
     "ImageState",
     "Install",
     "LeftOut",
+    "NameRule",
     "Plan",
     "PowerCut",
     "Reference",
@@ -38,6 +41,7 @@ __all__ = [
     "Statement",
     "Trial",
     "TrialState",
+    "UnitBytes",
     "Variant",
     "Workload",
 ]

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Literal, TypeAlias
 
 from walproof.settings.durability import DurabilityClass
 
@@ -82,18 +83,22 @@ class Workload:
     statements: tuple[Statement, ...] = ()
 
 
+UnitBytes: TypeAlias = Literal[512, 4096, 8192]
+"""A write that is whole or not there: of a sector, of a page of the kernel, of a page of PostgreSQL."""
+NameRule: TypeAlias = Literal["journal", "strict"]
+"""When created, renamed and removed files are durable: as on ext4 and xfs, or as POSIX guarantees."""
+
+
 @dataclass(frozen=True, slots=True)
 class CutConditions:
     """The simulated disk and the cluster under a variant whose power is cut."""
 
-    unit_bytes: int | None = None
-    """The smallest write that is whole or not there: 512, 4096 or 8192 (a page is never torn). None: both 512
-    and 4096, image by image."""
+    unit_bytes: UnitBytes | None = None
+    """The smallest write that is whole or not there; at 8192 a page is never torn. None: both 512 and 4096,
+    image by image."""
     writeback_s: float | None = 30.0
     """Age at which the kernel writes dirty data by itself (Linux: 30 s); None: never."""
-    names: str = "journal"
-    """When created, renamed and removed files are durable: ``journal`` as on ext4 and xfs, or ``strict`` as
-    POSIX guarantees."""
+    names: NameRule = "journal"
     failing_flush: bool = False
     """No cut: one flush fails with EIO and loses what it should have written; then the power is cut."""
     checksums: bool = True
@@ -219,6 +224,11 @@ class Plan:
                 return workload
         raise KeyError(name)
 
+    def references_of(self, workload: str) -> tuple[Reference, ...]:
+        """The published figures of that workload; one that names none is about the first."""
+        first = self.workloads[0].name
+        return tuple(one for one in self.references if (one.workload or first) == workload)
+
     def install(self, label: str) -> Install:
         """The install of that label. Raises KeyError."""
         for install in self.installs:
@@ -242,9 +252,14 @@ class ImageState(Enum):
     NO_START = "does not start"
 
     @property
-    def rank(self) -> int:
-        """0 for the best."""
-        return list(ImageState).index(self)
+    def is_sound(self) -> bool:
+        """Whether nothing acknowledged is gone, and nothing damaged but what the server repairs."""
+        return self in (ImageState.CLEAN, ImageState.BENIGN)
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether only a dangerous setting may leave it: more is wrong than the last commits."""
+        return self in (ImageState.HOLES, ImageState.CORRUPT, ImageState.NO_START)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +304,11 @@ class CutFacts:
     unflushed: tuple[str, ...]
     """Files that the last checkpoint should have flushed and did not, by the fsync audit."""
     images: tuple[CheckedImage, ...]
+
+    @property
+    def counts(self) -> Mapping[ImageState, int]:
+        """Images by state; every state is named, from the best to the worst."""
+        return {state: sum(image.state is state for image in self.images) for state in ImageState}
 
 
 class TrialState(Enum):

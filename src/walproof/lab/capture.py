@@ -34,7 +34,7 @@ from walproof.units import Lsn, format_bytes
 from walproof.wal.recording import RELATIONS_FILE, Position, Recording, write_recording
 
 LEAST_FREE_BYTES = 1 << 30
-"""A capture ends before less than this is left on the disk; tests lower it."""
+"""A capture does not begin with less than this on the disk, and ends before less is left."""
 _POLL_S = 0.2
 _POSITION_S = 1.0
 _START_PATIENCE_S = 15.0
@@ -93,10 +93,10 @@ def capture(order: CaptureOrder, program: Path, watch: Watch, is_over: Callable[
 
     What was received stays in the folder, whatever happens. Raises ProbeError.
     """
-    _make_folder(order.folder)
+    _make_folder(order.folder, order.least_free_bytes)
     relations = read_relations(order.conninfo)
     (order.folder / RELATIONS_FILE).write_text(relations.to_json(), encoding="utf-8")
-    with connect(order.conninfo) as connection, _receiving(order, program, connection) as receiver:
+    with connect(order.conninfo) as connection, _Receiver(order, program, connection) as receiver:
         return _Capture(order, connection, receiver, relations.system_identifier).run(watch, is_over)
 
 
@@ -277,10 +277,6 @@ def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(1, signal.SIGINT)
 
 
-def _receiving(order: CaptureOrder, program: Path, connection: psycopg.Connection[TupleRow]) -> _Receiver:
-    return _Receiver(order, program, connection)
-
-
 def _now() -> float:
     """Unix time in ms, which is what a recording keeps."""
     return round(time.time(), 3)
@@ -301,7 +297,7 @@ def _written_bytes(path: Path) -> int:
     return low * page
 
 
-def _make_folder(folder: Path) -> None:
+def _make_folder(folder: Path, least_free_bytes: int) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -312,10 +308,10 @@ def _make_folder(folder: Path) -> None:
     except OSError as error:
         raise ProbeError(f'could not use folder "{folder}": {error.strerror}') from error
     free = shutil.disk_usage(folder).free
-    if free < LEAST_FREE_BYTES:
+    if free < least_free_bytes:
         raise ProbeError(
             f'the disk of "{folder}" is nearly full',
-            detail=f"expected {format_bytes(LEAST_FREE_BYTES)} free, got {format_bytes(free)}",
+            detail=f"expected {format_bytes(least_free_bytes)} free, got {format_bytes(free)}",
         )
 
 

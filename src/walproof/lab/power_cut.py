@@ -9,12 +9,13 @@ is cut, and everything about the images; a kept image is repeated byte for byte.
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psycopg
@@ -22,14 +23,15 @@ import psycopg
 from walproof.disk.image import Survival, build_image, durable_sizes
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, Event, SimulatedDisk
 from walproof.errors import ClusterError, DiskError, WorkloadError
-from walproof.facts import CheckedImage, CutConditions, CutFacts, ImageState, Install, Workload
+from walproof.facts import CheckedImage, CutConditions, CutFacts, ImageState, Install, UnitBytes, Workload
 from walproof.lab.kept_image import KeptCase, keep_image
+from walproof.lab.target import target_of
 from walproof.lab.verdict import FOLDERS, judge
 from walproof.postgres import template as templates
-from walproof.postgres.cluster import SUPERUSER, Cluster
+from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.workload import ledger
-from walproof.workload.pgbench import PgbenchRun, Target, initialise, setup_description
+from walproof.workload.pgbench import PgbenchRun, initialise, setup_description
 
 SESSIONS = 4
 _THINK_S = 0.015
@@ -53,11 +55,11 @@ _FLUSHES = frozenset({Event.WAL_FLUSH, Event.RELATION_FLUSH})
 _TORN = frozenset({Event.TORN_WRITE, Event.TORN_PAGE})
 _PAGE_BYTES = 8192
 _SURVIVALS = (
-    ("random", 0.5),
-    ("by age", 0.5),
-    ("random", 0.8),
-    ("nothing", 0.5),
-    ("random", 0.2),
+    Survival("random", 0.5),
+    Survival("by age"),
+    Survival("random", 0.8),
+    Survival("nothing"),
+    Survival("random", 0.2),
 )
 
 
@@ -86,7 +88,7 @@ class CutOrder:
     survivals: tuple[Survival, ...] = ()
     """Of the images in turn; empty: those of the conditions."""
     moment: tuple[Event, int] | None = None
-    """Event and number; None: drawn from the seed."""
+    """Event and number; None: drawn from the seed. With failing_flush the flush that fails."""
     swallowed: str = ""
     """See :class:`DiskModel`."""
     keep: Path | None = None
@@ -115,8 +117,7 @@ def prepare_cut_template(
 
     def load(cluster: Cluster) -> None:
         if workload is not None:
-            target = Target(cluster.sockets, cluster.port, SUPERUSER, "postgres")
-            initialise(pgbench, workload, target)
+            initialise(pgbench, workload, target_of(cluster))
 
     setup = "power cut; " + ("" if workload is None else setup_description(workload))
     return templates.prepare_loaded(workspace, install, initdb_options, setup, load, recycled_segments=False)
@@ -133,7 +134,7 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
     is_trickle = order.moment is None and _is_trickle(order, rng)
     moment = order.moment or _draw_moment(order, rng)
     with _on_simulated_disk(lab, order) as (cluster, disk):
-        cluster.start({**ledger.SETTINGS, "log_checkpoints": "on", **order.settings})
+        cluster.start({**ledger.SETTINGS, **order.settings})
         disk.check_attached()
         _make_tables(cluster, disk, order.conditions)
         began_s = time.monotonic()
@@ -145,7 +146,7 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
                 time.sleep(after_s)
                 disk.cut()
             elif order.conditions.failing_flush:
-                moment_text = _let_a_flush_fail(cluster, disk, rng)
+                moment_text = _let_a_flush_fail(cluster, disk, *moment)
             else:
                 moment_text = _cut_at(disk, *moment)
             # A PANIC ends processes wherever they are, also within a write; when all are gone nothing moves
@@ -179,14 +180,13 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
             _check_image(lab, order, disk, number, record, facts, sizes, rng.getrandbits(48))
             for number in range(1, order.images + 1)
         )
-    return CutFacts(**{name: getattr(facts, name) for name in CutFacts.__slots__} | {"images": images})
+    return replace(facts, images=images)
 
 
 def cut_metrics(cut: CutFacts) -> dict[str, float]:
     """What a table can hold of a cut: counts of images by state, commits lost, windows in ms."""
     metrics = {"cut_acknowledged": float(cut.acknowledged), "cut_images": float(len(cut.images))}
-    for state in ImageState:
-        count = sum(image.state is state for image in cut.images)
+    for state, count in cut.counts.items():
         metrics[f"cut_images.{state.value.replace(' ', '_')}"] = float(count)
     windows = [image.loss_window_ms for image in cut.images if image.loss_window_ms is not None]
     if windows:
@@ -217,28 +217,24 @@ def _is_trickle(order: CutOrder, rng: random.Random) -> bool:
 
 
 def _draw_moment(order: CutOrder, rng: random.Random) -> tuple[Event, int]:
-    events = set(_MOMENTS)
-    if order.settings.get("fsync") == "off":
-        events -= _FLUSHES
-    if order.conditions.unit_bytes == _PAGE_BYTES:
-        events -= _TORN  # in units of 4 KiB, which this disk does not tear
+    if order.conditions.failing_flush:
+        events = set(_FLUSHES)
+    else:
+        events = set(_MOMENTS)
+        if order.settings.get("fsync") == "off":
+            events -= _FLUSHES
+        if order.conditions.unit_bytes == _PAGE_BYTES:
+            events -= _TORN  # in units of 4 KiB, which this disk does not tear
     event = rng.choice(sorted(events))
     return event, rng.randint(*_MOMENTS[event])
 
 
 def survivals_of(conditions: CutConditions) -> tuple[Survival, ...]:
     """What survives in the images of a cut, in turn."""
-    units = (512, 4096) if conditions.unit_bytes is None else (conditions.unit_bytes,)
+    units: tuple[UnitBytes, ...] = (512, 4096) if conditions.unit_bytes is None else (conditions.unit_bytes,)
     return tuple(
-        Survival(data, keep, units[place % len(units)])  # type: ignore[arg-type]
-        for place, (data, keep) in enumerate(_SURVIVALS)
+        replace(survival, unit_bytes=units[place % len(units)]) for place, survival in enumerate(_SURVIVALS)
     )
-
-
-def survival_text(survival: Survival) -> str:
-    """``random 0.5 of 512 B``."""
-    data = f"random {survival.keep:g}" if survival.data == "random" else survival.data
-    return f"{data} of {survival.unit_bytes} B"
 
 
 @contextmanager
@@ -252,18 +248,15 @@ def _on_simulated_disk(lab: CutLab, order: CutOrder) -> Iterator[tuple[Cluster, 
         (roots[0] / "pg_wal").rename(roots[1])
         (roots[0] / "pg_wal").symlink_to(roots[1])
         roots[2].mkdir(mode=0o700)
-        owner = None if workspace.user is None else (workspace.user.uid, workspace.user.gid)
-        if owner is not None:
-            import os
-
-            os.chown(roots[2], *owner)
+        if workspace.owner is not None:
+            os.chown(roots[2], *workspace.owner)
         model = DiskModel(
-            names="strict" if order.conditions.names == "strict" else "journal",
+            names=order.conditions.names,
             writeback_s=order.conditions.writeback_s,
             swallowed=order.swallowed,
         )
         state = STATE_FOLDER / f"{workspace.folder.name}-{order.seed:x}"
-        with SimulatedDisk(roots, model, state, owner=owner, seed=order.seed) as disk:
+        with SimulatedDisk(roots, model, state, owner=workspace.owner, seed=order.seed) as disk:
             cluster = Cluster(lab.install, workspace, folder, disk.environment)
             try:
                 yield cluster, disk
@@ -302,9 +295,8 @@ class _Load:
         # A checkpoint flushes the WAL: a trickle that is to lose much goes without.
         self._checkpointer = None if is_trickle else threading.Thread(target=self._checkpoint, daemon=True)
         if order.workload is not None and not is_trickle:
-            target = Target(cluster.sockets, cluster.port, SUPERUSER, "postgres")
             seed = order.seed % 2**31
-            self._pgbench = PgbenchRun(lab.pgbench, order.workload, target, cluster.folder, seed)
+            self._pgbench = PgbenchRun(lab.pgbench, order.workload, target_of(cluster), cluster.folder, seed)
         self.ledger.start()
         if self._checkpointer is not None:
             self._checkpointer.start()
@@ -337,14 +329,12 @@ def _cut_at(disk: SimulatedDisk, event: Event, count: int) -> str:
     return f"time {_LONGEST_S:.0f} s"
 
 
-def _let_a_flush_fail(cluster: Cluster, disk: SimulatedDisk, rng: random.Random) -> str:
+def _let_a_flush_fail(cluster: Cluster, disk: SimulatedDisk, event: Event, count: int) -> str:
     """EIO once: the server has to PANIC, because what it thought to have written is gone.
 
     Unless it can do without: of a segment that is only being made, an ERROR is enough. Then it goes on, and
     the images show whether it was right.
     """
-    event = rng.choice(sorted(_FLUSHES))
-    count = rng.randint(*_MOMENTS[event])
     disk.arm_failure(event, count)
     deadline = time.monotonic() + _LONGEST_S
     while cluster.is_running() and time.monotonic() < deadline:
@@ -373,7 +363,7 @@ def _is_expected(order: CutOrder, state: ImageState) -> bool:
         or order.settings.get("fsync") == "off"
         or order.conditions.unlogged
     )
-    return state in (ImageState.CLEAN, ImageState.BENIGN) or (state is ImageState.LOST and may_lose)
+    return state.is_sound or (state is ImageState.LOST and may_lose)
 
 
 def _check_image(
@@ -409,7 +399,7 @@ def _check_image(
     checked = CheckedImage(
         number=number,
         seed=seed,
-        survival=survival_text(survival),
+        survival=survival.text,
         state=found.state,
         reason=found.reason,
         torn_pages=found.torn_pages,

@@ -35,7 +35,6 @@ class Replay:
         user = server_user()
         self._workspace = Workspace(work, user)
         self._install = reachable_install(self.case.install, user)
-        self._owner = None if user is None else (user.uid, user.gid)
 
     def __enter__(self) -> Replay:
         self._workspace.__enter__()
@@ -72,7 +71,7 @@ class Replay:
     def _copy(self, name: str) -> Iterator[Cluster]:
         folder = self._workspace.make_folder(name)
         try:
-            copy_case(self.folder, folder, self._owner)
+            copy_case(self.folder, folder, self._workspace.owner)
             yield Cluster(self._install, self._workspace, folder)
         finally:
             self._workspace.remove_folder(folder)

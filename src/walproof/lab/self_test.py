@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from walproof.disk.image import Survival
 from walproof.disk.simulated import Event
 from walproof.errors import DiskError
-from walproof.facts import CheckedImage, CutConditions, ImageState
+from walproof.facts import CheckedImage, CutConditions
 from walproof.lab.power_cut import CutLab, CutOrder, cut_power
 
 _SETTINGS = {
@@ -29,7 +29,6 @@ _ATTEMPTS = 8
 """Cuts in the middle of a page that are tried: redo does not read a page that was new, and heals it."""
 _KEPT = Survival("everything", unit_bytes=512)
 _MIXED = Survival("random", 0.5, 512)
-_GOOD = (ImageState.CLEAN, ImageState.BENIGN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ def run_self_test(lab: CutLab) -> str:
     said = []
     for number, case in enumerate(_CASES):
         images = _images(lab, case, number)
-        caught = [image for image in images if image.state not in _GOOD]
+        caught = [image for image in images if not image.state.is_sound]
         expected = len(images) if case.is_caught else 0
         if len(caught) != expected:
             shown = (caught or images)[0]
@@ -94,7 +93,7 @@ def _images(lab: CutLab, case: _Case, number: int) -> tuple[CheckedImage, ...]:
         )
         if not case.needs_torn_page:
             return cut.images
-        torn = tuple(image for image in cut.images if image.torn_pages and image.state not in _GOOD)
+        torn = tuple(image for image in cut.images if image.torn_pages and not image.state.is_sound)
         if torn:
             return torn
     raise DiskError(

@@ -22,15 +22,16 @@ from walproof.lab.power_cut import CutLab, cut_initdb_options, prepare_cut_templ
 from walproof.lab.preflight import check
 from walproof.lab.runner import conduct
 from walproof.lab.schedule import Enough, Progress
+from walproof.lab.target import target_of
 from walproof.lab.trial import TrialRunner
 from walproof.postgres import template as templates
 from walproof.postgres.build import build_facts, has_extension
-from walproof.postgres.cluster import SUPERUSER, Cluster
+from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import find_driver
 from walproof.postgres.reach import reachable_install, server_user
 from walproof.postgres.workspace import Workspace
 from walproof.probe import observe_environment
-from walproof.workload.pgbench import Target, initialise, setup_description
+from walproof.workload.pgbench import initialise, setup_description
 
 _FLUSH_TEST_S = 3
 """Seconds for each of pg_test_fsync's 17 tests; its own default is 5."""
@@ -141,8 +142,7 @@ def _prepare(
                 progress.preparing(f"pgbench tables of scale {workload.scale} on PostgreSQL {label}")
 
             def load(cluster: Cluster) -> None:
-                target = Target(cluster.sockets, cluster.port, SUPERUSER, "postgres")
-                initialise(pgbench, workload, target)  # noqa: B023 - called before the loop goes on
+                initialise(pgbench, workload, target_of(cluster))  # noqa: B023 - called before the loop goes on
 
             prepared[(label, workload.name)] = templates.prepare_loaded(
                 workspace, install, plan.initdb_options, setup, load

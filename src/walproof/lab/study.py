@@ -18,6 +18,7 @@ from walproof.facts import (
     Reference,
     Script,
     Statement,
+    UnitBytes,
     Variant,
     Workload,
 )
@@ -389,9 +390,12 @@ def _variant(
     )
 
 
+_UNITS: Mapping[str, UnitBytes] = {"512B": 512, "4kB": 4096, "8kB": 8192}
+
+
 def _conditions(table: CutTable) -> CutConditions:
     return CutConditions(
-        unit_bytes=None if table.unit is None else {"512B": 512, "4kB": 4096, "8kB": 8192}[table.unit],
+        unit_bytes=None if table.unit is None else _UNITS[table.unit],
         writeback_s=None if table.writeback == "never" else float(table.writeback),
         names=table.names,
         failing_flush=table.failing_flush,

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, ValidationError
 
 from walproof.errors import StudyError, UnitError
+from walproof.facts import NameRule
 from walproof.units import parse_duration_s
 
 BUILTINS = ("tpcb-like", "simple-update", "select-only")
@@ -90,7 +91,7 @@ class CutTable(_Table):
 
     unit: Literal["512B", "4kB", "8kB"] | None = None
     writeback: Duration | Literal["never"] = 30.0
-    names: Literal["journal", "strict"] = "journal"
+    names: NameRule = "journal"
     failing_flush: bool = False
     checksums: bool = True
     unlogged: bool = False

@@ -21,15 +21,16 @@ from walproof.facts import CutFacts, Install, Plan, PowerCut, Series, Trial, Tri
 from walproof.lab.power_cut import CutLab, CutOrder, cut_metrics, cut_power, draw_seed
 from walproof.lab.schedule import Progress
 from walproof.lab.self_test import run_self_test
+from walproof.lab.target import target_of
 from walproof.postgres import template as templates
 from walproof.postgres.build import has_library
-from walproof.postgres.cluster import SUPERUSER, Cluster
+from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.probe import PROBES, Observation, Probe, Subject, per_transaction
 from walproof.probe.environment import server_facts
 from walproof.probe.statements import StatementCounter
 from walproof.probe.throughput import read_pgbench_logs
-from walproof.workload.pgbench import PgbenchRun, Summary, Target
+from walproof.workload.pgbench import PgbenchRun, Summary
 
 _POLL_S = 0.002
 _STATEMENTS = "pg_stat_statements"
@@ -134,11 +135,9 @@ class TrialRunner:
         if self._plan.device is None:
             yield {}
             return
-        user = self._workspace.user
         model = DiskModel(device=parse_device(self._plan.device), tracking=False)
         state = STATE_FOLDER / f"{self._workspace.folder.name}-{folder.name}"
-        owner = None if user is None else (user.uid, user.gid)
-        with SimulatedDisk([folder / "data"], model, state, owner=owner) as disk:
+        with SimulatedDisk([folder / "data"], model, state, owner=self._workspace.owner) as disk:
             yield disk.environment
 
     def _cut_power(self, order: TrialOrder, power_cut: PowerCut, measured: _Measured) -> None:
@@ -181,7 +180,7 @@ class TrialRunner:
         load = PgbenchRun(
             self._pgbench,
             workload,
-            Target(cluster.sockets, cluster.port, SUPERUSER, "postgres"),
+            target_of(cluster),
             cluster.folder,
             # Equal for all variants of a round, different between rounds.
             seed=(plan.seed * 1_000_003 + order.round) % 2**31,

@@ -91,12 +91,17 @@ class Workspace:
         if self.work.is_relative_to(_MEMORY) and not any((self.work / "running").glob("*.lock")):
             shutil.rmtree(self.work, ignore_errors=True)
 
+    @property
+    def owner(self) -> tuple[int, int] | None:
+        """User and group of the servers' files; None where servers run as whoever runs this."""
+        return None if self.user is None else (self.user.uid, self.user.gid)
+
     def make_folder(self, name: str) -> Path:
         """A new, empty folder in the workspace that the servers' user owns."""
         folder = self.folder / name
         folder.mkdir(mode=0o700)
-        if self.user is not None:
-            os.chown(folder, self.user.uid, self.user.gid)
+        if self.owner is not None:
+            os.chown(folder, *self.owner)
         return folder
 
     def remove_folder(self, folder: Path) -> None:

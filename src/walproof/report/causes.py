@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from walproof.analysis import Analysis, CommitLock
+from walproof.analysis import Analysis, CommitLock, published_lock
 from walproof.facts import Plan
 from walproof.report.blocks import Block, Cell, Column, Paragraph, Table, class_cell, without_empty_columns
 from walproof.report.cells import Cells
@@ -56,18 +56,12 @@ def _say_lock(lock: CommitLock) -> str:
 
 def _say_published(plan: Plan, lock: CommitLock) -> str:
     """The same model on the published figures: why their gain is another than ours."""
-    tps = {
-        r.variant: r.tps
-        for r in plan.references
-        if r.tps is not None and (r.workload is None or r.workload == lock.workload)
-    }
-    base, free = tps.get(plan.baseline), tps.get(lock.variant)
-    if not base or not free or free <= base:
+    theirs = published_lock(plan, lock)
+    if theirs is None:
         return ""
-    work_s = 1 / free
     return (
-        f" The published figures give, by the same model, L = {number(1000 * (1 / base - work_s))} ms and "
-        f"c = {number(1000 * work_s)} ms, and so {ratio(free / base)}."
+        f" The published figures give, by the same model, L = {number(1000 * theirs.flush_s)} ms and "
+        f"c = {number(1000 * theirs.work_s)} ms, and so {ratio(theirs.gain)}."
     )
 
 

@@ -59,6 +59,8 @@ def flush_blocks(run: Run, cells: Cells) -> list[Block]:
     note = (
         "Flushes of one 8 kB write, by pg_test_fsync in the folder that was measured, before the first trial."
     )
+    if plan.device is not None:
+        note += " They are the real disk's; throughput is on the emulated one."
     if plan.reference_source:
         note += f" Published: {plan.reference_source}."
     return [

@@ -6,7 +6,7 @@ One object; keys stay, new ones may come:
     run         facts of the run: id, plan, command, created_at, environment, ... (``walproof.facts.Run``)
     trials      every trial, failed ones too, with all metrics (``walproof.facts.Trial``)
     analysis    effects with intervals, precision, drift, factors, lock model (``walproof.analysis.Analysis``)
-    power_cuts  counts of images, losses, windows and bounds per variant (``walproof.analysis.CutSummary``)
+    power_cuts  what survives, counts of images, losses, windows and bounds per variant (``CutSummary``)
     findings    sentences with kind, subject, trials and metrics (``walproof.advise.Finding``)
     answer      question, answers, how_sure, what_would_help, next_commands: as the report says them
 
@@ -53,7 +53,14 @@ def to_json(view: ReportView) -> str:
 
 def _with_bounds(one: CutSummary) -> dict[str, object]:
     own = {field.name: getattr(one, field.name) for field in dataclasses.fields(one)}
-    derived = ("failed", "failure_rate_most", "cut_rate_most", "window_ms_median", "window_ms_p95")
+    derived = (
+        "survives",
+        "failed",
+        "failure_rate_most",
+        "cut_rate_most",
+        "window_ms_median",
+        "window_ms_p95",
+    )
     return {**own, **{name: getattr(one, name) for name in derived}}
 
 

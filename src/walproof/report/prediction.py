@@ -15,12 +15,7 @@ def prediction_blocks(run: Run, cells: Cells, analysis: Analysis) -> list[Block]
         return []
     blocks: list[Block] = []
     for lock in analysis.locks:
-        trials = [
-            trial
-            for variant in cells.variants()
-            for trial in cells.finished((lock.install, lock.workload, variant.name))
-        ]
-        found = predict_published(run.plan, trials, lock)
+        found = predict_published(run.plan, analysis.absolute, lock)
         if found is None:
             continue
         rows = []

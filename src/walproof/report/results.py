@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from walproof.advise import Finding, FindingKind
-from walproof.analysis import Analysis, Conclusion
+from walproof.analysis import Analysis, Conclusion, CutSummary
 from walproof.facts import Reference
 from walproof.report.blocks import Block, Cell, Column, Table, class_cell
 from walproof.report.cells import Cells
 from walproof.report.figures.waits import CPU
 from walproof.report.numbers import UNKNOWN, number, percent, ratio
+from walproof.report.power_cut import SURVIVAL_NOTE, say_survival
 
 _LIMITS = {
     FindingKind.FLUSH: "WAL flush",
@@ -21,12 +23,13 @@ _LIMITS = {
     FindingKind.WAIT: "other waits",
 }
 
+_RATIO = Column("ratio to baseline", numeric=True)
 _COLUMNS = (
     Column("variant"),
     Column("durability class"),
     Column("tps", numeric=True),
     Column("trials", numeric=True),
-    Column("ratio to baseline", numeric=True),
+    _RATIO,
     Column("avg ms", numeric=True),
     Column("stddev ms", numeric=True, terminal=False),
     Column("p95 ms", numeric=True, terminal=False),
@@ -42,19 +45,22 @@ _COST_COLUMNS = (
 )
 
 
-def result_tables(cells: Cells, analysis: Analysis, findings: Sequence[Finding]) -> list[Block]:
-    """Two tables per workload and install: speed, then what a transaction costs and what it waits for."""
+def result_tables(
+    cells: Cells, analysis: Analysis, findings: Sequence[Finding], cuts: Sequence[CutSummary] = ()
+) -> list[Block]:
+    """Two tables per workload and install: speed, and with ``cuts`` what survives a power cut; then what a
+    transaction costs and what it waits for."""
     blocks: list[Block] = []
     for install, workload in cells.groups():
         title = cells.group_title(install, workload)
-        blocks.append(
-            Table(
-                title,
-                _COLUMNS,
-                tuple(_row(cells, analysis, (install, workload, v.name)) for v in cells.variants()),
-                _note(cells, analysis, install, workload),
-            )
+        speed = Table(
+            title,
+            _COLUMNS,
+            tuple(_row(cells, analysis, (install, workload, v.name)) for v in cells.variants()),
+            _note(cells, analysis, install, workload),
         )
+        own = [one for one in cuts if (one.install, one.workload) == (install, workload)]
+        blocks.append(_with_survival(speed, own) if own else speed)
         blocks.append(
             Table(
                 f"Cost and limit: {title}",
@@ -65,6 +71,24 @@ def result_tables(cells: Cells, analysis: Analysis, findings: Sequence[Finding])
             )
         )
     return blocks
+
+
+def _with_survival(table: Table, cuts: Sequence[CutSummary]) -> Table:
+    """The table of speed with a column beside its ratios. ``cuts`` are of the same variants in that order."""
+    place = _COLUMNS.index(_RATIO) + 1
+    # The terminal has no room for all; how many trials failed is in the note.
+    columns = [
+        replace(one, terminal=one.terminal and one.title not in ("trials", "avg ms")) for one in table.columns
+    ]
+    return replace(
+        table,
+        columns=(*columns[:place], Column("survives a power cut"), *columns[place:]),
+        rows=tuple(
+            (*row[:place], Cell(say_survival(one)), *row[place:])
+            for row, one in zip(table.rows, cuts, strict=True)
+        ),
+        note=f"{table.note} {SURVIVAL_NOTE}",
+    )
 
 
 def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
@@ -142,12 +166,7 @@ def published_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     note = f"Published: {plan.reference_source}." if plan.reference_source else None
     blocks: list[Block] = []
     for install, workload in cells.groups():
-        # A figure that names no workload is about the study's first one.
-        published = {
-            r.variant: r
-            for r in plan.references
-            if r.tps is not None and (r.workload or plan.workloads[0].name) == workload
-        }
+        published = {r.variant: r for r in plan.references_of(workload) if r.tps is not None}
         if not published:
             continue
         title = cells.group_title(install, workload)

@@ -290,11 +290,7 @@ def _published(cells: Cells) -> list[Block]:
     plan = cells.plan
     blocks: list[Block] = []
     for install, workload in cells.groups():
-        theirs = {
-            r.variant: r.metrics
-            for r in plan.references
-            if r.metrics and (r.workload or plan.workloads[0].name) == workload
-        }
+        theirs = {r.variant: r.metrics for r in plan.references_of(workload) if r.metrics}
         if not theirs:
             continue
         rows = []

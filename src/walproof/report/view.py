@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from walproof.advise import Finding, verdicts
 from walproof.analysis import Analysis, CutSummary, analyse, cut_summaries
 from walproof.facts import Run, Series, Trial
 from walproof.report.answer import Answer, NextCommand, answers, how_sure, next_commands, what_would_help
-from walproof.report.blocks import Section, Verdict, Verdicts
+from walproof.report.blocks import Block, Section, Table, Verdict, Verdicts
 from walproof.report.causes import checkpoint_table, disk_table, lock_paragraphs, process_tables, wait_table
 from walproof.report.cells import Cells
 from walproof.report.certainty import (
@@ -87,13 +87,13 @@ def build_view(run: Run, trials: Sequence[Trial], series: Sequence[Series] = ())
 def _cut_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportView:
     """The report of a study whose trials are power cuts: what is left instead of throughput."""
     cells = Cells(run.plan, trials)
+    summaries = cut_summaries(run.plan, trials)
     sections = (
-        *_cut_sections(run, trials, cells, analysis),
+        *_cut_sections(run, trials, cells, analysis, summaries),
         Section("failures", "Failed trials", tuple(failure_blocks(cells, trials, analysis))),
         Section("setup", "What was run", (*plan_tables(run), *environment_tables(run))),
         Section("repeat", "Run it again", tuple(repeat_blocks(run))),
     )
-    summaries = cut_summaries(run.plan, trials)
     return ReportView(
         run=run,
         trials=tuple(trials),
@@ -114,7 +114,7 @@ def _cut_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportVi
         next_commands=next_commands(run),
         overview=_outcome_figures(run, cells, analysis, summaries),
         verdicts=(),
-        sections=tuple(section for section in sections if section.blocks),
+        sections=_finished(run, sections),
     )
 
 
@@ -130,8 +130,9 @@ def _outcome_figures(
     )
 
 
-def _cut_sections(run: Run, trials: Sequence[Trial], cells: Cells, analysis: Analysis) -> tuple[Section, ...]:
-    summaries = cut_summaries(run.plan, trials)
+def _cut_sections(
+    run: Run, trials: Sequence[Trial], cells: Cells, analysis: Analysis, summaries: Sequence[CutSummary]
+) -> tuple[Section, ...]:
     if not summaries:
         return ()
     windows = _FigureMaker(run, analysis).figure(
@@ -188,7 +189,7 @@ def _statement_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> Re
         next_commands=next_commands(run),
         overview=overview,
         verdicts=(),
-        sections=tuple(section for section in sections if section.blocks),
+        sections=_finished(run, sections),
     )
 
 
@@ -201,6 +202,7 @@ def report_view(
 ) -> ReportView:
     """Lay out facts that have been analysed."""
     cells = Cells(run.plan, trials)
+    summaries = cut_summaries(run.plan, trials)
     make = _FigureMaker(run, analysis)
     overview = make.figure(
         "ratios",
@@ -265,13 +267,13 @@ def report_view(
     sections = (
         Section("volume", "WAL volume", (*writers, *volume_blocks(cells, analysis, list(trials)))),
         Section("flushes", "Flush rates", tuple(flush_blocks(run, cells))),
-        Section("results", "Results", (*result_tables(cells, analysis, findings), *latency)),
+        Section("results", "Results", (*result_tables(cells, analysis, findings, summaries), *latency)),
         Section(
             "published",
             "Beside the published figures",
             (*published_tables(cells, analysis), *prediction_blocks(run, cells, analysis)),
         ),
-        *_cut_sections(run, trials, cells, analysis),
+        *_cut_sections(run, trials, cells, analysis, summaries),
         Section("factors", "Factors", (*factors, *factor_tables(cells, analysis))),
         Section("installs", "Installs", (*installs, *install_table(cells, analysis))),
         Section(
@@ -315,15 +317,47 @@ def report_view(
         next_commands=next_commands(run),
         overview=overview or installs,
         verdicts=_verdicts(cells, findings),
-        sections=tuple(section for section in sections if section.blocks),
+        sections=_finished(run, sections),
     )
+
+
+_OTHER_DISK = frozenset({"survival", "losses", "cut-cases", "failures", "setup", "repeat"})
+"""Sections without figures of the emulated disk: power is cut on one that takes no time."""
+
+
+def _finished(run: Run, sections: Sequence[Section]) -> tuple[Section, ...]:
+    """The sections that have something to show, and under each table of measurements the emulated disk."""
+    shown = tuple(section for section in sections if section.blocks)
+    device = _device(run)
+    if device is None:
+        return shown
+    said = f"Emulated disk: {device}."
+    return tuple(
+        section
+        if section.id in _OTHER_DISK
+        else replace(section, blocks=tuple(_with_note(block, said) for block in section.blocks))
+        for section in shown
+    )
+
+
+def _with_note(block: Block, said: str) -> Block:
+    if not isinstance(block, Table):
+        return block
+    return replace(block, note=said if block.note is None else f"{block.note} {said}")
+
+
+def _device(run: Run) -> str | None:
+    """The emulated disk with its figures; None on a real one."""
+    if run.plan.device is None:
+        return None
+    return run.environment.facts.get("emulated_device", run.plan.device)
 
 
 def _dateline(run: Run) -> str:
     facts = run.environment.facts
     parts = [facts.get("cpu", ""), facts.get("disk", "")]
-    if run.plan.device is not None:
-        parts[1] = f"emulated disk {facts.get('emulated_device', run.plan.device)}"
+    if (device := _device(run)) is not None:
+        parts[1] = f"emulated disk {device}"
     machine = ", ".join(part for part in parts if part)
     installs = ", ".join(install.label for install in run.plan.installs)
     return " · ".join(
@@ -372,8 +406,8 @@ class _FigureMaker:
     def __init__(self, run: Run, analysis: Analysis) -> None:
         facts = run.environment.facts
         disk = " ".join(facts[name] for name in ("disk", "disk_model", "filesystem") if name in facts)
-        if run.plan.device is not None:
-            disk = f"emulated: {run.environment.facts.get('emulated_device', run.plan.device)}"
+        if (device := _device(run)) is not None:
+            disk = f"emulated: {device}"
         parts = [
             f"n = {counted(analysis.trials - analysis.failed, 'trial')}"
             + (f" ({analysis.failed} failed, left out)" if analysis.failed else ""),

@@ -91,13 +91,11 @@ def _writer_table(cells: Cells) -> list[Block]:
     data = WriterData.of(cells)
     if data is None:
         return []
-    published = {
-        (r.workload or cells.plan.workloads[0].name, r.variant): r.metrics for r in cells.plan.references
-    }
     rows = []
     for panel in data.panels:
+        published = {r.variant: r.metrics for r in cells.plan.references_of(panel.workload)}
         for bar in panel.bars:
-            theirs = published.get((panel.workload, bar.variant), {})
+            theirs = published.get(bar.variant, {})
             shown = [theirs.get(f"write_bytes.{kind}") for kind in WRITERS[:3]]
             known = [value for value in shown if value is not None]
             rows.append(

@@ -9,7 +9,14 @@ from typing import Any
 from walproof.analysis import CutSummary
 from walproof.facts import ImageState
 from walproof.report.cells import Cells
-from walproof.report.figures.style import INK, WIDTH, chart_of, configured, marked
+from walproof.report.figures.stacked import (
+    StackedBar,
+    StackedPanel,
+    StackedPart,
+    StackedStyle,
+    draw_stacked,
+)
+from walproof.report.figures.style import marked
 from walproof.settings.durability import DurabilityClass
 
 # From calm to alarming; light and dark alternate, so that grey print tells neighbours apart.
@@ -21,7 +28,8 @@ _COLOURS = {
     ImageState.CORRUPT: "#D55E00",
     ImageState.NO_START: "#222222",
 }
-_DARK = {ImageState.CLEAN, ImageState.LOST, ImageState.CORRUPT, ImageState.NO_START}
+_DARK = frozenset({"#009E73", "#0072B2", "#D55E00", "#222222"})
+"""White numbers on these, black on the others."""
 _LABELED_LEAST = 0.05
 
 
@@ -84,57 +92,28 @@ def describe_outcomes(data: OutcomeData) -> str:
 
 def draw_outcomes(data: OutcomeData) -> dict[str, Any]:
     """Vega-Lite specification of the chart."""
-    import altair as alt
+    panels = [
+        StackedPanel(
+            panel.title,
+            tuple(StackedBar(marked(bar.variant, bar.durability), _parts(bar)) for bar in panel.bars),
+        )
+        for panel in data.panels
+    ]
+    style = StackedStyle(
+        axis="share of images",
+        legend="after the cut",
+        legend_columns=6,
+        colours={state.value: colour for state, colour in _COLOURS.items()},
+        dark=_DARK,
+        labeled_least=_LABELED_LEAST,
+        names_width=330,
+    )
+    return draw_stacked(panels, style)
 
-    states = [state.value for state in ImageState]
-    charts = []
-    for panel in data.panels:
-        names, values = [], []
-        for bar in panel.bars:
-            name = marked(bar.variant, bar.durability)
-            names.append(name)
-            total = sum(bar.counts)
-            start = 0.0
-            for state, count in zip(ImageState, bar.counts, strict=True):
-                share = count / total
-                if count:
-                    values.append(
-                        {
-                            "variant": name,
-                            "state": state.value,
-                            "x": start,
-                            "x2": start + share,
-                            "middle": start + share / 2,
-                            "label": str(count) if share >= _LABELED_LEAST else "",
-                            "ink": "#ffffff" if state in _DARK else "#000000",
-                            "about": f"{name}: {count} of {total} images {state.value}",
-                        }
-                    )
-                start += share
-        y = alt.Y(
-            "variant:N", sort=names, title=None, axis=alt.Axis(labelLimit=330, domain=False, ticks=False)
-        )
-        base = chart_of(values)
-        bars = base.mark_bar(stroke="#ffffff", strokeWidth=1, height=17).encode(
-            x=alt.X(
-                "x:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%", title="share of images")
-            ),
-            x2="x2:Q",
-            y=y,
-            color=alt.Color(
-                "state:N",
-                sort=states,
-                scale=alt.Scale(domain=states, range=[_COLOURS[state] for state in ImageState]),
-                legend=alt.Legend(title="after the cut", orient="bottom", columns=6, symbolType="square"),
-            ),
-            description=alt.Description("about:N"),
-        )
-        texts = base.mark_text(fontSize=11).encode(
-            x="middle:Q", y=y, text="label:N", color=alt.Color("ink:N", scale=None)
-        )
-        charts.append(
-            alt.layer(bars, texts).properties(width=WIDTH - 370, height=24 * len(names), title=panel.title)
-        )
-    spec = configured(alt.vconcat(*charts, spacing=14))
-    spec["config"]["axisY"] = {"labelColor": INK, "grid": False}
-    return spec
+
+def _parts(bar: OutcomeBar) -> tuple[StackedPart, ...]:
+    total = sum(bar.counts)
+    return tuple(
+        StackedPart(state.value, count / total, str(count), f"{count} of {total} images {state.value}")
+        for state, count in zip(ImageState, bar.counts, strict=True)
+    )

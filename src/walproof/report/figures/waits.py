@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from walproof.report.cells import Cells
-from walproof.report.figures.style import INK, REST, WIDTH, chart_of, configured, marked
+from walproof.report.figures.stacked import (
+    StackedBar,
+    StackedPanel,
+    StackedPart,
+    StackedStyle,
+    draw_stacked,
+)
+from walproof.report.figures.style import REST, marked
 from walproof.report.numbers import percent
 from walproof.settings.durability import DurabilityClass
 
@@ -15,7 +22,7 @@ _EVENTS_MOST = 7
 """Named waits; CPU and the rest come on top, which makes nine colours."""
 _COLOURS = ("#D55E00", "#0072B2", "#E69F00", "#56B4E9", "#CC79A7", "#F0E442", "#8C6D31")
 _CPU_COLOUR = "#009E73"
-_DARK = ("#D55E00", "#0072B2", "#8C6D31", _CPU_COLOUR)
+_DARK = frozenset({"#D55E00", "#0072B2", "#8C6D31", _CPU_COLOUR})
 """White numbers on these, black on the others."""
 _LABELED_LEAST = 0.07
 
@@ -89,57 +96,30 @@ def describe_waits(data: WaitData) -> str:
 
 def draw_waits(data: WaitData) -> dict[str, Any]:
     """Vega-Lite specification of the chart."""
-    import altair as alt
-
     colours = [*_COLOURS[: len(data.events) - 2], _CPU_COLOUR, REST]
-    last = len(data.panels) - 1
-    charts = []
-    for index, panel in enumerate(data.panels):
-        values = []
-        names = [marked(bar.variant, bar.durability) for bar in panel.bars]
-        for bar, name in zip(panel.bars, names, strict=True):
-            start = 0.0
-            for event, share, colour in zip(data.events, bar.shares, colours, strict=True):
-                if share > 0:
-                    values.append(
-                        {
-                            "variant": name,
-                            "event": event,
-                            "x": start,
-                            "x2": start + share,
-                            "middle": start + share / 2,
-                            "label": f"{100 * share:.0f}" if share >= _LABELED_LEAST else "",
-                            "ink": "#ffffff" if colour in _DARK else "#000000",
-                            "about": f"{name}: {event} {percent(share)}",
-                        }
-                    )
-                start += share
-        y = alt.Y(
-            "variant:N", sort=names, title=None, axis=alt.Axis(labelLimit=200, domain=False, ticks=False)
-        )
-        axis = alt.Axis(
-            format="%", title="share of active-backend samples" if index == last else None, tickCount=6
-        )
-        x = alt.X("x:Q", scale=alt.Scale(domain=[0, 1]), axis=axis)
-        base = chart_of(values)
-        bars = base.mark_bar(stroke="#ffffff", strokeWidth=1, height=16).encode(
-            x=x,
-            x2="x2:Q",
-            y=y,
-            color=alt.Color(
-                "event:N",
-                sort=list(data.events),
-                scale=alt.Scale(domain=list(data.events), range=colours),
-                legend=alt.Legend(title="waiting for", orient="bottom", columns=4, symbolType="square"),
+    panels = [
+        StackedPanel(
+            panel.title,
+            tuple(
+                StackedBar(
+                    marked(bar.variant, bar.durability),
+                    tuple(
+                        StackedPart(event, share, f"{100 * share:.0f}", f"{event} {percent(share)}")
+                        for event, share in zip(data.events, bar.shares, strict=True)
+                    ),
+                )
+                for bar in panel.bars
             ),
-            description=alt.Description("about:N"),
         )
-        texts = base.mark_text(fontSize=10).encode(
-            x="middle:Q", y=y, text="label:N", color=alt.Color("ink:N", scale=None)
-        )
-        charts.append(
-            alt.layer(bars, texts).properties(width=WIDTH - 240, height=22 * len(names), title=panel.title)
-        )
-    spec = configured(alt.vconcat(*charts, spacing=12))
-    spec["config"]["axisY"] = {"labelColor": INK, "grid": False}
-    return spec
+        for panel in data.panels
+    ]
+    style = StackedStyle(
+        axis="share of active-backend samples",
+        legend="waiting for",
+        legend_columns=4,
+        colours=dict(zip(data.events, colours, strict=True)),
+        dark=_DARK,
+        labeled_least=_LABELED_LEAST,
+        names_width=200,
+    )
+    return draw_stacked(panels, style)

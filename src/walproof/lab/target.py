@@ -1,0 +1,11 @@
+"""Where pgbench finds a cluster that walproof has started."""
+
+from __future__ import annotations
+
+from walproof.postgres.cluster import SUPERUSER, Cluster
+from walproof.workload.pgbench import Target
+
+
+def target_of(cluster: Cluster) -> Target:
+    """The database postgres, as superuser, over the cluster's socket."""
+    return Target(cluster.sockets, cluster.port, SUPERUSER, "postgres")
