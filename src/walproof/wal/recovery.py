@@ -150,7 +150,8 @@ def find_redo(
             f"the redo point {Lsn(redo)} lies before the WAL at hand",
             detail=f"The last complete checkpoint is at {Lsn(checkpoint)}; the WAL at hand begins at "
             f"{Lsn(first)}, so {redo_missing(first, redo)} of what recovery reads is missing.",
-            hint=f"Add the segments from {Lsn(redo)} on, or ask for the part at hand with --start={Lsn(first)}.",
+            hint=f"Add the segments from {Lsn(redo)} on, or ask for the part at hand with "
+            f"--start={Lsn(first)}.",
         )
     return RedoPoint(Lsn(checkpoint), Lsn(redo), is_shutdown, float(at))
 
