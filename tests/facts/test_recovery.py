@@ -14,7 +14,8 @@ PG15 = "".join(
     for line in (
         "09:50:01.100 UTC [7] LOG:  starting PostgreSQL 15.18",
         f"09:50:01.110 UTC [9] LOG:  database system was interrupted; last known up at {DAY}09:49:00 UTC",
-        "09:50:01.310 UTC [9] LOG:  database system was not properly shut down; automatic recovery in progress",
+        "09:50:01.310 UTC [9] LOG:  database system was not properly shut down; automatic recovery in "
+        "progress",
         "09:50:01.320 UTC [9] LOG:  redo starts at 0/2000028",
         "09:50:03.320 UTC [9] LOG:  invalid record length at 0/6000110: wanted 24, got 0",
         "09:50:03.320 UTC [9] LOG:  redo done at 0/60000E8 system usage: CPU: user: 1.20 s, system: 0.75 s, "

@@ -180,7 +180,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:
-        """Stop every process of the server (SIGSTOP) for a while: its files are as a crash would leave them."""
+        """Stop every process of the server (SIGSTOP) for a while: its files are as after a crash."""
         assert self._server is not None, "the server runs"
         postmaster = psutil.Process(self._server.pid)
         # The postmaster first, so that it starts no more children while they are listed.

@@ -33,6 +33,8 @@ class ReplayCourse:
     starts: tuple[SegmentStart, ...]
     cpu_s: float
     """CPU of the startup process when it was last seen."""
+    waited_s: float
+    """How long it was ready to run and had no processor: other work on the machine."""
     read_bytes: int | None
     """What it made the disk read; None where /proc does not show it."""
 
@@ -51,6 +53,7 @@ class ReplayWatch:
     poll_s: float = POLL_S
     _starts: list[SegmentStart] = field(default_factory=list)
     _cpu_s: float = 0.0
+    _waited_s: float = 0.0
     _read_bytes: int | None = None
     _stopping: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -65,7 +68,7 @@ class ReplayWatch:
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
-        return ReplayCourse(tuple(self._starts), self._cpu_s, self._read_bytes)
+        return ReplayCourse(tuple(self._starts), self._cpu_s, self._waited_s, self._read_bytes)
 
     def _look(self, postmaster: int) -> None:
         startup: int | None = None
@@ -82,7 +85,7 @@ class ReplayWatch:
         spent = read_proc(pid, "schedstat")
         if not spent:
             return
-        self._cpu_s = int(spent.split()[0]) / 1e9
+        self._cpu_s, self._waited_s = (int(ns) / 1e9 for ns in spent.split()[:2])
         counters = read_proc(pid, "io")
         if counters:
             found = re.search(rb"^read_bytes: (\d+)", counters, re.MULTILINE)

@@ -24,6 +24,10 @@ from walproof.wal.totals import Gap, Path
 PAGE_BYTES = 8192
 BUFFERS_MOST = 2**30 // 2
 """Most buffers of a server (shared_buffers, src/backend/utils/misc/guc_tables.c)."""
+QUANTITIES = (
+    "records", "record_bytes", "recent_misses", "images_off", "images_pglz", "images_lz4", "images_zstd",
+    "frames", "reads", "evictions", "prefetches",
+)  # fmt: skip
 Images = Literal["recorded", "first", "off"]
 """Which references carry an image: those of the recording, the first of each page, none."""
 
@@ -93,6 +97,20 @@ class RecoveryWork:
     def wal_bytes(self) -> int:
         """WAL from the redo point to the end: the recovery distance."""
         return self.end - self.start
+
+    def quantities(self, buffers: int) -> dict[str, float]:
+        """What the CPU of a replay is made of, by name (QUANTITIES), with that many buffers."""
+        pool = self.pools[buffers]
+        return {
+            "records": self.records,
+            "record_bytes": self.record_bytes,
+            "recent_misses": self.recent_misses,
+            **{f"images_{method}": own.count for method, own in self.images.items()},
+            "frames": pool.frames,
+            "reads": pool.reads,
+            "evictions": pool.evictions,
+            "prefetches": pool.prefetches,
+        }
 
 
 @dataclass(frozen=True, slots=True)
