@@ -135,6 +135,7 @@ class _WhatIf(TypedDict):
 class _PoolWork(TypedDict):
     misses: int
     reads: int
+    far_reads: int
     frames: int
     evictions: int
     prefetches: int
@@ -156,6 +157,7 @@ class _RecoveryWork(TypedDict):
     relations_dropped: int
     truncations: int
     recent_misses: int
+    far_misses: int
     pools: list[_PoolWork]
     """One for each of ``buffers``."""
 

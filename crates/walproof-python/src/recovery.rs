@@ -109,6 +109,7 @@ fn features_dict<'py>(py: Python<'py>, features: &Features) -> PyResult<Bound<'p
     dict.set_item("relations_dropped", work.relations_dropped)?;
     dict.set_item("truncations", work.truncations)?;
     dict.set_item("recent_misses", work.recent_misses)?;
+    dict.set_item("far_misses", work.far_misses)?;
     let pools = features.pools.iter().map(|pool| pool_dict(py, *pool));
     dict.set_item("pools", pools.collect::<PyResult<Vec<_>>>()?)?;
     Ok(dict)
@@ -119,6 +120,7 @@ fn pool_dict(py: Python<'_>, pool: PoolWork) -> PyResult<Bound<'_, PyDict>> {
     for (name, value) in [
         ("misses", pool.misses),
         ("reads", pool.reads),
+        ("far_reads", pool.far_reads),
         ("frames", pool.frames),
         ("evictions", pool.evictions),
         ("prefetches", pool.prefetches),

@@ -10,7 +10,7 @@ use crate::dropped::{dropped, Dropped};
 use crate::pages::Pages;
 use crate::pool::{Pool, PoolWork, DISTANCE_MULTIPLIER};
 use crate::recent::{Recent, RECENT_PAGES};
-use crate::reference::{flags_of, Event, Images, Piece, Reference, LAST};
+use crate::reference::{flags_of, Event, Images, Piece, Reference, FAR, LAST};
 use crate::work::Work;
 
 /// References in a piece of the stream.
@@ -161,8 +161,11 @@ impl<'a> Decoder<'a> {
         self.last_end = record.end;
         self.work.add_record(record);
         for block in record.blocks {
-            let (page, is_new) = self.pages.number(block.relation, block.fork, block.block);
-            let flags = flags_of(record, block, self.plan.images, is_new);
+            let (page, is_new, is_far) = self.pages.number(block.relation, block.fork, block.block);
+            let mut flags = flags_of(record, block, self.plan.images, is_new);
+            if is_far {
+                flags |= FAR;
+            }
             self.piece.references.push(Reference { page, flags });
         }
         if !record.blocks.is_empty() {
@@ -225,7 +228,7 @@ impl<'a> Decoder<'a> {
 #[derive(Debug)]
 enum Simulation {
     Pool(Box<Pool>),
-    Recent(Recent, Vec<u64>),
+    Recent(Recent, Vec<(u64, u64)>),
 }
 
 #[derive(Debug)]
@@ -280,11 +283,11 @@ impl Stream {
                 let mut events = events.iter().filter(|(_, event)| *event == Event::Mark).peekable();
                 for (at, reference) in (base..until).zip(references) {
                     while events.next_if(|(before, _)| *before <= at).is_some() {
-                        marks.push(recent.misses);
+                        marks.push(recent.misses());
                     }
-                    recent.touch(reference.page);
+                    recent.touch(reference.page, reference.flags & FAR != 0);
                 }
-                events.for_each(|_| marks.push(recent.misses));
+                events.for_each(|_| marks.push(recent.misses()));
             }
         });
         self.references.drain(..count);
@@ -299,8 +302,9 @@ impl Simulations {
         for one in self.all {
             match one {
                 Simulation::Recent(_, marks) => {
-                    for (features, misses) in features.iter_mut().zip(marks) {
+                    for (features, (misses, far)) in features.iter_mut().zip(marks) {
                         features.work.recent_misses = misses;
+                        features.work.far_misses = far;
                     }
                 }
                 Simulation::Pool(pool) => {

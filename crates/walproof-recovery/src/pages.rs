@@ -7,6 +7,8 @@ const RUN: usize = 64;
 const RUN_BITS: u32 = 6;
 const RECENT: usize = 512;
 const NONE: u32 = u32::MAX;
+/// Blocks within which a reference follows the one before in the same fork.
+pub(crate) const NEAR_BLOCKS: u32 = 8;
 
 /// Number of a page.
 pub(crate) type Page = u32;
@@ -17,8 +19,8 @@ pub(crate) type Page = u32;
 pub(crate) struct Pages {
     forks: FxHashMap<(RelFileLocator, u8), u32>,
     last_fork: Option<((RelFileLocator, u8), u32)>,
-    /// Pages of each fork, in order of first appearance.
-    of_fork: Vec<Vec<Page>>,
+    /// Pages of each fork, in order of first appearance, and the block that was named last.
+    of_fork: Vec<(Vec<Page>, u32)>,
     runs: FxHashMap<u64, u32>,
     /// Runs that were looked for lately, by the low bits of a hash.
     recent: Vec<(u64, u32)>,
@@ -40,10 +42,16 @@ impl Pages {
         }
     }
 
-    /// The page's number, and whether it is a new one.
+    /// The page's number, whether it is a new one, and whether it is far from the block of that fork that was
+    /// named before it.
     #[inline]
-    pub(crate) fn number(&mut self, relation: RelFileLocator, fork: u8, block: u32) -> (Page, bool) {
+    pub(crate) fn number(&mut self, relation: RelFileLocator, fork: u8, block: u32) -> (Page, bool, bool) {
         let fork = self.fork(relation, fork);
+        let mut is_far = true;
+        if let Some((_, last)) = self.of_fork.get_mut(fork as usize) {
+            is_far = block.abs_diff(*last) > NEAR_BLOCKS;
+            *last = block;
+        }
         let run = self.run(u64::from(fork) << 32 | u64::from(block >> RUN_BITS));
         if self.arena.len() <= run {
             self.arena.resize(run + 1, [NONE; RUN]);
@@ -53,14 +61,14 @@ impl Pages {
             unreachable!("a run has RUN pages")
         };
         if *page != NONE {
-            return (*page, false);
+            return (*page, false, is_far);
         }
         *page = self.places.len() as u32;
         self.places.push((fork, block));
-        if let Some(pages) = self.of_fork.get_mut(fork as usize) {
+        if let Some((pages, _)) = self.of_fork.get_mut(fork as usize) {
             pages.push(*page);
         }
-        (*page, true)
+        (*page, true, is_far)
     }
 
     /// The pages of a relation's fork from that block on, as far as references named them.
@@ -73,7 +81,7 @@ impl Pages {
         let pages = self.forks.get(&(relation, fork)).and_then(|fork| self.of_fork.get(*fork as usize));
         pages
             .into_iter()
-            .flatten()
+            .flat_map(|(pages, _)| pages)
             .copied()
             .filter(move |page| self.places.get(*page as usize).is_some_and(|place| place.1 >= first_block))
     }
@@ -103,7 +111,7 @@ impl Pages {
         let next = self.forks.len() as u32;
         let number = *self.forks.entry(key).or_insert(next);
         if number == next {
-            self.of_fork.push(Vec::new());
+            self.of_fork.push((Vec::new(), NONE));
         }
         self.last_fork = Some((key, number));
         number
@@ -140,12 +148,15 @@ mod tests {
         ) {
             let mut pages = Pages::new();
             let mut model: HashMap<(u32, u8, u32), u32> = HashMap::new();
+            let mut last: HashMap<(u32, u8), u32> = HashMap::new();
             let locator = |relation| RelFileLocator { tablespace: 1663, database: 5, relation };
             for &(relation, fork, block) in &touches {
                 let next = model.len() as u32;
                 let expected = *model.entry((relation, fork, block)).or_insert(next);
-                let (page, is_new) = pages.number(locator(relation), fork, block);
+                let (page, is_new, is_far) = pages.number(locator(relation), fork, block);
                 prop_assert_eq!((page, is_new), (expected, expected == next));
+                let before = last.insert((relation, fork), block);
+                prop_assert_eq!(is_far, before.is_none_or(|before| block.abs_diff(before) > NEAR_BLOCKS));
             }
             let found: Vec<u32> = pages.of_relation(locator(1), 0, first_block).collect();
             let mut expected: Vec<u32> = model

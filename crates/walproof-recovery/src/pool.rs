@@ -11,7 +11,7 @@
 //! replay will build it from its image.
 
 use crate::pages::Page;
-use crate::reference::{Event, Reference, BUILT, LAST, NOT_PREFETCHED, NOT_REPLAYED};
+use crate::reference::{Event, Reference, BUILT, FAR, LAST, NOT_PREFETCHED, NOT_REPLAYED};
 
 const NONE: u32 = u32::MAX;
 /// `BM_MAX_USAGE_COUNT`.
@@ -37,6 +37,8 @@ pub struct PoolWork {
     pub misses: u64,
     /// Misses that had to read the page, from the kernel's cache or the disk: neither image nor initialisation.
     pub reads: u64,
+    /// Of these, pages far from the one of the same fork that was referenced before.
+    pub far_reads: u64,
     /// Buffers used for the first time.
     pub frames: u64,
     /// Pages that made room for others; all are dirty and are written to the kernel.
@@ -173,6 +175,7 @@ impl Pool {
         self.work.misses += 1;
         if reference.flags & BUILT == 0 {
             self.work.reads += 1;
+            self.work.far_reads += u64::from(reference.flags & FAR != 0);
             self.work.disk_reads += u64::from(known.seen & CACHED == 0);
             self.work.disk_reads_off += u64::from(known.seen & CACHED_OFF == 0);
             known.seen |= CACHED | CACHED_OFF;

@@ -17,16 +17,22 @@ pub(crate) struct Recent {
     first: u32,
     last: u32,
     length: u32,
-    pub(crate) misses: u64,
+    misses: u64,
+    far_misses: u64,
 }
 
 impl Recent {
     pub(crate) fn new(capacity: u32) -> Recent {
-        Recent { capacity, links: Vec::new(), first: NONE, last: NONE, length: 0, misses: 0 }
+        Recent { capacity, links: Vec::new(), first: NONE, last: NONE, length: 0, misses: 0, far_misses: 0 }
+    }
+
+    /// References that missed, and those of them that were far from the one before.
+    pub(crate) fn misses(&self) -> (u64, u64) {
+        (self.misses, self.far_misses)
     }
 
     #[inline]
-    pub(crate) fn touch(&mut self, page: Page) {
+    pub(crate) fn touch(&mut self, page: Page, is_far: bool) {
         if self.first == page {
             return;
         }
@@ -37,6 +43,7 @@ impl Recent {
         if newer == NONE {
             // Only the first has no newer one, and it is not the first.
             self.misses += 1;
+            self.far_misses += u64::from(is_far);
             if self.length == self.capacity {
                 let victim = self.last;
                 self.last = self.link(victim).0;
@@ -106,16 +113,16 @@ mod tests {
         ) {
             let mut recent = Recent::new(capacity);
             let mut list: Vec<u32> = Vec::new();
-            let mut misses = 0;
+            let mut misses = (0, 0);
             for page in pages {
-                recent.touch(page);
+                recent.touch(page, page % 3 == 0);
                 match list.iter().position(|one| *one == page) {
                     Some(at) => drop(list.remove(at)),
-                    None => misses += 1,
+                    None => misses = (misses.0 + 1, misses.1 + u64::from(page % 3 == 0)),
                 }
                 list.insert(0, page);
                 list.truncate(capacity as usize);
-                prop_assert_eq!(recent.misses, misses);
+                prop_assert_eq!(recent.misses(), misses);
             }
         }
     }

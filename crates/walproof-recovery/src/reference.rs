@@ -20,6 +20,9 @@ pub(crate) const LAST: u32 = 4;
 /// Replay does not touch the page: a hint-bit record without image.
 pub(crate) const NOT_REPLAYED: u32 = 8;
 
+/// The page is far from the one of the same fork that was referenced before.
+pub(crate) const FAR: u32 = 16;
+
 const FPI_FOR_HINT: u8 = 0xA0;
 
 /// Which references carry an image.

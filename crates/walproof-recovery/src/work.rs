@@ -30,6 +30,8 @@ pub struct Work {
     pub truncations: u64,
     /// References whose page was not among the [`RECENT_PAGES`](crate::RECENT_PAGES) referenced last.
     pub recent_misses: u64,
+    /// Of these, pages far from the one of the same fork that was referenced before.
+    pub far_misses: u64,
 }
 
 impl Work {

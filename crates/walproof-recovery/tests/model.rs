@@ -86,7 +86,7 @@ impl Model {
         self.buffers.iter().position(|buffer| buffer.is_some_and(|(own, _)| own == page))
     }
 
-    fn touch(&mut self, touch: &Touch) {
+    fn touch(&mut self, touch: &Touch, is_far: bool) {
         self.touched.insert(touch.page);
         if let Some(buffer) = self.find(touch.page) {
             let (_, usage) = self.buffers[buffer].as_mut().unwrap();
@@ -96,6 +96,7 @@ impl Model {
         self.work.misses += 1;
         if !touch.has_image && !touch.will_init {
             self.work.reads += 1;
+            self.work.far_reads += u64::from(is_far);
             self.work.disk_reads += u64::from(self.cached[0].insert(touch.page));
             self.work.disk_reads_off += u64::from(self.cached[1].insert(touch.page));
         }
@@ -191,8 +192,10 @@ fn replay(steps: &[Step], size: usize, concurrency: usize, marks: &[usize]) -> V
         match step {
             Step::Change(touches) => {
                 for touch in touches {
+                    let fork = |page: &&PageName| (page.0, page.1) == (touch.page.0, touch.page.1);
+                    let before = seen.iter().rev().find(fork).copied();
                     seen.push(touch.page);
-                    model.touch(touch);
+                    model.touch(touch, before.is_none_or(|before| before.2.abs_diff(touch.page.2) > 8));
                 }
             }
             // Pages go in the order of their first appearance.

@@ -46,14 +46,15 @@ class Term:
 TERMS = (
     Term("records", "record", "applying records", 0.226, (("records", 1.0),)),
     Term("bytes", "MB of WAL", "reading, checking and copying WAL", 1277.0, (("record_bytes", 1 / MB),)),
-    Term("recent_misses", "reference", "references to pages that the processor's caches no longer hold",
-    0.445,
+    Term("recent_misses", "reference", "references to pages that the processor no longer has", 0.445,
          (("recent_misses", 1.0),)),
+    Term("far_misses", "reference", "such pages, far from the one before", 0.3, (("far_misses", 1.0),)),
     Term("pglz", "image", "decompressing images (pglz)", 8.5, (("images_pglz", 1.0),)),
     Term("lz4", "image", "decompressing images (lz4)", 4.0, (("images_lz4", 1.0),)),
     Term("zstd", "image", "decompressing images (zstd)", 15.0, (("images_zstd", 1.0),)),
     Term("frames", "buffer", "buffers used for the first time", 1.67, (("frames", 1.0),)),
-    Term("reads", "page", "pages that are not in shared_buffers", 6.65, (("reads", 1.0),)),
+    Term("reads", "page", "pages that are not in shared_buffers", 3.5, (("reads", 1.0),)),
+    Term("far_reads", "page", "such pages, far from the one before", 3.0, (("far_reads", 1.0),)),
     Term("evictions", "page", "pages that make room for others", 0.5, (("evictions", 1.0),)),
     Term("prefetches", "call", "asking the kernel for pages ahead of need", 1.0, (("prefetches", 1.0),)),
 )  # fmt: skip

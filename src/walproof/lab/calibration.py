@@ -61,7 +61,6 @@ _LOAD_SETTINGS = {
     "max_parallel_maintenance_workers": "0",
     "wal_level": "replica",
 }
-_ROWS_A_PAGE = 48
 _FILL = (
     # 48 rows a page, with room for a few versions.
     "CREATE TABLE {name} (id int, v int, f text) WITH (fillfactor = 80)",
@@ -83,33 +82,37 @@ def _update(table: str, condition: str) -> str:
     return f"UPDATE {table} SET v = v + 1 WHERE {condition}"
 
 
+def _update_at_random(rows: int) -> str:
+    # A nested loop over the index, so that pages come in the order in which rows are picked.
+    return (
+        "UPDATE updated SET v = v + 1 FROM (SELECT (random() * {pages} * 48)::int AS picked"
+        f" FROM generate_series(1, {rows})) AS picks WHERE id = picked"
+    )
+
+
 PHASES = (
     Phase("insert", ("INSERT INTO narrow SELECT n, n FROM generate_series(1, 500000) n",)),
-    Phase("wide", ("INSERT INTO wide SELECT n, repeat('x', 1900) FROM generate_series(1, 32000) n",)),
+    Phase("wide", ("INSERT INTO wide SELECT n, repeat('x', 1900) FROM generate_series(1, 28000) n",)),
     Phase("scatter", (_update("scattered", "id % 144 = 0"),)),
-    Phase("image", (_update("updated", "id % 48 = 0"),)),
-    Phase("hot", tuple(_update("updated", f"id % 48 = {row}") for row in range(1, 6))),
-    Phase("random", (
-        "UPDATE updated SET v = v + 1 FROM (SELECT (random() * {pages} * 48)::int AS picked"
-        " FROM generate_series(1, 100000)) AS picks WHERE id = picked",
-    )),
+    Phase("image", (_update("other", "id % 48 = 0"),)),
+    Phase("hot", tuple(_update("other", f"id % 48 = {row}") for row in range(1, 9))),
+    Phase("random image", (_update_at_random(25_000),)),
+    Phase("random", (_update_at_random(200_000),)),
     Phase("sequence", ("INSERT INTO keyed (f) SELECT 'abcdefgh' FROM generate_series(1, 250000)",)),
     Phase("uuid", ("INSERT INTO uuids SELECT gen_random_uuid() FROM generate_series(1, 60000)",)),
     Phase("uuid again", ("INSERT INTO uuids SELECT gen_random_uuid() FROM generate_series(1, 120000)",)),
-    Phase("read", (_update("other", "id % 48 = 0"), _update("other", "id % 48 = 1")), (
-        ("full_page_writes", "off"),
-    )),
+    Phase("read", (_update("bare", "id % 48 = 0"),), (("full_page_writes", "off"),)),
     Phase("pglz", (_update("packed", "id % 48 = 0"),), (("wal_compression", "pglz"),)),
     Phase("lz4", (_update("packed_lz4", "id % 48 = 0"),), (("wal_compression", "lz4"),)),
     Phase("zstd", (_update("packed_zstd", "id % 48 = 0"),), (("wal_compression", "zstd"),)),
     Phase("commit", (
         "DO $$ BEGIN FOR n IN 1..{commits} LOOP INSERT INTO narrow VALUES (n, n); COMMIT; END LOOP; END $$",
     )),
-    # Whose end nobody measures: it closes the segments of the one before.
-    Phase("end", ("INSERT INTO narrow VALUES (0, 0)",)),
+    # Whose end nobody measures: it closes the segments of the one before, and is long enough to be seen.
+    Phase("end", ("INSERT INTO narrow SELECT n, n FROM generate_series(1, 60000) n",)),
 )  # fmt: skip
-_PAGES = {"scattered": 12000, "updated": 12000, "other": 9000, "packed": 5000, "packed_lz4": 5000,
-          "packed_zstd": 5000}  # fmt: skip
+_PAGES = {"scattered": 12000, "updated": 20000, "other": 6000, "bare": 6000, "packed": 3000,
+          "packed_lz4": 3000, "packed_zstd": 3000}  # fmt: skip
 _UUIDS = 1_200_000
 _COMMITS = 60_000
 
@@ -201,7 +204,10 @@ class _Filled:
             "CREATE TABLE uuids (u uuid)",
             f"INSERT INTO uuids SELECT gen_random_uuid() FROM generate_series(1, {_UUIDS})",
             "CREATE INDEX ON uuids (u)",
-            "VACUUM (FREEZE) updated, other, scattered",
+            "CREATE INDEX ON updated (id)",
+            "VACUUM (FREEZE, ANALYZE) " + ", ".join(_PAGES),
+            "SET enable_hashjoin = off",
+            "SET enable_mergejoin = off",
             "CHECKPOINT",
         ):
             _execute(connection, statement)

@@ -25,8 +25,8 @@ PAGE_BYTES = 8192
 BUFFERS_MOST = 2**30 // 2
 """Most buffers of a server (shared_buffers, src/backend/utils/misc/guc_tables.c)."""
 QUANTITIES = (
-    "records", "record_bytes", "recent_misses", "images_off", "images_pglz", "images_lz4", "images_zstd",
-    "frames", "reads", "evictions", "prefetches",
+    "records", "record_bytes", "recent_misses", "far_misses", "images_off", "images_pglz", "images_lz4",
+    "images_zstd", "frames", "reads", "far_reads", "evictions", "prefetches",
 )  # fmt: skip
 Images = Literal["recorded", "first", "off"]
 """Which references carry an image: those of the recording, the first of each page, none."""
@@ -40,6 +40,8 @@ class PoolWork:
     """References whose page was not there."""
     reads: int
     """Misses that had to read: neither image nor initialisation."""
+    far_reads: int
+    """Of these, pages far (more than 8 blocks) from the one of the same fork that was referenced before."""
     frames: int
     """Buffers used for the first time."""
     evictions: int
@@ -90,6 +92,8 @@ class RecoveryWork:
     truncations: int
     recent_misses: int
     """References whose page was not among the 1024 (8 MB) referenced last."""
+    far_misses: int
+    """Of these, pages far from the one of the same fork that was referenced before."""
     pools: Mapping[int, PoolWork]
     """By shared_buffers, in buffers of 8 kB."""
 
@@ -105,9 +109,11 @@ class RecoveryWork:
             "records": self.records,
             "record_bytes": self.record_bytes,
             "recent_misses": self.recent_misses,
+            "far_misses": self.far_misses,
             **{f"images_{method}": own.count for method, own in self.images.items()},
             "frames": pool.frames,
             "reads": pool.reads,
+            "far_reads": pool.far_reads,
             "evictions": pool.evictions,
             "prefetches": pool.prefetches,
         }
@@ -240,6 +246,7 @@ def analyse(
                 relations_dropped=one["relations_dropped"],
                 truncations=one["truncations"],
                 recent_misses=one["recent_misses"],
+                far_misses=one["far_misses"],
                 pools={size: PoolWork(**own) for size, own in zip(sizes, one["pools"], strict=True)},
             )
             for one in raw["features"]
