@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from bench.recovery.workloads import WORKLOADS, Workload
-from walproof.analysis.recovery import Disk, fit, predict
+from walproof.analysis.recovery import TERMS, Coefficients, Disk, fit, predict
 from walproof.facts import Install
 from walproof.facts.calibration import read_calibration
 from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, recover, take_crash_image
@@ -57,7 +57,13 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("/var/tmp/walproof-recovery"))
     arguments = parser.parse_args()
     if arguments.summary is not None:
-        summarise([json.loads(line) for line in arguments.summary.read_text().splitlines()])
+        rows = [json.loads(line) for line in arguments.summary.read_text().splitlines()]
+        if arguments.calibration is not None:
+            coefficients = fit(read_calibration(arguments.calibration))
+            rows = [predict_again(row, coefficients) for row in rows]
+        for row in rows:
+            print(_line(row))
+        summarise(rows)
         return
     user = server_user()
     install = reachable_install(find(arguments.pg), user)
@@ -182,6 +188,32 @@ def _predicted(
         "terms_s": dict(prediction.terms_s),
         "band": prediction.coefficients.band,
     }  # fmt: skip
+
+
+def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, Any]:
+    """The row with what other coefficients say of the same work."""
+    own = row["work"]
+    terms = {
+        term.name: sum(own.get(name, 0) * factor for name, factor in term.quantities)
+        * coefficients.cpu_us[term.name] / 1e6
+        for term in TERMS
+    }  # fmt: skip
+    cpu = sum(terms.values())
+    if row["prefetch"] == "off":
+        cpu -= terms["prefetches"]
+    if row["cache"] == "cold":
+        pages = own["disk_reads"] if row["prefetch"] == "try" else own["disk_reads_off"]
+        cpu += (
+            pages * coefficients.cold_us["pages"] + own["record_bytes"] / 1e6 * coefficients.cold_us["wal"]
+        ) / 1e6
+    checkpoint = coefficients.checkpoint_us
+    checkpoint_s = (
+        row["p_dirty"] * checkpoint["resident"] + own["spilled"] * checkpoint["spilled"]
+        + own["runs"] * checkpoint["runs"]
+    ) / 1e6  # fmt: skip
+    redo_s = max(cpu, row["p_redo_s"] - row["p_cpu_s"] + cpu)
+    return {**row, "p_cpu_s": cpu, "p_redo_s": redo_s, "p_checkpoint_s": checkpoint_s, "terms_s": terms,
+            "band": coefficients.band}  # fmt: skip
 
 
 def _line(row: dict[str, Any]) -> str:

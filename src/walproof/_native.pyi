@@ -158,6 +158,7 @@ class _RecoveryWork(TypedDict):
     truncations: int
     recent_misses: int
     far_misses: int
+    distant_misses: int
     pools: list[_PoolWork]
     """One for each of ``buffers``."""
 

@@ -110,6 +110,7 @@ fn features_dict<'py>(py: Python<'py>, features: &Features) -> PyResult<Bound<'p
     dict.set_item("truncations", work.truncations)?;
     dict.set_item("recent_misses", work.recent_misses)?;
     dict.set_item("far_misses", work.far_misses)?;
+    dict.set_item("distant_misses", work.distant_misses)?;
     let pools = features.pools.iter().map(|pool| pool_dict(py, *pool));
     dict.set_item("pools", pools.collect::<PyResult<Vec<_>>>()?)?;
     Ok(dict)

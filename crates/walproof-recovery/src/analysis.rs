@@ -9,7 +9,7 @@ use walproof_wal::{Error, Finish, Gap, Lsn, PgVersion, Range, Reader, Record, Se
 use crate::dropped::{dropped, Dropped};
 use crate::pages::Pages;
 use crate::pool::{Pool, PoolWork, DISTANCE_MULTIPLIER};
-use crate::recent::{Recent, RECENT_PAGES};
+use crate::recent::{Recent, DISTANT_PAGES, RECENT_PAGES};
 use crate::reference::{flags_of, Event, Images, Piece, Reference, FAR, LAST};
 use crate::work::Work;
 
@@ -240,7 +240,9 @@ struct Simulations {
 fn simulate(receiver: &Receiver<Sent>, buffers: &[u32], concurrency: u32) -> Simulations {
     let mut all: Vec<Simulation> =
         buffers.iter().map(|size| Simulation::Pool(Box::new(Pool::new(*size, concurrency)))).collect();
-    all.push(Simulation::Recent(Recent::new(RECENT_PAGES), Vec::new()));
+    for capacity in [RECENT_PAGES, DISTANT_PAGES] {
+        all.push(Simulation::Recent(Recent::new(capacity), Vec::new()));
+    }
     let look_ahead = (concurrency * DISTANCE_MULTIPLIER) as usize + RECORD_MOST;
     let mut stream = Stream { references: Vec::new(), events: Vec::new(), base: 0, pages: 0 };
     while let Ok((piece, pages)) = receiver.recv() {
@@ -301,8 +303,12 @@ impl Simulations {
     fn add_to(self, features: &mut [Features], places: &[(u32, u32)]) {
         for one in self.all {
             match one {
-                Simulation::Recent(_, marks) => {
+                Simulation::Recent(recent, marks) => {
                     for (features, (misses, far)) in features.iter_mut().zip(marks) {
+                        if recent.capacity == DISTANT_PAGES {
+                            features.work.distant_misses = misses;
+                            continue;
+                        }
                         features.work.recent_misses = misses;
                         features.work.far_misses = far;
                     }

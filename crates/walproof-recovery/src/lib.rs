@@ -41,7 +41,7 @@ mod work;
 
 pub use analysis::{analyse, Features, Plan, Recovery};
 pub use pool::PoolWork;
-pub use recent::RECENT_PAGES;
+pub use recent::{DISTANT_PAGES, RECENT_PAGES};
 pub use redo::last_checkpoint;
 pub use reference::Images;
 pub use work::{Work, METHODS};

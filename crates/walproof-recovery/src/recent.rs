@@ -5,12 +5,15 @@ use crate::pages::Page;
 /// Pages that are recent: 8 MB, about the reach of a core's second-level cache and TLB (measured in docs/recovery.md).
 pub const RECENT_PAGES: u32 = 1024;
 
+/// Pages that are not distant: 64 MB, behind which page tables and the last-level cache are no longer at hand either.
+pub const DISTANT_PAGES: u32 = 8192;
+
 const NONE: u32 = u32::MAX;
 
 /// The pages that were referenced last, in order of their last reference, and how many references missed them.
 #[derive(Debug)]
 pub(crate) struct Recent {
-    capacity: u32,
+    pub(crate) capacity: u32,
     /// Neighbours in the list, by page: the one referenced after it, the one before it. `NONE, NONE` with the page
     /// not being `first`: not in the list.
     links: Vec<(u32, u32)>,

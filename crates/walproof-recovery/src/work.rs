@@ -32,6 +32,8 @@ pub struct Work {
     pub recent_misses: u64,
     /// Of these, pages far from the one of the same fork that was referenced before.
     pub far_misses: u64,
+    /// References whose page was not among the [`DISTANT_PAGES`](crate::DISTANT_PAGES) referenced last.
+    pub distant_misses: u64,
 }
 
 impl Work {

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use forge::Forge;
 use proptest::prelude::*;
-use walproof_recovery::{analyse, Images, Plan, PoolWork, RECENT_PAGES};
+use walproof_recovery::{analyse, Images, Plan, PoolWork, DISTANT_PAGES, RECENT_PAGES};
 use walproof_wal::{Lsn, PgVersion, Range, Segments};
 
 const HEAP: u8 = 10;
@@ -222,17 +222,17 @@ fn drop_pages(model: &mut Model, seen: &[PageName], is_dropped: impl Fn(PageName
     }
 }
 
-/// References whose page is not among the last `RECENT_PAGES`.
-fn recent_misses(steps: &[Step]) -> u64 {
+/// References whose page is not among so many that were referenced last.
+fn recent_misses(steps: &[Step], pages: u32) -> u64 {
     let mut last: HashMap<PageName, u64> = HashMap::new();
     let (mut now, mut misses) = (0, 0);
     for step in steps {
         let Step::Change(touches) = step else { continue };
         for touch in touches {
             now += 1;
-            let is_recent = last.get(&touch.page).is_some_and(|before| {
-                last.values().filter(|other| *other > before).count() < RECENT_PAGES as usize
-            });
+            let is_recent = last
+                .get(&touch.page)
+                .is_some_and(|before| last.values().filter(|other| *other > before).count() < pages as usize);
             misses += u64::from(!is_recent);
             last.insert(touch.page, now);
         }
@@ -323,7 +323,8 @@ proptest! {
             prop_assert_eq!(got, expected, "{} buffers", size);
         }
         let work = found.last().work;
-        prop_assert_eq!(work.recent_misses, recent_misses(&steps));
+        prop_assert_eq!(work.recent_misses, recent_misses(&steps, RECENT_PAGES));
+        prop_assert_eq!(work.distant_misses, recent_misses(&steps, DISTANT_PAGES));
         prop_assert_eq!(work.records, steps.len() as u64);
         let images = steps.iter().map(|step| match step {
             Step::Change(touches) => touches.iter().filter(|touch| touch.has_image).count(),

@@ -1,7 +1,7 @@
 """How long a recovery takes: what it has to do, times what each part costs on a machine.
 
     CPU         = sum of quantity x coefficient (TERMS)                      warm cache, one core
-    CPU, cold   = CPU + bytes read from the disk x cost of reading them
+    CPU, cold   = CPU + pages and WAL read from the disk x cost of reading them
     redo        = CPU, cold                                    or, where it takes longer,
                   pages from the disk / IOPS                   recovery_prefetch=try
                   pages from the disk x latency, beside the CPU, recovery_prefetch=off
@@ -48,7 +48,9 @@ TERMS = (
     Term("bytes", "MB of WAL", "reading, checking and copying WAL", 1277.0, (("record_bytes", 1 / MB),)),
     Term("recent_misses", "reference", "references to pages that the processor no longer has", 0.445,
          (("recent_misses", 1.0),)),
-    Term("far_misses", "reference", "such pages, far from the one before", 0.3, (("far_misses", 1.0),)),
+    Term("far_misses", "reference", "such pages, far from the one before", 0.2, (("far_misses", 1.0),)),
+    Term("distant_misses", "reference", "such pages that 64 MB of others came after", 0.4,
+         (("distant_misses", 1.0),)),
     Term("pglz", "image", "decompressing images (pglz)", 8.5, (("images_pglz", 1.0),)),
     Term("lz4", "image", "decompressing images (lz4)", 4.0, (("images_lz4", 1.0),)),
     Term("zstd", "image", "decompressing images (zstd)", 15.0, (("images_zstd", 1.0),)),
@@ -60,11 +62,11 @@ TERMS = (
 )  # fmt: skip
 CHECKPOINT_TERMS = (("resident", 5.2), ("spilled", 4.2), ("runs", 4.6))
 """Quantity and shipped cost in us."""
-_SHIPPED_COLD_US = 1390.0
-"""CPU for each MB from the disk."""
+COLD_TERMS = (("pages", 15.0), ("wal", 150.0))
+"""CPU of the startup process for what comes from the disk: us for each page, and for each MB of WAL."""
 _START_S = 0.08
 """From the first line of the log to redo, and from the checkpoint to ready, where nothing is to be synced."""
-_RIDGE = 0.02
+_RIDGE = 0.005
 """How much the shipped coefficients hold: as a row of that weight for each."""
 
 BANDS = {"calibrated": 1.35, "own crash": 1.6, "shipped": 2.2}
@@ -79,8 +81,8 @@ class Coefficients:
     """``calibrated``, ``own crash`` or ``shipped``."""
     cpu_us: Mapping[str, float]
     """Term -> us for a unit."""
-    cold_us: float
-    """CPU for each MB from the disk."""
+    cold_us: Mapping[str, float]
+    """As COLD_TERMS."""
     checkpoint_us: Mapping[str, float]
     phase_error: float | None = None
     """Median error of the fit on the phases that it was made of, as a share."""
@@ -94,7 +96,7 @@ class Coefficients:
 SHIPPED = Coefficients(
     "shipped",
     {term.name: term.shipped_us for term in TERMS},
-    _SHIPPED_COLD_US,
+    dict(COLD_TERMS),
     dict(CHECKPOINT_TERMS),
 )
 
@@ -191,7 +193,8 @@ def _cold(
     is_prefetched: bool,
 ) -> ColdRedo:
     read = work.record_bytes + float(PAGE_BYTES) * pages
-    cpu = warm_s + read / MB * coefficients.cold_us / 1e6
+    cold = coefficients.cold_us
+    cpu = warm_s + (pages * cold["pages"] + work.record_bytes / MB * cold["wal"]) / 1e6
     limited = pages / disk.iops if disk.iops else None
     redo = max(cpu, limited or 0.0)
     if not is_prefetched and disk.read_latency_us is not None:
@@ -263,7 +266,7 @@ def scale_to_crash(work: RecoveryWork, buffers: int, times: RecoveryTimes) -> Co
         SHIPPED,
         source="own crash",
         cpu_us={name: cost * factor for name, cost in SHIPPED.cpu_us.items()},
-        cold_us=SHIPPED.cold_us * factor,
+        cold_us={name: cost * factor for name, cost in SHIPPED.cold_us.items()},
         checkpoint_us={name: cost * checkpoint for name, cost in SHIPPED.checkpoint_us.items()},
     )
 
@@ -298,13 +301,16 @@ def _fit_checkpoint(runs: Iterable[CheckpointRun]) -> dict[str, float]:
     return dict(zip(names, costs, strict=True))
 
 
-def _fit_cold(calibration: Calibration) -> float:
-    found = [
-        max(0.0, one.cpu_s - one.warm_cpu_s) * 1e6 / (one.expected_bytes / MB)
-        for one in calibration.cold
-        if one.expected_bytes > 0
-    ]
-    return float(np.median(found)) if found else _SHIPPED_COLD_US
+def _fit_cold(calibration: Calibration) -> dict[str, float]:
+    own = [one for one in calibration.cold if one.cpu_s > one.warm_cpu_s]
+    if not own:
+        return dict(COLD_TERMS)
+    costs = _least_squares(
+        [[one.pages, one.wal_bytes / MB] for one in own],
+        [(one.cpu_s - one.warm_cpu_s) * 1e6 for one in own],
+        [cost for _, cost in COLD_TERMS],
+    )
+    return dict(zip((name for name, _ in COLD_TERMS), costs, strict=True))
 
 
 def _median_error(phases: Sequence[PhaseReplay], cpu_us: Mapping[str, float]) -> float:

@@ -279,7 +279,7 @@ def _from_crash(path: Path, work: RecoveryWork, buffers: int, notes: list[str]) 
 
 
 def _calibration_text(calibration: Calibration, coefficients: Coefficients) -> str:
-    from walproof.analysis.recovery import CHECKPOINT_TERMS, SHIPPED, TERMS
+    from walproof.analysis.recovery import CHECKPOINT_TERMS, COLD_TERMS, TERMS
 
     machine = calibration.machine
     lines = [
@@ -291,7 +291,11 @@ def _calibration_text(calibration: Calibration, coefficients: Coefficients) -> s
         _cost(f"{term.says}, us for each {term.unit}", coefficients.cpu_us[term.name], term.shipped_us)
         for term in TERMS
     ]
-    lines.append(_cost("a cold disk, us of CPU for each MB", coefficients.cold_us, SHIPPED.cold_us))
+    cold = {"pages": "page", "wal": "MB of WAL"}
+    lines += [
+        _cost(f"CPU of reading from the disk, us for each {cold[name]}", coefficients.cold_us[name], shipped)
+        for name, shipped in COLD_TERMS
+    ]
     says = {"resident": "dirty page", "spilled": "page spilled before", "runs": "run of pages"}
     lines += [
         _cost(f"checkpoint, us for each {says[name]}", coefficients.checkpoint_us[name], shipped)

@@ -57,12 +57,16 @@ class ColdReplay:
     """Replaying the whole load with nothing in the kernel's cache."""
 
     buffers: int
+    prefetch: bool
+    """Whether recovery_prefetch was on."""
     cpu_s: float
     warm_cpu_s: float
     read_bytes: int | None
     """What the startup process made the disk read."""
-    expected_bytes: float
-    """What it was expected to read."""
+    wal_bytes: float
+    """Of it, WAL, as expected."""
+    pages: float
+    """Pages of 8 kB besides, as expected."""
 
 
 @dataclass(frozen=True, slots=True)

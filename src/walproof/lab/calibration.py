@@ -2,7 +2,7 @@
 shared_buffers.
 
     tables filled, CHECKPOINT, then phases, each ended by pg_switch_wal(), so that a phase is whole segments
-      -> image of a crash -> replays: large and small shared_buffers, twice; once with a cold cache;
+      -> image of a crash -> replays: large and small shared_buffers, twice; with a cold cache;
          and shortened ones, whose checkpoints write few runs, or many
 
 Each phase stresses one part: records, bytes, images, random references, misses, decompression. While one
@@ -82,59 +82,79 @@ def _update(table: str, condition: str) -> str:
     return f"UPDATE {table} SET v = v + 1 WHERE {condition}"
 
 
-def _update_at_random(rows: int) -> str:
-    # A nested loop over the index, so that pages come in the order in which rows are picked.
+def _phases(share: float) -> tuple[Phase, ...]:
+    """The phases in their order, with that share of the rows."""
+
+    def count(rows: int) -> int:
+        return max(1, int(rows * share))
+
+    def update_at_random(rows: int) -> str:
+        # A nested loop over the index, so that pages come in the order in which rows are picked.
+        last_id = _pages("updated", share) * _ROWS_A_PAGE
+        return (
+            f"UPDATE updated SET v = v + 1 FROM (SELECT (random() * {last_id})::int AS picked"
+            f" FROM generate_series(1, {count(rows)})) AS picks WHERE id = picked"
+        )
+
+    def insert(into: str, values: str, rows: int) -> str:
+        return f"INSERT INTO {into} SELECT {values} FROM generate_series(1, {count(rows)}) n"
+
+    commits = f"FOR n IN 1..{count(60_000)} LOOP INSERT INTO narrow VALUES (n, n); COMMIT; END LOOP"
     return (
-        "UPDATE updated SET v = v + 1 FROM (SELECT (random() * {pages} * 48)::int AS picked"
-        f" FROM generate_series(1, {rows})) AS picks WHERE id = picked"
+        Phase("insert", (insert("narrow", "n, n", 500_000),)),
+        Phase("wide", (insert("wide", "n, repeat('x', 1900)", 28_000),)),
+        Phase("scatter", (_update("scattered", "id % 144 = 0"),)),
+        Phase("image", (_update("other", "id % 48 = 0"),)),
+        Phase("hot", tuple(_update("other", f"id % 48 = {row}") for row in range(1, 9))),
+        Phase("random image", (update_at_random(25_000),)),
+        Phase("random", (update_at_random(200_000),)),
+        Phase("sequence", (insert("keyed (f)", "'abcdefgh'", 250_000),)),
+        Phase("uuid", (insert("uuids", "gen_random_uuid()", 60_000),)),
+        Phase("uuid again", (insert("uuids", "gen_random_uuid()", 120_000),)),
+        Phase("read", (_update("bare", "id % 48 = 0"),), (("full_page_writes", "off"),)),
+        Phase("pglz", (_update("packed", "id % 48 = 0"),), (("wal_compression", "pglz"),)),
+        Phase("lz4", (_update("packed_lz4", "id % 48 = 0"),), (("wal_compression", "lz4"),)),
+        Phase("zstd", (_update("packed_zstd", "id % 48 = 0"),), (("wal_compression", "zstd"),)),
+        Phase("commit", (f"DO $$ BEGIN {commits}; END $$",)),
+        # Whose end nobody measures: it closes the segments of the one before, and is long enough to be seen.
+        Phase("end", ("INSERT INTO narrow SELECT n, n FROM generate_series(1, 60000) n",)),
     )
 
 
-PHASES = (
-    Phase("insert", ("INSERT INTO narrow SELECT n, n FROM generate_series(1, 500000) n",)),
-    Phase("wide", ("INSERT INTO wide SELECT n, repeat('x', 1900) FROM generate_series(1, 28000) n",)),
-    Phase("scatter", (_update("scattered", "id % 144 = 0"),)),
-    Phase("image", (_update("other", "id % 48 = 0"),)),
-    Phase("hot", tuple(_update("other", f"id % 48 = {row}") for row in range(1, 9))),
-    Phase("random image", (_update_at_random(25_000),)),
-    Phase("random", (_update_at_random(200_000),)),
-    Phase("sequence", ("INSERT INTO keyed (f) SELECT 'abcdefgh' FROM generate_series(1, 250000)",)),
-    Phase("uuid", ("INSERT INTO uuids SELECT gen_random_uuid() FROM generate_series(1, 60000)",)),
-    Phase("uuid again", ("INSERT INTO uuids SELECT gen_random_uuid() FROM generate_series(1, 120000)",)),
-    Phase("read", (_update("bare", "id % 48 = 0"),), (("full_page_writes", "off"),)),
-    Phase("pglz", (_update("packed", "id % 48 = 0"),), (("wal_compression", "pglz"),)),
-    Phase("lz4", (_update("packed_lz4", "id % 48 = 0"),), (("wal_compression", "lz4"),)),
-    Phase("zstd", (_update("packed_zstd", "id % 48 = 0"),), (("wal_compression", "zstd"),)),
-    Phase("commit", (
-        "DO $$ BEGIN FOR n IN 1..{commits} LOOP INSERT INTO narrow VALUES (n, n); COMMIT; END LOOP; END $$",
-    )),
-    # Whose end nobody measures: it closes the segments of the one before, and is long enough to be seen.
-    Phase("end", ("INSERT INTO narrow SELECT n, n FROM generate_series(1, 60000) n",)),
-)  # fmt: skip
+_ROWS_A_PAGE = 48
 _PAGES = {"scattered": 12000, "updated": 20000, "other": 6000, "bare": 6000, "packed": 3000,
           "packed_lz4": 3000, "packed_zstd": 3000}  # fmt: skip
 _UUIDS = 1_200_000
-_COMMITS = 60_000
+
+
+def _pages(table: str, share: float) -> int:
+    return max(1, int(_PAGES[table] * share))
+
 
 Progress = Callable[[str], None]
 """Told what is being done."""
 
 
-def calibrate(install: Install, workspace: Workspace, progress: Progress) -> Calibration:
+def calibrate(
+    install: Install, workspace: Workspace, progress: Progress, *, share: float = 1.0
+) -> Calibration:
     """Measure everything, in 1 to 2 minutes; the workspace holds what is needed meanwhile.
+
+    ``share``: of the load and the sizes of shared_buffers; less than 1 measures less, and worse.
 
     Raises ClusterError, WalError, and DiskError (memory instead of a disk, too little space).
     """
-    check_disk(workspace.folder, NEED_BYTES)
+    check_disk(workspace.folder, int(NEED_BYTES * share))
     latency_us, iops = measure_reads(workspace, progress)
-    filled = _Filled(install, workspace)
+    large, small = int(LARGE_BUFFERS * share), int(SMALL_BUFFERS * share)
+    filled = _Filled(install, workspace, share)
     machine, image, spans = filled.make(progress)
     bounds = [spans[0][1], *(end for _, _, end in spans)]
     start = find_redo(image.wal).redo
-    found = analyse(image.wal, start=start, buffers=[LARGE_BUFFERS, SMALL_BUFFERS], marks=bounds)
+    found = analyse(image.wal, start=start, buffers=[large, small], marks=bounds)
     replays = []
     for repeat in range(_REPEATS):
-        for buffers in (LARGE_BUFFERS, SMALL_BUFFERS):
+        for buffers in (large, small):
             progress(f"replay {repeat + 1} with shared_buffers of {buffers * PAGE_BYTES >> 20} MB")
             replays.append((buffers, recover(image, workspace, _replay_settings(buffers))))
     phases = [
@@ -146,13 +166,13 @@ def calibrate(install: Install, workspace: Workspace, progress: Progress) -> Cal
     checkpoints = [_checkpoint_run(buffers, measured, last) for buffers, measured in replays]
     for name in ("wide", "scatter", "uuid"):
         place = next(i for i, (phase, _, _) in enumerate(spans) if phase == name)
-        for buffers in (LARGE_BUFFERS, SMALL_BUFFERS):
+        for buffers in (large, small):
             progress(f'checkpoint after phase "{name}"')
             until = _segment_name(spans[place][2], found.timeline, found.segment_size)
             measured = recover(image, workspace, _replay_settings(buffers), until=until)
             checkpoints.append(_checkpoint_run(buffers, measured, found.steps[place + 1]))
-    progress("replay with a cold cache")
-    cold = _cold(image, workspace, last, [one for one in replays if one[0] == LARGE_BUFFERS])
+    progress("replays with a cold cache")
+    cold = _cold(image, workspace, last, large, [one for size, one in replays if size == large])
     return Calibration(
         machine=machine,
         made_at=time.time(),
@@ -167,7 +187,8 @@ def calibrate(install: Install, workspace: Workspace, progress: Progress) -> Cal
 class _Filled:
     """The cluster of the load."""
 
-    def __init__(self, install: Install, workspace: Workspace) -> None:
+    def __init__(self, install: Install, workspace: Workspace, share: float) -> None:
+        self._share = share
         self._install = install
         self._workspace = workspace
 
@@ -177,13 +198,15 @@ class _Filled:
         folder = self._workspace.make_folder("calibration")
         templates.clone(templates.prepare_empty(self._workspace, self._install, ()), folder, flush=False)
         cluster = Cluster(self._install, self._workspace, folder)
-        cluster.start({**_LOAD_SETTINGS, "shared_buffers": f"{LARGE_BUFFERS * PAGE_BYTES >> 20}MB"})
+        cluster.start(
+            _LOAD_SETTINGS | {"shared_buffers": f"{int(LARGE_BUFFERS * self._share) * PAGE_BYTES >> 10}kB"}
+        )
         try:
             with cluster.connect() as connection:
                 self._fill(connection)
                 machine = self._machine(connection)
                 begin, spans = _switch(connection), []
-                for phase in PHASES:
+                for phase in _phases(self._share):
                     if self._run(connection, phase, progress):
                         spans.append((phase.name, begin, begin := _switch(connection)))
             image = take_crash_image(cluster, self._workspace.make_folder("crash"))
@@ -193,16 +216,17 @@ class _Filled:
         return machine, image, spans
 
     def _fill(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
-        for table, pages in _PAGES.items():
+        for table in _PAGES:
             for statement in _FILL:
-                _execute(connection, statement.format(name=table, pages=pages))
+                _execute(connection, statement.format(name=table, pages=_pages(table, self._share)))
         for statement in (
             "CREATE TABLE narrow (a int, b int)",
             "CREATE TABLE wide (a int, f text)",
             "ALTER TABLE wide ALTER f SET STORAGE PLAIN",
             "CREATE TABLE keyed (id bigserial PRIMARY KEY, f text)",
             "CREATE TABLE uuids (u uuid)",
-            f"INSERT INTO uuids SELECT gen_random_uuid() FROM generate_series(1, {_UUIDS})",
+            "INSERT INTO uuids SELECT gen_random_uuid()"
+            f" FROM generate_series(1, {int(_UUIDS * self._share)})",
             "CREATE INDEX ON uuids (u)",
             "CREATE INDEX ON updated (id)",
             "VACUUM (FREEZE, ANALYZE) " + ", ".join(_PAGES),
@@ -225,7 +249,7 @@ class _Filled:
                 return False
         progress(f'load, phase "{phase.name}"')
         for statement in phase.statements:
-            _execute(connection, statement.format(pages=_PAGES["updated"], commits=_COMMITS))
+            _execute(connection, statement)
         for name, _ in phase.settings:
             if name == "full_page_writes":
                 _execute(connection, f"ALTER SYSTEM RESET {name}")
@@ -336,22 +360,30 @@ def _cold(
     image: CrashImage,
     workspace: Workspace,
     work: RecoveryWork,
-    warm: Sequence[tuple[int, MeasuredRecovery]],
+    buffers: int,
+    warm: Sequence[MeasuredRecovery],
 ) -> tuple[ColdReplay, ...]:
-    measured = recover(image, workspace, _replay_settings(LARGE_BUFFERS), Cache.COLD)
-    own, others = measured.times.cpu_s, [one.times.cpu_s for _, one in warm if one.times.cpu_s is not None]
-    if own is None or not others:
-        return ()
-    expected = work.record_bytes + PAGE_BYTES * work.pools[LARGE_BUFFERS].disk_reads
-    return (
-        ColdReplay(
-            LARGE_BUFFERS, own, sum(others) / len(others), measured.course.read_bytes, float(expected)
-        ),
-    )
+    others = [one.times.cpu_s for one in warm if one.times.cpu_s is not None]
+    found = []
+    for prefetch in (True, False):
+        settings = _replay_settings(buffers)
+        if image.install.version_num >= 150000:
+            settings["recovery_prefetch"] = "try" if prefetch else "off"
+        elif prefetch:
+            continue
+        measured = recover(image, workspace, settings, Cache.COLD)
+        own, pool = measured.times.cpu_s, work.pools[buffers]
+        if own is not None and others:
+            pages = pool.disk_reads if prefetch else pool.disk_reads_off
+            read = measured.course.read_bytes
+            found.append(
+                ColdReplay(buffers, prefetch, own, min(others), read, float(work.record_bytes), pages)
+            )
+    return tuple(found)
 
 
 def _replay_settings(buffers: int) -> dict[str, str]:
-    return {"shared_buffers": f"{buffers * PAGE_BYTES >> 20}MB", "autovacuum": "off"}
+    return {"shared_buffers": f"{buffers * PAGE_BYTES >> 10}kB", "autovacuum": "off"}
 
 
 def _switch(connection: psycopg.Connection[tuple[object, ...]]) -> Lsn:

@@ -25,8 +25,8 @@ PAGE_BYTES = 8192
 BUFFERS_MOST = 2**30 // 2
 """Most buffers of a server (shared_buffers, src/backend/utils/misc/guc_tables.c)."""
 QUANTITIES = (
-    "records", "record_bytes", "recent_misses", "far_misses", "images_off", "images_pglz", "images_lz4",
-    "images_zstd", "frames", "reads", "far_reads", "evictions", "prefetches",
+    "records", "record_bytes", "recent_misses", "far_misses", "distant_misses", "images_off",
+    "images_pglz", "images_lz4", "images_zstd", "frames", "reads", "far_reads", "evictions", "prefetches",
 )  # fmt: skip
 Images = Literal["recorded", "first", "off"]
 """Which references carry an image: those of the recording, the first of each page, none."""
@@ -94,6 +94,8 @@ class RecoveryWork:
     """References whose page was not among the 1024 (8 MB) referenced last."""
     far_misses: int
     """Of these, pages far from the one of the same fork that was referenced before."""
+    distant_misses: int
+    """References whose page was not among the 8192 (64 MB) referenced last."""
     pools: Mapping[int, PoolWork]
     """By shared_buffers, in buffers of 8 kB."""
 
@@ -110,6 +112,7 @@ class RecoveryWork:
             "record_bytes": self.record_bytes,
             "recent_misses": self.recent_misses,
             "far_misses": self.far_misses,
+            "distant_misses": self.distant_misses,
             **{f"images_{method}": own.count for method, own in self.images.items()},
             "frames": pool.frames,
             "reads": pool.reads,
@@ -247,6 +250,7 @@ def analyse(
                 truncations=one["truncations"],
                 recent_misses=one["recent_misses"],
                 far_misses=one["far_misses"],
+                distant_misses=one["distant_misses"],
                 pools={size: PoolWork(**own) for size, own in zip(sizes, one["pools"], strict=True)},
             )
             for one in raw["features"]

@@ -168,7 +168,7 @@ def recovery_json(forecast: Forecast) -> str:
         "coefficients": {
             "source": coefficients.source,
             "cpu_us": dict(coefficients.cpu_us),
-            "cold_us_per_mb": coefficients.cold_us,
+            "cold_us": dict(coefficients.cold_us),
             "checkpoint_us": dict(coefficients.checkpoint_us),
             "band": coefficients.band,
         },
