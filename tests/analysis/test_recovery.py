@@ -25,7 +25,8 @@ from walproof.wal.recovery import ImageWork, PoolWork, RecoveryWork
 MACHINE = Machine("a processor", 4, "15.18", 4096, huge_pages=False, data_checksums=False)
 TRUE_US = {
     "records": 0.4, "bytes": 800.0, "recent_misses": 0.9, "far_misses": 0.1, "distant_misses": 0.7,
-    "pglz": 5.0, "lz4": 2.0, "zstd": 25.0, "frames": 0.8, "reads": 5.0, "far_reads": 1.5, "evictions": 0.9, "prefetches": 0.6,
+    "pglz": 5.0, "lz4": 2.0, "zstd": 25.0, "frames": 0.8, "reads": 5.0, "far_reads": 1.5, "evictions": 0.9,
+    "prefetches": 0.6,
 }  # fmt: skip
 BUFFERS = 1000
 

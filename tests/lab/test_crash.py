@@ -18,7 +18,11 @@ from walproof.wal.recovery import analyse, find_redo
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 
-SETTINGS = {"shared_buffers": "16MB", "autovacuum": "off", "checkpoint_timeout": "1h", "fsync": "off"}
+SETTINGS = {
+    "shared_buffers": "16MB", "autovacuum": "off", "checkpoint_timeout": "1h", "fsync": "off",
+    # Nobody but recovery writes pages.
+    "bgwriter_lru_maxpages": "0",
+}  # fmt: skip
 BUFFERS = 2048
 
 
@@ -82,6 +86,32 @@ def test_a_shortened_image_recovers_less_and_cold_reads_it_from_the_disk(
     assert set(seen) <= set(segments)
     if whole.course.read_bytes is not None:
         assert whole.course.read_bytes > 0.9 * whole.times.wal_bytes
+
+
+@pytest.mark.pg(">= 15")
+def test_the_prefetcher_is_simulated_call_by_call(server: Cluster, workspace: Workspace) -> None:
+    try:
+        with server.connect() as connection:
+            connection.execute("CREATE TABLE wide (id int, v int, f text) WITH (fillfactor = 60)")
+            connection.execute(
+                "INSERT INTO wide SELECT n, 0, repeat('x', 300) FROM generate_series(1, 40000) n"
+            )
+            connection.execute("CHECKPOINT")
+            # Images, then references without, near and far.
+            for rows in ("id % 11 = 0", "id % 7 = 0", "id % 5 = 0"):
+                connection.execute(f"UPDATE wide SET v = v + 1 WHERE {rows}".encode())
+        image = take_crash_image(server, workspace.make_folder("image"))
+    finally:
+        server.stop("immediate")
+    work = analyse(image.wal, start=find_redo(image.wal).redo, buffers=[BUFFERS]).last
+    query = "SELECT prefetch, skip_fpw, skip_init FROM pg_stat_recovery_prefetch"
+    found = recover(image, workspace, SETTINGS | {"recovery_prefetch": "try"}, query=query)
+    assert found.answer is not None
+    prefetch, skip_fpw, skip_init = (int(str(value)) for value in found.answer)
+    assert skip_fpw > 1000
+    assert skip_fpw == pytest.approx(sum(one.count for one in work.images.values()), rel=0.02)
+    assert skip_init == pytest.approx(work.initialised, rel=0.02, abs=20)
+    assert prefetch == pytest.approx(work.pools[BUFFERS].prefetches, rel=0.03, abs=30)
 
 
 @pytest.mark.pg(">= 18")

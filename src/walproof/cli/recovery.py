@@ -16,7 +16,7 @@ from walproof.units import Lsn, format_bytes, parse_bytes
 if TYPE_CHECKING:
     from walproof.analysis.recovery import Coefficients, Disk
     from walproof.facts.calibration import Calibration
-    from walproof.wal.recovery import RecoveryWork
+    from walproof.wal.recovery import RecoveryAnalysis, RecoveryWork
 
 app = typer.Typer(help="How long a crashed server is away.", no_args_is_help=True, rich_markup_mode=None)
 _DEFAULT_BUFFERS = 128 << 20
@@ -132,13 +132,13 @@ def predict(
     last = None if end is None else Lsn.parse(end)
     asked = None if start is None else Lsn.parse(start)
     redo = find_redo(*paths, end=last, timeline=timeline).redo if asked is None else asked
-    if distance is not None:
-        last = Lsn(redo + _positive("--distance", distance))
+    marks = [] if distance is None else [Lsn(redo + _positive("--distance", distance))]
     found = analyse(
         *paths, buffers=buffers, start=redo, end=last, timeline=timeline, allow_gaps=allow_gaps,
-        concurrency=prefetch,
+        concurrency=prefetch, marks=marks,
     )  # fmt: skip
-    _check_distance(distance, found.last.wal_bytes)
+    if distance is not None:
+        found = _up_to(found, distance)
     coefficients, disk = _coefficients(calibration, other_machine, found.version, notes)
     if crash_log is not None:
         coefficients = _from_crash(crash_log, found.last, buffers[0], notes)
@@ -194,14 +194,17 @@ def _buffers(asked: Sequence[str] | None, paths: Sequence[Path], notes: list[str
     return [_DEFAULT_BUFFERS // PAGE_BYTES]
 
 
-def _check_distance(distance: str | None, found: int) -> None:
-    """A recording that ends before the distance that was asked for. Up to a page is the last record's."""
-    if distance is None or found >= 0.99 * parse_bytes(distance) - 16384:
-        return
+def _up_to(found: RecoveryAnalysis, distance: str) -> RecoveryAnalysis:
+    """The work up to the mark at that distance. Raises WalError when the recording ends before it."""
+    from dataclasses import replace
+
+    if len(found.steps) > 1:
+        return replace(found, steps=found.steps[:1], finish_reason=None)
+    got = found.last.wal_bytes
     raise WalError(
         f"the recording is shorter than the distance: {format_bytes(parse_bytes(distance))}",
-        detail=f"Behind the redo point there are {format_bytes(found)} of WAL.",
-        hint=f"--distance={found >> 20}MB can be answered, or record longer.",
+        detail=f"Behind the redo point there are {format_bytes(got)} of WAL.",
+        hint=f"--distance={got >> 10}kB can be answered, or record longer.",
     )
 
 

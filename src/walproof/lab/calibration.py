@@ -44,7 +44,10 @@ NEED_BYTES = 5 << 30
 """Of the scratch folder: the filled cluster, its image, and a clone of that."""
 LARGE_BUFFERS, SMALL_BUFFERS = 65536, 8192
 """512 MB, in which all pages of the load find room, and 64 MB."""
-_REPEATS = 2
+REPEATS = 2
+CHECKPOINTS_AFTER = ("wide", "scatter", "uuid")
+"""Phases at whose end a shortened replay ends, for the sake of its checkpoint."""
+_READS_PAGES = 32768
 _LATENCY_READS, _LATENCY_S = 400, 2.0
 _IOPS_THREADS, _IOPS_S = 16, 1.5
 _LOAD_SETTINGS = {
@@ -136,24 +139,25 @@ Progress = Callable[[str], None]
 
 
 def calibrate(
-    install: Install, workspace: Workspace, progress: Progress, *, share: float = 1.0
+    install: Install, workspace: Workspace, progress: Progress, *, share: float = 1.0, segment_mb: int = 16
 ) -> Calibration:
     """Measure everything, in 1 to 2 minutes; the workspace holds what is needed meanwhile.
 
     ``share``: of the load and the sizes of shared_buffers; less than 1 measures less, and worse.
+    ``segment_mb``: size of segments, of which each phase takes whole ones.
 
     Raises ClusterError, WalError, and DiskError (memory instead of a disk, too little space).
     """
     check_disk(workspace.folder, int(NEED_BYTES * share))
-    latency_us, iops = measure_reads(workspace, progress)
+    latency_us, iops = measure_reads(workspace, progress, int(_READS_PAGES * share))
     large, small = int(LARGE_BUFFERS * share), int(SMALL_BUFFERS * share)
-    filled = _Filled(install, workspace, share)
+    filled = _Filled(install, workspace, share, segment_mb)
     machine, image, spans = filled.make(progress)
     bounds = [spans[0][1], *(end for _, _, end in spans)]
     start = find_redo(image.wal).redo
     found = analyse(image.wal, start=start, buffers=[large, small], marks=bounds)
     replays = []
-    for repeat in range(_REPEATS):
+    for repeat in range(REPEATS):
         for buffers in (large, small):
             progress(f"replay {repeat + 1} with shared_buffers of {buffers * PAGE_BYTES >> 20} MB")
             replays.append((buffers, recover(image, workspace, _replay_settings(buffers))))
@@ -164,7 +168,7 @@ def calibrate(
     ]
     last = found.last
     checkpoints = [_checkpoint_run(buffers, measured, last) for buffers, measured in replays]
-    for name in ("wide", "scatter", "uuid"):
+    for name in CHECKPOINTS_AFTER:
         place = next(i for i, (phase, _, _) in enumerate(spans) if phase == name)
         for buffers in (large, small):
             progress(f'checkpoint after phase "{name}"')
@@ -187,7 +191,8 @@ def calibrate(
 class _Filled:
     """The cluster of the load."""
 
-    def __init__(self, install: Install, workspace: Workspace, share: float) -> None:
+    def __init__(self, install: Install, workspace: Workspace, share: float, segment_mb: int) -> None:
+        self._options = () if segment_mb == 16 else (f"--wal-segsize={segment_mb}",)
         self._share = share
         self._install = install
         self._workspace = workspace
@@ -196,7 +201,8 @@ class _Filled:
         """(the machine, the image of a crash, name and locations of each phase)."""
         progress("filling tables")
         folder = self._workspace.make_folder("calibration")
-        templates.clone(templates.prepare_empty(self._workspace, self._install, ()), folder, flush=False)
+        empty = templates.prepare_empty(self._workspace, self._install, self._options)
+        templates.clone(empty, folder, flush=False)
         cluster = Cluster(self._install, self._workspace, folder)
         cluster.start(
             _LOAD_SETTINGS | {"shared_buffers": f"{int(LARGE_BUFFERS * self._share) * PAGE_BYTES >> 10}kB"}
@@ -279,7 +285,7 @@ def this_machine() -> tuple[str, int, int]:
     return facts.get("cpu", "unknown"), int(facts.get("cores", "1")), os.sysconf("SC_PAGE_SIZE")
 
 
-def measure_reads(workspace: Workspace, progress: Progress) -> tuple[float | None, float | None]:
+def measure_reads(workspace: Workspace, progress: Progress, pages: int) -> tuple[float | None, float | None]:
     """(us of one random read of 8 kB, such reads a second by 16 threads) of the folder's disk.
 
     The file is written, synced and dropped from the kernel's cache before; what the disk or the host keeps of
@@ -287,7 +293,6 @@ def measure_reads(workspace: Workspace, progress: Progress) -> tuple[float | Non
     """
     progress("random reads of the disk")
     path = workspace.folder / "reads"
-    pages = 32768
     try:
         with path.open("wb") as file:
             for _ in range(64):

@@ -65,6 +65,8 @@ class MeasuredRecovery:
     course: ReplayCourse
     cache: Cache
     log: str
+    answer: tuple[object, ...] | None = None
+    """Row that the query gave, once the server was ready."""
 
 
 def take_crash_image(cluster: Cluster, folder: Path) -> CrashImage:
@@ -92,12 +94,14 @@ def recover(
     cache: Cache = Cache.WARM,
     *,
     until: str | None = None,
+    query: str | None = None,
     name: str = "recovery",
 ) -> MeasuredRecovery:
     """Start a server on a clone of ``image`` and return when it has recovered; the clone is removed.
 
-    ``until``: the first segment that is left out, which shortens the distance. Raises ClusterError when the
-    server does not start, AnalysisError when it needed no redo, DiskError.
+    ``until``: the first segment that is left out, which shortens the distance; ``query``: of one row, asked
+    when the server is ready. Raises ClusterError when the server does not start, AnalysisError when it needed
+    no redo, DiskError.
     """
     folder = workspace.make_folder(name)
     try:
@@ -110,14 +114,17 @@ def recover(
         if cache is Cache.COLD:
             drop_cache(folder / "data")
         cluster = Cluster(image.install, workspace, folder)
-        watch = ReplayWatch()
+        watch, answer = ReplayWatch(), None
         try:
             cluster.start({"log_checkpoints": "on", **settings}, patience_s=_PATIENCE_S, spawned=watch.start)
+            if query is not None:
+                with cluster.connect() as connection:
+                    answer = connection.execute(query.encode()).fetchone()
         finally:
             course = watch.stop()
             cluster.stop("immediate")
         log = cluster.log.read_text(errors="replace")
-        return MeasuredRecovery(read_recovery_log(log), course, cache, log)
+        return MeasuredRecovery(read_recovery_log(log), course, cache, log, answer)
     finally:
         workspace.remove_folder(folder)
 
@@ -143,7 +150,8 @@ def check_disk(folder: Path, need_bytes: int = 0) -> None:
     mount = find_mount(folder)
     if mount is not None and mount.filesystem in _NO_DISK:
         raise DiskError(
-            f'folder "{folder}" is in memory ({mount.filesystem}), so there is no disk to recover from',
+            f'folder "{folder}" is in memory ({mount.filesystem})',
+            detail="There is no disk to read from and to write to, so nothing can be said of one.",
             hint="Name a folder on the server's own kind of disk with --on.",
         )
     free = shutil.disk_usage(folder).free

@@ -51,7 +51,12 @@ def recovery_view(forecast: Forecast) -> WalView:
 
 
 def _size(prediction: Prediction) -> str:
-    return format_bytes(prediction.buffers * PAGE_BYTES)
+    """As SHOW shared_buffers prints it."""
+    kilobytes = prediction.buffers * PAGE_BYTES >> 10
+    for factor, unit in ((1 << 20, "GB"), (1 << 10, "MB")):
+        if kilobytes % factor == 0:
+            return f"{kilobytes // factor}{unit}"
+    return f"{kilobytes}kB"
 
 
 def _times(forecast: Forecast) -> Table:
@@ -71,17 +76,17 @@ def _times(forecast: Forecast) -> Table:
         "Until the server accepts connections",
         (
             Column("shared_buffers"),
-            Column("redo, warm", numeric=True),
-            Column("cold, prefetch try", numeric=True),
-            Column("cold, off", numeric=True),
+            Column("warm redo", numeric=True),
+            Column("cold redo", numeric=True),
+            Column("no prefetch", numeric=True),
             Column("checkpoint", numeric=True),
-            Column("total, warm", numeric=True),
+            Column("total", numeric=True),
             Column("9 of 10 in", numeric=True),
-            Column("total, cold", numeric=True),
+            Column("cold total", numeric=True),
         ),
         tuple(rows),
         "Warm: the kernel still has the data, as after a crash of the server alone. Cold: it has nothing, as "
-        "after a reboot, on another host or from a snapshot; with both values of recovery_prefetch.",
+        "after a reboot, on another host or from a snapshot; with recovery_prefetch=try, or off.",
     )
 
 
@@ -90,7 +95,7 @@ def _advice(forecast: Forecast) -> list[Block]:
     for one in forecast.predictions:
         share = one.terms_s[one.dominating.name] / one.warm_s if one.warm_s > 0 else 0.0
         text = (
-            f"With shared_buffers = {_size(one).replace(' ', '')} most of warm redo, {percent(share)}, is "
+            f"With shared_buffers = {_size(one)} most of warm redo, {percent(share)}, is "
             f"{one.dominating.says}."
         )
         wasted = one.cold.pages - one.cold_off.pages
