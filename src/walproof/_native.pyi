@@ -152,6 +152,7 @@ class _RecoveryWork(TypedDict):
     references: int
     images: dict[str, tuple[int, int]]
     """``off``, ``pglz``, ``lz4``, ``zstd`` -> images stored that way, their bytes."""
+    restored: int
     initialised: int
     pages: int
     relations_dropped: int

@@ -110,7 +110,8 @@ def work(**changes: int) -> RecoveryWork:
         start=Lsn(0), end=Lsn(50_000_000), records=100_000, record_bytes=49_000_000, references=120_000,
         images={"off": ImageWork(3000, 20_000_000), "pglz": ImageWork(0, 0), "lz4": ImageWork(10, 100),
                 "zstd": ImageWork(0, 0)},
-        initialised=100, pages=650, relations_dropped=0, truncations=0, recent_misses=5000, far_misses=2000,
+        restored=3010, initialised=100, pages=650,
+        relations_dropped=0, truncations=0, recent_misses=5000, far_misses=2000,
         distant_misses=500,
         pools={BUFFERS: replace(pool, **changes)},
     )  # fmt: skip

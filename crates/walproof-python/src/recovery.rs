@@ -104,6 +104,7 @@ fn features_dict<'py>(py: Python<'py>, features: &Features) -> PyResult<Bound<'p
         images.set_item(name, (count, bytes))?;
     }
     dict.set_item("images", images)?;
+    dict.set_item("restored", work.restored)?;
     dict.set_item("initialised", work.initialised)?;
     dict.set_item("pages", work.pages)?;
     dict.set_item("relations_dropped", work.relations_dropped)?;

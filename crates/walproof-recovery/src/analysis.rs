@@ -10,7 +10,7 @@ use crate::dropped::{dropped, Dropped};
 use crate::pages::Pages;
 use crate::pool::{Pool, PoolWork, DISTANCE_MULTIPLIER};
 use crate::recent::{Recent, DISTANT_PAGES, RECENT_PAGES};
-use crate::reference::{flags_of, Event, Images, Piece, Reference, FAR, LAST};
+use crate::reference::{flags_of, Event, Images, Piece, Reference, BUILT, FAR, LAST};
 use crate::work::Work;
 
 /// References in a piece of the stream.
@@ -166,6 +166,7 @@ impl<'a> Decoder<'a> {
             if is_far {
                 flags |= FAR;
             }
+            self.work.restored += u64::from(flags & BUILT != 0 && !block.will_init);
             self.piece.references.push(Reference { page, flags });
         }
         if !record.blocks.is_empty() {

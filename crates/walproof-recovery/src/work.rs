@@ -20,6 +20,8 @@ pub struct Work {
     pub images: [u64; METHODS],
     /// Bytes of images, plain and by method.
     pub image_bytes: [u64; METHODS],
+    /// References whose image replay restores: with [`Images::Recorded`](crate::Images) those of the recording.
+    pub restored: u64,
     /// References that replay builds from nothing.
     pub initialised: u64,
     /// Different pages.

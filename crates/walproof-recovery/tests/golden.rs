@@ -68,6 +68,14 @@ fn images_of_every_first_touch_leave_nothing_to_read() {
         };
         assert_eq!(reads(Images::First), 0, "{version}");
         assert!(reads(Images::Off) >= reads(Images::Recorded), "{version}");
+        let restored = |images| {
+            let plan = Plan { buffers: vec![16], images, ..Plan::default() };
+            analyse(golden.segments(), golden.range(), &plan).unwrap().last().work
+        };
+        let (first, recorded) = (restored(Images::First), restored(Images::Recorded));
+        assert!(first.restored + first.initialised >= first.pages, "{version}: {first:?}");
+        assert!(recorded.restored <= recorded.images.iter().sum(), "{version}: {recorded:?}");
+        assert!(restored(Images::Off).restored <= recorded.restored, "{version}");
     }
 }
 

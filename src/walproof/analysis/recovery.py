@@ -64,7 +64,7 @@ CHECKPOINT_TERMS = (("resident", 5.2), ("spilled", 4.2), ("runs", 4.6))
 """Quantity and shipped cost in us."""
 COLD_TERMS = (("pages", 15.0), ("wal", 150.0))
 """CPU of the startup process for what comes from the disk: us for each page, and for each MB of WAL."""
-_START_S = 0.08
+START_S = 0.08
 """From the first line of the log to redo, and from the checkpoint to ready, where nothing is to be synced."""
 _RIDGE = 0.005
 """How much the shipped coefficients hold: as a row of that weight for each."""
@@ -144,11 +144,11 @@ class Prediction:
     @property
     def total_s(self) -> float:
         """From the start of the server until it accepts connections, with a warm cache."""
-        return _START_S + self.warm_s + self.checkpoint_s
+        return START_S + self.warm_s + self.checkpoint_s
 
     def cold_total_s(self, prefetch: bool = True) -> float:
         """The same with a cold one."""
-        return _START_S + (self.cold if prefetch else self.cold_off).redo_s + self.checkpoint_s
+        return START_S + (self.cold if prefetch else self.cold_off).redo_s + self.checkpoint_s
 
     @property
     def dominating(self) -> Term:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -85,6 +85,8 @@ class RecoveryWork:
     references: int
     images: Mapping[str, ImageWork]
     """By wal_compression: ``off``, ``pglz``, ``lz4``, ``zstd``."""
+    restored: int
+    """Images that replay restores: those of the recording, or what ``images`` of `analyse` makes of it."""
     initialised: int
     pages: int
     """Different pages."""
@@ -103,6 +105,25 @@ class RecoveryWork:
     def wal_bytes(self) -> int:
         """WAL from the redo point to the end: the recovery distance."""
         return self.end - self.start
+
+    def with_restored(self, image_bytes: float, compression: str) -> RecoveryWork:
+        """As if the images that are restored (``images="first"``) were those of the WAL, of that mean size.
+
+        ``record_bytes`` and ``end`` are then those of a server whose redo point is ``start``.
+        """
+        recorded = sum(own.bytes for own in self.images.values())
+        bytes_ = round(self.restored * image_bytes)
+        longer = bytes_ - recorded
+        images = {
+            name: ImageWork(self.restored, bytes_) if name == compression else ImageWork(0, 0)
+            for name in self.images
+        }
+        return replace(
+            self,
+            end=Lsn(max(self.start, self.end + longer)),
+            record_bytes=max(0, self.record_bytes + longer),
+            images=images,
+        )
 
     def quantities(self, buffers: int) -> dict[str, float]:
         """What the CPU of a replay is made of, by name (QUANTITIES), with that many buffers."""
@@ -244,6 +265,7 @@ def analyse(
                 record_bytes=one["record_bytes"],
                 references=one["references"],
                 images={name: ImageWork(*own) for name, own in one["images"].items()},
+                restored=one["restored"],
                 initialised=one["initialised"],
                 pages=one["pages"],
                 relations_dropped=one["relations_dropped"],
