@@ -186,7 +186,7 @@ def _predicted(
                  "disk_reads": work.pools[buffers].disk_reads,
                  "disk_reads_off": work.pools[buffers].disk_reads_off},
         "terms_s": dict(prediction.terms_s),
-        "band": prediction.coefficients.band,
+        "band": prediction.coefficients.cold_band if is_cold else prediction.coefficients.band,
     }  # fmt: skip
 
 
@@ -213,7 +213,7 @@ def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, 
     ) / 1e6  # fmt: skip
     redo_s = max(cpu, row["p_redo_s"] - row["p_cpu_s"] + cpu)
     return {**row, "p_cpu_s": cpu, "p_redo_s": redo_s, "p_checkpoint_s": checkpoint_s, "terms_s": terms,
-            "band": coefficients.band}  # fmt: skip
+            "band": coefficients.cold_band if row["cache"] == "cold" else coefficients.band}  # fmt: skip
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -83,10 +83,13 @@ def test_costs_are_never_negative_and_noise_does_not_blow_them_up() -> None:
     assert found.phase_error < 0.2
 
 
-def test_the_cheapest_repeat_counts() -> None:
+def test_repeats_count_as_their_mean() -> None:
     quiet = calibration(noise=0.0)
-    disturbed = tuple(replace(one, cpu_s=3 * one.cpu_s) for one in quiet.phases)
-    assert fit(replace(quiet, phases=quiet.phases + disturbed)).cpu_us == fit(quiet).cpu_us
+    slower, faster = (
+        tuple(replace(one, cpu_s=factor * one.cpu_s) for one in quiet.phases) for factor in (1.5, 0.5)
+    )
+    found = fit(replace(quiet, phases=slower + faster))
+    assert found.cpu_us == pytest.approx(fit(quiet).cpu_us)
 
 
 def test_what_no_phase_shows_stays_as_shipped() -> None:
@@ -135,7 +138,8 @@ def test_a_prediction_is_the_sum_of_its_parts() -> None:
     assert found.cold.bytes == 49_000_000 + 700 * 8192
     assert found.cold.redo_s == pytest.approx(found.warm_s + (7000 + 4900) / 1e6)
     low, high = found.band(1.0)
-    assert low < 1.0 < high
+    cold_low, cold_high = found.band(1.0, is_cold=True)
+    assert cold_low < low < 1.0 < high < cold_high
 
 
 def test_a_slow_disk_limits_both_ways_of_reading() -> None:

@@ -69,8 +69,10 @@ START_S = 0.08
 _RIDGE = 0.005
 """How much the shipped coefficients hold: as a row of that weight for each."""
 
-BANDS = {"calibrated": 1.35, "own crash": 1.6, "shipped": 2.2}
-"""By source: the measured time is between the prediction divided by this and times this in 9 of 10 cases."""
+BANDS = {"calibrated": 1.4, "own crash": 1.6, "shipped": 2.2}
+COLD_BANDS = {"calibrated": 1.6, "own crash": 1.9, "shipped": 2.5}
+"""By source: the measured CPU is between the prediction divided by this and times this in 9 of 10 cases, with a
+warm and with a cold cache (bench/recovery/validate.py; docs/recovery.md has the counts)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +91,13 @@ class Coefficients:
 
     @property
     def band(self) -> float:
-        """Factor around a prediction; see BANDS."""
+        """Factor around a prediction with a warm cache; see BANDS."""
         return BANDS[self.source]
+
+    @property
+    def cold_band(self) -> float:
+        """Factor around one with a cold cache."""
+        return COLD_BANDS[self.source]
 
 
 SHIPPED = Coefficients(
@@ -155,9 +162,10 @@ class Prediction:
         """The term that takes most of warm redo."""
         return max(TERMS, key=lambda term: self.terms_s[term.name])
 
-    def band(self, seconds: float) -> tuple[float, float]:
+    def band(self, seconds: float, *, is_cold: bool = False) -> tuple[float, float]:
         """Between what the measured time is expected."""
-        return seconds / self.coefficients.band, seconds * self.coefficients.band
+        factor = self.coefficients.cold_band if is_cold else self.coefficients.band
+        return seconds / factor, seconds * factor
 
 
 def predict(
@@ -217,7 +225,7 @@ def fit(calibration: Calibration) -> Coefficients:
 
     Raises AnalysisError when too few phases were seen to tell the terms apart.
     """
-    phases = _quietest(calibration.phases)
+    phases = _mean_repeats(calibration.phases)
     if len({phase.phase for phase in phases}) < 6 or len({phase.buffers for phase in phases}) < 2:
         raise AnalysisError(
             "the calibration saw too few phases to tell costs apart",
@@ -234,15 +242,13 @@ def fit(calibration: Calibration) -> Coefficients:
     )
 
 
-def _quietest(phases: Iterable[PhaseReplay]) -> list[PhaseReplay]:
-    """Of the repeats of each phase the cheapest: what disturbs a replay (page faults of a virtual machine,
-    caches that others use) only adds."""
-    best: dict[tuple[str, int], PhaseReplay] = {}
+def _mean_repeats(phases: Iterable[PhaseReplay]) -> list[PhaseReplay]:
+    """One row for each phase and size: repeats differ by what else the machine does, as later recoveries do."""
+    repeats: dict[tuple[str, int], list[PhaseReplay]] = {}
     for phase in phases:
-        own = best.get((phase.phase, phase.buffers))
-        if phase.cpu_s > 0 and (own is None or phase.cpu_s < own.cpu_s):
-            best[(phase.phase, phase.buffers)] = phase
-    return list(best.values())
+        if phase.cpu_s > 0:
+            repeats.setdefault((phase.phase, phase.buffers), []).append(phase)
+    return [replace(own[0], cpu_s=float(np.mean([one.cpu_s for one in own]))) for own in repeats.values()]
 
 
 def scale_to_crash(work: RecoveryWork, buffers: int, times: RecoveryTimes) -> Coefficients:

@@ -63,12 +63,14 @@ def _times(forecast: Forecast) -> Table:
     rows = []
     for one in forecast.predictions:
         low, high = one.band(one.total_s)
+        cold_low, cold_high = one.band(one.cold_total_s(), is_cold=True)
         rows.append(
             text_cells(
                 (
                     _size(one), _seconds(one.warm_s), _seconds(one.cold.redo_s),
                     _seconds(one.cold_off.redo_s), _seconds(one.checkpoint_s), _seconds(one.total_s),
                     f"{_seconds(low)} to {_seconds(high)}", _seconds(one.cold_total_s()),
+                    f"{_seconds(cold_low)} to {_seconds(cold_high)}",
                 )
             )
         )  # fmt: skip
@@ -83,6 +85,7 @@ def _times(forecast: Forecast) -> Table:
             Column("total", numeric=True),
             Column("9 of 10 in", numeric=True),
             Column("cold total", numeric=True),
+            Column("9 of 10 in", numeric=True, terminal=False),
         ),
         tuple(rows),
         "Warm: the kernel still has the data, as after a crash of the server alone. Cold: it has nothing, as "
@@ -176,6 +179,7 @@ def recovery_json(forecast: Forecast) -> str:
             "cold_us": dict(coefficients.cold_us),
             "checkpoint_us": dict(coefficients.checkpoint_us),
             "band": coefficients.band,
+            "cold_band": coefficients.cold_band,
         },
         "disk": {"iops": forecast.disk.iops, "read_latency_us": forecast.disk.read_latency_us},
         "predictions": _predictions(forecast.predictions),
@@ -196,6 +200,8 @@ def _predictions(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
             "total_warm_low_s": one.band(one.total_s)[0],
             "total_warm_high_s": one.band(one.total_s)[1],
             "total_cold_s": one.cold_total_s(),
+            "total_cold_low_s": one.band(one.cold_total_s(), is_cold=True)[0],
+            "total_cold_high_s": one.band(one.cold_total_s(), is_cold=True)[1],
             "total_cold_prefetch_off_s": one.cold_total_s(prefetch=False),
             "dominating": one.dominating.name,
             "terms_s": dict(one.terms_s),
