@@ -71,8 +71,8 @@ _RIDGE = 0.005
 
 BANDS = {"calibrated": 1.4, "own crash": 1.6, "shipped": 2.2}
 COLD_BANDS = {"calibrated": 1.6, "own crash": 1.9, "shipped": 2.5}
-"""By source: the measured CPU is between the prediction divided by this and times this in 9 of 10 cases, with a
-warm and with a cold cache (bench/recovery/validate.py; docs/recovery.md has the counts)."""
+"""By source: the measured CPU is between the prediction divided by this and times this in 9 of 10 cases, with
+a warm and with a cold cache (bench/recovery/validate.py; docs/recovery.md has the counts)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +243,7 @@ def fit(calibration: Calibration) -> Coefficients:
 
 
 def _mean_repeats(phases: Iterable[PhaseReplay]) -> list[PhaseReplay]:
-    """One row for each phase and size: repeats differ by what else the machine does, as later recoveries do."""
+    """One row for each phase and size. What makes repeats differ makes later recoveries differ as well."""
     repeats: dict[tuple[str, int], list[PhaseReplay]] = {}
     for phase in phases:
         if phase.cpu_s > 0:
