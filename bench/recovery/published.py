@@ -2,9 +2,9 @@
 
     PYTHONPATH=. python bench/recovery/published.py [--pg embedded-16] [--seconds 240] [--calibration FILE]
 
-As published: one client runs `update t set u = gen_random_uuid()` on a table of one column, wal_level=logical;
-then kill -9 of the postmaster, and the time of redo from the server's log. The number of rows is not told; 1000 is
-that of the same article's other experiments. With a calibration the recoveries are predicted as well.
+As published: one client runs `update t set u = gen_random_uuid()` on a table of one column with
+wal_level=logical; then kill -9 of the postmaster, and the time of redo from the server's log. The number of rows is
+not told; 1000 is that of the same article's other experiments. With a calibration the recoveries are predicted.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ def main() -> None:
     parser.add_argument("--calibration", type=Path)
     parser.add_argument("--work", type=Path, default=Path("/var/tmp/walproof-recovery"))
     arguments = parser.parse_args()
-    print(
-        "| case | published: WAL, redo, MB/s | here: WAL, redo, CPU, MB of WAL for a second of CPU | predicted CPU |"
-    )
+    print("| case | published: WAL, redo, MB/s | here: WAL, redo, CPU, MB/s of CPU | predicted CPU |")
     print("|---|---|---|---|")
     for case in CASES:
         measure(case, arguments)
