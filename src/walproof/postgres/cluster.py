@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +81,16 @@ class Cluster:
         with (self.data / "postgresql.conf").open("a") as conf:
             conf.write("\ninclude_if_exists = 'walproof.conf'\n")
 
-    def start(self, settings: Mapping[str, str]) -> None:
+    def start(
+        self,
+        settings: Mapping[str, str],
+        *,
+        patience_s: float = _START_PATIENCE_S,
+        spawned: Callable[[int], None] | None = None,
+    ) -> None:
         """Start the server with ``settings`` and return when it accepts connections.
 
+        ``spawned`` is told the postmaster's process id at once, before recovery begins.
         Raises ClusterError with the server's own last lines when it ends or takes too long.
         """
         assert self._server is None, "not started twice"
@@ -98,7 +105,9 @@ class Cluster:
                 start_new_session=True,
                 **user_arguments(self._user),
             )  # fmt: skip
-        deadline = time.monotonic() + _START_PATIENCE_S
+        if spawned is not None:
+            spawned(self._server.pid)
+        deadline = time.monotonic() + patience_s
         while not self._is_ready():
             status = self._server.poll()
             if status is not None:
@@ -110,7 +119,7 @@ class Cluster:
             if time.monotonic() > deadline:
                 self.stop("immediate")
                 raise ClusterError(
-                    f"PostgreSQL {self.install.version} was not ready after {_START_PATIENCE_S:.0f} s",
+                    f"PostgreSQL {self.install.version} was not ready after {patience_s:.0f} s",
                     detail=self.log_tail(),
                 )
             time.sleep(0.005)
@@ -169,6 +178,28 @@ class Cluster:
         self._server = None
         free_shared_memory(*segments)
 
+    @contextlib.contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Stop every process of the server (SIGSTOP) for a while: its files are as after a crash."""
+        assert self._server is not None, "the server runs"
+        postmaster = psutil.Process(self._server.pid)
+        # The postmaster first, so that it starts no more children while they are listed.
+        postmaster.suspend()
+        stopped = [postmaster]
+        try:
+            for child in postmaster.children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.suspend()
+                    stopped.append(child)
+            deadline = time.monotonic() + _STOP_PATIENCE_S
+            while not all(map(_is_stopped, stopped)) and time.monotonic() < deadline:
+                time.sleep(0.001)
+            yield
+        finally:
+            for process in reversed(stopped):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.resume()
+
     def log_tail(self) -> str:
         """The last lines of the server's log."""
         try:
@@ -213,6 +244,13 @@ class Cluster:
             conf.writelines(lines)
         if self._user is not None:
             os.chown(path, self._user.uid, self._user.gid)
+
+
+def _is_stopped(process: psutil.Process) -> bool:
+    try:
+        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _lives(process: psutil.Process) -> bool:
