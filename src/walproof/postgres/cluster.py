@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +86,20 @@ class Cluster:
 
         Raises ClusterError with the server's own last lines when it ends or takes too long.
         """
+        self._launch(settings)
+        self._wait(self._is_ready, _START_PATIENCE_S, "was not ready")
+
+    def reload(self, settings: Mapping[str, str]) -> None:
+        """Replace the settings of the running server by ``settings`` and make it read them (SIGHUP).
+
+        A setting that only a start can change keeps its value. The server takes the others a moment later.
+        """
+        assert self._server is not None, "the server runs"
+        self._write_conf(settings)
+        self._server.send_signal(signal.SIGHUP)
+
+    def _launch(self, settings: Mapping[str, str]) -> None:
+        """Start the server's process and return at once."""
         assert self._server is None, "not started twice"
         self._write_conf(settings)
         program = str(Path(self.install.bindir) / "postgres")
@@ -98,8 +112,12 @@ class Cluster:
                 start_new_session=True,
                 **user_arguments(self._user),
             )  # fmt: skip
-        deadline = time.monotonic() + _START_PATIENCE_S
-        while not self._is_ready():
+
+    def _wait(self, is_done: Callable[[], bool], patience_s: float, complaint: str) -> None:
+        """Return when ``is_done``. Raises ClusterError when the server ends, or is late and is stopped."""
+        assert self._server is not None
+        deadline = time.monotonic() + patience_s
+        while not is_done():
             status = self._server.poll()
             if status is not None:
                 self._server = None
@@ -108,9 +126,10 @@ class Cluster:
                     detail=self.log_tail(),
                 )
             if time.monotonic() > deadline:
+                said = self.last_complaint()
                 self.stop("immediate")
                 raise ClusterError(
-                    f"PostgreSQL {self.install.version} was not ready after {_START_PATIENCE_S:.0f} s",
+                    f"PostgreSQL {self.install.version} {complaint} after {patience_s:.0f} s: {said}",
                     detail=self.log_tail(),
                 )
             time.sleep(0.005)
@@ -186,12 +205,13 @@ class Cluster:
         return "it left no message"
 
     def _is_ready(self) -> bool:
-        # Line 8 of postmaster.pid is the state that pg_ctl waits for (src/include/utils/pidfile.h).
+        # Line 8 of postmaster.pid is the state that pg_ctl waits for (src/include/utils/pidfile.h): "ready",
+        # or "standby" of a server in recovery that takes no connections (hot_standby = off).
         try:
             lines = (self.data / "postmaster.pid").read_text().splitlines()
         except OSError:
             return False
-        return len(lines) >= 8 and lines[7].strip() == "ready"
+        return len(lines) >= 8 and lines[7].strip() in ("ready", "standby")
 
     def _write_conf(self, settings: Mapping[str, str]) -> None:
         own = {
