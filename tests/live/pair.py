@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 
 import psycopg
 
 from tests.postgres.replication import SETTINGS, query, run, running_primary
 from walproof.advise.replica import Cause, Diagnosis, diagnose
 from walproof.facts import Install
+from walproof.facts.codec import to_json
 from walproof.facts.replication import ReplicationWindow
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.link import Link
@@ -20,9 +24,10 @@ from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 from walproof.probe.pair import PairObserver
 
-WINDOW_S = 1.5
+WINDOW_S = 1.2
 WATCHER = "watcher"
 ROW_BYTES = 1000
+RECORDED = Path(__file__).parent.parent / "advise" / "replication"
 
 
 @dataclass
@@ -31,7 +36,6 @@ class Pair:
     standby: Standby
     link: Link
     settings: Mapping[str, str]
-    seen: list[tuple[ReplicationWindow, Diagnosis]] = field(default_factory=list)
 
     @contextmanager
     def observer(self, standby: Cluster | None = None) -> Iterator[PairObserver]:
@@ -60,13 +64,23 @@ class Pair:
         self, cause: Cause, standby: Cluster | None = None, windows: int = 16
     ) -> tuple[ReplicationWindow, Diagnosis]:
         """The first window whose leading cause that is."""
-        return self.until(lambda one: [c.cause for c in one.causes][:1] == [cause], standby, windows)
+        found = self.until(lambda one: [c.cause for c in one.causes][:1] == [cause], standby, windows)
+        record(found[0], cause)
+        return found
 
     def until_quiet(self) -> tuple[ReplicationWindow, Diagnosis]:
         return self.until(lambda one: not one.causes)
 
     def catch_up(self) -> None:
         self.standby.wait_for_replay(run(self.primary))
+
+
+def record(window: ReplicationWindow, name: str) -> None:
+    """With WALPROOF_UPDATE=1: keep the window for the tests that need no server (tests/advise)."""
+    if os.environ.get("WALPROOF_UPDATE"):
+        RECORDED.mkdir(exist_ok=True)
+        path = RECORDED / f"{name.replace(' ', '-').replace('/', '-')}.json"
+        path.write_text(json.dumps(json.loads(to_json(window)), indent=1) + "\n")
 
 
 def watcher(cluster: Cluster) -> str:
@@ -84,7 +98,8 @@ def running_pair(
             f"CREATE ROLE {WATCHER} LOGIN IN ROLE pg_monitor",
             "CREATE ROLE nobody_special LOGIN",
             "CREATE TABLE t (i int, filler text)",
-            "CREATE TABLE small (i bigint PRIMARY KEY)",
+            "CREATE TABLE small (i bigint)",
+            "CREATE INDEX ON small (i)",
         )
         standby = Standby(primary, workspace, "standby", route=link.route)
         standby.build()
@@ -101,6 +116,7 @@ def writing(cluster: Cluster, bytes_per_s: int) -> Iterator[None]:
     stopping = threading.Event()
     portion_s = 0.1
     rows = max(1, int(bytes_per_s * portion_s / ROW_BYTES))
+    statement = f"INSERT INTO t SELECT i, repeat('x', {ROW_BYTES - 60}) FROM generate_series(1, {rows}) i"
 
     def write() -> None:
         with (
@@ -108,10 +124,7 @@ def writing(cluster: Cluster, bytes_per_s: int) -> Iterator[None]:
             psycopg.connect(cluster.conninfo, autocommit=True) as session,
         ):
             while not stopping.wait(portion_s):
-                session.execute(
-                    "INSERT INTO t SELECT i, repeat('x', %s) FROM generate_series(1, %s) i",
-                    [ROW_BYTES - 60, rows],
-                )
+                session.execute(statement.encode())
 
     thread = threading.Thread(target=write, name="writer", daemon=True)
     thread.start()

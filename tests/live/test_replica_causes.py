@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.pair import Pair, pid_of, running_pair, writing
+from tests.live.pair import Pair, pid_of, record, running_pair, writing
 from tests.postgres.replication import SETTINGS, query, run, wait_until
-from walproof.advise.replica import Cause
+from walproof.advise.replica import Cause, diagnose
 from walproof.analysis.replication import Pace, Stage
 from walproof.disk.device import parse_device
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
@@ -63,13 +63,15 @@ def test_an_idle_pair_has_no_cause(pair: Pair) -> None:
     assert window.is_local
     assert window.last.standby.startup is not None
     assert set(window.waits["startup"]) == {"Activity/RecoveryWalStream"}
+    record(window, "idle")
 
 
 def test_a_pair_under_load_that_keeps_up_has_no_cause(pair: Pair) -> None:
     with writing(pair.primary, 1_000_000):
-        _, diagnosis = pair.until(
+        window, diagnosis = pair.until(
             lambda one: one.split.rates.generated_bytes_per_s > 100_000 and not one.causes
         )
+    record(window, "keeps up")
     assert diagnosis.split.rates.replayed_bytes_per_s > 0
 
 
@@ -179,9 +181,9 @@ def test_a_dead_walreceiver_does_not_look_like_no_lag(pair: Pair) -> None:
 
 @contextmanager
 def _competitors(core: int) -> Iterator[None]:
-    """Two processes that keep one core busy."""
+    """Five processes that keep one core busy, each a session of its own, by which it is shared out."""
     program = f"import os\nos.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
-    busy = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(2)]
+    busy = [subprocess.Popen([sys.executable, "-c", program], start_new_session=True) for _ in range(5)]
     try:
         yield
     finally:
@@ -190,8 +192,16 @@ def _competitors(core: int) -> Iterator[None]:
             process.wait()
 
 
+def _pile_up(pair: Pair, rows: int) -> None:
+    """Pause replay and leave it an index in random order, which costs more CPU than it has bytes."""
+    query(pair.standby, "SELECT pg_wal_replay_pause()")
+    run(pair.primary, f"INSERT INTO small SELECT hashint8extended(i, 7) FROM generate_series(1, {rows}) i",
+        "TRUNCATE small")  # fmt: skip
+
+
 def test_a_startup_process_that_gets_no_core(pair: Pair) -> None:
-    """It shares one core with two busy processes, at the lowest priority."""
+    """It shares one core with five busy processes, at the lowest priority."""
+    _pile_up(pair, 500_000)
     startup = pid_of(pair.standby, "startup")
     cores = os.sched_getaffinity(startup)
     nice = os.getpriority(os.PRIO_PROCESS, startup)
@@ -199,7 +209,8 @@ def test_a_startup_process_that_gets_no_core(pair: Pair) -> None:
     try:
         os.sched_setaffinity(startup, {core})
         os.setpriority(os.PRIO_PROCESS, startup, 19)
-        with _competitors(core), writing(pair.primary, 12_000_000):
+        with _competitors(core):
+            query(pair.standby, "SELECT pg_wal_replay_resume()")
             _, diagnosis = pair.until_named(Cause.REPLAY_STARVED)
         assert diagnosis.split.startup is not None
         assert diagnosis.split.startup.run_queue_share > diagnosis.split.startup.cpu_share
@@ -211,51 +222,49 @@ def test_a_startup_process_that_gets_no_core(pair: Pair) -> None:
 
 
 def test_a_startup_process_that_fills_its_core(pair: Pair) -> None:
-    """A backlog of small records is replayed from memory. Others may want the core: then it is starved."""
-    query(pair.standby, "SELECT pg_wal_replay_pause()")
-    run(pair.primary, "INSERT INTO small SELECT generate_series(1, 600000)", "UPDATE small SET i = -i")
+    """A backlog is replayed from memory, at a high priority if we may give it one; else it may starve."""
     startup = pid_of(pair.standby, "startup")
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, startup, -10)
     with pair.observer() as observer:
+        observer.observe(0.5)
+        _pile_up(pair, 900_000)
         query(pair.standby, "SELECT pg_wal_replay_resume()")
-        from walproof.advise.replica import diagnose
-
         seen = []
         for _ in range(12):
-            causes = diagnose(observer.observe(0.6)).causes
-            seen += [cause.cause for cause in causes]
+            window = observer.observe(0.5)
+            seen += [cause.cause for cause in diagnose(window).causes]
             if Cause.REPLAY_CPU in seen:
+                record(window, Cause.REPLAY_CPU)
                 break
-    assert {Cause.REPLAY_CPU, Cause.REPLAY_STARVED} & set(seen), seen
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, startup, 0)
+    assert {Cause.REPLAY_CPU, Cause.REPLAY_STARVED} & set(seen), seen
     pair.catch_up()
 
 
 def test_a_slow_disk_of_the_standby(pair: Pair, others: Workspace) -> None:
-    """Its flushes take the time of a device that writes 500 kB/s (the simulated disk)."""
+    """Its flushes take the time of a device that writes 2 MB/s (the simulated disk)."""
     user = server_user()
     data = others.folder / "slow" / "data"
     disk = SimulatedDisk(
         [data],
-        DiskModel(device=parse_device("flush=1ms,write=500kB/s"), tracking=False),
+        DiskModel(device=parse_device("flush=1ms,write=2MB/s"), tracking=False),
         STATE_FOLDER / f"{others.folder.name}-slow",
         owner=None if user is None else (user.uid, user.gid),
     )
-    slow = Standby(pair.primary, others, "slow", environment=disk.environment)
+    slow = Standby(pair.primary, others, "slow", slot=False)
     slow.build()
     with disk:
+        slow.environment.update(disk.environment)
         try:
-            slow.start({**pair.settings, "fsync": "on", "archive_mode": "off"})
+            slow.start({**pair.settings, "fsync": "on", "archive_mode": "off", "wal_init_zero": "off"})
             disk.check_attached()
-            with writing(pair.primary, 3_000_000):
+            with writing(pair.primary, 8_000_000):
                 _, diagnosis = pair.until_named(Cause.FLUSH, slow)
             assert any("WalSync" in line or "WALSync" in line for line in diagnosis.causes[0].evidence)
         finally:
             slow.stop("immediate")
-    query(pair.primary, "SELECT pg_drop_replication_slot('slow')")
-    pair.catch_up()
 
 
 def test_archive_recovery(pair: Pair, others: Workspace) -> None:

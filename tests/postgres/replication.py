@@ -18,11 +18,15 @@ SETTINGS = {"fsync": "off", "autovacuum": "off", "max_wal_senders": "10", "wal_k
 
 @contextmanager
 def running_primary(
-    install: Install, workspace: Workspace, settings: Mapping[str, str] = SETTINGS
+    install: Install, workspace: Workspace, settings: Mapping[str, str] = SETTINGS, *, is_new: bool = False
 ) -> Iterator[Cluster]:
+    """``is_new``: with a system identifier of its own, where clones of a template share theirs."""
     folder = workspace.make_folder("primary")
-    templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
     primary = Cluster(install, workspace, folder)
+    if is_new:
+        primary.init()
+    else:
+        templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
     primary.start(settings)
     try:
         yield primary
@@ -47,8 +51,8 @@ def query(cluster: Cluster, sql: str) -> str:
 
 
 def run(cluster: Cluster, *statements: str) -> Lsn:
-    """Run statements, each in its own transaction; the end of the WAL afterwards."""
+    """Run statements, each in its own transaction; the end of the flushed WAL afterwards."""
     with cluster.connect() as connection:
         for statement in statements:
             connection.execute(statement.encode())
-    return Lsn.parse(query(cluster, "SELECT pg_current_wal_insert_lsn()"))
+    return Lsn.parse(query(cluster, "SELECT pg_current_wal_flush_lsn()"))

@@ -26,6 +26,12 @@ KEEPING_UP_S = 1.0
 """A standby whose replay is less than that behind keeps up."""
 
 
+UNFLUSHED_TAIL_BYTES = 64 * 1024
+"""Less than that at the end of WAL is not counted: records that no commit waits for (a pruned page, a
+snapshot of running transactions) stay unflushed on an idle primary until its walwriter wakes up, up to 5 s
+later (src/backend/postmaster/walwriter.c, HIBERNATE_FACTOR)."""
+
+
 class Stage(StrEnum):
     """Where unreplayed WAL is."""
 
@@ -126,7 +132,7 @@ def split_lag(window: ReplicationWindow) -> LagSplit:
         )
     stages = tuple(found.get(stage, StageLag(stage, 0, 0.0, False, 0.0)) for stage in Stage)
     behind = after[0] - after[-1]
-    lag_s, is_least = ages[-1]
+    lag_s, is_least = max(0.0, ages[-1][0] - ages[0][0]) if behind else 0.0, bool(behind) and ages[-1][1]
     pace, catch_up_s = _pace(behind, lag_s, rates[-1] - rates[0])
     return LagSplit(
         stages=stages,
@@ -179,7 +185,10 @@ def _positions(look: Look) -> tuple[int, ...]:
         written = max(flushed, standby.receiver.written)
     sent = written if upstream.sender is None else max(written, upstream.sender.sent)
     sendable = max(upstream.flushed, sent)
-    return max(upstream.inserted, sendable), sendable, sent, written, flushed, replayed
+    inserted = max(upstream.inserted, sendable)
+    if inserted - sendable < UNFLUSHED_TAIL_BYTES:
+        inserted = sendable
+    return inserted, sendable, sent, written, flushed, replayed
 
 
 def _age(position: int, window: ReplicationWindow) -> tuple[float, bool]:

@@ -40,7 +40,10 @@ class Cluster:
         folder: Path,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """``environment``: variables that the server gets besides walproof's own, and its clients do not."""
+        """``environment``: variables that the server gets besides walproof's own, and its clients do not.
+
+        They may be changed while it is down.
+        """
         self.install = install
         self.folder = folder
         self.data = folder / "data"
@@ -48,7 +51,7 @@ class Cluster:
         self.sockets = workspace.sockets
         self.port = workspace.take_port()
         self._user = workspace.user
-        self._extra_environment = dict(environment or {})
+        self.environment = dict(environment or {})
         self._server: subprocess.Popen[bytes] | None = None
 
     @property
@@ -107,7 +110,7 @@ class Cluster:
             self._server = subprocess.Popen(
                 [program, "-D", str(self.data)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env={**_environment(), **self._extra_environment}, cwd="/",
+                env={**_environment(), **self.environment}, cwd="/",
                 # Out of the terminal's process group: Ctrl-C reaches walproof, which stops the server.
                 start_new_session=True,
                 **user_arguments(self._user),

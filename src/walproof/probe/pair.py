@@ -100,6 +100,11 @@ class PairObserver:
                 blockers = tuple(Session(*row) for row in self._rows(self._standby, queries.BLOCKERS))
         time.sleep(max(0.0, until - time.monotonic()))
         last = self._look(name)
+        if last.upstream.sender is None and last.standby.receiver is not None:
+            self._notes.append(
+                "The standby streams, but not from the server of --primary: it has no walsender for it, and "
+                "positions on the way are not known. A standby in between, or another server of that history?"
+            )
         skew_s, error_s = self._skew()
         return ReplicationWindow(
             first=first,
