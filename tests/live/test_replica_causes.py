@@ -274,7 +274,7 @@ def test_archive_recovery(pair: Pair, others: Workspace) -> None:
     # It becomes consistent with the segment that holds the end of the backup.
     run(pair.primary, "INSERT INTO t VALUES (1)", "SELECT pg_switch_wal()")
     try:
-        standby.launch({**pair.settings, "restore_command": f"cp {archive}/%f %p", "archive_mode": "off"})
+        standby.start({**pair.settings, "restore_command": f"cp {archive}/%f %p", "archive_mode": "off"})
         standby.wait_for_replay(backup.stop)
         run(pair.primary, "INSERT INTO t VALUES (1)")
         _, diagnosis = pair.until_named(Cause.ARCHIVE_RECOVERY, standby)

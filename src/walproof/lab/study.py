@@ -22,6 +22,7 @@ from walproof.facts import (
     Workload,
 )
 from walproof.lab.design import factorial_design
+from walproof.lab.replay_study import check_replay, replay_of, replay_workload, with_conditions
 from walproof.lab.studyfile import (
     CutTable,
     ScriptTable,
@@ -112,9 +113,14 @@ def resolve(
     chosen = tuple(given) if given is not None else _installs(overrides.pg or study.pg)
     _, driver = installs.find_driver(chosen)
     workloads = tuple(_workload(table, study, overrides, scripts) for table in study.workload)
+    if study.replay is not None:
+        check_replay(study)
+        workloads = tuple(replay_workload(workload, study, overrides.quick) for workload in workloads)
     _require_unique("workload", [workload.name for workload in workloads])
     base = _with_room({**study.base, **overrides.base}, workloads)
     cells, aliases = _cells(study)
+    if study.replay is not None:
+        cells = [with_conditions(cell) for cell in cells]
     cells, left_out = _available(base, cells, study, chosen)
     _check_settings(base, cells, chosen)
     variants = tuple(_variant(base, cell, chosen, workloads) for cell in cells)
@@ -157,6 +163,7 @@ def resolve(
         quick=overrides.quick,
         device=None if overrides.device is None else parse_device(overrides.device).name,
         power_cut=_power_cut(study, overrides),
+        replay=replay_of(study, overrides.quick),
     )
 
 
@@ -386,6 +393,7 @@ def _variant(
         note=cell.note,
         levels=cell.levels,
         cut=cell.cut,
+        replay=cell.replay,
     )
 
 

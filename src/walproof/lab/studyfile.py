@@ -103,6 +103,15 @@ class PowerCutTable(_Table):
     only: bool = False
 
 
+class ReplayTable(_Table):
+    """``[replay]``: each trial replays the WAL of that many inserted rows."""
+
+    rows: PositiveInt = 200_000
+    preloaded_rows: PositiveInt = 300_000
+    rows_per_commit: PositiveInt = 500
+    quick_rows: PositiveInt = 50_000
+
+
 class VariantTable(_Table):
     """``[[variant]]``."""
 
@@ -169,6 +178,7 @@ class StudyFile(_Table):
     design: DesignTable = DesignTable()
     quick: QuickTable = QuickTable()
     power_cut: PowerCutTable | None = None
+    replay: ReplayTable | None = None
     reference: ReferenceTable | None = None
 
 

@@ -89,7 +89,7 @@ class Cluster:
 
         Raises ClusterError with the server's own last lines when it ends or takes too long.
         """
-        self._launch(settings)
+        self.launch(settings)
         self._wait(self._is_ready, _START_PATIENCE_S, "was not ready")
 
     def reload(self, settings: Mapping[str, str]) -> None:
@@ -101,8 +101,8 @@ class Cluster:
         self._write_conf(settings)
         self._server.send_signal(signal.SIGHUP)
 
-    def _launch(self, settings: Mapping[str, str]) -> None:
-        """Start the server's process and return at once."""
+    def launch(self, settings: Mapping[str, str]) -> None:
+        """Start the server's process and return at once, before it accepts connections."""
         assert self._server is None, "not started twice"
         self._write_conf(settings)
         program = str(Path(self.install.bindir) / "postgres")

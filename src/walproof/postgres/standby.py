@@ -89,13 +89,12 @@ class Standby(Cluster):
         max_locks_per_transaction must not be smaller than the primary's (manual, "Hot Standby").
         Raises ClusterError with the newest error of the standby's log, and stops it, when it does not.
         """
-        self._launch(self._complete(settings))
+        self.launch(settings)
         self._wait(self._is_up, patience_s, self._complaint)
 
     def launch(self, settings: Mapping[str, str]) -> None:
-        """Start and return when it is ready, whether or not it streams. Raises ClusterError."""
-        self._launch(self._complete(settings))
-        self._wait(self._is_ready, _STREAMING_PATIENCE_S, "was not ready")
+        """As a cluster's, beside what makes it a standby."""
+        super().launch(self._complete(settings))
 
     def reload(self, settings: Mapping[str, str]) -> None:
         """As a cluster's, beside what makes it a standby; ``settings`` may replace that too."""

@@ -31,7 +31,7 @@ def plan_tables(run: Run) -> list[Block]:
         text_cells(
             (
                 w.name,
-                w.builtin or " + ".join(script.name for script in w.scripts),
+                w.builtin or " + ".join(script.name for script in w.scripts) or "prepared INSERTs",
                 str(w.scale),
                 f"{w.clients} / {w.threads}",
                 _window(w),
@@ -53,7 +53,10 @@ def plan_tables(run: Run) -> list[Block]:
                 )
             ),
             workloads,
-            f"Driven by pgbench {plan.driver.version}.",
+            f"Driven by pgbench {plan.driver.version}."
+            if plan.replay is None
+            else f"{plan.replay.rows:,} rows into five partitioned tables that hold "
+            f"{plan.replay.preloaded_rows:,}, {plan.replay.rows_per_commit} a commit, by walproof itself.",
             terminal=False,
         ),
         _pairs("Design and run", _design(run)),
