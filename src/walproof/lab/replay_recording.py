@@ -51,7 +51,7 @@ class ReplayRecording:
     records: int
     images: int
     wal_bytes: int
-    """From ``start`` to ``end``."""
+    """From ``start`` to ``end``, without what the segment switch at the end of the base backup left unused."""
 
 
 def prepare_recordings(
@@ -130,7 +130,7 @@ def _record(
         rows=plan.replay.rows,
         records=found.totals.records,
         images=found.images.count,
-        wal_bytes=end - base.start,
+        wal_bytes=end - base.start - found.accounting.switch_bytes,
     )
 
 

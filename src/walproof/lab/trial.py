@@ -168,7 +168,7 @@ class TrialRunner:
             measured.window_s = cut.load_s
 
     def _replay(self, order: TrialOrder, measured: _Measured) -> None:
-        """Replay the variant's WAL; in the first round once more, before it, to count system calls."""
+        """Replay the variant's WAL. In the first round once before, as a warm-up and to count system calls."""
         plan = self._plan
         variant = plan.variant(order.variant)
         run = ReplayRun(
@@ -179,7 +179,10 @@ class TrialRunner:
             variant.replay,
         )
         if order.round == 1:
-            measured.add("syscalls", run.count_syscalls(f"syscalls-{order.number}"))
+            counted = run.count_syscalls(f"syscalls-{order.number}")
+            measured.add("syscalls", counted)
+            if not counted.metrics:
+                run.measure(f"warm-up-{order.number}")
         seen = run.measure(f"trial-{order.number}")
         measured.add("replay", seen)
         measured.window_start, measured.window_s = run.began_at, seen.metrics["replay_wall_s"]
