@@ -51,7 +51,7 @@ class ReplayRecording:
     records: int
     images: int
     wal_bytes: int
-    """From ``start`` to ``end``, without what the segment switch at the end of the base backup left unused."""
+    """From ``start`` to ``end``, without what the switch of segments after the base backup left unused."""
 
 
 def prepare_recordings(

@@ -70,6 +70,7 @@ class ReplayRun:
         """Replay once in a new folder called ``name``. Raises ClusterError."""
         with _Copy(self._workspace, self._install, self._recording, name) as cluster:
             if self._conditions.is_cold:
+                templates.sync(cluster.folder)
                 _forget(cluster.data)
             self.began_at = time.time()
             pid = self._start(cluster)
@@ -195,7 +196,6 @@ class _Copy:
             (data / "standby.signal").touch(mode=0o600)
             owner = data.stat()
             os.chown(data / "standby.signal", owner.st_uid, owner.st_gid)
-            templates.sync(self._folder)
         except BaseException:
             self.__exit__()
             raise

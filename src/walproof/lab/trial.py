@@ -168,7 +168,7 @@ class TrialRunner:
             measured.window_s = cut.load_s
 
     def _replay(self, order: TrialOrder, measured: _Measured) -> None:
-        """Replay the variant's WAL. In the first round once before, as a warm-up and to count system calls."""
+        """Replay the variant's WAL; in the first round once before, as warm-up and to count system calls."""
         plan = self._plan
         variant = plan.variant(order.variant)
         run = ReplayRun(
