@@ -133,6 +133,14 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True)
+class Failover:
+    """Each trial is a pair under the ledger's load whose primary dies and whose standby is promoted."""
+
+    load_s: float
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True)
 class Variant:
     """A configuration under comparison."""
 
@@ -149,6 +157,8 @@ class Variant:
     """What its power cuts, if any, happen on."""
     replay: ReplayConditions = ReplayConditions()
     """What its WAL, in a study of replay, is made with."""
+    distance_s: float = 0.0
+    """In a study of failover: delay one way between primary and standby."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +226,7 @@ class Plan:
     """The emulated disk, as typed (``doc-000-vm``, ``flush=1.43ms,write=200MB/s``); None: the disk itself."""
     power_cut: PowerCut | None = None
     replay: Replay | None = None
+    failover: Failover | None = None
     format: int = PLAN_FORMAT
 
     @property

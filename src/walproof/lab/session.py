@@ -134,7 +134,11 @@ def _prepare(
     plan: Plan, reachable: dict[str, Install], workspace: Workspace, pgbench: Path, progress: Progress
 ) -> dict[tuple[str, str], Path]:
     prepared: dict[tuple[str, str], Path] = {}
-    if plan.replay is not None or (plan.power_cut is not None and plan.power_cut.only):
+    if (
+        plan.replay is not None
+        or plan.failover is not None
+        or (plan.power_cut is not None and plan.power_cut.only)
+    ):
         return prepared
     for label, install in reachable.items():
         for workload in plan.workloads:

@@ -22,6 +22,7 @@ from walproof.facts import (
     Workload,
 )
 from walproof.lab.design import factorial_design
+from walproof.lab.failover_study import check_failover, failover_of, failover_workload, with_distance
 from walproof.lab.replay_study import check_replay, replay_of, replay_workload, with_conditions
 from walproof.lab.studyfile import (
     CutTable,
@@ -121,6 +122,10 @@ def resolve(
     cells, aliases = _cells(study)
     if study.replay is not None:
         cells = [with_conditions(cell) for cell in cells]
+    if study.failover is not None:
+        check_failover(study)
+        workloads = tuple(failover_workload(workload, study, overrides.quick) for workload in workloads)
+        cells = [with_distance(cell) for cell in cells]
     cells, left_out = _available(base, cells, study, chosen)
     _check_settings(base, cells, chosen)
     variants = tuple(_variant(base, cell, chosen, workloads) for cell in cells)
@@ -164,6 +169,7 @@ def resolve(
         device=None if overrides.device is None else parse_device(overrides.device).name,
         power_cut=_power_cut(study, overrides),
         replay=replay_of(study, overrides.quick),
+        failover=failover_of(study, overrides.quick),
     )
 
 
@@ -394,6 +400,7 @@ def _variant(
         levels=cell.levels,
         cut=cell.cut,
         replay=cell.replay,
+        distance_s=cell.distance_s,
     )
 
 

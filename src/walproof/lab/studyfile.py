@@ -112,6 +112,14 @@ class ReplayTable(_Table):
     quick_rows: PositiveInt = 50_000
 
 
+class FailoverTable(_Table):
+    """``[failover]``: each trial is a pair that loses its primary."""
+
+    load: Duration = 5.0
+    quick_load: Duration = 2.0
+    sessions: Annotated[int, Field(ge=1, le=8)] = 4
+
+
 class VariantTable(_Table):
     """``[[variant]]``."""
 
@@ -179,6 +187,7 @@ class StudyFile(_Table):
     quick: QuickTable = QuickTable()
     power_cut: PowerCutTable | None = None
     replay: ReplayTable | None = None
+    failover: FailoverTable | None = None
     reference: ReferenceTable | None = None
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from walproof.disk.device import parse_device
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.errors import ProbeError, WalproofError, WorkloadError
-from walproof.facts import CutFacts, Install, Plan, PowerCut, Series, Trial, TrialState, Workload
+from walproof.facts import CutFacts, Failover, Install, Plan, PowerCut, Series, Trial, TrialState, Workload
+from walproof.lab.failover import fail_over
 from walproof.lab.power_cut import CutLab, CutOrder, cut_metrics, cut_power, draw_seed
 from walproof.lab.replay_recording import ReplayRecording
 from walproof.lab.replay_run import ReplayRun
@@ -89,6 +90,8 @@ class TrialRunner:
         try:
             if self._plan.replay is not None:
                 self._replay(order, measured)
+            elif self._plan.failover is not None:
+                self._fail_over(order, self._plan.failover, measured)
             elif self._plan.power_cut is None or not self._plan.power_cut.only:
                 self._measure_apart(order, measured)
             if self._plan.power_cut is not None:
@@ -166,6 +169,18 @@ class TrialRunner:
         measured.metrics.update(cut_metrics(cut))
         if power_cut.only:
             measured.window_s = cut.load_s
+
+    def _fail_over(self, order: TrialOrder, failover: Failover, measured: _Measured) -> None:
+        plan = self._plan
+        variant = plan.variant(order.variant)
+        settings = {**plan.base_settings, **variant.settings, **variant.implied}
+        install = self._installs[order.install]
+        measured.window_start = time.time()
+        measured.add(
+            "failover",
+            fail_over(self._workspace, install, settings, failover, variant.distance_s, order.number),
+        )
+        measured.window_s = measured.metrics["load_s"]
 
     def _replay(self, order: TrialOrder, measured: _Measured) -> None:
         """Replay the variant's WAL; in the first round once before, as warm-up and to count system calls."""

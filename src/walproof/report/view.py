@@ -19,6 +19,7 @@ from walproof.report.certainty import (
     precision_tables,
     warning_table,
 )
+from walproof.report.failover import failover_tables
 from walproof.report.figures.course import course, describe_course
 from walproof.report.figures.figure import Figure, FigureData
 from walproof.report.figures.latency import describe_latencies, latencies
@@ -335,6 +336,7 @@ def report_view(
         describe_writers,
     )
     sections = (
+        Section("failover", "What a failover loses", tuple(failover_tables(cells))),
         Section("volume", "WAL volume", (*writers, *volume_blocks(cells, analysis, list(trials)))),
         Section("flushes", "Flush rates", tuple(flush_blocks(run, cells))),
         Section("results", "Results", (*result_tables(cells, analysis, findings), *latency)),
