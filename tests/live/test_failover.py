@@ -34,11 +34,11 @@ def test_what_a_standby_has_confirmed_is_never_lost(
 
 @pytest.mark.parametrize("level", ["local", "off"])
 def test_what_nobody_waited_for_is_lost_with_the_primary(
-    install: Install, workspace: Workspace, level: str
+    embedded: Install, workspace: Workspace, level: str
 ) -> None:
     """What was acknowledged within the way to the standby cannot be there."""
     settings = {**QUICK, "synchronous_commit": level}
-    seen = fail_over(workspace, install, settings, Failover(1.0, 3), FAR_S, 1).metrics
+    seen = fail_over(workspace, embedded, settings, Failover(1.0, 3), FAR_S, 1).metrics
     assert 0 < seen["commits_lost"] < seen["commits_acknowledged"]
     assert seen["loss_window_ms"] > 0
     # The next one finds everything removed.

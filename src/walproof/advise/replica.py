@@ -257,8 +257,8 @@ def conflict(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
     }
     evidence += [f"{count} queries cancelled ({kind})" for kind, count in cancelled.items() if count > 0]
     delay = window.standby_settings.get("max_standby_streaming_delay", "")
-    limit = "for ever" if delay == "-1" else f"up to {delay} ms"
-    evidence.append(f"max_standby_streaming_delay lets queries hold replay up {limit}")
+    limit = "without end" if delay == "-1" else f"for {format_duration(int(delay or 0) / 1000)} at most"
+    evidence.append(f"max_standby_streaming_delay lets queries hold up replay {limit}")
     return NamedCause(
         Cause.CONFLICT,
         "Replay waits for queries on the standby (recovery conflict).",

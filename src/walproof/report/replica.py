@@ -105,6 +105,8 @@ def replica_panel(title: str, window: ReplicationWindow, diagnosis: Diagnosis) -
 def _stage_row(stage: StageLag) -> tuple[str, str, str, str]:
     least = ">= " if stage.is_least else ""
     seconds = f"{least}{format_duration(stage.lag_s)}" if stage.lag_bytes else "-"
+    if stage.is_least and stage.lag_bytes and not stage.lag_s:
+        seconds = "not known"  # both of its ends are from before anybody looked
     change = f"{stage.lag_bytes_per_s:+.0f}"
     if abs(stage.lag_bytes_per_s) >= 1:
         sign = "+" if stage.lag_bytes_per_s > 0 else "-"
