@@ -19,6 +19,8 @@ REPLAY_METRIC = "startup_us_per_row"
 _STARVED_SHARE = 0.3
 """As in walproof.lab.replay_run: waiting for a core, relative to running."""
 
+_TERMINAL_VARIANTS_MOST = 12
+
 _COLUMNS = (
     Column("variant"),
     Column("CPU us/row", numeric=True),
@@ -50,6 +52,7 @@ def replay_tables(cells: Cells, analysis: Analysis) -> list[Block]:
             _COLUMNS,
             tuple(_row(cells, analysis, (install, workload, v.name)) for v in cells.variants()),
             _NOTE,
+            terminal=_fits(cells),
         )
         for install, workload in cells.groups()
     ]
@@ -75,7 +78,12 @@ def syscall_tables(cells: Cells) -> list[Block]:
         *(Column(call, numeric=True) for call in _CALLS[1:]),
     )  # fmt: skip
     note = "Calls of the startup process a WAL record, in a replay that was traced and is in no other table."
-    return [Table("System calls a record", columns, rows, note)]
+    return [Table("System calls a record", columns, rows, note, terminal=_fits(cells))]
+
+
+def _fits(cells: Cells) -> bool:
+    """Whether a row for each variant is still a table to read in a terminal; a factorial's factors are."""
+    return len(cells.variants()) <= _TERMINAL_VARIANTS_MOST
 
 
 def replay_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
