@@ -23,6 +23,8 @@ from walproof.facts import (
     Workload,
 )
 from walproof.lab.design import factorial_design
+from walproof.lab.failover_study import check_failover, failover_of, failover_workload, with_distance
+from walproof.lab.replay_study import check_replay, replay_of, replay_workload, with_conditions
 from walproof.lab.studyfile import (
     CutTable,
     ScriptTable,
@@ -113,9 +115,18 @@ def resolve(
     chosen = tuple(given) if given is not None else _installs(overrides.pg or study.pg)
     _, driver = installs.find_driver(chosen)
     workloads = tuple(_workload(table, study, overrides, scripts) for table in study.workload)
+    if study.replay is not None:
+        check_replay(study)
+        workloads = tuple(replay_workload(workload, study, overrides.quick) for workload in workloads)
     _require_unique("workload", [workload.name for workload in workloads])
     base = _with_room({**study.base, **overrides.base}, workloads)
     cells, aliases = _cells(study)
+    if study.replay is not None:
+        cells = [with_conditions(cell) for cell in cells]
+    if study.failover is not None:
+        check_failover(study)
+        workloads = tuple(failover_workload(workload, study, overrides.quick) for workload in workloads)
+        cells = [with_distance(cell) for cell in cells]
     cells, left_out = _available(base, cells, study, chosen)
     _check_settings(base, cells, chosen)
     variants = tuple(_variant(base, cell, chosen, workloads) for cell in cells)
@@ -158,6 +169,8 @@ def resolve(
         quick=overrides.quick,
         device=None if overrides.device is None else parse_device(overrides.device).name,
         power_cut=_power_cut(study, overrides),
+        replay=replay_of(study, overrides.quick),
+        failover=failover_of(study, overrides.quick),
     )
 
 
@@ -387,6 +400,8 @@ def _variant(
         note=cell.note,
         levels=cell.levels,
         cut=cell.cut,
+        replay=cell.replay,
+        distance_s=cell.distance_s,
     )
 
 

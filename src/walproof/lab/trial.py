@@ -17,8 +17,11 @@ from pathlib import Path
 from walproof.disk.device import parse_device
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.errors import ProbeError, WalproofError, WorkloadError
-from walproof.facts import CutFacts, Install, Plan, PowerCut, Series, Trial, TrialState, Workload
+from walproof.facts import CutFacts, Failover, Install, Plan, PowerCut, Series, Trial, TrialState, Workload
+from walproof.lab.failover import fail_over
 from walproof.lab.power_cut import CutLab, CutOrder, cut_metrics, cut_power, draw_seed
+from walproof.lab.replay_recording import ReplayRecording
+from walproof.lab.replay_run import ReplayRun
 from walproof.lab.schedule import Progress
 from walproof.lab.self_test import run_self_test
 from walproof.lab.target import target_of
@@ -59,17 +62,20 @@ class TrialRunner:
         pgbench: Path,
         prepared: Mapping[tuple[str, str], Path],
         cuts: Mapping[tuple[str, str, bool], CutLab],
+        replays: Mapping[tuple[str, str], ReplayRecording],
         keep_failures: Path | None,
     ) -> None:
         """``installs``: label -> the install whose binaries the server's user can reach;
         ``prepared``: (install, workload) -> template; ``cuts``: (install, workload, whether it has checksums)
-        -> what power cuts start from; ``keep_failures``: see :func:`walproof.lab.session.execute`."""
+        -> what power cuts start from; ``replays``: (install, variant) -> the WAL that it replays;
+        ``keep_failures``: see :func:`walproof.lab.session.execute`."""
         self._plan = plan
         self._workspace = workspace
         self._installs = installs
         self._pgbench = pgbench
         self._prepared = prepared
         self._cuts = cuts
+        self._replays = replays
         self._keep_failures = keep_failures
 
     def self_test(self, progress: Progress) -> str:
@@ -83,7 +89,11 @@ class TrialRunner:
         measured = _Measured()
         reason = log = None
         try:
-            if self._plan.power_cut is None or not self._plan.power_cut.only:
+            if self._plan.replay is not None:
+                self._replay(order, measured)
+            elif self._plan.failover is not None:
+                self._fail_over(order, self._plan.failover, measured)
+            elif self._plan.power_cut is None or not self._plan.power_cut.only:
                 self._measure_apart(order, measured)
             if self._plan.power_cut is not None:
                 self._cut_power(order, self._plan.power_cut, measured)
@@ -158,6 +168,38 @@ class TrialRunner:
         measured.metrics.update(cut_metrics(cut))
         if power_cut.only:
             measured.window_s = cut.load_s
+
+    def _fail_over(self, order: TrialOrder, failover: Failover, measured: _Measured) -> None:
+        plan = self._plan
+        variant = plan.variant(order.variant)
+        settings = {**plan.base_settings, **variant.settings, **variant.implied}
+        install = self._installs[order.install]
+        measured.window_start = time.time()
+        measured.add(
+            "failover",
+            fail_over(self._workspace, install, settings, failover, variant.distance_s, order.number),
+        )
+        measured.window_s = measured.metrics["load_s"]
+
+    def _replay(self, order: TrialOrder, measured: _Measured) -> None:
+        """Replay the variant's WAL; in the first round once before, as warm-up and to count system calls."""
+        plan = self._plan
+        variant = plan.variant(order.variant)
+        run = ReplayRun(
+            self._workspace,
+            self._installs[order.install],
+            self._replays[(order.install, order.variant)],
+            {**plan.base_settings, **variant.settings, **variant.implied},
+            variant.replay,
+        )
+        if order.round == 1:
+            counted = run.count_syscalls(f"syscalls-{order.number}")
+            measured.add("syscalls", counted)
+            if not counted.metrics:
+                run.measure(f"warm-up-{order.number}")
+        seen = run.measure(f"trial-{order.number}")
+        measured.add("replay", seen)
+        measured.window_start, measured.window_s = run.began_at, seen.metrics["replay_wall_s"]
 
     def _measure(self, order: TrialOrder, cluster: Cluster, measured: _Measured) -> None:
         plan = self._plan

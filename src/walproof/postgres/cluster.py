@@ -40,7 +40,10 @@ class Cluster:
         folder: Path,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """``environment``: variables that the server gets besides walproof's own, and its clients do not."""
+        """``environment``: variables that the server gets besides walproof's own, and its clients do not.
+
+        They may be changed while it is down.
+        """
         self.install = install
         self.folder = folder
         self.data = folder / "data"
@@ -48,7 +51,7 @@ class Cluster:
         self.sockets = workspace.sockets
         self.port = workspace.take_port()
         self._user = workspace.user
-        self._extra_environment = dict(environment or {})
+        self.environment = dict(environment or {})
         self._server: subprocess.Popen[bytes] | None = None
 
     @property
@@ -93,6 +96,22 @@ class Cluster:
         ``spawned`` is told the postmaster's process id at once, before recovery begins.
         Raises ClusterError with the server's own last lines when it ends or takes too long.
         """
+        self.launch(settings)
+        if spawned is not None and self._server is not None:
+            spawned(self._server.pid)
+        self._wait(self._is_ready, patience_s, "was not ready")
+
+    def reload(self, settings: Mapping[str, str]) -> None:
+        """Replace the settings of the running server by ``settings`` and make it read them (SIGHUP).
+
+        A setting that only a start can change keeps its value. The server takes the others a moment later.
+        """
+        assert self._server is not None, "the server runs"
+        self._write_conf(settings)
+        self._server.send_signal(signal.SIGHUP)
+
+    def launch(self, settings: Mapping[str, str]) -> None:
+        """Start the server's process and return at once, before it accepts connections."""
         assert self._server is None, "not started twice"
         self._write_conf(settings)
         program = str(Path(self.install.bindir) / "postgres")
@@ -100,15 +119,17 @@ class Cluster:
             self._server = subprocess.Popen(
                 [program, "-D", str(self.data)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env={**_environment(), **self._extra_environment}, cwd="/",
+                env={**_environment(), **self.environment}, cwd="/",
                 # Out of the terminal's process group: Ctrl-C reaches walproof, which stops the server.
                 start_new_session=True,
                 **user_arguments(self._user),
             )  # fmt: skip
-        if spawned is not None:
-            spawned(self._server.pid)
+
+    def _wait(self, is_done: Callable[[], bool], patience_s: float, complaint: str) -> None:
+        """Return when ``is_done``. Raises ClusterError when the server ends, or is late and is stopped."""
+        assert self._server is not None
         deadline = time.monotonic() + patience_s
-        while not self._is_ready():
+        while not is_done():
             status = self._server.poll()
             if status is not None:
                 self._server = None
@@ -117,9 +138,10 @@ class Cluster:
                     detail=self.log_tail(),
                 )
             if time.monotonic() > deadline:
+                said = self.last_complaint()
                 self.stop("immediate")
                 raise ClusterError(
-                    f"PostgreSQL {self.install.version} was not ready after {patience_s:.0f} s",
+                    f"PostgreSQL {self.install.version} {complaint} after {patience_s:.0f} s: {said}",
                     detail=self.log_tail(),
                 )
             time.sleep(0.005)
@@ -217,12 +239,13 @@ class Cluster:
         return "it left no message"
 
     def _is_ready(self) -> bool:
-        # Line 8 of postmaster.pid is the state that pg_ctl waits for (src/include/utils/pidfile.h).
+        # Line 8 of postmaster.pid is the state that pg_ctl waits for (src/include/utils/pidfile.h): "ready",
+        # or "standby" of a server in recovery that takes no connections (hot_standby = off).
         try:
             lines = (self.data / "postmaster.pid").read_text().splitlines()
         except OSError:
             return False
-        return len(lines) >= 8 and lines[7].strip() == "ready"
+        return len(lines) >= 8 and lines[7].strip() in ("ready", "standby")
 
     def _write_conf(self, settings: Mapping[str, str]) -> None:
         own = {
