@@ -116,7 +116,9 @@ def recover(
         cluster = Cluster(image.install, workspace, folder)
         watch, answer = ReplayWatch(), None
         try:
-            cluster.start({"log_checkpoints": "on", **settings}, patience_s=_PATIENCE_S, spawned=watch.start)
+            cluster.launch({"log_checkpoints": "on", **settings})
+            watch.start(cluster.pid)
+            cluster.wait_until_ready(_PATIENCE_S)
             if query is not None:
                 with cluster.connect() as connection:
                     answer = connection.execute(query.encode()).fetchone()

@@ -84,21 +84,16 @@ class Cluster:
         with (self.data / "postgresql.conf").open("a") as conf:
             conf.write("\ninclude_if_exists = 'walproof.conf'\n")
 
-    def start(
-        self,
-        settings: Mapping[str, str],
-        *,
-        patience_s: float = _START_PATIENCE_S,
-        spawned: Callable[[int], None] | None = None,
-    ) -> None:
+    def start(self, settings: Mapping[str, str], patience_s: float = _START_PATIENCE_S) -> None:
         """Start the server with ``settings`` and return when it accepts connections.
 
-        ``spawned`` is told the postmaster's process id at once, before recovery begins.
         Raises ClusterError with the server's own last lines when it ends or takes too long.
         """
         self.launch(settings)
-        if spawned is not None and self._server is not None:
-            spawned(self._server.pid)
+        self.wait_until_ready(patience_s)
+
+    def wait_until_ready(self, patience_s: float) -> None:
+        """Return when the server, which was launched, accepts connections. Raises ClusterError as ``start``."""
         self._wait(self._is_ready, patience_s, "was not ready")
 
     def reload(self, settings: Mapping[str, str]) -> None:
