@@ -2,9 +2,9 @@
 
     PYTHONPATH=. python bench/recovery/published.py [--pg embedded-16] [--seconds 240] [--calibration FILE]
 
-As published: one client runs `update t set u = gen_random_uuid()` on a table of one column with
-wal_level=logical; then kill -9 of the postmaster, and the time of redo from the server's log. The number of rows is
-not told; 1000 is that of the same article's other experiments. With a calibration the recoveries are predicted.
+As published: one client runs "update t set u = gen_random_uuid()" on a table of one column with
+wal_level=logical; then kill -9 of the postmaster, and the time of redo from the log. The number of rows is
+not told; 1000 is that of other experiments of the article. With a calibration they are predicted.
 """
 
 from __future__ import annotations

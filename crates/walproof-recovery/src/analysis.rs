@@ -1,5 +1,6 @@
 //! The pass: one thread decodes and numbers pages, the others simulate, a piece of the stream at a time.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use walproof_wal::{Error, Finish, Gap, Lsn, PgVersion, Range, Reader, Record, Se
 
 use crate::dropped::{dropped, Dropped};
 use crate::pages::Pages;
-use crate::pool::{Pool, PoolWork, DISTANCE_MULTIPLIER};
+use crate::pool::{Pool, PoolWork, DISTANCE_MULTIPLIER, RECORD_MOST};
 use crate::recent::{Recent, DISTANT_PAGES, RECENT_PAGES};
 use crate::reference::{flags_of, Event, Images, Piece, Reference, BUILT, FAR, LAST};
 use crate::work::Work;
@@ -17,8 +18,6 @@ use crate::work::Work;
 const PIECE: usize = 1 << 16;
 /// Pieces that may wait.
 const PIECES_MOST: usize = 2;
-/// Block references of a record, at most (`XLR_MAX_BLOCK_ID` + 1).
-const RECORD_MOST: usize = 33;
 
 /// What to simulate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,7 +111,7 @@ pub fn analyse(segments: impl Into<Arc<Segments>>, range: Range, plan: &Plan) ->
         }
     });
     let (mut features, pages) = decoded?;
-    simulations.add_to(&mut features, &pages.into_places());
+    simulations.add_to(&plan.buffers, &mut features, &pages.into_places());
     Ok(Recovery {
         identity,
         timeline: reader.timeline(),
@@ -239,8 +238,13 @@ struct Simulations {
 
 /// Runs all simulations side by side until the stream ends.
 fn simulate(receiver: &Receiver<Sent>, buffers: &[u32], concurrency: u32) -> Simulations {
-    let mut all: Vec<Simulation> =
-        buffers.iter().map(|size| Simulation::Pool(Box::new(Pool::new(*size, concurrency)))).collect();
+    let mut sizes = buffers.to_vec();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut all = Vec::new();
+    if let Some((smallest, larger)) = sizes.split_first() {
+        all.push(Simulation::Pool(Box::new(Pool::new(*smallest, larger, concurrency))));
+    }
     for capacity in [RECENT_PAGES, DISTANT_PAGES] {
         all.push(Simulation::Recent(Recent::new(capacity), Vec::new()));
     }
@@ -274,13 +278,13 @@ struct Stream {
 
 impl Stream {
     /// Every simulation replays the first `count` references and the events among them.
-    fn replay(&mut self, all: &mut [Simulation], count: usize) {
+    fn replay(&mut self, all: &mut Vec<Simulation>, count: usize) {
         let until = self.base + count as u64;
         let is_end = count == self.references.len();
         let now = self.events.partition_point(|(before, _)| *before < until || is_end);
         let (references, events) = (&self.references, self.events.get(..now).unwrap_or_default());
         let (base, pages) = (self.base, self.pages);
-        all.par_iter_mut().for_each(|one| match one {
+        let run = |one: &mut Simulation| match one {
             Simulation::Pool(pool) => pool.replay(references, base, until, events, pages),
             Simulation::Recent(recent, marks) => {
                 let mut events = events.iter().filter(|(_, event)| *event == Event::Mark).peekable();
@@ -291,8 +295,15 @@ impl Stream {
                     recent.touch(reference.page, reference.flags & FAR != 0);
                 }
                 events.for_each(|_| marks.push(recent.misses()));
+                None
             }
-        });
+        };
+        let mut parted: Vec<Pool> = all.par_iter_mut().filter_map(run).collect();
+        while let Some(pool) = parted.pop() {
+            let mut pool = Simulation::Pool(Box::new(pool));
+            parted.extend(run(&mut pool));
+            all.push(pool);
+        }
         self.references.drain(..count);
         self.events.drain(..now);
         self.base = until;
@@ -301,7 +312,8 @@ impl Stream {
 
 impl Simulations {
     /// Puts what was simulated beside what was counted; `places` tells which pages are neighbours.
-    fn add_to(self, features: &mut [Features], places: &[(u32, u32)]) {
+    fn add_to(self, buffers: &[u32], features: &mut [Features], places: &[(u32, u32)]) {
+        let mut by_size: BTreeMap<u32, Vec<PoolWork>> = BTreeMap::new();
         for one in self.all {
             match one {
                 Simulation::Recent(recent, marks) => {
@@ -320,10 +332,17 @@ impl Simulations {
                         .into_par_iter()
                         .map(|(work, pages)| PoolWork { runs: runs(&pages, places), ..work })
                         .collect();
-                    for (features, work) in features.iter_mut().zip(marks) {
-                        features.pools.push(work);
+                    for size in pool.larger {
+                        by_size.insert(size, marks.clone());
                     }
+                    by_size.insert(pool.size, marks);
                 }
+            }
+        }
+        for size in buffers {
+            let own = by_size.get(&(*size).max(1));
+            for (features, work) in features.iter_mut().zip(own.into_iter().flatten()) {
+                features.pools.push(*work);
             }
         }
     }

@@ -22,6 +22,8 @@ const WINDOW: usize = 4;
 pub(crate) const DISTANCE_MULTIPLIER: u32 = 4;
 /// The longest look-ahead that is simulated: a power of two above 4 * 1000, the most that can be set.
 const RING: usize = 4096;
+/// Block references of a record, at most (`XLR_MAX_BLOCK_ID` + 1).
+pub(crate) const RECORD_MOST: usize = 33;
 
 /// The page was referenced since the redo point.
 const TOUCHED: u8 = 1;
@@ -78,10 +80,13 @@ struct Known {
     seen: u8,
 }
 
-/// Buffers of one size.
-#[derive(Debug)]
+/// Buffers of one size, and of larger ones as long as nothing tells them apart: until a buffer is taken from
+/// another page for the first time, all sizes do the same.
+#[derive(Clone, Debug)]
 pub(crate) struct Pool {
-    size: u32,
+    pub(crate) size: u32,
+    /// Larger sizes that this one stands for, ascending.
+    pub(crate) larger: Vec<u32>,
     frames: Vec<Frame>,
     free: Vec<u32>,
     hand: u32,
@@ -97,10 +102,12 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Of `size` buffers; `concurrency` is `maintenance_io_concurrency`, 0 without a prefetcher.
-    pub(crate) fn new(size: u32, concurrency: u32) -> Pool {
+    /// Of `size` buffers, standing for the `larger` ones; `concurrency` is `maintenance_io_concurrency`, 0
+    /// without a prefetcher.
+    pub(crate) fn new(size: u32, larger: &[u32], concurrency: u32) -> Pool {
         Pool {
             size: size.max(1),
+            larger: larger.to_vec(),
             frames: Vec::new(),
             free: Vec::new(),
             hand: 0,
@@ -116,6 +123,7 @@ impl Pool {
 
     /// Replays the whole records among `references`, of which the first is number `base` of the stream, up to
     /// number `until`; the others are there to be looked ahead at. `pages`: numbers of pages are below that.
+    /// The pool of a larger size, where this one no longer stands for it: it has the same piece yet to replay.
     pub(crate) fn replay(
         &mut self,
         references: &[Reference],
@@ -123,11 +131,16 @@ impl Pool {
         until: u64,
         events: &[(u64, Event)],
         pages: usize,
-    ) {
+    ) -> Option<Pool> {
+        let mut other = None;
         self.known.resize(self.known.len().max(pages), Known { frame: NONE, seen: 0 });
-        let mut events = events.iter().peekable();
+        let replayed = self.replayed;
+        let mut events = events.iter().skip_while(|(before, _)| *before < replayed).peekable();
         let mut starts = true;
         for at in base.max(self.replayed)..until {
+            if starts && !self.larger.is_empty() && self.frames.len() + RECORD_MOST > self.size as usize {
+                other = Some(self.part(at));
+            }
             while let Some((_, event)) = events.next_if(|(before, _)| *before <= at) {
                 self.happen(*event);
             }
@@ -144,6 +157,14 @@ impl Pool {
         for (_, event) in events {
             self.happen(*event);
         }
+        other
+    }
+
+    /// The pool of the next larger size, as it is before reference number `at`.
+    fn part(&mut self, at: u64) -> Pool {
+        let mut larger = std::mem::take(&mut self.larger);
+        let size = larger.remove(0);
+        Pool { size, larger, replayed: at, ..self.clone() }
     }
 
     fn happen(&mut self, event: Event) {
@@ -258,7 +279,7 @@ impl Pool {
 }
 
 /// The queue of references that were looked at and not yet replayed (`LsnReadQueue`).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Prefetcher {
     in_flight_most: u32,
     distance: u32,

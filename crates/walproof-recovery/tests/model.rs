@@ -354,8 +354,16 @@ fn pieces_of_the_stream_do_not_show() {
         })
         .collect();
     let (segments, start, _) = forge(PgVersion::V15, &steps);
-    let plan = Plan { buffers: vec![64], ..Plan::default() };
+    // In no order, and one twice: sizes are simulated together until they differ.
+    let sizes = [600, 64, 1 << 20, 64, 5000];
+    let plan = Plan { buffers: sizes.to_vec(), ..Plan::default() };
     let found = analyse(segments, Range { start: Some(start), ..Range::default() }, &plan).unwrap();
     assert_eq!(found.last().work.references, 180_000);
-    assert_eq!(found.last().pools[0], replay(&steps, 64, 10, &[])[0]);
+    for (at, size) in sizes.into_iter().enumerate().take(2) {
+        assert_eq!(found.last().pools[at], replay(&steps, size as usize, 10, &[])[0], "{size}");
+    }
+    assert_eq!(found.last().pools[3], found.last().pools[1]);
+    // Both have room for every page.
+    assert_eq!(found.last().pools[2], found.last().pools[4]);
+    assert_eq!(found.last().pools[2].resident, found.last().work.pages);
 }

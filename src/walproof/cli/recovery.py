@@ -140,6 +140,11 @@ def predict(
     )  # fmt: skip
     if distance is not None:
         found = _up_to(found, distance)
+    if _has_few_images(found.last):
+        notes.append(
+            "Most pages have no image. Those that were written before the crash are newer than their records "
+            "and passed over, which the WAL does not tell: the time is rather shorter than this."
+        )
     coefficients, disk = _coefficients(calibration, other_machine, found.version, notes)
     if crash_log is not None:
         coefficients = _from_crash(crash_log, found.last, buffers[0], notes)
@@ -241,6 +246,11 @@ def _buffers(asked: Sequence[str] | None, paths: Sequence[Path], notes: list[str
         "shared_buffers is taken to be 128 MB, the default: --shared-buffers says what the server will have."
     )
     return [_DEFAULT_BUFFERS // PAGE_BYTES]
+
+
+def _has_few_images(work: RecoveryWork) -> bool:
+    images = sum(own.count for own in work.images.values())
+    return images + work.initialised < 0.5 * work.pages
 
 
 def _up_to(found: RecoveryAnalysis, distance: str) -> RecoveryAnalysis:
