@@ -90,6 +90,7 @@ def test_recordings_hold_no_connection_string() -> None:
     [
         ({"running": 12}, 0.95, 0.02, Cause.REPLAY_CPU),
         ({"running": 12}, 0.72, 0.25, Cause.REPLAY_CPU),
+        ({"running": 12}, 0.55, 0.40, Cause.REPLAY_CPU),
         ({"running": 12}, 0.30, 0.65, Cause.REPLAY_STARVED),
         ({"running": 12}, None, 0.0, Cause.REPLAY_CPU),  # on another machine
         ({"IO/DataFileRead": 9, "running": 3}, 0.2, 0.0, Cause.REPLAY_IO),

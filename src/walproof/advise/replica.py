@@ -30,7 +30,7 @@ from walproof.units import Lsn, format_bytes, format_duration
 _SHARE = 0.3
 """Share of the looks from which on a process is said to wait for something."""
 _BUSY_SHARE = 0.7
-"""Share of one core from which on it is saturated."""
+"""Share of one core that a process wants, from which on it is saturated."""
 
 
 class Cause(StrEnum):
@@ -393,7 +393,9 @@ def replay_cpu(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
     waits = window.waits.get("startup", {})
     running = share(waits, CPU_WAITS)
     load = split.startup
-    if (load.cpu_share if load is not None else running) < _BUSY_SHARE:
+    # Time without a core counts: the process had work for it. That it is the smaller part is known by now.
+    wanted = load.cpu_share + load.run_queue_share + load.stopped_share if load is not None else running
+    if wanted < _BUSY_SHARE:
         return None
     evidence = [_replay_rate(split)]
     if load is not None:
