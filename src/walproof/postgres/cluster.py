@@ -93,7 +93,7 @@ class Cluster:
         self.wait_until_ready(patience_s)
 
     def wait_until_ready(self, patience_s: float) -> None:
-        """Return when the server, which was launched, accepts connections. Raises ClusterError as ``start``."""
+        """Return when the server that was launched accepts connections. Raises ClusterError as ``start``."""
         self._wait(self._is_ready, patience_s, "was not ready")
 
     def reload(self, settings: Mapping[str, str]) -> None:

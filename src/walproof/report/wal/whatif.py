@@ -133,7 +133,7 @@ def _columns(study: Study, is_narrow: bool = False) -> tuple[Column, ...]:
         Column(f"WAL{unit}", numeric=True),
         Column("from", numeric=True),
         Column("to", numeric=True),
-        Column(f"images{unit}", numeric=True, terminal=not is_narrow),
+        Column(f"images{unit}", numeric=True, terminal=not (is_narrow or study.has_recovery_times)),
         Column(f"checkpoints{unit}", numeric=True, terminal=not is_narrow),
         Column("spacing", numeric=True, terminal=False),
         Column("recovery", numeric=True),
@@ -178,7 +178,9 @@ def _curve(study: Study) -> Table:
         "\"recovery\": WAL "
         "that recovery would read after a crash, at most. \"pg_wal\": its size at most, without "
         "slots, wal_keep_size "
-        "and an archiver that lags. Elasticity: change of WAL in percent for one percent of max_wal_size.",
+        "and an archiver that lags. "
+        + ("\"takes\": the longest recovery, warm cache. " if study.has_recovery_times else "")
+        + "Elasticity: change of WAL in percent for one percent of max_wal_size.",
     )  # fmt: skip
 
 
