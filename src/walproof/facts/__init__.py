@@ -2,6 +2,7 @@
 
 from walproof.facts.model import (
     CheckedImage,
+    Crash,
     CutConditions,
     CutFacts,
     Environment,
@@ -28,6 +29,7 @@ from walproof.facts.model import (
 
 __all__ = [
     "CheckedImage",
+    "Crash",
     "CutConditions",
     "CutFacts",
     "Environment",

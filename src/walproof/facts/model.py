@@ -146,6 +146,14 @@ class Failover:
 
 
 @dataclass(frozen=True, slots=True)
+class Crash:
+    """Each trial's server is killed when its load ends, and the time until it is back is measured."""
+
+    cold: bool
+    """It is recovered once more with nothing in the page cache."""
+
+
+@dataclass(frozen=True, slots=True)
 class Variant:
     """A configuration under comparison."""
 
@@ -232,6 +240,7 @@ class Plan:
     power_cut: PowerCut | None = None
     replay: Replay | None = None
     failover: Failover | None = None
+    crash: Crash | None = None
     format: int = PLAN_FORMAT
 
     @property

@@ -10,6 +10,7 @@ from pathlib import Path
 from walproof.disk.device import parse_device
 from walproof.errors import SettingError, StudyError
 from walproof.facts import (
+    Crash,
     CutConditions,
     Install,
     LeftOut,
@@ -171,6 +172,7 @@ def resolve(
         power_cut=_power_cut(study, overrides),
         replay=replay_of(study, overrides.quick),
         failover=failover_of(study, overrides.quick),
+        crash=_crash(study, overrides),
     )
 
 
@@ -424,6 +426,20 @@ def _power_cut(study: StudyFile, overrides: Overrides) -> PowerCut | None:
     if overrides.power_cut_images is not None:
         return PowerCut(overrides.power_cut_images, only=asked is not None and asked.only)
     return None if asked is None else PowerCut(asked.images, asked.only)
+
+
+def _crash(study: StudyFile, overrides: Overrides) -> Crash | None:
+    if study.crash is None:
+        return None
+    if study.power_cut is not None or study.replay is not None or study.failover is not None:
+        raise StudyError("a study has one of [crash], [failover], [replay] and [power_cut]")
+    if overrides.device is not None:
+        raise StudyError(
+            "--device does not emulate the reads of a recovery",
+            detail="An emulated disk delays writes and flushes.",
+            hint="Run the study without --device.",
+        )
+    return Crash(study.crash.cold)
 
 
 def _with_room(base: Mapping[str, str], workloads: Sequence[Workload]) -> dict[str, str]:

@@ -113,6 +113,12 @@ class ReplayTable(_Table):
     quick_rows: PositiveInt = 50_000
 
 
+class CrashTable(_Table):
+    """``[crash]``: each trial's server is killed when its load ends, and recovered."""
+
+    cold: bool = False
+
+
 class FailoverTable(_Table):
     """``[failover]``: each trial is a pair that loses its primary."""
 
@@ -189,6 +195,7 @@ class StudyFile(_Table):
     power_cut: PowerCutTable | None = None
     replay: ReplayTable | None = None
     failover: FailoverTable | None = None
+    crash: CrashTable | None = None
     reference: ReferenceTable | None = None
 
 

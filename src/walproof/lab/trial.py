@@ -17,7 +17,19 @@ from pathlib import Path
 from walproof.disk.device import parse_device
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.errors import ProbeError, WalproofError, WorkloadError
-from walproof.facts import CutFacts, Failover, Install, Plan, PowerCut, Series, Trial, TrialState, Workload
+from walproof.facts import (
+    Crash,
+    CutFacts,
+    Failover,
+    Install,
+    Plan,
+    PowerCut,
+    Series,
+    Trial,
+    TrialState,
+    Workload,
+)
+from walproof.lab.crash_trial import crash_and_recover
 from walproof.lab.failover import fail_over
 from walproof.lab.power_cut import CutLab, CutOrder, cut_metrics, cut_power, draw_seed
 from walproof.lab.replay_recording import ReplayRecording
@@ -131,6 +143,8 @@ class TrialRunner:
                 cluster = Cluster(self._installs[order.install], self._workspace, folder, environment)
                 try:
                     self._measure(order, cluster, measured)
+                    if self._plan.crash is not None:
+                        self._crash(order, cluster, self._plan.crash, measured)
                 except WalproofError:
                     measured.log = cluster.log_tail()
                     raise
@@ -168,6 +182,11 @@ class TrialRunner:
         measured.metrics.update(cut_metrics(cut))
         if power_cut.only:
             measured.window_s = cut.load_s
+
+    def _crash(self, order: TrialOrder, cluster: Cluster, crash: Crash, measured: _Measured) -> None:
+        variant = self._plan.variant(order.variant)
+        settings = {**self._plan.base_settings, **variant.settings, **variant.implied}
+        measured.add("recovery", crash_and_recover(cluster, self._workspace, settings, crash))
 
     def _fail_over(self, order: TrialOrder, failover: Failover, measured: _Measured) -> None:
         plan = self._plan

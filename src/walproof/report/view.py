@@ -43,6 +43,7 @@ from walproof.report.power_cut import (
     torn_tables,
 )
 from walproof.report.prediction import prediction_blocks
+from walproof.report.recovery import recovery_answers, recovery_tables
 from walproof.report.replay import (
     REPLAY_METRIC,
     replay_answers,
@@ -338,6 +339,7 @@ def report_view(
         describe_writers,
     )
     sections = (
+        Section("recovery", "Recovery after a crash", tuple(recovery_tables(cells))),
         Section("failover", "What a failover loses", tuple(failover_tables(cells))),
         Section("volume", "WAL volume", (*writers, *volume_blocks(cells, analysis, list(trials)))),
         Section("flushes", "Flush rates", tuple(flush_blocks(run, cells))),
@@ -385,7 +387,7 @@ def report_view(
         question=run.plan.title,
         description=" ".join(run.plan.description.split()),
         dateline=_dateline(run),
-        answers=answers(cells, analysis),
+        answers=(*recovery_answers(cells), *answers(cells, analysis)),
         how_sure=how_sure(run, cells, analysis, findings),
         what_would_help=what_would_help(run.plan, trials, analysis),
         next_commands=next_commands(run),
