@@ -33,6 +33,28 @@ def tables(*, cold: bool, references: tuple[Reference, ...] = ()) -> list[Table]
     return [block for block in section.blocks if isinstance(block, Table)]
 
 
+def test_predictions_stand_beside_what_was_measured() -> None:
+    facts = durability()
+    plan = replace(facts.run.plan, crash=Crash(False, predict=True))
+    other = next(v.name for v in plan.variants if v.name != plan.baseline)
+    trials = [
+        replace(
+            trial,
+            metrics={
+                **trial.metrics, "recorded_wal_bytes": 2e8 if trial.variant == other else 4e8,
+                "recorded_images": 100.0, f"predicted_wal_bytes.{other}": 2.2e8,
+                f"predicted_images.{other}": 90.0,
+            },
+        )
+        for trial in facts.trials
+    ]  # fmt: skip
+    view = build_view(replace(facts.run, plan=plan), trials)
+    section = next(one for one in view.sections if one.id == "recovery")
+    table = next(b for b in section.blocks if isinstance(b, Table) and b.title.startswith("Predicted from"))
+    row = next(row for row in table.rows if row[0].text == other)
+    assert [one.text for one in row[1:]] == ["191 MB", "210 MB", "+10.0 %", "100", "90.0", "-10.0 %"]
+
+
 def cell(table: Table, variant: str, column: str) -> str:
     names = [one.title for one in table.columns]
     (row,) = (row for row in table.rows if row[0].text == variant)

@@ -85,11 +85,11 @@ def whatif(
     Exit status 1 when no setting keeps within --wal-disk, --wal-per-hour and --recovery-target.
     """
     from walproof.analysis.whatif import Limits, Question, study
-    from walproof.cli.whatif_target import asks_for_hint_records, target_of
     from walproof.report.terminal import print_sections
     from walproof.report.wal.page import to_html
     from walproof.report.wal.whatif import Asked, whatif_view
     from walproof.report.wal.whatif_json import whatif_json
+    from walproof.wal.target import asks_for_hint_records, target_of
     from walproof.wal.whatif import identify, simulate
 
     target_s = options.duration_s(recovery_target)
@@ -153,8 +153,8 @@ def whatif(
 
 def _recorded_settings(paths: Sequence[Path]) -> dict[str, str] | None:
     """The server's settings, of a folder that ``walproof wal capture`` wrote; None where there is none."""
-    from walproof.cli.whatif_target import SETTINGS
     from walproof.wal.recording import RECORDING_FILE, read_recording
+    from walproof.wal.target import SETTINGS
 
     for path in paths:
         if (path / RECORDING_FILE).is_file():

@@ -151,6 +151,8 @@ class Crash:
 
     cold: bool
     """It is recovered once more with nothing in the page cache."""
+    predict: bool = False
+    """All WAL of the load is kept, and what every variant would have written predicted from it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,14 @@
-"""The end of a trial whose server is killed: how long it is away.
+"""The end of a trial whose server is killed: how long it is away, and what its WAL says of other settings.
 
 [ measured window ] -> SIGKILL of every process -> clone -> start, cache warm
                                                 -> clone -> start, nothing in the page cache
+                                                -> its WAL: what every variant would have written
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from walproof.facts import Crash
 from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, recover
@@ -14,6 +16,9 @@ from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.probe.protocol import Observation
+from walproof.units import Lsn
+from walproof.wal.target import SETTINGS, target_of
+from walproof.wal.whatif import identify, simulate
 
 
 def crash_and_recover(
@@ -39,6 +44,30 @@ def crash_and_recover(
 
 _COLD = ("recovery_cold_redo_s", "recovery_cold_cpu_s", "recovery_cold_s")
 """What differs with a cold cache: the work is the same."""
+
+
+def predict_variants(
+    wal: Path, start: Lsn, end: Lsn, settings: Mapping[str, Mapping[str, str]]
+) -> Observation:
+    """What servers under ``settings``, by name, would have written instead, from the WAL of one.
+
+    Metrics: ``recorded_wal_bytes``, ``recorded_images``; ``predicted_wal_bytes.NAME``,
+    ``predicted_images.NAME``. ``start`` is just behind a checkpoint. Raises WalError.
+    """
+    version, segment_size = identify(wal, start=start)
+    targets = [
+        target_of(version, segment_size, [{name: own[name] for name in SETTINGS if name in own}])
+        for own in settings.values()
+    ]
+    found = simulate(wal, targets=targets, start=start, end=end)
+    metrics = {
+        "recorded_wal_bytes": float(found.wal_bytes),
+        "recorded_images": float(found.recorded.images),
+    }
+    for name, outcome in zip(settings, found.outcomes, strict=True):
+        metrics[f"predicted_wal_bytes.{name}"] = float(outcome.wal_bytes)
+        metrics[f"predicted_images.{name}"] = float(outcome.images)
+    return Observation(metrics)
 
 
 def _times(measured: MeasuredRecovery, prefix: str) -> dict[str, float]:

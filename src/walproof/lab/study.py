@@ -439,7 +439,12 @@ def _crash(study: StudyFile, overrides: Overrides) -> Crash | None:
             detail="An emulated disk delays writes and flushes.",
             hint="Run the study without --device.",
         )
-    return Crash(study.crash.cold)
+    if study.crash.predict and any(one.transactions is None for one in study.workload):
+        raise StudyError(
+            "[crash] predict needs workloads of a fixed number of transactions",
+            detail="What another variant writes is predicted for the same transactions.",
+        )
+    return Crash(study.crash.cold, study.crash.predict)
 
 
 def _with_room(base: Mapping[str, str], workloads: Sequence[Workload]) -> dict[str, str]:

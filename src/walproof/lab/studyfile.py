@@ -117,6 +117,7 @@ class CrashTable(_Table):
     """``[crash]``: each trial's server is killed when its load ends, and recovered."""
 
     cold: bool = False
+    predict: bool = False
 
 
 class FailoverTable(_Table):

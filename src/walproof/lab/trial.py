@@ -29,7 +29,7 @@ from walproof.facts import (
     TrialState,
     Workload,
 )
-from walproof.lab.crash_trial import crash_and_recover
+from walproof.lab.crash_trial import crash_and_recover, predict_variants
 from walproof.lab.failover import fail_over
 from walproof.lab.power_cut import CutLab, CutOrder, cut_metrics, cut_power, draw_seed
 from walproof.lab.replay_recording import ReplayRecording
@@ -45,10 +45,12 @@ from walproof.probe import PROBES, Observation, Probe, Subject, per_transaction
 from walproof.probe.environment import server_facts
 from walproof.probe.statements import StatementCounter
 from walproof.probe.throughput import read_pgbench_logs
+from walproof.units import Lsn
 from walproof.workload.pgbench import PgbenchRun, Summary
 
 _POLL_S = 0.002
 _STATEMENTS = "pg_stat_statements"
+_ALL_WAL = "1TB"
 _SUMMARY_PATIENCE_S = 10.0
 
 
@@ -186,7 +188,15 @@ class TrialRunner:
     def _crash(self, order: TrialOrder, cluster: Cluster, crash: Crash, measured: _Measured) -> None:
         variant = self._plan.variant(order.variant)
         settings = {**self._plan.base_settings, **variant.settings, **variant.implied}
+        end = _insert_lsn(cluster)
         measured.add("recovery", crash_and_recover(cluster, self._workspace, settings, crash))
+        if crash.predict and measured.wal_start is not None:
+            every = {
+                one.name: {**self._plan.base_settings, **one.settings, **one.implied}
+                for one in self._plan.variants
+            }
+            wal = cluster.data / "pg_wal"
+            measured.add("what-if", predict_variants(wal, measured.wal_start, end, every))
 
     def _fail_over(self, order: TrialOrder, failover: Failover, measured: _Measured) -> None:
         plan = self._plan
@@ -225,6 +235,8 @@ class TrialRunner:
         variant = plan.variant(order.variant)
         workload = plan.workload(order.workload)
         observing = {"log_checkpoints": "on"}
+        if plan.crash is not None and plan.crash.predict:
+            observing["wal_keep_size"] = _ALL_WAL
         if "wal" in plan.probes and cluster.install.version_num >= 140000:
             observing["track_wal_io_timing"] = "on"
         if workload.statements and has_library(cluster.install, _STATEMENTS):
@@ -235,6 +247,7 @@ class TrialRunner:
         if plan.checkpoint_before:
             with cluster.connect() as connection:
                 connection.execute("CHECKPOINT")
+        measured.wal_start = _insert_lsn(cluster)
         if workload.statements:
             self._count_statements(workload, cluster, measured)
             return
@@ -334,6 +347,7 @@ class _Measured:
         self.warnings: list[str] = []
         self.window_start: float | None = None
         self.window_s: float | None = None
+        self.wal_start: Lsn | None = None
         self.cut: CutFacts | None = None
         self.log: str | None = None
 
@@ -341,6 +355,13 @@ class _Measured:
         self.metrics.update(seen.metrics)
         self.series.update(seen.series)
         self.warnings += [f"{probe}: {warning}" for warning in seen.warnings]
+
+
+def _insert_lsn(cluster: Cluster) -> Lsn:
+    with cluster.connect() as connection:
+        row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
+    assert row is not None
+    return Lsn.parse(str(row[0]))
 
 
 def _wait(load: PgbenchRun, until: float) -> None:

@@ -41,6 +41,17 @@ _PUBLISHED = (
 )
 
 
+_WHATIF = (
+    Column("variant"),
+    Column("WAL measured", numeric=True),
+    Column("predicted", numeric=True),
+    Column("error", numeric=True),
+    Column("images measured", numeric=True),
+    Column("predicted", numeric=True),
+    Column("error", numeric=True),
+)
+
+
 def recovery_answers(cells: Cells) -> tuple[Answer, ...]:
     """Who was back first and who last; nothing for a study without crashes."""
     if cells.plan.crash is None:
@@ -96,6 +107,39 @@ def recovery_tables(cells: Cells) -> list[Block]:
             source = f"Published: {cells.plan.reference_source}." if cells.plan.reference_source else None
             blocks.append(Table(f"Redo, published and here: {title}", _PUBLISHED, rows, source))
     return blocks
+
+
+def whatif_tables(cells: Cells) -> list[Block]:
+    """WAL and images of every variant, predicted from the baseline's recording, beside what was measured."""
+    if cells.plan.crash is None or not cells.plan.crash.predict:
+        return []
+    baseline = cells.plan.baseline
+    blocks: list[Block] = []
+    for install, workload in cells.groups():
+        source = (install, workload, baseline)
+        rows = []
+        for variant in cells.variants():
+            own = (install, workload, variant.name)
+            row = [variant.name]
+            for quantity, show in (("wal_bytes", _bytes), ("images", number)):
+                measured = cells.median(own, f"recorded_{quantity}")
+                predicted = cells.median(source, f"predicted_{quantity}.{variant.name}")
+                row += [show(measured), show(predicted), _error(predicted, measured)]
+            rows.append(tuple(Cell(text) for text in row))
+        blocks.append(
+            Table(
+                f"Predicted from {baseline} alone: {cells.group_title(install, workload)}",
+                _WHATIF,
+                tuple(rows),
+                "WAL of the same transactions, medians over rounds; predicted by walproof wal whatif from "
+                f"the WAL of {baseline}, which knows nothing of the others but their settings.",
+            )
+        )
+    return blocks
+
+
+def _error(predicted: float | None, measured: float | None) -> str:
+    return UNKNOWN if predicted is None or not measured else f"{100 * (predicted / measured - 1):+.1f} %"
 
 
 def _row(cells: Cells, cell: tuple[str, str, str], is_cold: bool) -> tuple[Cell, ...]:

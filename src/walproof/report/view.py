@@ -43,7 +43,7 @@ from walproof.report.power_cut import (
     torn_tables,
 )
 from walproof.report.prediction import prediction_blocks
-from walproof.report.recovery import recovery_answers, recovery_tables
+from walproof.report.recovery import recovery_answers, recovery_tables, whatif_tables
 from walproof.report.replay import (
     REPLAY_METRIC,
     replay_answers,
@@ -339,7 +339,7 @@ def report_view(
         describe_writers,
     )
     sections = (
-        Section("recovery", "Recovery after a crash", tuple(recovery_tables(cells))),
+        Section("recovery", "Recovery after a crash", (*recovery_tables(cells), *whatif_tables(cells))),
         Section("failover", "What a failover loses", tuple(failover_tables(cells))),
         Section("volume", "WAL volume", (*writers, *volume_blocks(cells, analysis, list(trials)))),
         Section("flushes", "Flush rates", tuple(flush_blocks(run, cells))),
