@@ -1,6 +1,6 @@
 """The what-if against servers: every setting predicted from every other, and really measured.
 
-    PYTHONPATH=. python bench/whatif/validate.py [--only WORD] [--results FILE]
+    PYTHONPATH=. python bench/whatif/validate.py [--only WORD] [--twice] [--results FILE]
     PYTHONPATH=. python bench/whatif/validate.py --again --keep FOLDER [--results FILE]
     PYTHONPATH=. python bench/whatif/validate.py --table [--results FILE]
 
@@ -93,6 +93,7 @@ CAMPAIGNS = (
     Campaign("16", w.QUEUE),
     Campaign("18", w.LOADS),
     Campaign("16", w.HINTS, settings=_HINTS),
+    Campaign("16", w.TPCB_HINTS, settings=_HINTS),
     # Five minutes of it.
     Campaign("16", w.TIMED, settings=_timed("30s", "1min", "1d")),
 )
@@ -107,6 +108,7 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=Path("bench/whatif/results.jsonl"))
     parser.add_argument("--work", type=Path, default=Path("/var/tmp/walproof-whatif"))
     parser.add_argument("--keep", type=Path, help="folder for the WAL of each run")
+    parser.add_argument("--twice", action="store_true", help="every setting twice, to see the spread")
     parser.add_argument("--again", action="store_true", help="predict again from the WAL in --keep")
     parser.add_argument("--table", action="store_true")
     arguments = parser.parse_args()
@@ -121,7 +123,11 @@ def main() -> None:
     exact = [one for one in CAMPAIGNS if one.name == arguments.only]
     for campaign in exact or CAMPAIGNS:
         if arguments.only in campaign.name:
-            measure(campaign, arguments.work, arguments.results, arguments.keep)
+            times = 2 if arguments.twice else 1
+            measure(
+                replace(campaign, settings=campaign.settings * times), arguments.work, arguments.results,
+                arguments.keep,
+            )  # fmt: skip
 
 
 def measure(campaign: Campaign, work: Path, results: Path, keep: Path | None = None) -> None:

@@ -99,6 +99,7 @@ UUID = Work(
 )  # fmt: skip
 READS = Work("reads with checksums", script=_READS, transactions=20_000, initdb=("-k",))
 HINTS = Work("scans, wal_log_hints", script=_SCANS, transactions=8_000)
+TPCB_HINTS = Work("tpcb, wal_log_hints")
 CHURN = Work(
     "autovacuum", after="CREATE INDEX ON pgbench_history (aid)", script=_CHURN, transactions=12_000,
     scale=10, rate=2500,

@@ -38,7 +38,8 @@ def test_segments_that_were_written_one_by_one_tell_the_time(tmp_path: Path) -> 
     found = simulate(tmp_path, targets=[TIMED])
     assert found.clock == "segment files"
     # From the end of the first segment into the third, at 60 s a checkpoint.
-    assert found.recorded.seconds == pytest.approx(120, abs=120)
+    assert found.recorded.seconds is not None
+    assert 120 < found.recorded.seconds < 240
     assert found.outcomes[0].by_time >= 2
 
 

@@ -231,17 +231,16 @@ def _positive(option: str, text: str) -> int:
 
 def _buffers(asked: Sequence[str] | None, paths: Sequence[Path], notes: list[str]) -> list[int]:
     """Sizes in buffers of 8 kB."""
-    from walproof.wal.recording import RECORDING_FILE, read_recording
+    from walproof.wal.recording import find_recording
     from walproof.wal.recovery import PAGE_BYTES
 
     if asked:
         return [_positive("--shared-buffers", text) // PAGE_BYTES for text in asked]
-    for path in paths:
-        if (path / RECORDING_FILE).is_file():
-            size = read_recording(path).settings.get("shared_buffers")
-            if size is not None:
-                notes.append(f"shared_buffers = {size} is the recorded server's.")
-                return [parse_bytes(size) // PAGE_BYTES]
+    recording = find_recording(paths)
+    size = None if recording is None else recording.settings.get("shared_buffers")
+    if size is not None:
+        notes.append(f"shared_buffers = {size} is the recorded server's.")
+        return [parse_bytes(size) // PAGE_BYTES]
     notes.append(
         "shared_buffers is taken to be 128 MB, the default: --shared-buffers says what the server will have."
     )

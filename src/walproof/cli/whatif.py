@@ -153,16 +153,15 @@ def whatif(
 
 def _recorded_settings(paths: Sequence[Path]) -> dict[str, str] | None:
     """The server's settings, of a folder that ``walproof wal capture`` wrote; None where there is none."""
-    from walproof.wal.recording import RECORDING_FILE, read_recording
+    from walproof.wal.recording import find_recording
     from walproof.wal.target import SETTINGS
 
-    for path in paths:
-        if (path / RECORDING_FILE).is_file():
-            settings = read_recording(path).settings
-            # Images are compressed as they were, whatever the setting says.
-            names = [name for name in SETTINGS if name in settings and name != "wal_compression"]
-            return {name: settings[name] for name in names}
-    return None
+    recording = find_recording(paths)
+    if recording is None:
+        return None
+    # Images are compressed as they were, whatever the setting says.
+    names = [name for name in SETTINGS if name in recording.settings and name != "wal_compression"]
+    return {name: recording.settings[name] for name in names}
 
 
 def _size(option: str, text: str | None) -> int | None:

@@ -144,11 +144,6 @@ def _error(predicted: float | None, measured: float | None) -> str:
 
 def _row(cells: Cells, cell: tuple[str, str, str], is_cold: bool) -> tuple[Cell, ...]:
     wal, redo = cells.values(cell, "recovery_wal_bytes"), cells.values(cell, "recovery_redo_s")
-    rates = [
-        bytes_ / _MEGABYTE / cpu
-        for bytes_, cpu in zip(wal, cells.values(cell, "recovery_cpu_s"), strict=False)
-        if cpu > 0
-    ]
     texts = [
         str(len(wal)),
         _bytes(cells.median(cell, "recovery_wal_bytes")),
@@ -156,7 +151,7 @@ def _row(cells: Cells, cell: tuple[str, str, str], is_cold: bool) -> tuple[Cell,
         number(cells.median(cell, "recovery_redo_s")),
         number(max(redo, default=None)),
         number(cells.median(cell, "recovery_cpu_s")),
-        number(sorted(rates)[len(rates) // 2]) if rates else UNKNOWN,
+        _rate(cells.median(cell, "recovery_wal_bytes"), cells.median(cell, "recovery_cpu_s")),
         number(cells.median(cell, "recovery_checkpoint_s")),
         number(cells.median(cell, "recovery_s")),
     ]

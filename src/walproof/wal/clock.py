@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Literal
 
 from walproof._native import wal_written
 from walproof.units import Lsn
-from walproof.wal.recording import RECORDING_FILE, read_recording
+from walproof.wal.recording import find_recording
 
 Clock = Literal["transactions", "recording", "segment files"]
 """Ends of transactions; positions that ``wal capture`` wrote down; when segment files were last written."""
@@ -34,12 +33,11 @@ def recorded_times(paths: Sequence[str]) -> list[tuple[Lsn, int]]:
 
     Raises WalError when recording.json is damaged.
     """
-    for path in paths:
-        if (Path(path) / RECORDING_FILE).is_file():
-            positions = read_recording(Path(path)).positions
-            times = [(one.lsn, int(one.at * 1e6)) for one in positions]
-            return times if _spans(times, 1) else []
-    return []
+    recording = find_recording(paths)
+    if recording is None:
+        return []
+    times = [(one.lsn, int(one.at * 1e6)) for one in recording.positions]
+    return times if _spans(times, 1) else []
 
 
 def segment_times(paths: Sequence[str], segment_size: int) -> list[tuple[Lsn, int]]:

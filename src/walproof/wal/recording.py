@@ -8,7 +8,7 @@ DIR/relations.json           names of the relations (as ``walproof wal map``)
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,14 @@ def read_recording(folder: Path) -> Recording:
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise WalError(f'"{path}" is damaged', detail=str(error)) from error
+
+
+def find_recording(paths: Iterable[str | Path]) -> Recording | None:
+    """The first folder among them that is one, read; None where there is none. Raises WalError."""
+    for path in paths:
+        if (Path(path) / RECORDING_FILE).is_file():
+            return read_recording(Path(path))
+    return None
 
 
 def _plain(position: Position) -> list[Any]:
