@@ -88,6 +88,60 @@ def test_the_watchdog_cleans_up_after_a_kill(work: Path) -> None:
     assert _wait(held)
 
 
+# Is killed the moment its folders exist, before anything else could be done in them.
+_KILLED_AT_ONCE = textwrap.dedent(
+    """
+    import os, signal, sys
+    from pathlib import Path
+    from walproof.postgres.workspace import Workspace
+
+    class Killed(Workspace):
+        def _make_folders(self):
+            super()._make_folders()
+            print(self.folder, flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    with Killed(Path(sys.argv[1]), None):
+        pass
+    """
+)
+
+# Leaves a child that the reaper does not know and that goes on making files for a second after the kill.
+_WRITES_ON = textwrap.dedent(
+    """
+    import os, signal, subprocess, sys
+    from pathlib import Path
+    from walproof.postgres.workspace import Workspace
+
+    LATE = (
+        "import pathlib, sys, time, itertools\\n"
+        "end = time.monotonic() + 1\\n"
+        "for number in itertools.takewhile(lambda _: time.monotonic() < end, itertools.count()):\\n"
+        "    pathlib.Path(sys.argv[1], str(number)).touch()\\n"
+    )
+    with Workspace(Path(sys.argv[1]), None) as workspace:
+        child = subprocess.Popen([sys.executable, "-c", LATE, str(workspace.folder)], stderr=subprocess.DEVNULL)
+        while not any(workspace.folder.iterdir()):
+            pass
+        print(workspace.folder, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+)
+
+
+@pytest.mark.parametrize("program", [_KILLED_AT_ONCE, _WRITES_ON])
+def test_the_watchdog_cleans_up_at_the_edges_of_a_workspaces_life(work: Path, program: str) -> None:
+    killed = subprocess.run([sys.executable, "-c", program, str(work)], stdout=subprocess.PIPE, text=True)
+    assert killed.returncode == -signal.SIGKILL
+    folder = Path(killed.stdout.strip())
+    deadline = time.monotonic() + 20
+    while (folder.exists() or folder.with_suffix(".lock").exists()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.3)  # and it does not come back
+    assert not folder.exists()
+    assert not folder.with_suffix(".lock").exists()
+
+
 def test_the_next_start_sweeps_what_no_watchdog_saw(work: Path) -> None:
     held = Held(work)
     os.kill(held.watchdog, signal.SIGKILL)

@@ -23,6 +23,7 @@ _PROGRAMS = frozenset({"postgres", "initdb", "pgbench", "pg_test_fsync", "psql",
 _SHARED_MEMORY = Path("/dev/shm")
 _QUIT_PATIENCE_S = 5.0
 _KILL_PATIENCE_S = 5.0
+_REMOVAL_PATIENCE_S = 10.0
 
 
 def reap(workspace: Path, sockets: Path | None) -> None:
@@ -30,6 +31,20 @@ def reap(workspace: Path, sockets: Path | None) -> None:
 
     Safe to call again, or by two processes at once. Linux (/proc) only.
     """
+    token = workspace.name
+    _end_processes(workspace)
+    for state in _SHARED_MEMORY.glob(f"{token}*"):
+        state.unlink(missing_ok=True)  # of a simulated disk
+    folders = tuple(folder for folder in (sockets, workspace) if folder is not None)
+    deadline = time.monotonic() + _REMOVAL_PATIENCE_S
+    while any([_remove(folder) for folder in folders]) and time.monotonic() < deadline:
+        # Someone wrote while the folder was removed: a program that was between fork and exec when the
+        # processes were looked for, or a child of initdb that does not name the workspace.
+        time.sleep(0.05)
+        _end_processes(workspace)
+
+
+def _end_processes(workspace: Path) -> None:
     token = workspace.name
     segments = _shared_memory(workspace)
     # A postmaster that is asked to quit ends its own children and frees its own memory.
@@ -40,11 +55,12 @@ def reap(workspace: Path, sockets: Path | None) -> None:
             _signal(pid, signal.SIGKILL)
         _wait_gone(token, _KILL_PATIENCE_S)
     free_shared_memory(*segments)
-    for state in _SHARED_MEMORY.glob(f"{token}*"):
-        state.unlink(missing_ok=True)  # of a simulated disk
-    for folder in (sockets, workspace):
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove(folder: Path) -> bool:
+    """Whether something of the folder is still there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder.exists()
 
 
 def shared_memory_of(data: Path) -> tuple[tuple[int, ...], tuple[Path, ...]]:

@@ -35,7 +35,7 @@ def _main() -> None:
     sys.stdin.buffer.read()
     if workspace.exists() or sockets.exists():
         reap(workspace, sockets)
-        workspace.with_suffix(".lock").unlink(missing_ok=True)
+    workspace.with_suffix(".lock").unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

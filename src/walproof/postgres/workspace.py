@@ -61,15 +61,12 @@ class Workspace:
             self._lock = os.open(self._lock_path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.write(self._lock, os.fsencode(self.sockets))
-            self.folder.mkdir(mode=0o700)
-            self.sockets.mkdir(mode=0o700)
         except OSError as error:
-            raise DiskError(
-                f'could not use folder "{self.work}": {error.strerror}',
-                hint="Name a folder that you can write with --on.",
-            ) from error
+            raise _unusable(self.work, error) from error
+        # Before the folders: a kill between them and the watchdog would leave them to the next start.
         self._watchdog = watchdog.start(self.folder, self.sockets)
         try:
+            self._make_folders()
             self._hand_over()
         except BaseException:
             self.__exit__(None, None, None)
@@ -114,6 +111,13 @@ class Workspace:
         self._next_port += 1
         return self._next_port
 
+    def _make_folders(self) -> None:
+        try:
+            self.folder.mkdir(mode=0o700)
+            self.sockets.mkdir(mode=0o700)
+        except OSError as error:
+            raise _unusable(self.work, error) from error
+
     def _hand_over(self) -> None:
         if self.user is None:
             return
@@ -131,6 +135,13 @@ class Workspace:
                 detail="PostgreSQL refuses to run as root, so its servers run as that user.",
                 hint="Name another folder with --on, or let others pass through its parents (chmod o+x).",
             )
+
+
+def _unusable(work: Path, error: OSError) -> DiskError:
+    return DiskError(
+        f'could not use folder "{work}": {error.strerror}',
+        hint="Name a folder that you can write with --on.",
+    )
 
 
 def sweep(work: Path) -> tuple[str, ...]:
