@@ -3,8 +3,8 @@
     PYTHONPATH=. python bench/whatif/cliff.py --measure FILE      adds to FILE, JSON lines
     PYTHONPATH=. python bench/whatif/cliff.py --draw FILE SVG
 
-The load is that of "16 autovacuum" (bench/whatif/workloads.py), twice under each size. The curve is what the
-first run without any checkpoint predicts.
+The load is pgbench on tables of 120 MB, twice under each size. The curve is what the first run without any
+checkpoint predicts.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from bench.whatif.validate import Campaign, measure
 from walproof.report.figures.style import INK, WIDTH, chart_of, configured
 from walproof.report.figures.wal_curve import size_label
 
-SIZES_MB = (96, 128, 160, 192, 224, 256, 320, 384, 512, 102400)
-CAMPAIGN = Campaign("16", w.CHURN, settings=tuple({"max_wal_size": f"{size}MB"} for size in SIZES_MB) * 2)
+SIZES_MB = (64, 96, 128, 160, 192, 256, 320, 384, 512, 102400)
+SMALL = replace(w.TPCB, name="tpcb, small tables", scale=8)
+CAMPAIGN = Campaign("16", SMALL, settings=tuple({"max_wal_size": f"{size}MB"} for size in SIZES_MB) * 2)
 
 
 def main() -> None:

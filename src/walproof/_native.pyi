@@ -15,6 +15,8 @@ __all__ = [
     "disk_status",
     "disk_unflushed",
     "wal_identity",
+    "wal_last_checkpoint",
+    "wal_recovery",
     "wal_stats",
     "wal_strip",
     "wal_whatif",
@@ -141,6 +143,65 @@ class _Request(TypedDict):
     """Location, us since 1970."""
     most_pages: int | None
 
+class _PoolWork(TypedDict):
+    misses: int
+    reads: int
+    far_reads: int
+    frames: int
+    evictions: int
+    prefetches: int
+    disk_reads: int
+    disk_reads_off: int
+    resident: int
+    spilled: int
+    runs: int
+
+class _RecoveryWork(TypedDict):
+    end: int
+    records: int
+    record_bytes: int
+    references: int
+    images: dict[str, tuple[int, int]]
+    """``off``, ``pglz``, ``lz4``, ``zstd`` -> images stored that way, their bytes."""
+    restored: int
+    initialised: int
+    pages: int
+    relations_dropped: int
+    truncations: int
+    recent_misses: int
+    far_misses: int
+    distant_misses: int
+    pools: list[_PoolWork]
+    """One for each of ``buffers``."""
+
+class _Recovery(TypedDict):
+    version: int
+    segment_size: int
+    system_identifier: int
+    timeline: int
+    start: int
+    finish_reason: str | None
+    gaps: list[tuple[int, int]]
+    features: list[_RecoveryWork]
+    """Up to each mark before the end, then up to the end."""
+
+def wal_last_checkpoint(
+    paths: Sequence[str], end: int | None, timeline: int | None, threads: int
+) -> tuple[tuple[int, int, bool, int] | None, int]:
+    """(location, redo point, of a shutdown, Unix time) or None; where the WAL at hand begins."""
+
+def wal_recovery(
+    paths: Sequence[str],
+    start: int | None,
+    end: int | None,
+    timeline: int | None,
+    *,
+    allow_gaps: bool,
+    buffers: Sequence[int],
+    concurrency: int | None,
+    marks: Sequence[int],
+    images: str,
+) -> _Recovery: ...
 def wal_identity(paths: Sequence[str], start: int | None, timeline: int | None) -> tuple[int, int]: ...
 def wal_whatif(
     paths: Sequence[str],

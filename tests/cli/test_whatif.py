@@ -149,3 +149,23 @@ def test_before_15_compression_is_on_or_off(tmp_path: Path) -> None:
     done = walproof("wal", "whatif", str(folder), "--set", "wal_compression=lz4", cwd=tmp_path)
     assert done.returncode == 2
     assert "PostgreSQL 15 and newer take this value" in done.stderr
+
+
+def test_a_recovery_target(wal: Path, tmp_path: Path) -> None:
+    data = str(tmp_path / "data")
+    within = walproof(
+        "wal", "whatif", str(wal), "--json", "--recovery-target", "60s", "--shared-buffers", "64MB",
+        cwd=tmp_path, WALPROOF_DATA=data,
+    )  # fmt: skip
+    assert within.returncode == 0, within.stderr
+    answered = json.loads(within.stdout)
+    assert 0 < answered["answer"]["recovery_s"] <= 60
+    for one in answered["predictions"]:
+        assert one["recovery_s"] > 0
+    impossible = walproof(
+        "wal", "whatif", str(wal), "--recovery-target", "1ms", cwd=tmp_path, WALPROOF_DATA=data
+    )
+    assert impossible.returncode == 1, impossible.stderr
+    assert "No setting tried keeps within 1 ms of recovery" in " ".join(impossible.stdout.split())
+    without = json.loads(walproof("wal", "whatif", str(wal), "--json", cwd=tmp_path).stdout)
+    assert all(one["recovery_s"] is None for one in without["predictions"])

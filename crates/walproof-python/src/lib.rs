@@ -5,6 +5,7 @@
 
 mod disk;
 mod records;
+mod recovery;
 mod stats;
 mod strip;
 mod whatif;
@@ -51,6 +52,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(whatif::wal_identity, module)?)?;
     module.add_function(wrap_pyfunction!(whatif::wal_written, module)?)?;
     module.add_function(wrap_pyfunction!(strip::wal_strip, module)?)?;
+    module.add_function(wrap_pyfunction!(recovery::wal_recovery, module)?)?;
+    module.add_function(wrap_pyfunction!(recovery::wal_last_checkpoint, module)?)?;
     module.add_class::<records::WalRecords>()?;
     disk::register(module)
 }

@@ -8,7 +8,7 @@ positions of the first redo point; how far these differ is part of the interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -68,6 +68,8 @@ class Prediction:
     guessed_share: float
     sample_error: float
     """Standard error of WAL that comes of sampling pages, as a share."""
+    recovery_s: float | None = None
+    """Longest crash recovery, with a warm cache and its checkpoint; None where it was not asked for."""
     elasticity: float | None = None
     """By how many percent WAL changes where max_wal_size changes by one."""
 
@@ -153,6 +155,8 @@ class Limits:
     wal_disk_bytes: int | None = None
     """pg_wal and max_wal_size at most."""
     wal_per_hour_bytes: int | None = None
+    recovery_s: float | None = None
+    """Longest crash recovery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +234,25 @@ class Study:
         ]
         return sorted(found, key=lambda cliff: -cliff.times)
 
+    @property
+    def has_recovery_times(self) -> bool:
+        """Whether every prediction says how long its longest recovery takes."""
+        return all(one.recovery_s is not None for one in self.predictions.values())
+
     def answer(self, limits: Limits) -> Answer:
         """The best settings of the grid for these limits."""
         grid = [self.predictions[one] for one in self.question.grid()]
         fitting = [one for one in grid if _fits_disk(one, limits)] or grid[:1]
-        within = [one for one in fitting if _fits_disk(one, limits) and _fits_rate(one, limits)]
+        within = [
+            one
+            for one in fitting
+            if _fits_disk(one, limits) and _fits_rate(one, limits) and _fits_recovery(one, limits)
+        ]
+        if within and limits.recovery_s is not None:
+            # What keeps within the target may as well write the least WAL.
+            return Answer(
+                min(within, key=lambda one: (round(one.wal_bytes / 2**20), one.distance_most)), True
+            )
         if within:
             # Sizes of which the recording says the same are not told apart: the smaller one will do.
             best = min(
@@ -245,6 +263,8 @@ class Study:
                 ),
             )  # fmt: skip
             return Answer(best, True)
+        if limits.recovery_s is not None:
+            return Answer(min(fitting, key=lambda one: (one.recovery_s or 0.0, one.wal_span.high)), False)
         best = min(fitting, key=lambda one: (one.wal_span.high, one.distance_most))
         return Answer(best, False)
 
@@ -258,12 +278,23 @@ def _fits_rate(one: Prediction, limits: Limits) -> bool:
     return limits.wal_per_hour_bytes is None or one.wal_span.high <= limits.wal_per_hour_bytes
 
 
-def study(found: WhatIf, question: Question) -> Study:
-    """Predictions for every server of the question from its simulations."""
+def _fits_recovery(one: Prediction, limits: Limits) -> bool:
+    return limits.recovery_s is None or (one.recovery_s is not None and one.recovery_s <= limits.recovery_s)
+
+
+def study(
+    found: WhatIf, question: Question, recovery_s: Callable[[Prediction], float] | None = None
+) -> Study:
+    """Predictions for every server of the question from its simulations.
+
+    ``recovery_s`` says how long the longest recovery of such a server takes.
+    """
     outcomes = dict(zip(found.targets, found.outcomes, strict=True))
     seconds = found.recorded.seconds
     hours = seconds / 3600 if seconds and seconds >= 1 else None
     own = {one: _predict(one, outcomes, found, hours) for one in question.settings()}
+    if recovery_s is not None:
+        own = {one: replace(had, recovery_s=recovery_s(had)) for one, had in own.items()}
     return Study(found, question, _with_elasticity(own))
 
 

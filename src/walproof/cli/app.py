@@ -6,7 +6,20 @@ from typing import Annotated
 
 import typer
 
-from walproof.cli import compare, disk, pg, power_cut, report, run, runs, show, studies, wal
+from walproof.cli import (
+    compare,
+    disk,
+    pg,
+    power_cut,
+    recovery,
+    replica,
+    report,
+    run,
+    runs,
+    show,
+    studies,
+    wal,
+)
 
 app = typer.Typer(
     name="walproof",
@@ -39,4 +52,6 @@ app.command("report")(report.report)
 app.command("disk")(disk.disk)
 app.add_typer(pg.app, name="pg")
 app.add_typer(power_cut.app, name="power-cut")
+app.add_typer(replica.app, name="replica")
 app.add_typer(wal.app, name="wal")
+app.add_typer(recovery.app, name="recovery")

@@ -73,6 +73,8 @@ class TerminalProgress:
             result = f"    FAILED: {trial.reason}"
         elif "tps" in trial.metrics:
             result = f"{trial.metrics['tps']:10,.0f} tps"
+        elif "startup_us_per_row" in trial.metrics:
+            result = f"{trial.metrics['startup_us_per_row']:8.2f} us of CPU a row"
         elif trial.cut is not None:
             result = f"{trial.cut.moment}: {_states(trial.cut)}"
         else:

@@ -44,6 +44,20 @@ def whatif(
     wal_per_hour: Annotated[
         str | None, typer.Option("--wal-per-hour", metavar="SIZE", help="WAL an hour at most.")
     ] = None,
+    recovery_target: Annotated[
+        str | None,
+        typer.Option(
+            "--recovery-target", metavar="TIME", help="Longest crash recovery: which settings keep it short?"
+        ),
+    ] = None,
+    shared_buffers: Annotated[
+        str | None,
+        typer.Option("--shared-buffers", metavar="SIZE", help="For --recovery-target; default as recovered."),
+    ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option("--calibration", metavar="FILE", help="For --recovery-target; default this machine's."),
+    ] = None,
     start: Annotated[str | None, typer.Option("--start", "-s", metavar="LSN", help="First record.")] = None,
     end: Annotated[str | None, typer.Option("--end", "-e", metavar="LSN", help="End of the last.")] = None,
     timeline: Annotated[
@@ -68,17 +82,18 @@ def whatif(
     """Predict WAL, images, checkpoints and recovery distance for other max_wal_size, checkpoint_timeout,
     wal_compression and full_page_writes, from recorded WAL alone.
 
-    Exit status 1 when no setting keeps within --wal-disk and --wal-per-hour.
+    Exit status 1 when no setting keeps within --wal-disk, --wal-per-hour and --recovery-target.
     """
     from walproof.analysis.whatif import Limits, Question, study
-    from walproof.cli.whatif_target import asks_for_hint_records, target_of
     from walproof.report.terminal import print_sections
     from walproof.report.wal.page import to_html
     from walproof.report.wal.whatif import Asked, whatif_view
     from walproof.report.wal.whatif_json import whatif_json
+    from walproof.wal.target import asks_for_hint_records, target_of
     from walproof.wal.whatif import identify, simulate
 
-    limits = Limits(_size("--wal-disk", wal_disk), _size("--wal-per-hour", wal_per_hour))
+    target_s = options.duration_s(recovery_target)
+    limits = Limits(_size("--wal-disk", wal_disk), _size("--wal-per-hour", wal_per_hour), target_s)
     recorded = _recorded_settings(paths)
     presents = [recorded or {}, *options.parse_sets([present] if present is not None else [])]
     sets = options.parse_sets(set_ or [])
@@ -88,6 +103,15 @@ def whatif(
     own = target_of(version, segment_size, presents)
     asked = tuple(target_of(version, segment_size, presents, one) for one in sets)
     question = Question(own, bool(recorded) or present is not None, asked)
+    notes: list[str] = []
+    recovery_s = None
+    if target_s is not None:
+        from walproof.cli.recovery import recovery_of
+
+        recovery_s = recovery_of(
+            paths, own.full_page_writes, shared_buffers, calibration, notes,
+            start=first, end=last, timeline=timeline, allow_gaps=allow_gaps,
+        )  # fmt: skip
     simulated = simulate(
         *paths, targets=question.targets(), start=first, end=last, timeline=timeline, allow_gaps=allow_gaps,
         most_pages=pages,
@@ -104,10 +128,10 @@ def whatif(
             detail="It was stripped of contents.",
             hint='Ask the WAL itself, before "walproof wal strip".',
         )
-    found = study(simulated, question)
+    found = study(simulated, question, recovery_s)
     answer = None
     if limits != Limits():
-        answer = Asked(limits, found.answer(limits))
+        answer = Asked(limits, found.answer(limits), tuple(notes))
     view = whatif_view(found, answer)
     if html is not None:
         from walproof.cli.execution import write_file
@@ -129,8 +153,8 @@ def whatif(
 
 def _recorded_settings(paths: Sequence[Path]) -> dict[str, str] | None:
     """The server's settings, of a folder that ``walproof wal capture`` wrote; None where there is none."""
-    from walproof.cli.whatif_target import SETTINGS
     from walproof.wal.recording import RECORDING_FILE, read_recording
+    from walproof.wal.target import SETTINGS
 
     for path in paths:
         if (path / RECORDING_FILE).is_file():

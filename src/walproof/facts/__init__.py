@@ -2,9 +2,11 @@
 
 from walproof.facts.model import (
     CheckedImage,
+    Crash,
     CutConditions,
     CutFacts,
     Environment,
+    Failover,
     ImageState,
     Install,
     LeftOut,
@@ -12,6 +14,8 @@ from walproof.facts.model import (
     Plan,
     PowerCut,
     Reference,
+    Replay,
+    ReplayConditions,
     Run,
     Script,
     Series,
@@ -25,9 +29,11 @@ from walproof.facts.model import (
 
 __all__ = [
     "CheckedImage",
+    "Crash",
     "CutConditions",
     "CutFacts",
     "Environment",
+    "Failover",
     "ImageState",
     "Install",
     "LeftOut",
@@ -35,6 +41,8 @@ __all__ = [
     "Plan",
     "PowerCut",
     "Reference",
+    "Replay",
+    "ReplayConditions",
     "Run",
     "Script",
     "Series",

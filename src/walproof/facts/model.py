@@ -118,6 +118,44 @@ class PowerCut:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplayConditions:
+    """What a variant's WAL is made with and replayed under, beside settings."""
+
+    checksums: bool = False
+    """Data checksums of the cluster (initdb)."""
+    is_cold: bool = False
+    """No block of the base is in the page cache when replay begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Each trial replays fixed WAL: that of ``rows`` INSERTs into five partitioned tables."""
+
+    rows: int
+    preloaded_rows: int
+    """Rows that are there before, so that the WAL finds leaf pages to fill and to make images of."""
+    rows_per_commit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failover:
+    """Each trial is a pair under the ledger's load whose primary dies and whose standby is promoted."""
+
+    load_s: float
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """Each trial's server is killed when its load ends, and the time until it is back is measured."""
+
+    cold: bool
+    """It is recovered once more with nothing in the page cache."""
+    predict: bool = False
+    """All WAL of the load is kept, and what every variant would have written predicted from it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Variant:
     """A configuration under comparison."""
 
@@ -132,6 +170,10 @@ class Variant:
     """Level of each factor, when the variant is a cell of a factorial design."""
     cut: CutConditions = CutConditions()
     """What its power cuts, if any, happen on."""
+    replay: ReplayConditions = ReplayConditions()
+    """What its WAL, in a study of replay, is made with."""
+    distance_s: float = 0.0
+    """In a study of failover: delay one way between primary and standby."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +240,9 @@ class Plan:
     device: str | None = None
     """The emulated disk, as typed (``doc-000-vm``, ``flush=1.43ms,write=200MB/s``); None: the disk itself."""
     power_cut: PowerCut | None = None
+    replay: Replay | None = None
+    failover: Failover | None = None
+    crash: Crash | None = None
     format: int = PLAN_FORMAT
 
     @property

@@ -20,6 +20,7 @@ from walproof.facts.codec import plan_hash, to_data
 from walproof.facts.store import Store
 from walproof.lab.power_cut import CutLab, cut_initdb_options, prepare_cut_template
 from walproof.lab.preflight import check
+from walproof.lab.replay_recording import prepare_recordings
 from walproof.lab.runner import conduct
 from walproof.lab.schedule import Enough, Progress
 from walproof.lab.target import target_of
@@ -84,7 +85,8 @@ def ready_to_run(plan: Plan, progress: Progress, keep_failures: Path | None = No
             _check_simulated_disk(reachable, workspace)
         prepared = _prepare(plan, reachable, workspace, pgbench, progress)
         cuts = _prepare_cuts(plan, reachable, workspace, pgbench, progress)
-        yield TrialRunner(plan, workspace, reachable, pgbench, prepared, cuts, keep_failures)
+        replays = prepare_recordings(plan, reachable, workspace, progress)
+        yield TrialRunner(plan, workspace, reachable, pgbench, prepared, cuts, replays, keep_failures)
 
 
 def find_unfinished(store: Store, plan: Plan, command: Sequence[str]) -> Run | None:
@@ -133,7 +135,11 @@ def _prepare(
     plan: Plan, reachable: dict[str, Install], workspace: Workspace, pgbench: Path, progress: Progress
 ) -> dict[tuple[str, str], Path]:
     prepared: dict[tuple[str, str], Path] = {}
-    if plan.power_cut is not None and plan.power_cut.only:
+    if (
+        plan.replay is not None
+        or plan.failover is not None
+        or (plan.power_cut is not None and plan.power_cut.only)
+    ):
         return prepared
     for label, install in reachable.items():
         for workload in plan.workloads:

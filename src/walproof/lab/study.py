@@ -10,6 +10,7 @@ from pathlib import Path
 from walproof.disk.device import parse_device
 from walproof.errors import SettingError, StudyError
 from walproof.facts import (
+    Crash,
     CutConditions,
     Install,
     LeftOut,
@@ -23,6 +24,8 @@ from walproof.facts import (
     Workload,
 )
 from walproof.lab.design import factorial_design
+from walproof.lab.failover_study import check_failover, failover_of, failover_workload, with_distance
+from walproof.lab.replay_study import check_replay, replay_of, replay_workload, with_conditions
 from walproof.lab.studyfile import (
     CutTable,
     ScriptTable,
@@ -113,9 +116,18 @@ def resolve(
     chosen = tuple(given) if given is not None else _installs(overrides.pg or study.pg)
     _, driver = installs.find_driver(chosen)
     workloads = tuple(_workload(table, study, overrides, scripts) for table in study.workload)
+    if study.replay is not None:
+        check_replay(study)
+        workloads = tuple(replay_workload(workload, study, overrides.quick) for workload in workloads)
     _require_unique("workload", [workload.name for workload in workloads])
     base = _with_room({**study.base, **overrides.base}, workloads)
     cells, aliases = _cells(study)
+    if study.replay is not None:
+        cells = [with_conditions(cell) for cell in cells]
+    if study.failover is not None:
+        check_failover(study)
+        workloads = tuple(failover_workload(workload, study, overrides.quick) for workload in workloads)
+        cells = [with_distance(cell) for cell in cells]
     cells, left_out = _available(base, cells, study, chosen)
     _check_settings(base, cells, chosen)
     variants = tuple(_variant(base, cell, chosen, workloads) for cell in cells)
@@ -158,6 +170,9 @@ def resolve(
         quick=overrides.quick,
         device=None if overrides.device is None else parse_device(overrides.device).name,
         power_cut=_power_cut(study, overrides),
+        replay=replay_of(study, overrides.quick),
+        failover=failover_of(study, overrides.quick),
+        crash=_crash(study, overrides),
     )
 
 
@@ -387,6 +402,8 @@ def _variant(
         note=cell.note,
         levels=cell.levels,
         cut=cell.cut,
+        replay=cell.replay,
+        distance_s=cell.distance_s,
     )
 
 
@@ -409,6 +426,25 @@ def _power_cut(study: StudyFile, overrides: Overrides) -> PowerCut | None:
     if overrides.power_cut_images is not None:
         return PowerCut(overrides.power_cut_images, only=asked is not None and asked.only)
     return None if asked is None else PowerCut(asked.images, asked.only)
+
+
+def _crash(study: StudyFile, overrides: Overrides) -> Crash | None:
+    if study.crash is None:
+        return None
+    if study.power_cut is not None or study.replay is not None or study.failover is not None:
+        raise StudyError("a study has one of [crash], [failover], [replay] and [power_cut]")
+    if overrides.device is not None:
+        raise StudyError(
+            "--device does not emulate the reads of a recovery",
+            detail="An emulated disk delays writes and flushes.",
+            hint="Run the study without --device.",
+        )
+    if study.crash.predict and any(one.transactions is None for one in study.workload):
+        raise StudyError(
+            "[crash] predict needs workloads of a fixed number of transactions",
+            detail="What another variant writes is predicted for the same transactions.",
+        )
+    return Crash(study.crash.cold, study.crash.predict)
 
 
 def _with_room(base: Mapping[str, str], workloads: Sequence[Workload]) -> dict[str, str]:

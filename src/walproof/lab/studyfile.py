@@ -104,6 +104,30 @@ class PowerCutTable(_Table):
     only: bool = False
 
 
+class ReplayTable(_Table):
+    """``[replay]``: each trial replays the WAL of that many inserted rows."""
+
+    rows: PositiveInt = 200_000
+    preloaded_rows: PositiveInt = 300_000
+    rows_per_commit: PositiveInt = 500
+    quick_rows: PositiveInt = 50_000
+
+
+class CrashTable(_Table):
+    """``[crash]``: each trial's server is killed when its load ends, and recovered."""
+
+    cold: bool = False
+    predict: bool = False
+
+
+class FailoverTable(_Table):
+    """``[failover]``: each trial is a pair that loses its primary."""
+
+    load: Duration = 5.0
+    quick_load: Duration = 2.0
+    sessions: Annotated[int, Field(ge=1, le=8)] = 4
+
+
 class VariantTable(_Table):
     """``[[variant]]``."""
 
@@ -170,6 +194,9 @@ class StudyFile(_Table):
     design: DesignTable = DesignTable()
     quick: QuickTable = QuickTable()
     power_cut: PowerCutTable | None = None
+    replay: ReplayTable | None = None
+    failover: FailoverTable | None = None
+    crash: CrashTable | None = None
     reference: ReferenceTable | None = None
 
 

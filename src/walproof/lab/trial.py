@@ -17,8 +17,23 @@ from pathlib import Path
 from walproof.disk.device import parse_device
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.errors import ProbeError, WalproofError, WorkloadError
-from walproof.facts import CutFacts, Install, Plan, PowerCut, Series, Trial, TrialState, Workload
+from walproof.facts import (
+    Crash,
+    CutFacts,
+    Failover,
+    Install,
+    Plan,
+    PowerCut,
+    Series,
+    Trial,
+    TrialState,
+    Workload,
+)
+from walproof.lab.crash_trial import crash_and_recover, predict_variants
+from walproof.lab.failover import fail_over
 from walproof.lab.power_cut import CutLab, CutOrder, cut_metrics, cut_power, draw_seed
+from walproof.lab.replay_recording import ReplayRecording
+from walproof.lab.replay_run import ReplayRun
 from walproof.lab.schedule import Progress
 from walproof.lab.self_test import run_self_test
 from walproof.lab.target import target_of
@@ -30,10 +45,12 @@ from walproof.probe import PROBES, Observation, Probe, Subject, per_transaction
 from walproof.probe.environment import server_facts
 from walproof.probe.statements import StatementCounter
 from walproof.probe.throughput import read_pgbench_logs
+from walproof.units import Lsn
 from walproof.workload.pgbench import PgbenchRun, Summary
 
 _POLL_S = 0.002
 _STATEMENTS = "pg_stat_statements"
+_ALL_WAL = "1TB"
 _SUMMARY_PATIENCE_S = 10.0
 
 
@@ -59,17 +76,20 @@ class TrialRunner:
         pgbench: Path,
         prepared: Mapping[tuple[str, str], Path],
         cuts: Mapping[tuple[str, str, bool], CutLab],
+        replays: Mapping[tuple[str, str], ReplayRecording],
         keep_failures: Path | None,
     ) -> None:
         """``installs``: label -> the install whose binaries the server's user can reach;
         ``prepared``: (install, workload) -> template; ``cuts``: (install, workload, whether it has checksums)
-        -> what power cuts start from; ``keep_failures``: see :func:`walproof.lab.session.execute`."""
+        -> what power cuts start from; ``replays``: (install, variant) -> the WAL that it replays;
+        ``keep_failures``: see :func:`walproof.lab.session.execute`."""
         self._plan = plan
         self._workspace = workspace
         self._installs = installs
         self._pgbench = pgbench
         self._prepared = prepared
         self._cuts = cuts
+        self._replays = replays
         self._keep_failures = keep_failures
 
     def self_test(self, progress: Progress) -> str:
@@ -83,7 +103,11 @@ class TrialRunner:
         measured = _Measured()
         reason = log = None
         try:
-            if self._plan.power_cut is None or not self._plan.power_cut.only:
+            if self._plan.replay is not None:
+                self._replay(order, measured)
+            elif self._plan.failover is not None:
+                self._fail_over(order, self._plan.failover, measured)
+            elif self._plan.power_cut is None or not self._plan.power_cut.only:
                 self._measure_apart(order, measured)
             if self._plan.power_cut is not None:
                 self._cut_power(order, self._plan.power_cut, measured)
@@ -121,6 +145,8 @@ class TrialRunner:
                 cluster = Cluster(self._installs[order.install], self._workspace, folder, environment)
                 try:
                     self._measure(order, cluster, measured)
+                    if self._plan.crash is not None:
+                        self._crash(order, cluster, self._plan.crash, measured)
                 except WalproofError:
                     measured.log = cluster.log_tail()
                     raise
@@ -159,11 +185,58 @@ class TrialRunner:
         if power_cut.only:
             measured.window_s = cut.load_s
 
+    def _crash(self, order: TrialOrder, cluster: Cluster, crash: Crash, measured: _Measured) -> None:
+        variant = self._plan.variant(order.variant)
+        settings = {**self._plan.base_settings, **variant.settings, **variant.implied}
+        end = _insert_lsn(cluster)
+        measured.add("recovery", crash_and_recover(cluster, self._workspace, settings, crash))
+        if crash.predict and measured.wal_start is not None:
+            every = {
+                one.name: {**self._plan.base_settings, **one.settings, **one.implied}
+                for one in self._plan.variants
+            }
+            wal = cluster.data / "pg_wal"
+            measured.add("what-if", predict_variants(wal, measured.wal_start, end, every))
+
+    def _fail_over(self, order: TrialOrder, failover: Failover, measured: _Measured) -> None:
+        plan = self._plan
+        variant = plan.variant(order.variant)
+        settings = {**plan.base_settings, **variant.settings, **variant.implied}
+        install = self._installs[order.install]
+        measured.window_start = time.time()
+        measured.add(
+            "failover",
+            fail_over(self._workspace, install, settings, failover, variant.distance_s, order.number),
+        )
+        measured.window_s = measured.metrics["load_s"]
+
+    def _replay(self, order: TrialOrder, measured: _Measured) -> None:
+        """Replay the variant's WAL; in the first round once before, as warm-up and to count system calls."""
+        plan = self._plan
+        variant = plan.variant(order.variant)
+        run = ReplayRun(
+            self._workspace,
+            self._installs[order.install],
+            self._replays[(order.install, order.variant)],
+            {**plan.base_settings, **variant.settings, **variant.implied},
+            variant.replay,
+        )
+        if order.round == 1:
+            counted = run.count_syscalls(f"syscalls-{order.number}")
+            measured.add("syscalls", counted)
+            if not counted.metrics:
+                run.measure(f"warm-up-{order.number}")
+        seen = run.measure(f"trial-{order.number}")
+        measured.add("replay", seen)
+        measured.window_start, measured.window_s = run.began_at, seen.metrics["replay_wall_s"]
+
     def _measure(self, order: TrialOrder, cluster: Cluster, measured: _Measured) -> None:
         plan = self._plan
         variant = plan.variant(order.variant)
         workload = plan.workload(order.workload)
         observing = {"log_checkpoints": "on"}
+        if plan.crash is not None and plan.crash.predict:
+            observing["wal_keep_size"] = _ALL_WAL
         if "wal" in plan.probes and cluster.install.version_num >= 140000:
             observing["track_wal_io_timing"] = "on"
         if workload.statements and has_library(cluster.install, _STATEMENTS):
@@ -174,6 +247,7 @@ class TrialRunner:
         if plan.checkpoint_before:
             with cluster.connect() as connection:
                 connection.execute("CHECKPOINT")
+        measured.wal_start = _insert_lsn(cluster)
         if workload.statements:
             self._count_statements(workload, cluster, measured)
             return
@@ -273,6 +347,7 @@ class _Measured:
         self.warnings: list[str] = []
         self.window_start: float | None = None
         self.window_s: float | None = None
+        self.wal_start: Lsn | None = None
         self.cut: CutFacts | None = None
         self.log: str | None = None
 
@@ -280,6 +355,13 @@ class _Measured:
         self.metrics.update(seen.metrics)
         self.series.update(seen.series)
         self.warnings += [f"{probe}: {warning}" for warning in seen.warnings]
+
+
+def _insert_lsn(cluster: Cluster) -> Lsn:
+    with cluster.connect() as connection:
+        row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
+    assert row is not None
+    return Lsn.parse(str(row[0]))
 
 
 def _wait(load: PgbenchRun, until: float) -> None:

@@ -12,7 +12,7 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,10 @@ class Cluster:
         folder: Path,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """``environment``: variables that the server gets besides walproof's own, and its clients do not."""
+        """``environment``: variables that the server gets besides walproof's own, and its clients do not.
+
+        They may be changed while it is down.
+        """
         self.install = install
         self.folder = folder
         self.data = folder / "data"
@@ -62,7 +65,7 @@ class Cluster:
         self.sockets = workspace.sockets
         self.port = workspace.take_port()
         self._user = workspace.user
-        self._extra_environment = dict(environment or {})
+        self.environment = dict(environment or {})
         self._server: subprocess.Popen[bytes] | None = None
         self._status: int | None = None
         self._log_from = 0
@@ -97,12 +100,30 @@ class Cluster:
         with (self.data / "postgresql.conf").open("a") as conf:
             conf.write("\ninclude_if_exists = 'walproof.conf'\n")
 
-    def start(self, settings: Mapping[str, str]) -> None:
+    def start(self, settings: Mapping[str, str], patience_s: float = _START_PATIENCE_S) -> None:
         """Start the server with ``settings`` and return when it accepts connections.
 
         Raises ClusterError with the server's own last lines when it ends, DisturbedError when that was not
         its own doing or when it takes too long.
         """
+        self.launch(settings)
+        self.wait_until_ready(patience_s)
+
+    def wait_until_ready(self, patience_s: float) -> None:
+        """Return when the server that was launched accepts connections. Raises ClusterError as ``start``."""
+        self._wait(self._is_ready, patience_s, "was not ready")
+
+    def reload(self, settings: Mapping[str, str]) -> None:
+        """Replace the settings of the running server by ``settings`` and make it read them (SIGHUP).
+
+        A setting that only a start can change keeps its value. The server takes the others a moment later.
+        """
+        assert self._server is not None, "the server runs"
+        self._write_conf(settings)
+        self._server.send_signal(signal.SIGHUP)
+
+    def launch(self, settings: Mapping[str, str]) -> None:
+        """Start the server's process and return at once, before it accepts connections."""
         assert self._server is None, "not started twice"
         self._status = None
         self._log_from = self.log.stat().st_size if self.log.exists() else 0
@@ -112,13 +133,17 @@ class Cluster:
             self._server = subprocess.Popen(
                 [program, "-D", str(self.data)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env={**_environment(), **self._extra_environment}, cwd="/",
+                env={**_environment(), **self.environment}, cwd="/",
                 # Out of the terminal's process group: Ctrl-C reaches walproof, which stops the server.
                 start_new_session=True,
                 **user_arguments(self._user),
             )  # fmt: skip
-        deadline = time.monotonic() + _START_PATIENCE_S
-        while not self._is_ready():
+
+    def _wait(self, is_done: Callable[[], bool], patience_s: float, complaint: str) -> None:
+        """Return when ``is_done``. Raises as ``start`` when the server ends, or is late and is stopped."""
+        assert self._server is not None
+        deadline = time.monotonic() + patience_s
+        while not is_done():
             self._status = self._server.poll()
             if self._status is not None:
                 self._server = None
@@ -128,9 +153,10 @@ class Cluster:
                     detail=self.log_tail(),
                 )
             if time.monotonic() > deadline:
+                said = self.last_complaint()
                 self.stop("immediate")
                 raise DisturbedError(
-                    f"PostgreSQL {self.install.version} was not ready after {_START_PATIENCE_S:.0f} s",
+                    f"PostgreSQL {self.install.version} {complaint} after {patience_s:.0f} s: {said}",
                     detail=self.log_tail(),
                 )
             time.sleep(0.005)
@@ -210,6 +236,28 @@ class Cluster:
         self._server = None
         free_shared_memory(*segments)
 
+    @contextlib.contextmanager
+    def suspended(self) -> Iterator[None]:
+        """Stop every process of the server (SIGSTOP) for a while: its files are as after a crash."""
+        assert self._server is not None, "the server runs"
+        postmaster = psutil.Process(self._server.pid)
+        # The postmaster first, so that it starts no more children while they are listed.
+        postmaster.suspend()
+        stopped = [postmaster]
+        try:
+            for child in postmaster.children(recursive=True):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    child.suspend()
+                    stopped.append(child)
+            deadline = time.monotonic() + _STOP_PATIENCE_S
+            while not all(map(_is_stopped, stopped)) and time.monotonic() < deadline:
+                time.sleep(0.001)
+            yield
+        finally:
+            for process in reversed(stopped):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.resume()
+
     def log_tail(self) -> str:
         """The last lines of the server's log."""
         try:
@@ -227,12 +275,13 @@ class Cluster:
         return "it left no message"
 
     def _is_ready(self) -> bool:
-        # Line 8 of postmaster.pid is the state that pg_ctl waits for (src/include/utils/pidfile.h).
+        # Line 8 of postmaster.pid is the state that pg_ctl waits for (src/include/utils/pidfile.h): "ready",
+        # or "standby" of a server in recovery that takes no connections (hot_standby = off).
         try:
             lines = (self.data / "postmaster.pid").read_text().splitlines()
         except OSError:
             return False
-        return len(lines) >= 8 and lines[7].strip() == "ready"
+        return len(lines) >= 8 and lines[7].strip() in ("ready", "standby")
 
     def _write_conf(self, settings: Mapping[str, str]) -> None:
         own = {
@@ -254,6 +303,13 @@ class Cluster:
             conf.writelines(lines)
         if self._user is not None:
             os.chown(path, self._user.uid, self._user.gid)
+
+
+def _is_stopped(process: psutil.Process) -> bool:
+    try:
+        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _lives(process: psutil.Process) -> bool:

@@ -51,6 +51,11 @@ def utc(unix_s: float) -> str:
     return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
+def metric_noun(metric: str, tps: str = "tps") -> str:
+    """What a metric is called in a heading: ``tps`` by the given word, others by their own."""
+    return {"tps": tps, "startup_us_per_row": "replay CPU a row"}.get(metric, metric)
+
+
 def counted(count: int, noun: str) -> str:
     """``1 trial``, ``2 trials``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -11,7 +11,7 @@ from walproof.facts import Reference
 from walproof.report.blocks import Block, Cell, Column, Table, class_cell
 from walproof.report.cells import Cells
 from walproof.report.figures.waits import CPU
-from walproof.report.numbers import UNKNOWN, number, percent, ratio
+from walproof.report.numbers import UNKNOWN, metric_noun, number, percent, ratio
 from walproof.report.power_cut import SURVIVAL_NOTE, say_survival
 
 _LIMITS = {
@@ -261,7 +261,7 @@ def install_table(cells: Cells, analysis: Analysis) -> list[Block]:
         Column("durability class"),
         Column(f"ratio to {first}", numeric=True),
         Column("rounds", numeric=True),
-        Column("throughput is"),
+        Column(f"{metric_noun(analysis.metric, 'throughput')} is"),
     )
     return [Table(f"Every install against PostgreSQL {first}", columns, tuple(rows))]
 
@@ -293,7 +293,7 @@ def factor_tables(cells: Cells, analysis: Analysis) -> list[Block]:
         columns = (
             Column("factor"),
             Column("level"),
-            Column("effect on tps", numeric=True),
+            Column(f"effect on {metric_noun(model.metric)}", numeric=True),
             Column("p, adjusted", numeric=True),
             Column("cannot be told from"),
         )

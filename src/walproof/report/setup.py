@@ -31,7 +31,7 @@ def plan_tables(run: Run) -> list[Block]:
         text_cells(
             (
                 w.name,
-                w.builtin or " + ".join(script.name for script in w.scripts),
+                w.builtin or " + ".join(script.name for script in w.scripts) or "prepared INSERTs",
                 str(w.scale),
                 f"{w.clients} / {w.threads}",
                 _window(w),
@@ -53,11 +53,22 @@ def plan_tables(run: Run) -> list[Block]:
                 )
             ),
             workloads,
-            f"Driven by pgbench {plan.driver.version}.",
+            _driven_by(plan),
             terminal=False,
         ),
         _pairs("Design and run", _design(run)),
     ]
+
+
+def _driven_by(plan: Plan) -> str:
+    if plan.failover is not None:
+        return f"A ledger in {plan.failover.sessions} sessions, by walproof itself."
+    if plan.replay is not None:
+        return (
+            f"{plan.replay.rows:,} rows into five partitioned tables that hold "
+            f"{plan.replay.preloaded_rows:,}, {plan.replay.rows_per_commit} a commit, by walproof itself."
+        )
+    return f"Driven by pgbench {plan.driver.version}."
 
 
 def _left_out(plan: Plan) -> list[Block]:

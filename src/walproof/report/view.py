@@ -19,6 +19,7 @@ from walproof.report.certainty import (
     precision_tables,
     warning_table,
 )
+from walproof.report.failover import failover_tables
 from walproof.report.figures.course import course, describe_course
 from walproof.report.figures.figure import Figure, FigureData
 from walproof.report.figures.latency import describe_latencies, latencies
@@ -42,6 +43,14 @@ from walproof.report.power_cut import (
     torn_tables,
 )
 from walproof.report.prediction import prediction_blocks
+from walproof.report.recovery import recovery_answers, recovery_tables, whatif_tables
+from walproof.report.replay import (
+    REPLAY_METRIC,
+    replay_answers,
+    replay_tables,
+    starved_sentences,
+    syscall_tables,
+)
 from walproof.report.results import factor_tables, install_table, published_tables, result_tables
 from walproof.report.setup import environment_tables, plan_tables, repeat_blocks
 from walproof.report.statements import is_about_statements, statement_answers, statement_sections
@@ -80,6 +89,8 @@ def build_view(run: Run, trials: Sequence[Trial], series: Sequence[Series] = ())
         return _statement_view(run, trials, analyse(run.plan, trials, "wal_bytes_decoded"))
     if run.plan.power_cut is not None and run.plan.power_cut.only:
         return _cut_view(run, trials, analyse(run.plan, trials, "cut_acknowledged"))
+    if run.plan.replay is not None:
+        return _replay_view(run, trials, analyse(run.plan, trials, REPLAY_METRIC))
     analysis = analyse(run.plan, trials)
     return report_view(run, trials, series, analysis, verdicts(run.plan, trials, analysis))
 
@@ -156,6 +167,69 @@ def _cut_sections(
             "Cases",
             (*failing_images(trials), *audit_blocks(cells, summaries), *method_blocks(run, summaries)),
         ),
+    )
+
+
+def _replay_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportView:
+    """The report of a study whose trials replay WAL: CPU of the startup process instead of throughput."""
+    cells = Cells(run.plan, trials)
+    make = _FigureMaker(run, analysis)
+    overview = make.figure(
+        "ratios",
+        f"How much CPU does replaying a row take, relative to {run.plan.baseline}?",
+        "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round. Less is "
+        "faster. The line at 1x is the baseline.",
+        variant_ratios(cells, analysis),
+        describe_ratios,
+    )
+    factors = make.figure(
+        "factors",
+        "What does each factor do to replay, and which act together?",
+        "Diamond: effect of a level against the factor's first level; "
+        "a product of two: what both together do beyond each.",
+        factor_ratios(cells, analysis.factors),
+        describe_ratios,
+    )
+    installs = make.figure(
+        "installs",
+        "Does the PostgreSQL version matter to replay?",
+        "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round.",
+        install_ratios(cells, analysis),
+        describe_ratios,
+    )
+    sections = (
+        Section("results", "Results", tuple(replay_tables(cells, analysis))),
+        Section("factors", "Factors", (*factors, *factor_tables(cells, analysis))),
+        Section("installs", "Installs", (*installs, *install_table(cells, analysis))),
+        Section("syscalls", "System calls", tuple(syscall_tables(cells))),
+        Section(
+            "certainty",
+            "How sure",
+            (
+                *precision_tables(cells, analysis),
+                *outlier_paragraph(analysis),
+                *failure_blocks(cells, trials, analysis),
+                *warning_table(trials),
+            ),
+        ),
+        Section("setup", "What was run", (*plan_tables(run), *environment_tables(run))),
+        Section("repeat", "Run it again", tuple(repeat_blocks(run))),
+    )
+    return ReportView(
+        run=run,
+        trials=tuple(trials),
+        analysis=analysis,
+        findings=(),
+        question=run.plan.title,
+        description=" ".join(run.plan.description.split()),
+        dateline=_dateline(run),
+        answers=replay_answers(cells, analysis),
+        how_sure=(*how_sure(run, cells, analysis, ()), *starved_sentences(cells)),
+        what_would_help=what_would_help(run.plan, trials, analysis),
+        next_commands=next_commands(run),
+        overview=overview,
+        verdicts=(),
+        sections=tuple(section for section in sections if section.blocks),
     )
 
 
@@ -265,6 +339,8 @@ def report_view(
         describe_writers,
     )
     sections = (
+        Section("recovery", "Recovery after a crash", (*recovery_tables(cells), *whatif_tables(cells))),
+        Section("failover", "What a failover loses", tuple(failover_tables(cells))),
         Section("volume", "WAL volume", (*writers, *volume_blocks(cells, analysis, list(trials)))),
         Section("flushes", "Flush rates", tuple(flush_blocks(run, cells))),
         Section("results", "Results", (*result_tables(cells, analysis, findings, summaries), *latency)),
@@ -311,7 +387,7 @@ def report_view(
         question=run.plan.title,
         description=" ".join(run.plan.description.split()),
         dateline=_dateline(run),
-        answers=answers(cells, analysis),
+        answers=(*recovery_answers(cells), *answers(cells, analysis)),
         how_sure=how_sure(run, cells, analysis, findings),
         what_would_help=what_would_help(run.plan, trials, analysis),
         next_commands=next_commands(run),

@@ -11,7 +11,7 @@ from walproof.facts import Plan
 from walproof.report.cells import Cells
 from walproof.report.figures.scale import log_range, log_ticks, tick_label
 from walproof.report.figures.style import CLASS_COLOURS, FAINT, GRID, INK, WIDTH, chart_of, configured
-from walproof.report.numbers import ratio
+from walproof.report.numbers import metric_noun, ratio
 from walproof.settings.durability import DurabilityClass
 
 _REACH = 3.0
@@ -73,7 +73,7 @@ def variant_ratios(cells: Cells, analysis: Analysis) -> RatioData | None:
         rows = tuple(_effect_row(cells.plan, e, e.variant) for e in found if e is not None)
         if rows:
             panels.append(RatioPanel(cells.group_title(install, workload), rows))
-    return _data(f"throughput relative to {baseline.name} (x)", panels)
+    return _data(f"{metric_noun(analysis.metric, 'throughput')} relative to {baseline.name} (x)", panels)
 
 
 def install_ratios(cells: Cells, analysis: Analysis) -> RatioData | None:
@@ -89,7 +89,7 @@ def install_ratios(cells: Cells, analysis: Analysis) -> RatioData | None:
                 if effect.cell == (install.label, workload.name, variant.name)
             )
             panels.append(RatioPanel(f"{workload.name}, PostgreSQL {install.label} against {first}", rows))
-    return _data(f"throughput relative to PostgreSQL {first} (x)", panels)
+    return _data(f"{metric_noun(analysis.metric, 'throughput')} relative to PostgreSQL {first} (x)", panels)
 
 
 def factor_ratios(cells: Cells, models: Sequence[FactorModel]) -> RatioData | None:
@@ -114,7 +114,8 @@ def factor_ratios(cells: Cells, models: Sequence[FactorModel]) -> RatioData | No
         for model in models
         if model.terms
     ]
-    return _data("effect on throughput (x)", panels)
+    noun = metric_noun(models[0].metric, "throughput") if models else "throughput"
+    return _data(f"effect on {noun} (x)", panels)
 
 
 def _effect_row(plan: Plan, effect: Effect, label: str) -> RatioRow:

@@ -24,6 +24,8 @@ class Asked:
 
     limits: Limits
     answer: Answer
+    notes: tuple[str, ...] = ()
+    """What the recovery times rest on."""
 
 
 def whatif_view(study: Study, asked: Asked | None = None) -> WalView:
@@ -102,6 +104,8 @@ def _answer(study: Study, asked: Asked | None) -> list[Block]:
         wanted.append(f"{format_bytes(limits.wal_disk_bytes)} of disk for pg_wal")
     if limits.wal_per_hour_bytes is not None:
         wanted.append(f"{format_bytes(limits.wal_per_hour_bytes)} of WAL an hour")
+    if limits.recovery_s is not None:
+        wanted.append(f"{format_duration(limits.recovery_s)} of recovery")
     blocks: list[Block] = [Paragraph(settings_text(best.target), terminal=True)]
     text = f"writes {_wal(study, best)}"
     saved = 1 - best.wal_bytes / study.recorded_bytes
@@ -111,11 +115,15 @@ def _answer(study: Study, asked: Asked | None) -> list[Block]:
         f"; pg_wal takes {format_bytes(best.pg_wal_most)} at most, and recovery would read "
         f"{format_bytes(best.distance_most)} at most. Confidence: {best.confidence}."
     )
+    if best.recovery_s is not None:
+        text += f" The longest recovery takes {format_duration(best.recovery_s)}."
     if not asked.answer.is_within:
         text = f"No setting tried keeps within {' and '.join(wanted)}. The nearest one {text}"
     else:
-        text = f"This keeps within {' and '.join(wanted)} with the shortest recovery. It {text}"
+        chosen = "the shortest recovery" if limits.recovery_s is None else "the least WAL"
+        text = f"This keeps within {' and '.join(wanted)} with {chosen}. It {text}"
     blocks.append(Paragraph(text, terminal=True))
+    blocks += [Paragraph(note, terminal=True) for note in asked.notes]
     return blocks
 
 
@@ -125,10 +133,11 @@ def _columns(study: Study, is_narrow: bool = False) -> tuple[Column, ...]:
         Column(f"WAL{unit}", numeric=True),
         Column("from", numeric=True),
         Column("to", numeric=True),
-        Column(f"images{unit}", numeric=True, terminal=not is_narrow),
+        Column(f"images{unit}", numeric=True, terminal=not (is_narrow or study.has_recovery_times)),
         Column(f"checkpoints{unit}", numeric=True, terminal=not is_narrow),
         Column("spacing", numeric=True, terminal=False),
         Column("recovery", numeric=True),
+        *([Column("takes", numeric=True)] if study.has_recovery_times else []),
         Column("pg_wal", numeric=True),
         Column("elasticity", numeric=True, terminal=False),
         Column("sure", numeric=True),
@@ -145,6 +154,7 @@ def _row(one: Prediction) -> list[str]:
         number(one.checkpoints),
         spacing,
         format_bytes(one.distance_most),
+        *([] if one.recovery_s is None else [format_duration(one.recovery_s)]),
         format_bytes(one.pg_wal_most),
         UNKNOWN if one.elasticity is None else f"{one.elasticity:.2f}",
         one.confidence,
@@ -168,7 +178,9 @@ def _curve(study: Study) -> Table:
         "\"recovery\": WAL "
         "that recovery would read after a crash, at most. \"pg_wal\": its size at most, without "
         "slots, wal_keep_size "
-        "and an archiver that lags. Elasticity: change of WAL in percent for one percent of max_wal_size.",
+        "and an archiver that lags. "
+        + ("\"takes\": the longest recovery, warm cache. " if study.has_recovery_times else "")
+        + "Elasticity: change of WAL in percent for one percent of max_wal_size.",
     )  # fmt: skip
 
 

@@ -94,6 +94,7 @@ def _prediction(one: Prediction) -> dict[str, Any]:
         "spacing_s": one.spacing_s,
         "distance_to_redo_mean": one.distance_mean,
         "distance_to_redo_most": one.distance_most,
+        "recovery_s": one.recovery_s,
         "pg_wal_most": one.pg_wal_most,
         "elasticity": one.elasticity,
         "whole_cycles": one.cycles,

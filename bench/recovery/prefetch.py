@@ -1,0 +1,87 @@
+"""What recovery_prefetch fetches where pages have full-page images: the server's counts beside ours.
+
+    PYTHONPATH=. python bench/recovery/prefetch.py [--pg 15 --pg embedded-16 --pg embedded] [--pages 12000]
+
+A table whose every page is changed four times in a row behind a checkpoint: with an image, then without. Its
+WAL is recovered with a cold cache and recovery_prefetch=try and off. With images on, replay needs no page of
+the disk at all; what try reads besides the WAL is fetched for nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from walproof.lab.crash import Cache, recover, take_crash_image
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.install import find
+from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.workspace import Workspace
+from walproof.wal.recovery import analyse, find_redo
+
+SETTINGS = {"shared_buffers": "256MB", "autovacuum": "off", "bgwriter_lru_maxpages": "0"}
+BUFFERS = 32768
+QUERY = "SELECT prefetch, hit, skip_init, skip_new, skip_fpw, skip_rep FROM pg_stat_recovery_prefetch"
+
+
+def main() -> None:
+    """One table row for each version, value of full_page_writes and value of recovery_prefetch."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--pg", action="append")
+    parser.add_argument("--pages", type=int, default=12000)
+    parser.add_argument("--work", type=Path, default=Path("/var/tmp/walproof-recovery"))
+    arguments = parser.parse_args()
+    print(
+        "| PostgreSQL | full_page_writes | recovery_prefetch | prefetch, counted / simulated | skip_fpw | "
+        "pages from the disk, simulated | read, measured / simulated, MB | redo: elapsed, CPU, s |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for name in arguments.pg or ["15", "embedded-16", "embedded"]:
+        for images in ("on", "off"):
+            measure(name, images, arguments.pages, arguments.work)
+
+
+def measure(name: str, images: str, pages: int, work: Path) -> None:
+    """Fill one server, and recover its files with a cold cache under both values."""
+    user = server_user()
+    install = reachable_install(find(name), user)
+    with Workspace(work, user) as workspace:
+        folder = workspace.make_folder("filled")
+        templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
+        cluster = Cluster(install, workspace, folder)
+        off = {"fsync": "off", "max_wal_size": "20GB", "checkpoint_timeout": "1h", "full_page_writes": images}
+        cluster.start(SETTINGS | off)
+        try:
+            with cluster.connect() as connection:
+                connection.execute("CREATE TABLE t (id int, v int, f text) WITH (fillfactor = 80)")
+                rows = pages * 48
+                connection.execute(
+                    f"INSERT INTO t SELECT n, 0, repeat('x', 100) FROM generate_series(1, {rows}) n".encode()
+                )
+                connection.execute("CHECKPOINT")
+                connection.execute("UPDATE t SET v = v + 1 WHERE id % 48 < 4")
+            image = take_crash_image(cluster, workspace.make_folder("image"))
+        finally:
+            cluster.stop("immediate")
+        own = analyse(image.wal, start=find_redo(image.wal).redo, buffers=[BUFFERS]).last
+        pool = own.pools[BUFFERS]
+        for prefetch in ("try", "off"):
+            settings = SETTINGS | {"recovery_prefetch": prefetch}
+            found = recover(image, workspace, settings, Cache.COLD, query=QUERY)
+            counted = found.answer or ()
+            is_on = prefetch == "try"
+            fetched = pool.disk_reads if is_on else pool.disk_reads_off
+            expected = (own.record_bytes + 8192 * fetched) / 1e6
+            read = (found.course.read_bytes or 0) / 1e6
+            print(
+                f"| {install.version} | {images} | {prefetch} "
+                f"| {counted[0]} / {pool.prefetches if is_on else 0} |"
+                f" {counted[4]} | {fetched} | {read:.0f} / {expected:.0f} |"
+                f" {found.times.redo_elapsed_s:.2f}, {found.times.cpu_s:.2f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""What the simulation of recovery costs beside statistics of the same WAL.
+
+    PYTHONPATH=. python bench/recovery/speed.py [--pg 15] [--megabytes 400]
+
+A TPC-B-like load's WAL is in the kernel's cache; each is read five times in turn, the median counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+from bench.recovery.validate import images
+from bench.recovery.workloads import WORKLOADS
+from walproof.postgres.install import find
+from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.workspace import Workspace
+from walproof.wal import stats
+from walproof.wal.recovery import analyse, find_redo
+
+SIZES = [1024 << n for n in range(8)]
+"""8 MB to 1 GB."""
+
+
+def main() -> None:
+    """Print medians of elapsed time and CPU."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--pg", default="15")
+    parser.add_argument("--megabytes", type=int, default=400)
+    parser.add_argument("--work", type=Path, default=Path("/var/tmp/walproof-recovery"))
+    arguments = parser.parse_args()
+    user = server_user()
+    install = reachable_install(find(arguments.pg), user)
+    with Workspace(arguments.work, user) as workspace:
+        for image in images(install, workspace, WORKLOADS[0], [arguments.megabytes << 20]):
+            compare(image.wal)
+
+
+def compare(wal: Path) -> None:
+    """Read it in each way, in turn."""
+    redo = find_redo(wal).redo
+    ways: dict[str, Callable[[], object]] = {
+        "wal stats": lambda: stats(wal, start=redo),
+        "find_redo": lambda: find_redo(wal),
+        "1 size": lambda: analyse(wal, start=redo, buffers=SIZES[4:5]),
+        "8 sizes": lambda: analyse(wal, start=redo, buffers=SIZES),
+    }
+    spent: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
+    for _ in range(5):
+        for name, way in ways.items():
+            began, cpu = time.monotonic(), time.process_time()
+            way()
+            spent[name].append((time.monotonic() - began, time.process_time() - cpu))
+    work = analyse(wal, start=redo, buffers=SIZES[:1]).last
+    print(f"{work.wal_bytes / 1e6:.0f} MB, {work.records:,} records, {work.references:,} references")
+    for name, own in spent.items():
+        print(f"{name:10} {median(s for s, _ in own):6.2f} s, CPU {median(c for _, c in own):6.2f} s")
+
+
+if __name__ == "__main__":
+    main()

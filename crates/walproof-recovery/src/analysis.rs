@@ -1,0 +1,361 @@
+//! The pass: one thread decodes and numbers pages, the others simulate, a piece of the stream at a time.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use walproof_wal::{Error, Finish, Gap, Lsn, PgVersion, Range, Reader, Record, Segments, WalIdentity};
+
+use crate::dropped::{dropped, Dropped};
+use crate::pages::Pages;
+use crate::pool::{Pool, PoolWork, DISTANCE_MULTIPLIER, RECORD_MOST};
+use crate::recent::{Recent, DISTANT_PAGES, RECENT_PAGES};
+use crate::reference::{flags_of, Event, Images, Piece, Reference, BUILT, FAR, LAST};
+use crate::work::Work;
+
+/// References in a piece of the stream.
+const PIECE: usize = 1 << 16;
+/// Pieces that may wait.
+const PIECES_MOST: usize = 2;
+
+/// What to simulate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// Sizes of `shared_buffers`, in buffers of 8 kB.
+    pub buffers: Vec<u32>,
+    /// `maintenance_io_concurrency`; its default in that version when None.
+    pub concurrency: Option<u32>,
+    /// Locations, ascending: the work up to each is told apart.
+    pub marks: Vec<Lsn>,
+    /// Which references carry an image.
+    pub images: Images,
+}
+
+/// The work from the beginning up to some location.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// Where the last record of it ends.
+    pub end: Lsn,
+    /// What does not depend on `shared_buffers`.
+    pub work: Work,
+    /// For each size of `shared_buffers`, in their order.
+    pub pools: Vec<PoolWork>,
+}
+
+/// What the recording asks of recovery.
+#[derive(Debug)]
+pub struct Recovery {
+    /// What the WAL says of itself.
+    pub identity: WalIdentity,
+    /// Timeline of the last record's page.
+    pub timeline: u32,
+    /// Where the first record begins.
+    pub start: Lsn,
+    /// Why there were no more records.
+    pub finish: Finish,
+    /// WAL that was missing and passed over.
+    pub gaps: Vec<Gap>,
+    /// Up to each mark that lies before the end, then up to the end.
+    pub features: Vec<Features>,
+}
+
+impl Recovery {
+    /// The work up to the end.
+    #[must_use]
+    pub fn last(&self) -> &Features {
+        match self.features.last() {
+            Some(last) => last,
+            None => unreachable!("the end is always among the features"),
+        }
+    }
+}
+
+/// `maintenance_io_concurrency`, if nobody changed it; 0 where recovery does not prefetch (before 15).
+#[must_use]
+fn default_concurrency(version: PgVersion) -> u32 {
+    match version {
+        PgVersion::V13 | PgVersion::V14 => 0,
+        PgVersion::V15 | PgVersion::V16 | PgVersion::V17 => 10,
+        _ => 16,
+    }
+}
+
+/// Reads the recording once, from `range.start` (the redo point) on, and simulates what recovery does.
+///
+/// # Errors
+/// As [`Reader::open`] and [`Reader::next_record`].
+pub fn analyse(segments: impl Into<Arc<Segments>>, range: Range, plan: &Plan) -> Result<Recovery, Error> {
+    let mut reader = Reader::open(segments, range)?;
+    let identity = reader.identity();
+    let concurrency = match default_concurrency(identity.version) {
+        0 => 0,
+        default => plan.concurrency.unwrap_or(default),
+    };
+    let (sender, receiver) = sync_channel(PIECES_MOST);
+    let (decoded, simulations) = std::thread::scope(|scope| {
+        let simulating = scope.spawn(move || simulate(&receiver, &plan.buffers, concurrency));
+        let mut decoder = Decoder::new(plan, sender);
+        let read = loop {
+            match reader.next_record() {
+                Ok(Some(record)) => decoder.add(&record),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        let decoded = read.map(|()| decoder.finish(reader.end_lsn()));
+        // The simulations end when the sender is gone, with the decoder.
+        match simulating.join() {
+            Ok(simulations) => (decoded, simulations),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    });
+    let (mut features, pages) = decoded?;
+    simulations.add_to(&plan.buffers, &mut features, &pages.into_places());
+    Ok(Recovery {
+        identity,
+        timeline: reader.timeline(),
+        start: reader.first_lsn(),
+        gaps: reader.gaps().to_vec(),
+        features,
+        finish: reader.into_finish(),
+    })
+}
+
+/// A piece, and how many pages have numbers by its end.
+type Sent = (Piece, usize);
+
+#[derive(Debug)]
+struct Decoder<'a> {
+    plan: &'a Plan,
+    sender: SyncSender<Sent>,
+    pages: Pages,
+    piece: Piece,
+    /// References before `piece`.
+    base: u64,
+    work: Work,
+    features: Vec<Features>,
+    last_end: Lsn,
+}
+
+impl<'a> Decoder<'a> {
+    fn new(plan: &'a Plan, sender: SyncSender<Sent>) -> Decoder<'a> {
+        Decoder {
+            plan,
+            sender,
+            pages: Pages::new(),
+            piece: Piece::default(),
+            base: 0,
+            work: Work::default(),
+            features: Vec::new(),
+            last_end: Lsn(0),
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, record: &Record<'_>) {
+        while self.plan.marks.get(self.features.len()).is_some_and(|mark| *mark < record.end) {
+            self.mark();
+        }
+        self.last_end = record.end;
+        self.work.add_record(record);
+        for block in record.blocks {
+            let (page, is_new, is_far) = self.pages.number(block.relation, block.fork, block.block);
+            let mut flags = flags_of(record, block, self.plan.images, is_new);
+            if is_far {
+                flags |= FAR;
+            }
+            self.work.restored += u64::from(flags & BUILT != 0 && !block.will_init);
+            self.piece.references.push(Reference { page, flags });
+        }
+        if !record.blocks.is_empty() {
+            if let Some(last) = self.piece.references.last_mut() {
+                last.flags |= LAST;
+            }
+            if self.piece.references.len() >= PIECE {
+                self.send();
+            }
+        }
+        if let Some(dropped) = dropped(record) {
+            self.drop_pages(&dropped);
+        }
+    }
+
+    fn drop_pages(&mut self, dropped: &Dropped) {
+        self.work.add_dropped(dropped);
+        let at = self.base + self.piece.references.len() as u64;
+        let events = &mut self.piece.events;
+        let mut drop_all = |relation, fork, first| {
+            events.extend(self.pages.of_relation(relation, fork, first).map(|page| (at, Event::Drop(page))));
+        };
+        match dropped {
+            Dropped::Relations(relations) => {
+                for relation in relations {
+                    (0..4).for_each(|fork| drop_all(*relation, fork, 0));
+                }
+            }
+            Dropped::End(relation, first) => drop_all(*relation, 0, *first),
+            Dropped::Database(database) => {
+                for (relation, fork) in self.pages.of_database(*database) {
+                    drop_all(relation, fork, 0);
+                }
+            }
+        }
+    }
+
+    fn mark(&mut self) {
+        self.piece.events.push((self.base + self.piece.references.len() as u64, Event::Mark));
+        let work = Work { pages: self.pages.count(), ..self.work };
+        self.features.push(Features { end: self.last_end, work, pools: Vec::new() });
+    }
+
+    fn send(&mut self) {
+        let piece = std::mem::take(&mut self.piece);
+        self.base += piece.references.len() as u64;
+        // A receiver that is gone has panicked, which is found out when it is waited for.
+        let _ = self.sender.send((piece, self.pages.count() as usize));
+    }
+
+    fn finish(mut self, end: Lsn) -> (Vec<Features>, Pages) {
+        self.last_end = end;
+        self.mark();
+        self.send();
+        (self.features, self.pages)
+    }
+}
+
+/// One simulation of those that are independent of each other.
+#[derive(Debug)]
+enum Simulation {
+    Pool(Box<Pool>),
+    Recent(Recent, Vec<(u64, u64)>),
+}
+
+#[derive(Debug)]
+struct Simulations {
+    all: Vec<Simulation>,
+}
+
+/// Runs all simulations side by side until the stream ends.
+fn simulate(receiver: &Receiver<Sent>, buffers: &[u32], concurrency: u32) -> Simulations {
+    let mut sizes = buffers.to_vec();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut all = Vec::new();
+    if let Some((smallest, larger)) = sizes.split_first() {
+        all.push(Simulation::Pool(Box::new(Pool::new(*smallest, larger, concurrency))));
+    }
+    for capacity in [RECENT_PAGES, DISTANT_PAGES] {
+        all.push(Simulation::Recent(Recent::new(capacity), Vec::new()));
+    }
+    let look_ahead = (concurrency * DISTANCE_MULTIPLIER) as usize + RECORD_MOST;
+    let mut stream = Stream { references: Vec::new(), events: Vec::new(), base: 0, pages: 0 };
+    while let Ok((piece, pages)) = receiver.recv() {
+        stream.references.extend(piece.references);
+        stream.events.extend(piece.events);
+        stream.pages = pages;
+        let kept = stream.references.len().saturating_sub(look_ahead);
+        // Up to the end of a record behind which enough references are known.
+        let whole =
+            stream.references.get(..kept).and_then(|some| some.iter().rposition(|one| one.flags & LAST != 0));
+        if let Some(last) = whole {
+            stream.replay(&mut all, last + 1);
+        }
+    }
+    let rest = stream.references.len();
+    stream.replay(&mut all, rest);
+    Simulations { all }
+}
+
+#[derive(Debug)]
+struct Stream {
+    references: Vec<Reference>,
+    events: Vec<(u64, Event)>,
+    /// Number of the first of `references`.
+    base: u64,
+    pages: usize,
+}
+
+impl Stream {
+    /// Every simulation replays the first `count` references and the events among them.
+    fn replay(&mut self, all: &mut Vec<Simulation>, count: usize) {
+        let until = self.base + count as u64;
+        let is_end = count == self.references.len();
+        let now = self.events.partition_point(|(before, _)| *before < until || is_end);
+        let (references, events) = (&self.references, self.events.get(..now).unwrap_or_default());
+        let (base, pages) = (self.base, self.pages);
+        let run = |one: &mut Simulation| match one {
+            Simulation::Pool(pool) => pool.replay(references, base, until, events, pages),
+            Simulation::Recent(recent, marks) => {
+                let mut events = events.iter().filter(|(_, event)| *event == Event::Mark).peekable();
+                for (at, reference) in (base..until).zip(references) {
+                    while events.next_if(|(before, _)| *before <= at).is_some() {
+                        marks.push(recent.misses());
+                    }
+                    recent.touch(reference.page, reference.flags & FAR != 0);
+                }
+                events.for_each(|_| marks.push(recent.misses()));
+                None
+            }
+        };
+        let mut parted: Vec<Pool> = all.par_iter_mut().filter_map(run).collect();
+        while let Some(pool) = parted.pop() {
+            let mut pool = Simulation::Pool(Box::new(pool));
+            parted.extend(run(&mut pool));
+            all.push(pool);
+        }
+        self.references.drain(..count);
+        self.events.drain(..now);
+        self.base = until;
+    }
+}
+
+impl Simulations {
+    /// Puts what was simulated beside what was counted; `places` tells which pages are neighbours.
+    fn add_to(self, buffers: &[u32], features: &mut [Features], places: &[(u32, u32)]) {
+        let mut by_size: BTreeMap<u32, Vec<PoolWork>> = BTreeMap::new();
+        for one in self.all {
+            match one {
+                Simulation::Recent(recent, marks) => {
+                    for (features, (misses, far)) in features.iter_mut().zip(marks) {
+                        if recent.capacity == DISTANT_PAGES {
+                            features.work.distant_misses = misses;
+                            continue;
+                        }
+                        features.work.recent_misses = misses;
+                        features.work.far_misses = far;
+                    }
+                }
+                Simulation::Pool(pool) => {
+                    let marks: Vec<PoolWork> = pool
+                        .marks
+                        .into_par_iter()
+                        .map(|(work, pages)| PoolWork { runs: runs(&pages, places), ..work })
+                        .collect();
+                    for size in pool.larger {
+                        by_size.insert(size, marks.clone());
+                    }
+                    by_size.insert(pool.size, marks);
+                }
+            }
+        }
+        for size in buffers {
+            let own = by_size.get(&(*size).max(1));
+            for (features, work) in features.iter_mut().zip(own.into_iter().flatten()) {
+                features.pools.push(*work);
+            }
+        }
+    }
+}
+
+/// Runs of neighbouring blocks: the checkpointer writes in order of blocks (`BufferSync`, bufmgr.c).
+fn runs(pages: &[u32], places: &[(u32, u32)]) -> u64 {
+    let mut own: Vec<u64> = pages
+        .iter()
+        .filter_map(|page| places.get(*page as usize))
+        .map(|(fork, block)| u64::from(*fork) << 32 | u64::from(*block))
+        .collect();
+    own.sort_unstable();
+    let follows = own.windows(2).filter(|pair| matches!(pair, [one, next] if one + 1 == *next)).count();
+    (own.len() - follows) as u64
+}

@@ -1,0 +1,47 @@
+//! From recorded WAL to the work that crash recovery has with it.
+//!
+//! How long recovery takes depends on the machine; what it has to do does not, and all of it can be read from
+//! the WAL between the redo point and its end: records and bytes, images to restore, which references find their
+//! page in `shared_buffers` (simulated, of any size), which pages must come from the disk and which are fetched
+//! for nothing, and how many dirty pages the checkpoint at the end has to write.
+//!
+//! ```no_run
+//! use walproof_recovery::{analyse, last_checkpoint, Plan};
+//! use walproof_wal::{Range, Segments};
+//! use std::sync::Arc;
+//!
+//! let segments = Arc::new(Segments::from_paths(&["/var/lib/postgresql/15/main/pg_wal"])?);
+//! let checkpoint = last_checkpoint(&segments, Range::default(), 2)?;
+//! let start = checkpoint.map(|checkpoint| checkpoint.redo);
+//! let plan = Plan { buffers: vec![16_384, 131_072], ..Plan::default() };
+//! let found = analyse(segments, Range { start, ..Range::default() }, &plan)?;
+//! for (buffers, pool) in plan.buffers.iter().zip(&found.last().pools) {
+//!     println!("{buffers} buffers: {} pages read, {} dirty at the end", pool.reads, pool.resident);
+//! }
+//! # Ok::<(), walproof_wal::Error>(())
+//! ```
+//!
+//! From the bottom up: `pages` (numbers of pages), `dropped` (what records remove), `reference` (the stream that
+//! is simulated), `recent` (which pages a processor's caches still hold), `pool` (`shared_buffers` and the
+//! prefetcher), `work` (counts of records), `redo` (where recovery begins), `analysis` (the pass).
+//!
+//! Deliberately absent: time, which is the business of whoever has measured a machine, and pages' contents: a page
+//! on disk that is newer than the record (written between the record and the crash) is taken for an older one.
+
+#![forbid(unsafe_code)]
+
+mod analysis;
+mod dropped;
+mod pages;
+mod pool;
+mod recent;
+mod redo;
+mod reference;
+mod work;
+
+pub use analysis::{analyse, Features, Plan, Recovery};
+pub use pool::PoolWork;
+pub use recent::{DISTANT_PAGES, RECENT_PAGES};
+pub use redo::last_checkpoint;
+pub use reference::Images;
+pub use work::{Work, METHODS};

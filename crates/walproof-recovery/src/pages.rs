@@ -1,0 +1,172 @@
+//! Numbers of pages, in order of first appearance: what the simulations know of a page stands in arrays.
+
+use rustc_hash::FxHashMap;
+use walproof_wal::RelFileLocator;
+
+const RUN: usize = 64;
+const RUN_BITS: u32 = 6;
+const RECENT: usize = 512;
+const NONE: u32 = u32::MAX;
+/// Blocks within which a reference follows the one before in the same fork.
+pub(crate) const NEAR_BLOCKS: u32 = 8;
+
+/// Number of a page.
+pub(crate) type Page = u32;
+
+/// The pages that references name. Blocks that are neighbours stand together: 4 bytes for each of 64 neighbours of
+/// which one was touched, and 8 for each page.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    forks: FxHashMap<(RelFileLocator, u8), u32>,
+    last_fork: Option<((RelFileLocator, u8), u32)>,
+    /// Pages of each fork, in order of first appearance, and the block that was named last.
+    of_fork: Vec<(Vec<Page>, u32)>,
+    runs: FxHashMap<u64, u32>,
+    /// Runs that were looked for lately, by the low bits of a hash.
+    recent: Vec<(u64, u32)>,
+    arena: Vec<[Page; RUN]>,
+    /// Fork and block of each page.
+    places: Vec<(u32, u32)>,
+}
+
+impl Pages {
+    pub(crate) fn new() -> Pages {
+        Pages {
+            forks: FxHashMap::default(),
+            last_fork: None,
+            of_fork: Vec::new(),
+            runs: FxHashMap::default(),
+            recent: vec![(u64::MAX, 0); RECENT],
+            arena: Vec::new(),
+            places: Vec::new(),
+        }
+    }
+
+    /// The page's number, whether it is a new one, and whether it is far from the block of that fork that was
+    /// named before it.
+    #[inline]
+    pub(crate) fn number(&mut self, relation: RelFileLocator, fork: u8, block: u32) -> (Page, bool, bool) {
+        let fork = self.fork(relation, fork);
+        let mut is_far = true;
+        if let Some((_, last)) = self.of_fork.get_mut(fork as usize) {
+            is_far = block.abs_diff(*last) > NEAR_BLOCKS;
+            *last = block;
+        }
+        let run = self.run(u64::from(fork) << 32 | u64::from(block >> RUN_BITS));
+        if self.arena.len() <= run {
+            self.arena.resize(run + 1, [NONE; RUN]);
+        }
+        let within = block as usize & (RUN - 1);
+        let Some(page) = self.arena.get_mut(run).and_then(|run| run.get_mut(within)) else {
+            unreachable!("a run has RUN pages")
+        };
+        if *page != NONE {
+            return (*page, false, is_far);
+        }
+        *page = self.places.len() as u32;
+        self.places.push((fork, block));
+        if let Some((pages, _)) = self.of_fork.get_mut(fork as usize) {
+            pages.push(*page);
+        }
+        (*page, true, is_far)
+    }
+
+    /// The pages of a relation's fork from that block on, as far as references named them.
+    pub(crate) fn of_relation(
+        &self,
+        relation: RelFileLocator,
+        fork: u8,
+        first_block: u32,
+    ) -> impl Iterator<Item = Page> + '_ {
+        let pages = self.forks.get(&(relation, fork)).and_then(|fork| self.of_fork.get(*fork as usize));
+        pages
+            .into_iter()
+            .flat_map(|(pages, _)| pages)
+            .copied()
+            .filter(move |page| self.places.get(*page as usize).is_some_and(|place| place.1 >= first_block))
+    }
+
+    /// The relations' forks of a database.
+    pub(crate) fn of_database(&self, database: u32) -> Vec<(RelFileLocator, u8)> {
+        self.forks.keys().filter(|(relation, _)| relation.database == database).copied().collect()
+    }
+
+    /// Fork number and block of each page, by its number.
+    pub(crate) fn into_places(self) -> Vec<(u32, u32)> {
+        self.places
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.places.len() as u64
+    }
+
+    #[inline]
+    fn fork(&mut self, relation: RelFileLocator, fork: u8) -> u32 {
+        let key = (relation, fork);
+        if let Some((last, number)) = self.last_fork {
+            if last == key {
+                return number;
+            }
+        }
+        let next = self.forks.len() as u32;
+        let number = *self.forks.entry(key).or_insert(next);
+        if number == next {
+            self.of_fork.push((Vec::new(), NONE));
+        }
+        self.last_fork = Some((key, number));
+        number
+    }
+
+    #[inline]
+    fn run(&mut self, key: u64) -> usize {
+        let slot = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as usize % RECENT;
+        if let Some(&(recent, run)) = self.recent.get(slot) {
+            if recent == key {
+                return run as usize;
+            }
+        }
+        let next = self.runs.len() as u32;
+        let run = *self.runs.entry(key).or_insert(next);
+        if let Some(recent) = self.recent.get_mut(slot) {
+            *recent = (key, run);
+        }
+        run as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    proptest! {
+        #[test]
+        fn equal_pages_have_equal_numbers(
+            touches in prop::collection::vec((0u32..4, 0u8..3, 0u32..5_000), 1..400),
+            first_block in 0u32..5_000,
+        ) {
+            let mut pages = Pages::new();
+            let mut model: HashMap<(u32, u8, u32), u32> = HashMap::new();
+            let mut last: HashMap<(u32, u8), u32> = HashMap::new();
+            let locator = |relation| RelFileLocator { tablespace: 1663, database: 5, relation };
+            for &(relation, fork, block) in &touches {
+                let next = model.len() as u32;
+                let expected = *model.entry((relation, fork, block)).or_insert(next);
+                let (page, is_new, is_far) = pages.number(locator(relation), fork, block);
+                prop_assert_eq!((page, is_new), (expected, expected == next));
+                let before = last.insert((relation, fork), block);
+                prop_assert_eq!(is_far, before.is_none_or(|before| block.abs_diff(before) > NEAR_BLOCKS));
+            }
+            let found: Vec<u32> = pages.of_relation(locator(1), 0, first_block).collect();
+            let mut expected: Vec<u32> = model
+                .iter()
+                .filter(|((relation, fork, block), _)| (*relation, *fork) == (1, 0) && *block >= first_block)
+                .map(|(_, page)| *page)
+                .collect();
+            expected.sort_unstable();
+            prop_assert_eq!(found, expected);
+            prop_assert_eq!(pages.count(), model.len() as u64);
+        }
+    }
+}

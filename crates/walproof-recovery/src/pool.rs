@@ -1,0 +1,345 @@
+//! `shared_buffers` during recovery: a clock sweep, and the prefetcher that looks ahead of it.
+//!
+//! Only the startup process uses the buffers then, so their order is known. Each reference pins its buffer once:
+//! usage counts grow to 5, a new page begins with 1 (`PinBuffer` and `BufferAlloc`, src/backend/storage/buffer/bufmgr.c).
+//! Buffers that were never used, and those of dropped relations, go first (`StrategyGetBuffer`, freelist.c).
+//!
+//! The prefetcher (`XLogPrefetcherNextBlock`, src/backend/access/transam/xlogprefetcher.c, the same in 15 to 18)
+//! looks up to 4 * `maintenance_io_concurrency` references ahead. One with an image, one that is initialised and one
+//! of another fork it passes over *before* it remembers the block, so the next bare reference to that page
+//! is found neither among the 4 last blocks nor, not being replayed yet, in `shared_buffers`: the page is fetched though
+//! replay will build it from its image.
+
+use crate::pages::Page;
+use crate::reference::{Event, Reference, BUILT, FAR, LAST, NOT_PREFETCHED, NOT_REPLAYED};
+
+const NONE: u32 = u32::MAX;
+/// `BM_MAX_USAGE_COUNT`.
+const USAGE_MOST: u8 = 5;
+/// `XLOGPREFETCHER_SEQ_WINDOW_SIZE`.
+const WINDOW: usize = 4;
+/// `XLOGPREFETCHER_DISTANCE_MULTIPLIER`.
+pub(crate) const DISTANCE_MULTIPLIER: u32 = 4;
+/// The longest look-ahead that is simulated: a power of two above 4 * 1000, the most that can be set.
+const RING: usize = 4096;
+/// Block references of a record, at most (`XLR_MAX_BLOCK_ID` + 1).
+pub(crate) const RECORD_MOST: usize = 33;
+
+/// The page was referenced since the redo point.
+const TOUCHED: u8 = 1;
+/// The kernel has the page, read or written, if the prefetcher is on.
+const CACHED: u8 = 2;
+/// The kernel has the page, read or written, if it is off.
+const CACHED_OFF: u8 = 4;
+
+/// What replay does with `shared_buffers` of one size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolWork {
+    /// References whose page was not there.
+    pub misses: u64,
+    /// Misses that had to read the page, from the kernel's cache or the disk: neither image nor initialisation.
+    pub reads: u64,
+    /// Of these, pages far from the one of the same fork that was referenced before.
+    pub far_reads: u64,
+    /// Buffers used for the first time.
+    pub frames: u64,
+    /// Pages that made room for others; all are dirty and are written to the kernel.
+    pub evictions: u64,
+    /// Pages that the prefetcher asked the kernel for.
+    pub prefetches: u64,
+    /// Of a cold cache: pages that come from the disk with the prefetcher on.
+    pub disk_reads: u64,
+    /// Of a cold cache: pages that come from the disk with `recovery_prefetch=off`.
+    pub disk_reads_off: u64,
+    /// Dirty pages in the buffers at last: what the checkpoint writes.
+    pub resident: u64,
+    /// Dirty pages that were written to the kernel before and are no longer in the buffers: what it only flushes.
+    pub spilled: u64,
+    /// Runs of neighbouring blocks among the dirty pages in the buffers.
+    pub runs: u64,
+}
+
+impl PoolWork {
+    /// Pages that the prefetcher fetches and nobody reads.
+    #[must_use]
+    pub fn wasted_prefetches(&self) -> u64 {
+        self.disk_reads.saturating_sub(self.disk_reads_off)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    page: Page,
+    usage: u8,
+}
+
+/// What is known of a page.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    frame: u32,
+    seen: u8,
+}
+
+/// Buffers of one size, and of larger ones as long as nothing tells them apart: until a buffer is taken from
+/// another page for the first time, all sizes do the same.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool {
+    pub(crate) size: u32,
+    /// Larger sizes that this one stands for, ascending.
+    pub(crate) larger: Vec<u32>,
+    frames: Vec<Frame>,
+    free: Vec<u32>,
+    hand: u32,
+    known: Vec<Known>,
+    touched: u64,
+    resident: u64,
+    prefetcher: Option<Prefetcher>,
+    /// References that were replayed.
+    replayed: u64,
+    work: PoolWork,
+    /// At each mark: the work so far, and the pages in the buffers.
+    pub(crate) marks: Vec<(PoolWork, Vec<Page>)>,
+}
+
+impl Pool {
+    /// Of `size` buffers, standing for the `larger` ones; `concurrency` is `maintenance_io_concurrency`, 0
+    /// without a prefetcher.
+    pub(crate) fn new(size: u32, larger: &[u32], concurrency: u32) -> Pool {
+        Pool {
+            size: size.max(1),
+            larger: larger.to_vec(),
+            frames: Vec::new(),
+            free: Vec::new(),
+            hand: 0,
+            known: Vec::new(),
+            touched: 0,
+            resident: 0,
+            prefetcher: (concurrency > 0).then(|| Prefetcher::new(concurrency)),
+            replayed: 0,
+            work: PoolWork::default(),
+            marks: Vec::new(),
+        }
+    }
+
+    /// Replays the whole records among `references`, of which the first is number `base` of the stream, up to
+    /// number `until`; the others are there to be looked ahead at. `pages`: numbers of pages are below that.
+    /// The pool of a larger size, where this one no longer stands for it: it has the same piece yet to replay.
+    pub(crate) fn replay(
+        &mut self,
+        references: &[Reference],
+        base: u64,
+        until: u64,
+        events: &[(u64, Event)],
+        pages: usize,
+    ) -> Option<Pool> {
+        let mut other = None;
+        self.known.resize(self.known.len().max(pages), Known { frame: NONE, seen: 0 });
+        let replayed = self.replayed;
+        let mut events = events.iter().skip_while(|(before, _)| *before < replayed).peekable();
+        let mut starts = true;
+        for at in base.max(self.replayed)..until {
+            if starts && !self.larger.is_empty() && self.frames.len() + RECORD_MOST > self.size as usize {
+                other = Some(self.part(at));
+            }
+            while let Some((_, event)) = events.next_if(|(before, _)| *before <= at) {
+                self.happen(*event);
+            }
+            if starts {
+                self.look_ahead(references, base, at);
+            }
+            let Some(reference) = references.get((at - base) as usize) else { break };
+            starts = reference.flags & LAST != 0;
+            if reference.flags & NOT_REPLAYED == 0 {
+                self.touch(*reference);
+            }
+            self.replayed = at + 1;
+        }
+        for (_, event) in events {
+            self.happen(*event);
+        }
+        other
+    }
+
+    /// The pool of the next larger size, as it is before reference number `at`.
+    fn part(&mut self, at: u64) -> Pool {
+        let mut larger = std::mem::take(&mut self.larger);
+        let size = larger.remove(0);
+        Pool { size, larger, replayed: at, ..self.clone() }
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Drop(page) => self.drop_page(page),
+            Event::Mark => {
+                let pages = self.frames.iter().map(|frame| frame.page).filter(|page| *page != NONE).collect();
+                self.marks.push((self.work(), pages));
+            }
+        }
+    }
+
+    fn work(&self) -> PoolWork {
+        PoolWork { resident: self.resident, spilled: self.touched - self.resident, ..self.work }
+    }
+
+    /// One reference: the page is found, or a buffer is found for it.
+    #[inline]
+    fn touch(&mut self, reference: Reference) {
+        let Some(known) = self.known.get_mut(reference.page as usize) else { return };
+        if known.seen & TOUCHED == 0 {
+            known.seen |= TOUCHED;
+            self.touched += 1;
+        }
+        if let Some(frame) = self.frames.get_mut(known.frame as usize) {
+            frame.usage = (frame.usage + 1).min(USAGE_MOST);
+            return;
+        }
+        self.work.misses += 1;
+        if reference.flags & BUILT == 0 {
+            self.work.reads += 1;
+            self.work.far_reads += u64::from(reference.flags & FAR != 0);
+            self.work.disk_reads += u64::from(known.seen & CACHED == 0);
+            self.work.disk_reads_off += u64::from(known.seen & CACHED_OFF == 0);
+            known.seen |= CACHED | CACHED_OFF;
+        }
+        let frame = self.take_frame();
+        if let Some(own) = self.frames.get_mut(frame as usize) {
+            *own = Frame { page: reference.page, usage: 1 };
+        }
+        if let Some(known) = self.known.get_mut(reference.page as usize) {
+            known.frame = frame;
+        }
+        self.resident += 1;
+    }
+
+    /// A buffer that was freed, one that was never used, or the clock's next victim.
+    fn take_frame(&mut self) -> u32 {
+        if let Some(frame) = self.free.pop() {
+            return frame;
+        }
+        let used = self.frames.len() as u32;
+        if used < self.size {
+            self.frames.push(Frame { page: NONE, usage: 0 });
+            self.work.frames += 1;
+            return used;
+        }
+        loop {
+            let at = self.hand;
+            self.hand = if at + 1 == self.size { 0 } else { at + 1 };
+            let Some(frame) = self.frames.get_mut(at as usize) else { return at };
+            if frame.usage > 0 {
+                frame.usage -= 1;
+                continue;
+            }
+            if let Some(victim) = self.known.get_mut(frame.page as usize) {
+                victim.frame = NONE;
+                victim.seen |= CACHED | CACHED_OFF;
+                self.work.evictions += 1;
+                self.resident -= 1;
+            }
+            return at;
+        }
+    }
+
+    fn drop_page(&mut self, page: Page) {
+        let Some(known) = self.known.get_mut(page as usize) else { return };
+        if known.seen & TOUCHED != 0 {
+            self.touched -= 1;
+        }
+        let frame = known.frame;
+        *known = Known { frame: NONE, seen: 0 };
+        if let Some(own) = self.frames.get_mut(frame as usize) {
+            *own = Frame { page: NONE, usage: 0 };
+            self.free.push(frame);
+            self.resident -= 1;
+        }
+    }
+
+    /// What the prefetcher does before the record is replayed whose first reference is number `next`.
+    fn look_ahead(&mut self, references: &[Reference], base: u64, next: u64) {
+        let Some(prefetcher) = &mut self.prefetcher else { return };
+        prefetcher.complete(next);
+        while prefetcher.has_room() {
+            let Some(reference) = references.get((prefetcher.ahead - base) as usize) else { break };
+            let is_fetched =
+                reference.flags & NOT_PREFETCHED == 0 && !prefetcher.is_repeated(reference.page) && {
+                    let known = self.known.get_mut(reference.page as usize);
+                    known.is_some_and(|known| {
+                        let is_miss = known.frame == NONE;
+                        if is_miss {
+                            self.work.prefetches += 1;
+                            self.work.disk_reads += u64::from(known.seen & CACHED == 0);
+                            known.seen |= CACHED;
+                        }
+                        is_miss
+                    })
+                };
+            prefetcher.push(is_fetched);
+        }
+    }
+}
+
+/// The queue of references that were looked at and not yet replayed (`LsnReadQueue`).
+#[derive(Clone, Debug)]
+struct Prefetcher {
+    in_flight_most: u32,
+    distance: u32,
+    /// Whether each reference in the queue was fetched, by its number.
+    fetched: Vec<bool>,
+    /// Next reference to be looked at, and first one in the queue.
+    ahead: u64,
+    tail: u64,
+    in_flight: u32,
+    recent: [Page; WINDOW],
+    recent_at: usize,
+}
+
+impl Prefetcher {
+    fn new(concurrency: u32) -> Prefetcher {
+        Prefetcher {
+            in_flight_most: concurrency,
+            distance: (concurrency * DISTANCE_MULTIPLIER).min(RING as u32 - 64),
+            fetched: vec![false; RING],
+            ahead: 0,
+            tail: 0,
+            in_flight: 0,
+            recent: [NONE; WINDOW],
+            recent_at: 0,
+        }
+    }
+
+    /// Everything before number `next` was replayed. References of a record that was handed out before the
+    /// prefetcher came to them are passed over (`XLogPrefetcherReadRecord`).
+    fn complete(&mut self, next: u64) {
+        while self.tail < next.min(self.ahead) {
+            let slot = self.fetched.get(self.tail as usize % RING);
+            self.in_flight -= u32::from(slot.is_some_and(|fetched| *fetched));
+            self.tail += 1;
+        }
+        self.tail = next;
+        self.ahead = self.ahead.max(next);
+    }
+
+    fn has_room(&self) -> bool {
+        self.in_flight < self.in_flight_most && self.ahead - self.tail < u64::from(self.distance)
+    }
+
+    fn push(&mut self, is_fetched: bool) {
+        if let Some(slot) = self.fetched.get_mut(self.ahead as usize % RING) {
+            *slot = is_fetched;
+        }
+        self.in_flight += u32::from(is_fetched);
+        self.ahead += 1;
+    }
+
+    /// Whether the page is among the last four that were remembered; it is remembered if not.
+    fn is_repeated(&mut self, page: Page) -> bool {
+        if self.recent.contains(&page) {
+            return true;
+        }
+        if let Some(slot) = self.recent.get_mut(self.recent_at) {
+            *slot = page;
+        }
+        self.recent_at = (self.recent_at + 1) % WINDOW;
+        false
+    }
+}

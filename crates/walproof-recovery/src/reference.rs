@@ -1,0 +1,80 @@
+//! The stream of block references that is simulated, in 8 bytes each.
+
+use walproof_wal::{BlockRef, Record, RmgrId};
+
+use crate::pages::Page;
+
+/// A block reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reference {
+    pub(crate) page: Page,
+    pub(crate) flags: u32,
+}
+
+/// Replay builds the page without reading it: from an image that it applies, or from nothing.
+pub(crate) const BUILT: u32 = 1;
+/// The prefetcher does not look at it: it has an image, is initialised, or is not of the main fork.
+pub(crate) const NOT_PREFETCHED: u32 = 2;
+/// Last reference of its record.
+pub(crate) const LAST: u32 = 4;
+/// Replay does not touch the page: a hint-bit record without image.
+pub(crate) const NOT_REPLAYED: u32 = 8;
+
+/// The page is far from the one of the same fork that was referenced before.
+pub(crate) const FAR: u32 = 16;
+
+const FPI_FOR_HINT: u8 = 0xA0;
+
+/// Which references carry an image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Images {
+    /// Those that do in the recording.
+    #[default]
+    Recorded,
+    /// The first of each page: what a server with `full_page_writes` writes behind a redo point at the beginning.
+    First,
+    /// Those that replay cannot do without: `full_page_writes=off`.
+    Off,
+}
+
+/// What replay and the prefetcher do with a reference, `LAST` apart. `is_new`: no reference named the page before.
+#[inline]
+pub(crate) fn flags_of(record: &Record<'_>, block: &BlockRef, images: Images, is_new: bool) -> u32 {
+    let is_hint = record.header.rmgr == RmgrId::XLOG && record.header.info & 0xF0 == FPI_FOR_HINT;
+    let is_forced = record.header.rmgr == RmgrId::XLOG && !is_hint;
+    let is_applied = block.image.is_some_and(|image| image.apply);
+    let (has_image, is_applied) = match images {
+        Images::Recorded => (block.image.is_some(), is_applied),
+        _ if is_forced && is_applied => (true, true),
+        Images::First => (is_new && !block.will_init, is_new && !block.will_init),
+        Images::Off => (false, false),
+    };
+    let mut flags = 0;
+    if is_applied || block.will_init {
+        flags |= BUILT;
+    }
+    if has_image || block.will_init || block.fork != 0 {
+        flags |= NOT_PREFETCHED;
+    }
+    if is_hint && !has_image {
+        flags |= NOT_REPLAYED;
+    }
+    flags
+}
+
+/// What happens between references.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The page is dropped from `shared_buffers`, and its file with it.
+    Drop(Page),
+    /// Everything so far is to be summed up.
+    Mark,
+}
+
+/// A piece of the stream: references of whole records, and events, each before the reference of that number in
+/// the whole stream.
+#[derive(Debug, Default)]
+pub(crate) struct Piece {
+    pub(crate) references: Vec<Reference>,
+    pub(crate) events: Vec<(u64, Event)>,
+}

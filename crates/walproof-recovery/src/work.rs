@@ -1,0 +1,66 @@
+//! Counts of what replay does that do not depend on `shared_buffers`.
+
+use walproof_wal::{Compression, Record};
+
+use crate::dropped::Dropped;
+
+/// Ways an image may be stored: plain, and each method of [`Compression::ALL`].
+pub const METHODS: usize = 1 + Compression::ALL.len();
+
+/// What records ask of replay.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Records.
+    pub records: u64,
+    /// Their bytes, images included.
+    pub record_bytes: u64,
+    /// Block references.
+    pub references: u64,
+    /// Images, plain and by method.
+    pub images: [u64; METHODS],
+    /// Bytes of images, plain and by method.
+    pub image_bytes: [u64; METHODS],
+    /// References whose image replay restores: with [`Images::Recorded`](crate::Images) those of the recording.
+    pub restored: u64,
+    /// References that replay builds from nothing.
+    pub initialised: u64,
+    /// Different pages.
+    pub pages: u64,
+    /// Relations that were dropped: each may make the server go through all its buffers.
+    pub relations_dropped: u64,
+    /// Relations whose end was cut off.
+    pub truncations: u64,
+    /// References whose page was not among the [`RECENT_PAGES`](crate::RECENT_PAGES) referenced last.
+    pub recent_misses: u64,
+    /// Of these, pages far from the one of the same fork that was referenced before.
+    pub far_misses: u64,
+    /// References whose page was not among the [`DISTANT_PAGES`](crate::DISTANT_PAGES) referenced last.
+    pub distant_misses: u64,
+}
+
+impl Work {
+    pub(crate) fn add_record(&mut self, record: &Record<'_>) {
+        self.records += 1;
+        self.record_bytes += u64::from(record.header.total_length);
+        self.references += record.blocks.len() as u64;
+        for block in record.blocks {
+            self.initialised += u64::from(block.will_init);
+            let Some(image) = block.image else { continue };
+            let way = image.compression.map_or(0, |method| {
+                1 + Compression::ALL.iter().position(|one| *one == method).unwrap_or_default()
+            });
+            if let (Some(count), Some(bytes)) = (self.images.get_mut(way), self.image_bytes.get_mut(way)) {
+                *count += 1;
+                *bytes += u64::from(image.length);
+            }
+        }
+    }
+
+    pub(crate) fn add_dropped(&mut self, dropped: &Dropped) {
+        match dropped {
+            Dropped::Relations(relations) => self.relations_dropped += relations.len() as u64,
+            Dropped::End(..) => self.truncations += 1,
+            Dropped::Database(_) => {}
+        }
+    }
+}

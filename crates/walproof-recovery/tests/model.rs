@@ -1,0 +1,369 @@
+//! The simulation against a slow, plain model of recovery: one record after the other, everything in lists.
+#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
+
+#[allow(dead_code)]
+#[path = "../../walproof-wal/tests/support/forge.rs"]
+mod forge;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+
+use forge::Forge;
+use proptest::prelude::*;
+use walproof_recovery::{analyse, Images, Plan, PoolWork, DISTANT_PAGES, RECENT_PAGES};
+use walproof_wal::{Lsn, PgVersion, Range, Segments};
+
+const HEAP: u8 = 10;
+const LOCK: u8 = 0x60;
+const TRANSACTION: u8 = 1;
+const COMMIT_WITH_INFO: u8 = 0x80;
+const STORAGE: u8 = 2;
+const TRUNCATE: u8 = 0x20;
+
+type PageName = (u32, u8, u32);
+
+#[derive(Clone, Debug)]
+struct Touch {
+    page: PageName,
+    has_image: bool,
+    will_init: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Change(Vec<Touch>),
+    DropRelation(u32),
+    Truncate(u32, u32),
+}
+
+fn touch() -> impl Strategy<Value = Touch> {
+    // Few relations, some pages that come again and again, some that do not.
+    (0u32..3, 0u8..8, 0u32..12, 0u32..300, 0u8..4, 0u8..10).prop_map(
+        |(relation, fork, hot, cold, die, kind)| Touch {
+            page: (100 + relation, u8::from(fork == 0), if die < 3 { hot } else { cold }),
+            has_image: kind < 3,
+            will_init: kind == 3,
+        },
+    )
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        40 => prop::collection::vec(touch(), 1..4).prop_map(Step::Change),
+        1 => (0u32..3).prop_map(|relation| Step::DropRelation(100 + relation)),
+        1 => (0u32..3, 0u32..300).prop_map(|(relation, first)| Step::Truncate(100 + relation, first)),
+    ]
+}
+
+/// Recovery with one size of `shared_buffers`.
+struct Model {
+    size: usize,
+    /// Buffer -> page and usage count; None when it is free.
+    buffers: Vec<Option<(PageName, u32)>>,
+    /// Buffers in the order in which they will be taken.
+    free: VecDeque<usize>,
+    used: BTreeSet<usize>,
+    hand: usize,
+    touched: BTreeSet<PageName>,
+    cached: [BTreeSet<PageName>; 2],
+    work: PoolWork,
+}
+
+impl Model {
+    fn new(size: usize) -> Model {
+        Model {
+            size,
+            buffers: vec![None; size],
+            free: (0..size).collect(),
+            used: BTreeSet::new(),
+            hand: 0,
+            touched: BTreeSet::new(),
+            cached: [BTreeSet::new(), BTreeSet::new()],
+            work: PoolWork::default(),
+        }
+    }
+
+    fn find(&self, page: PageName) -> Option<usize> {
+        self.buffers.iter().position(|buffer| buffer.is_some_and(|(own, _)| own == page))
+    }
+
+    fn touch(&mut self, touch: &Touch, is_far: bool) {
+        self.touched.insert(touch.page);
+        if let Some(buffer) = self.find(touch.page) {
+            let (_, usage) = self.buffers[buffer].as_mut().unwrap();
+            *usage = (*usage + 1).min(5);
+            return;
+        }
+        self.work.misses += 1;
+        if !touch.has_image && !touch.will_init {
+            self.work.reads += 1;
+            self.work.far_reads += u64::from(is_far);
+            self.work.disk_reads += u64::from(self.cached[0].insert(touch.page));
+            self.work.disk_reads_off += u64::from(self.cached[1].insert(touch.page));
+        }
+        let buffer = self.free.pop_front().unwrap_or_else(|| loop {
+            let at = self.hand;
+            self.hand = (self.hand + 1) % self.size;
+            let (page, usage) = self.buffers[at].as_mut().unwrap();
+            if *usage == 0 {
+                for cached in &mut self.cached {
+                    cached.insert(*page);
+                }
+                self.work.evictions += 1;
+                break at;
+            }
+            *usage -= 1;
+        });
+        self.work.frames += u64::from(self.used.insert(buffer));
+        self.buffers[buffer] = Some((touch.page, 1));
+    }
+
+    fn drop(&mut self, page: PageName) {
+        self.touched.remove(&page);
+        for cached in &mut self.cached {
+            cached.remove(&page);
+        }
+        if let Some(buffer) = self.find(page) {
+            self.buffers[buffer] = None;
+            self.free.push_front(buffer);
+        }
+    }
+
+    fn prefetch(&mut self, page: PageName) -> bool {
+        if self.find(page).is_some() {
+            return false;
+        }
+        self.work.prefetches += 1;
+        self.work.disk_reads += u64::from(self.cached[0].insert(page));
+        true
+    }
+
+    fn work(&self) -> PoolWork {
+        let resident: BTreeSet<PageName> = self.buffers.iter().flatten().map(|(page, _)| *page).collect();
+        let follows = resident.iter().filter(|(relation, fork, block)| {
+            *block > 0 && resident.contains(&(*relation, *fork, block - 1))
+        });
+        PoolWork {
+            resident: resident.len() as u64,
+            spilled: self.touched.difference(&resident).count() as u64,
+            runs: (resident.len() - follows.count()) as u64,
+            ..self.work
+        }
+    }
+}
+
+/// Replays everything; the work at each of the steps in `marks` and at the end.
+fn replay(steps: &[Step], size: usize, concurrency: usize, marks: &[usize]) -> Vec<PoolWork> {
+    let mut model = Model::new(size);
+    let all: Vec<(usize, &Touch)> = steps
+        .iter()
+        .enumerate()
+        .filter_map(|(at, step)| if let Step::Change(touches) = step { Some((at, touches)) } else { None })
+        .flat_map(|(at, touches)| touches.iter().map(move |touch| (at, touch)))
+        .collect();
+    let mut seen: Vec<PageName> = Vec::new();
+    let mut queue: VecDeque<(usize, bool)> = VecDeque::new();
+    let mut ahead = 0;
+    let mut recent: VecDeque<PageName> = VecDeque::new();
+    let mut found = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        if marks.contains(&at) {
+            found.push(model.work());
+        }
+        if concurrency > 0 && matches!(step, Step::Change(_)) {
+            queue.retain(|(step, _)| *step >= at);
+            while all.get(ahead).is_some_and(|(step, _)| *step < at) {
+                ahead += 1;
+            }
+            while queue.len() < 4 * concurrency && queue.iter().filter(|(_, io)| *io).count() < concurrency {
+                let Some((step, touch)) = all.get(ahead) else { break };
+                let is_looked_at = touch.page.1 == 0 && !touch.has_image && !touch.will_init;
+                let mut io = false;
+                if is_looked_at && !recent.contains(&touch.page) {
+                    recent.push_back(touch.page);
+                    if recent.len() > 4 {
+                        recent.pop_front();
+                    }
+                    io = model.prefetch(touch.page);
+                }
+                queue.push_back((*step, io));
+                ahead += 1;
+            }
+        }
+        match step {
+            Step::Change(touches) => {
+                for touch in touches {
+                    let fork = |page: &&PageName| (page.0, page.1) == (touch.page.0, touch.page.1);
+                    let before = seen.iter().rev().find(fork).copied();
+                    seen.push(touch.page);
+                    model.touch(touch, before.is_none_or(|before| before.2.abs_diff(touch.page.2) > 8));
+                }
+            }
+            // Pages go in the order of their first appearance.
+            Step::DropRelation(relation) => {
+                for fork in 0..2 {
+                    drop_pages(&mut model, &seen, |page| page.0 == *relation && page.1 == fork);
+                }
+            }
+            Step::Truncate(relation, first) => {
+                drop_pages(&mut model, &seen, |page| page.0 == *relation && page.1 == 0 && page.2 >= *first);
+            }
+        }
+    }
+    found.push(model.work());
+    found
+}
+
+fn drop_pages(model: &mut Model, seen: &[PageName], is_dropped: impl Fn(PageName) -> bool) {
+    let mut gone = BTreeSet::new();
+    for page in seen {
+        if is_dropped(*page) && gone.insert(*page) {
+            model.drop(*page);
+        }
+    }
+}
+
+/// References whose page is not among so many that were referenced last.
+fn recent_misses(steps: &[Step], pages: u32) -> u64 {
+    let mut last: HashMap<PageName, u64> = HashMap::new();
+    let (mut now, mut misses) = (0, 0);
+    for step in steps {
+        let Step::Change(touches) = step else { continue };
+        for touch in touches {
+            now += 1;
+            let is_recent = last
+                .get(&touch.page)
+                .is_some_and(|before| last.values().filter(|other| *other > before).count() < pages as usize);
+            misses += u64::from(!is_recent);
+            last.insert(touch.page, now);
+        }
+    }
+    misses
+}
+
+fn forge(version: PgVersion, steps: &[Step]) -> (Segments, Lsn, Vec<Lsn>) {
+    let mut forge = Forge::new(version, 1);
+    let start = forge.position();
+    let mut begins = Vec::new();
+    for step in steps {
+        begins.push(forge.position());
+        match step {
+            Step::Change(touches) => forge.record(HEAP, LOCK, 7, &content(version, touches)),
+            Step::DropRelation(relation) => {
+                let mut data = vec![0u8; 8];
+                for word in [0x1u32 | 0x2 | 0x4, 5, 1663, 1, 9, 1, 1663, 5, *relation] {
+                    data.extend(word.to_le_bytes());
+                }
+                forge.record(TRANSACTION, COMMIT_WITH_INFO, 7, &main_data(&data))
+            }
+            Step::Truncate(relation, first) => {
+                let mut data = Vec::new();
+                for word in [*first, 1663, 5, *relation, 7] {
+                    data.extend(word.to_le_bytes());
+                }
+                forge.record(STORAGE, TRUNCATE, 7, &main_data(&data))
+            }
+        };
+    }
+    (Segments::from_memory(forge.segments()), start, begins)
+}
+
+fn main_data(data: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![255, u8::try_from(data.len()).unwrap()];
+    bytes.extend(data);
+    bytes
+}
+
+fn content(version: PgVersion, touches: &[Touch]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut payload = Vec::new();
+    for (id, touch) in touches.iter().enumerate() {
+        let (relation, fork, block) = touch.page;
+        let flags = fork | if touch.has_image { 0x10 } else { 0 } | if touch.will_init { 0x40 } else { 0 };
+        bytes.extend([u8::try_from(id).unwrap(), flags, 0, 0]);
+        if touch.has_image {
+            bytes.extend(500u16.to_le_bytes());
+            bytes.extend(100u16.to_le_bytes());
+            // A hole, and to be applied.
+            bytes.push(0x01 | if version < PgVersion::V15 { 0x04 } else { 0x02 });
+            payload.extend([0x5A; 500]);
+        }
+        for word in [1663u32, 5, relation, block] {
+            bytes.extend(word.to_le_bytes());
+        }
+    }
+    bytes.extend([255, 4]);
+    bytes.extend(payload);
+    bytes.extend([1; 4]);
+    bytes
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn every_size_does_what_its_own_server_would(
+        steps in prop::collection::vec(step(), 50..1500),
+        sizes in prop::collection::vec(1u32..400, 1..4),
+        concurrency in 1u32..20,
+        marks in prop::collection::btree_set(1usize..1400, 0..4),
+    ) {
+        let (segments, start, begins) = forge(PgVersion::V15, &steps);
+        let marks: Vec<usize> = marks.into_iter().filter(|mark| *mark < steps.len()).collect();
+        let plan = Plan {
+            buffers: sizes.clone(),
+            concurrency: Some(concurrency),
+            marks: marks.iter().map(|mark| begins[*mark]).collect(),
+            images: Images::Recorded,
+        };
+        let found = analyse(segments, Range { start: Some(start), ..Range::default() }, &plan).unwrap();
+        prop_assert_eq!(found.features.len(), marks.len() + 1);
+        for (at, size) in sizes.iter().enumerate() {
+            let expected = replay(&steps, *size as usize, concurrency as usize, &marks);
+            let got: Vec<PoolWork> = found.features.iter().map(|features| features.pools[at]).collect();
+            prop_assert_eq!(got, expected, "{} buffers", size);
+        }
+        let work = found.last().work;
+        prop_assert_eq!(work.recent_misses, recent_misses(&steps, RECENT_PAGES));
+        prop_assert_eq!(work.distant_misses, recent_misses(&steps, DISTANT_PAGES));
+        prop_assert_eq!(work.records, steps.len() as u64);
+        let images = steps.iter().map(|step| match step {
+            Step::Change(touches) => touches.iter().filter(|touch| touch.has_image).count(),
+            _ => 0,
+        });
+        prop_assert_eq!(work.images[0], images.sum::<usize>() as u64);
+    }
+
+    #[test]
+    fn before_15_nothing_is_prefetched(steps in prop::collection::vec(step(), 50..300)) {
+        let (segments, start, _) = forge(PgVersion::V14, &steps);
+        let plan = Plan { buffers: vec![50], ..Plan::default() };
+        let found = analyse(segments, Range { start: Some(start), ..Range::default() }, &plan).unwrap();
+        prop_assert_eq!(found.last().pools[0], replay(&steps, 50, 0, &[])[0]);
+        prop_assert_eq!(found.last().pools[0].wasted_prefetches(), 0);
+    }
+}
+
+#[test]
+fn pieces_of_the_stream_do_not_show() {
+    // More references than a piece has, so that records and look-ahead cross from one to the next.
+    let steps: Vec<Step> = (0..90_000u32)
+        .map(|n| {
+            let page = |block: u32| (100, 0, block.wrapping_mul(2_654_435_761) >> 20);
+            let touch = |block, has_image| Touch { page: page(block), has_image, will_init: false };
+            Step::Change(vec![touch(n, n % 3 == 0), touch(n / 2, false)])
+        })
+        .collect();
+    let (segments, start, _) = forge(PgVersion::V15, &steps);
+    // In no order, and one twice: sizes are simulated together until they differ.
+    let sizes = [600, 64, 1 << 20, 64, 5000];
+    let plan = Plan { buffers: sizes.to_vec(), ..Plan::default() };
+    let found = analyse(segments, Range { start: Some(start), ..Range::default() }, &plan).unwrap();
+    assert_eq!(found.last().work.references, 180_000);
+    for (at, size) in sizes.into_iter().enumerate().take(2) {
+        assert_eq!(found.last().pools[at], replay(&steps, size as usize, 10, &[])[0], "{size}");
+    }
+    assert_eq!(found.last().pools[3], found.last().pools[1]);
+    // Both have room for every page.
+    assert_eq!(found.last().pools[2], found.last().pools[4]);
+    assert_eq!(found.last().pools[2].resident, found.last().work.pages);
+}

@@ -1,0 +1,328 @@
+"""How long a recovery takes: what it has to do, times what each part costs on a machine.
+
+    CPU         = sum of quantity x coefficient (TERMS)                      warm cache, one core
+    CPU, cold   = CPU + pages and WAL read from the disk x cost of reading them
+    redo        = CPU, cold                                    or, where it takes longer,
+                  pages from the disk / IOPS                   recovery_prefetch=try
+                  pages from the disk x latency, beside the CPU, recovery_prefetch=off
+    checkpoint  = dirty pages, pages spilled before, runs of neighbours, each x its coefficient
+
+Coefficients come from a calibration (non-negative least squares, rows weighted by 1/time, held weakly to the
+shipped ones), from the log of one's own last crash (the shipped ones times one number), or are the shipped
+ones. docs/recovery.md says how wrong each is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import nnls
+
+from walproof.errors import AnalysisError
+from walproof.facts.calibration import Calibration, CheckpointRun, PhaseReplay
+from walproof.facts.recovery import RecoveryTimes
+from walproof.wal.recovery import PAGE_BYTES, RecoveryWork
+
+MB = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A part of redo's CPU."""
+
+    name: str
+    unit: str
+    """Of the quantity."""
+    says: str
+    """In a sentence: "the time goes into ..."."""
+    shipped_us: float
+    """Cost of a unit on an EPYC virtual machine with PostgreSQL 15, in us."""
+    quantities: tuple[tuple[str, float], ...]
+    """Names of measured quantities, and units in each."""
+
+
+TERMS = (
+    Term("records", "record", "applying records", 0.226, (("records", 1.0),)),
+    Term("bytes", "MB of WAL", "reading, checking and copying WAL", 1277.0, (("record_bytes", 1 / MB),)),
+    Term("recent_misses", "reference", "references to pages that the processor no longer has", 0.445,
+         (("recent_misses", 1.0),)),
+    Term("far_misses", "reference", "such pages, far from the one before", 0.2, (("far_misses", 1.0),)),
+    Term("distant_misses", "reference", "such pages that 64 MB of others came after", 0.4,
+         (("distant_misses", 1.0),)),
+    Term("pglz", "image", "decompressing images (pglz)", 8.5, (("images_pglz", 1.0),)),
+    Term("lz4", "image", "decompressing images (lz4)", 4.0, (("images_lz4", 1.0),)),
+    Term("zstd", "image", "decompressing images (zstd)", 15.0, (("images_zstd", 1.0),)),
+    Term("frames", "buffer", "buffers used for the first time", 1.67, (("frames", 1.0),)),
+    Term("reads", "page", "pages that are not in shared_buffers", 3.5, (("reads", 1.0),)),
+    Term("far_reads", "page", "such pages, far from the one before", 3.0, (("far_reads", 1.0),)),
+    Term("evictions", "page", "pages that make room for others", 0.5, (("evictions", 1.0),)),
+    Term("prefetches", "call", "asking the kernel for pages ahead of need", 1.0, (("prefetches", 1.0),)),
+)  # fmt: skip
+CHECKPOINT_TERMS = (("resident", 5.2), ("spilled", 4.2), ("runs", 4.6))
+"""Quantity and shipped cost in us."""
+COLD_TERMS = (("pages", 15.0), ("wal", 150.0))
+"""CPU of the startup process for what comes from the disk: us for each page, and for each MB of WAL."""
+START_S = 0.08
+"""From the first line of the log to redo, and from the checkpoint to ready, where nothing is to be synced."""
+_RIDGE = 0.005
+"""How much the shipped coefficients hold: as a row of that weight for each."""
+
+BANDS = {"calibrated": 1.4, "own crash": 1.6, "shipped": 2.2}
+COLD_BANDS = {"calibrated": 1.6, "own crash": 1.9, "shipped": 2.5}
+"""By source: the measured CPU is between the prediction divided by this and times this in 9 of 10 cases, with
+a warm and with a cold cache (bench/recovery/validate.py; docs/recovery.md has the counts)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficients:
+    """Costs on one machine."""
+
+    source: str
+    """``calibrated``, ``own crash`` or ``shipped``."""
+    cpu_us: Mapping[str, float]
+    """Term -> us for a unit."""
+    cold_us: Mapping[str, float]
+    """As COLD_TERMS."""
+    checkpoint_us: Mapping[str, float]
+    phase_error: float | None = None
+    """Median error of the fit on the phases that it was made of, as a share."""
+
+    @property
+    def band(self) -> float:
+        """Factor around a prediction with a warm cache; see BANDS."""
+        return BANDS[self.source]
+
+    @property
+    def cold_band(self) -> float:
+        """Factor around one with a cold cache."""
+        return COLD_BANDS[self.source]
+
+
+SHIPPED = Coefficients(
+    "shipped",
+    {term.name: term.shipped_us for term in TERMS},
+    dict(COLD_TERMS),
+    dict(CHECKPOINT_TERMS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The disk that a cold recovery reads from; None where it is not known or sets no limit."""
+
+    iops: float | None = None
+    """Random reads of 8 kB a second, many at a time."""
+    read_latency_us: float | None = None
+    """Of one such read alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColdRedo:
+    """Redo with nothing in the kernel's cache."""
+
+    pages: int
+    """Read from the disk."""
+    bytes: float
+    """Read from the disk, WAL included."""
+    cpu_s: float
+    disk_s: float | None
+    """What the disk needs for the pages, if its limits are known."""
+    redo_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A recovery with one size of shared_buffers, in seconds."""
+
+    buffers: int
+    work: RecoveryWork
+    terms_s: Mapping[str, float]
+    """Term -> CPU of redo, warm; their sum is ``warm_s``."""
+    warm_s: float
+    cold: ColdRedo
+    """With recovery_prefetch=try (before 15: there is none)."""
+    cold_off: ColdRedo
+    """With recovery_prefetch=off."""
+    checkpoint_s: float
+    coefficients: Coefficients
+
+    @property
+    def total_s(self) -> float:
+        """From the start of the server until it accepts connections, with a warm cache."""
+        return START_S + self.warm_s + self.checkpoint_s
+
+    def cold_total_s(self, prefetch: bool = True) -> float:
+        """The same with a cold one."""
+        return START_S + (self.cold if prefetch else self.cold_off).redo_s + self.checkpoint_s
+
+    @property
+    def dominating(self) -> Term:
+        """The term that takes most of warm redo."""
+        return max(TERMS, key=lambda term: self.terms_s[term.name])
+
+    def band(self, seconds: float, *, is_cold: bool = False) -> tuple[float, float]:
+        """Between what the measured time is expected."""
+        factor = self.coefficients.cold_band if is_cold else self.coefficients.band
+        return seconds / factor, seconds * factor
+
+
+def predict(
+    work: RecoveryWork, buffers: int, coefficients: Coefficients, disk: Disk | None = None
+) -> Prediction:
+    """Predict the recovery of ``work`` by a server with that many buffers (one of ``work.pools``)."""
+    disk = disk or Disk()
+    units = zip(_NAMES, _row(work.quantities(buffers)), strict=True)
+    terms = {name: count * coefficients.cpu_us[name] / 1e6 for name, count in units}
+    warm, pool = sum(terms.values()), work.pools[buffers]
+    # Without the prefetcher its calls are saved.
+    quiet = warm - terms["prefetches"]
+    checkpoint = sum(getattr(pool, name) * cost / 1e6 for name, cost in coefficients.checkpoint_us.items())
+    return Prediction(
+        buffers=buffers,
+        work=work,
+        terms_s=terms,
+        warm_s=warm,
+        cold=_cold(work, pool.disk_reads, warm, coefficients, disk, is_prefetched=pool.prefetches > 0),
+        cold_off=_cold(work, pool.disk_reads_off, quiet, coefficients, disk, is_prefetched=False),
+        checkpoint_s=checkpoint,
+        coefficients=coefficients,
+    )
+
+
+def _cold(
+    work: RecoveryWork,
+    pages: int,
+    warm_s: float,
+    coefficients: Coefficients,
+    disk: Disk,
+    *,
+    is_prefetched: bool,
+) -> ColdRedo:
+    read = work.record_bytes + float(PAGE_BYTES) * pages
+    cold = coefficients.cold_us
+    cpu = warm_s + (pages * cold["pages"] + work.record_bytes / MB * cold["wal"]) / 1e6
+    limited = pages / disk.iops if disk.iops else None
+    redo = max(cpu, limited or 0.0)
+    if not is_prefetched and disk.read_latency_us is not None:
+        # Nothing is asked for ahead: replay waits for each page.
+        waited = pages * disk.read_latency_us / 1e6
+        limited = max(limited or 0.0, waited)
+        redo = max(cpu + waited, limited)
+    return ColdRedo(pages, read, cpu, limited, redo)
+
+
+_NAMES = tuple(term.name for term in TERMS)
+
+
+def _row(own: Mapping[str, float]) -> list[float]:
+    return [sum(own.get(name, 0.0) * units for name, units in term.quantities) for term in TERMS]
+
+
+def fit(calibration: Calibration) -> Coefficients:
+    """Coefficients of the machine that was calibrated.
+
+    Raises AnalysisError when too few phases were seen to tell the terms apart.
+    """
+    phases = _mean_repeats(calibration.phases)
+    if len({phase.phase for phase in phases}) < 6 or len({phase.buffers for phase in phases}) < 2:
+        raise AnalysisError(
+            "the calibration saw too few phases to tell costs apart",
+            detail=f"{len(phases)} replays of {len({phase.phase for phase in phases})} phases were seen.",
+            hint="Calibrate again on a quieter machine.",
+        )
+    rows = [_row(phase.work) for phase in phases]
+    costs = [phase.cpu_s * 1e6 for phase in phases]
+    cpu = _least_squares(rows, costs, [term.shipped_us for term in TERMS])
+    cpu_us = dict(zip(_NAMES, cpu, strict=True))
+    checkpoint = _fit_checkpoint(calibration.checkpoints)
+    return Coefficients(
+        "calibrated", cpu_us, _fit_cold(calibration), checkpoint, _median_error(phases, cpu_us)
+    )
+
+
+def _mean_repeats(phases: Iterable[PhaseReplay]) -> list[PhaseReplay]:
+    """One row for each phase and size. What makes repeats differ makes later recoveries differ as well."""
+    repeats: dict[tuple[str, int], list[PhaseReplay]] = {}
+    for phase in phases:
+        if phase.cpu_s > 0:
+            repeats.setdefault((phase.phase, phase.buffers), []).append(phase)
+    return [replace(own[0], cpu_s=float(np.mean([one.cpu_s for one in own]))) for own in repeats.values()]
+
+
+def scale_to_crash(work: RecoveryWork, buffers: int, times: RecoveryTimes) -> Coefficients:
+    """The shipped coefficients, times what one's own crash took against what they say of it.
+
+    ``work`` is that of the same crash. Raises AnalysisError when the log has no time, or too short a one.
+    """
+    measured = times.cpu_s if times.cpu_s is not None else times.redo_elapsed_s
+    if measured is None or measured < 0.1:
+        raise AnalysisError(
+            "the recovery in the log is too short to learn from",
+            detail=f"expected 0.1 s of CPU at least, got {measured if measured is not None else 'none'}",
+            hint="The figures of the log are in steps of 10 ms; use a longer one, or calibrate.",
+        )
+    before = predict(work, buffers, SHIPPED)
+    factor = measured / before.warm_s
+    checkpoint = 1.0
+    if times.checkpoint is not None and times.checkpoint.total_s > 0.05 and before.checkpoint_s > 0:
+        checkpoint = times.checkpoint.total_s / before.checkpoint_s
+    return replace(
+        SHIPPED,
+        source="own crash",
+        cpu_us={name: cost * factor for name, cost in SHIPPED.cpu_us.items()},
+        cold_us={name: cost * factor for name, cost in SHIPPED.cold_us.items()},
+        checkpoint_us={name: cost * checkpoint for name, cost in SHIPPED.checkpoint_us.items()},
+    )
+
+
+def _least_squares(
+    rows: Sequence[Sequence[float]], costs: Sequence[float], shipped: Sequence[float]
+) -> list[float]:
+    """Non-negative coefficients; rows weighted by 1/cost, and one weak row for each shipped coefficient."""
+    matrix, target = np.asarray(rows, dtype=float), np.asarray(costs, dtype=float)
+    matrix, target = matrix / target[:, None], np.ones(len(target))
+    prior = np.asarray(shipped, dtype=float)
+    # Scaled, so that a coefficient of 1 is the shipped one.
+    scaled = matrix * prior
+    weight = np.sqrt(_RIDGE)
+    found, _ = nnls(
+        np.vstack([scaled, weight * np.eye(len(prior))]),
+        np.concatenate([target, weight * np.ones(len(prior))]),
+    )
+    return [float(one) for one in found * prior]
+
+
+def _fit_checkpoint(runs: Iterable[CheckpointRun]) -> dict[str, float]:
+    own = [run for run in runs if run.total_s > 0]
+    if len(own) < 4:
+        return dict(CHECKPOINT_TERMS)
+    names = [name for name, _ in CHECKPOINT_TERMS]
+    costs = _least_squares(
+        [[getattr(run, name) for name in names] for run in own],
+        [run.total_s * 1e6 for run in own],
+        [cost for _, cost in CHECKPOINT_TERMS],
+    )
+    return dict(zip(names, costs, strict=True))
+
+
+def _fit_cold(calibration: Calibration) -> dict[str, float]:
+    own = [one for one in calibration.cold if one.cpu_s > one.warm_cpu_s]
+    if not own:
+        return dict(COLD_TERMS)
+    costs = _least_squares(
+        [[one.pages, one.wal_bytes / MB] for one in own],
+        [(one.cpu_s - one.warm_cpu_s) * 1e6 for one in own],
+        [cost for _, cost in COLD_TERMS],
+    )
+    return dict(zip((name for name, _ in COLD_TERMS), costs, strict=True))
+
+
+def _median_error(phases: Sequence[PhaseReplay], cpu_us: Mapping[str, float]) -> float:
+    errors = [
+        abs(sum(units * cpu_us[name] for name, units in zip(_NAMES, _row(phase.work), strict=True)) / 1e6
+            / phase.cpu_s - 1)
+        for phase in phases
+    ]  # fmt: skip
+    return float(np.median(errors))

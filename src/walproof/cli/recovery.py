@@ -1,0 +1,377 @@
+"""``walproof recovery``: calibrate this machine, predict how long a recovery takes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from walproof.cli import options
+from walproof.errors import SettingError, StoreError, WalError
+from walproof.units import Lsn, format_bytes, parse_bytes
+
+if TYPE_CHECKING:
+    from walproof.analysis.recovery import Coefficients, Disk
+    from walproof.analysis.whatif import Prediction as WhatIfPrediction
+    from walproof.facts.calibration import Calibration
+    from walproof.wal.recovery import RecoveryAnalysis, RecoveryWork
+
+app = typer.Typer(help="How long a crashed server is away.", no_args_is_help=True, rich_markup_mode=None)
+_DEFAULT_BUFFERS = 128 << 20
+
+Paths = Annotated[
+    list[Path],
+    typer.Argument(metavar="PATH...", help="pg_wal or archive folders and segments of one recording."),
+]
+
+
+@app.callback()
+def _group() -> None:
+    """How long a crashed server is away."""
+
+
+@app.command("calibrate")
+def calibrate(
+    pg: Annotated[
+        str | None, typer.Option("--pg", metavar="DIR|VERSION", help="PostgreSQL that would recover.")
+    ] = None,
+    on: options.On = None,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", metavar="FILE", help="File to keep it in. Default: the data folder."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Measure what each part of a recovery costs on this machine, in 1 to 2 minutes.
+
+    Runs a throw-away cluster in --on (a folder on the server's own kind of disk), which takes up to 5 GB
+    there.
+    """
+    from walproof.analysis.recovery import fit
+    from walproof.facts.calibration import calibration_path, write_calibration
+    from walproof.lab.calibration import calibrate as measure
+    from walproof.postgres.install import discover, find
+    from walproof.postgres.reach import reachable_install, server_user
+    from walproof.postgres.workspace import Workspace
+
+    install = find(pg) if pg is not None else discover()[0]
+    user = server_user()
+    reachable = reachable_install(install, user)
+    sys.stderr.write(f"calibrating recovery of PostgreSQL {install.label}, 1 to 2 minutes\n")
+    with Workspace(options.work_folder(on), user) as workspace:
+        found = measure(reachable, workspace, lambda what: _say(what))
+    path = to if to is not None else calibration_path(found.machine)
+    write_calibration(path, found)
+    coefficients = fit(found)
+    if json:
+        sys.stdout.write(path.read_text(encoding="utf-8"))
+        return
+    sys.stdout.write(_calibration_text(found, coefficients) + f"\nkept in {path}\n")
+
+
+@app.command("predict")
+def predict(
+    paths: Paths,
+    shared_buffers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--shared-buffers", metavar="SIZE", help="Of the server that recovers. May be repeated. "
+            "Default: the recorded server's, else 128MB.",
+        ),
+    ] = None,
+    distance: Annotated[
+        str | None,
+        typer.Option("--distance", metavar="SIZE", help="Crash so far behind the redo point."),
+    ] = None,
+    iops: Annotated[
+        float | None, typer.Option("--iops", min=1, help="Random reads a second that the disk can do.")
+    ] = None,
+    read_latency: Annotated[
+        str | None, typer.Option("--read-latency", metavar="TIME", help="Of one random read: 0.2ms.")
+    ] = None,
+    calibration: Annotated[
+        Path | None, typer.Option("--calibration", metavar="FILE", help="A calibration that was kept.")
+    ] = None,
+    other_machine: Annotated[
+        bool, typer.Option("--other-machine", help="Predict for the machine of --calibration, not this one.")
+    ] = False,
+    crash_log: Annotated[
+        Path | None,
+        typer.Option(
+            "--crash-log", metavar="FILE", help="Server log of a recovery of just this WAL, to learn from.",
+        ),
+    ] = None,
+    prefetch: Annotated[
+        int | None,
+        typer.Option("--maintenance-io-concurrency", min=0, max=1000, help="Of the server that recovers."),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--start", "-s", metavar="LSN", help="Taken for the redo point.")
+    ] = None,
+    end: Annotated[str | None, typer.Option("--end", "-e", metavar="LSN", help="Where the crash is.")] = None,
+    timeline: Annotated[
+        int | None, typer.Option("--timeline", "-t", min=1, help="Newest timeline to read.")
+    ] = None,
+    json: options.Json = False,
+    allow_gaps: Annotated[
+        bool, typer.Option("--allow-gaps", help="Go on behind missing segments; they are named.")
+    ] = False,
+) -> None:  # fmt: skip
+    """Predict how long crash recovery of recorded WAL takes: redo with a warm and a cold cache, the
+    checkpoint at its end, and what most of the time goes into.
+    """
+    from walproof.analysis import recovery
+    from walproof.report.terminal import print_sections
+    from walproof.report.wal.recovery import Forecast, recovery_json, recovery_view
+    from walproof.wal.recovery import analyse, find_redo
+
+    notes: list[str] = []
+    buffers = _buffers(shared_buffers, paths, notes)
+    last = None if end is None else Lsn.parse(end)
+    asked = None if start is None else Lsn.parse(start)
+    redo = find_redo(*paths, end=last, timeline=timeline).redo if asked is None else asked
+    marks = [] if distance is None else [Lsn(redo + _positive("--distance", distance))]
+    found = analyse(
+        *paths, buffers=buffers, start=redo, end=last, timeline=timeline, allow_gaps=allow_gaps,
+        concurrency=prefetch, marks=marks,
+    )  # fmt: skip
+    if distance is not None:
+        found = _up_to(found, distance)
+    if _has_few_images(found.last):
+        notes.append(
+            "Most pages have no image. Those that were written before the crash are newer than their records "
+            "and passed over, which the WAL does not tell: the time is rather shorter than this."
+        )
+    coefficients, disk = _coefficients(calibration, other_machine, found.version, notes)
+    if crash_log is not None:
+        coefficients = _from_crash(crash_log, found.last, buffers[0], notes)
+    disk = recovery.Disk(
+        disk.iops if iops is None else iops,
+        disk.read_latency_us if read_latency is None else (options.duration_s(read_latency) or 0.0) * 1e6,
+    )
+    forecast = Forecast(
+        found,
+        tuple(recovery.predict(found.last, size, coefficients, disk) for size in buffers),
+        coefficients,
+        disk,
+        tuple(notes),
+    )
+    if json:
+        sys.stdout.write(recovery_json(forecast))
+        return
+    view, console = recovery_view(forecast), options.result_console()
+    console.print(view.question, style="bold")
+    console.print(view.dateline, style="dim")
+    console.print()
+    print_sections(view.sections, console)
+
+
+def recovery_of(
+    paths: Sequence[Path],
+    full_page_writes: bool,
+    shared_buffers: str | None,
+    calibration: Path | None,
+    notes: list[str],
+    *,
+    start: Lsn | None,
+    end: Lsn | None,
+    timeline: int | None,
+    allow_gaps: bool,
+) -> Callable[[WhatIfPrediction], float]:
+    """How long the longest recovery takes of a server with other checkpoint settings, in seconds.
+
+    ``notes`` is told what was assumed. Raises as ``walproof recovery predict``.
+    """
+    from walproof.analysis.recovery_curve import STARTS, mean_image, recovery_curve
+    from walproof.wal.recovery import analyse
+
+    buffers = _buffers(None if shared_buffers is None else [shared_buffers], paths, notes)[0]
+    whole = analyse(*paths, buffers=[16], start=start, end=end, timeline=timeline, allow_gaps=allow_gaps)
+    coefficients, _ = _coefficients(calibration, False, whole.version, notes)
+    image_bytes, compression = mean_image(whole)
+    span, size = whole.last.end - whole.start, whole.segment_size
+    # At the beginning of a segment there is always a record to find.
+    places = {int(whole.start + span * place) // size * size for place in STARTS}
+    begins = sorted(Lsn(max(place, whole.start)) for place in places)
+    curves = {}
+    for images in ("first", "off"):
+        analyses = []
+        for begin in begins:
+            marks = [Lsn(begin + (whole.last.end - begin) * part // 12) for part in range(1, 12)]
+            analyses.append(
+                analyse(
+                    *paths, buffers=[buffers], start=begin, end=end, timeline=timeline, allow_gaps=allow_gaps,
+                    marks=marks, images="first" if images == "first" else "off",
+                )
+            )  # fmt: skip
+        curves[images] = recovery_curve(analyses, buffers, coefficients, image_bytes, compression)
+    shown = curves["first" if full_page_writes else "off"]
+    notes.append(
+        f"Recovery times are up to {coefficients.band:.1f} times longer in 1 of 20 cases; they are of a warm "
+        "cache. Redo points are simulated; a page's first touch behind one has an image of the mean size. "
+        f"Distances beyond {format_bytes(shown.farthest)} are extrapolated."
+    )
+    return lambda one: curves["first" if one.target.full_page_writes else "off"].seconds(one.distance_most)
+
+
+def _say(what: str) -> None:
+    sys.stderr.write(f"  {what}\n")
+    sys.stderr.flush()
+
+
+def _positive(option: str, text: str) -> int:
+    count = parse_bytes(text)
+    if count <= 0:
+        raise SettingError(f"{option} must be more than nothing", detail=f'Given: "{text}".')
+    return count
+
+
+def _buffers(asked: Sequence[str] | None, paths: Sequence[Path], notes: list[str]) -> list[int]:
+    """Sizes in buffers of 8 kB."""
+    from walproof.wal.recording import RECORDING_FILE, read_recording
+    from walproof.wal.recovery import PAGE_BYTES
+
+    if asked:
+        return [_positive("--shared-buffers", text) // PAGE_BYTES for text in asked]
+    for path in paths:
+        if (path / RECORDING_FILE).is_file():
+            size = read_recording(path).settings.get("shared_buffers")
+            if size is not None:
+                notes.append(f"shared_buffers = {size} is the recorded server's.")
+                return [parse_bytes(size) // PAGE_BYTES]
+    notes.append(
+        "shared_buffers is taken to be 128 MB, the default: --shared-buffers says what the server will have."
+    )
+    return [_DEFAULT_BUFFERS // PAGE_BYTES]
+
+
+def _has_few_images(work: RecoveryWork) -> bool:
+    images = sum(own.count for own in work.images.values())
+    return images + work.initialised < 0.5 * work.pages
+
+
+def _up_to(found: RecoveryAnalysis, distance: str) -> RecoveryAnalysis:
+    """The work up to the mark at that distance. Raises WalError when the recording ends before it."""
+    from dataclasses import replace
+
+    if len(found.steps) > 1:
+        return replace(found, steps=found.steps[:1], finish_reason=None)
+    got = found.last.wal_bytes
+    raise WalError(
+        f"the recording is shorter than the distance: {format_bytes(parse_bytes(distance))}",
+        detail=f"Behind the redo point there are {format_bytes(got)} of WAL.",
+        hint=f"--distance={got >> 10}kB can be answered, or record longer.",
+    )
+
+
+def _coefficients(
+    path: Path | None, other_machine: bool, version: int, notes: list[str]
+) -> tuple[Coefficients, Disk]:
+    """Of the file, else of this machine's own calibration, else the shipped ones."""
+    from walproof.analysis.recovery import SHIPPED, Disk, fit
+    from walproof.facts.calibration import find_calibrations, read_calibration
+    from walproof.report.numbers import utc
+
+    if path is not None:
+        own = read_calibration(path)
+        unlike = _differences(own, version)
+        if unlike and not other_machine:
+            raise StoreError(
+                f'"{path}" is the calibration of another machine or server',
+                detail="\n".join(unlike),
+                hint="--other-machine predicts for that one; walproof recovery calibrate measures this one.",
+            )
+    else:
+        found = find_calibrations()
+        match = next((one for _, one in found if not _differences(one, version)), None)
+        if match is None:
+            notes.append(
+                "Costs are the shipped ones, of another machine; walproof recovery calibrate measures these."
+            )
+            if found:
+                unlike = _differences(found[0][1], version)
+                notes.append("The newest calibration at hand is not used: " + "; ".join(unlike))
+            return SHIPPED, Disk()
+        own = match
+    machine = own.machine
+    notes.append(
+        f"Costs were calibrated on {utc(own.made_at)}: {machine.cpu}, {machine.cores} cores, PostgreSQL "
+        f"{machine.version}."
+    )
+    return fit(own), Disk(own.read_iops, own.read_latency_us)
+
+
+def _differences(calibration: Calibration, version: int) -> tuple[str, ...]:
+    """In what the calibrated machine and server differ from this machine and the recording's server."""
+    from walproof.lab.calibration import this_machine
+
+    machine = calibration.machine
+    here = dict(zip(("cpu", "cores", "page_bytes"), this_machine(), strict=True))
+    lines = [
+        f"{name}: calibrated {getattr(machine, name)}, here {value}"
+        for name, value in here.items()
+        if getattr(machine, name) != value
+    ]
+    if machine.version.split(".")[0] != str(version):
+        lines.append(f"version: calibrated {machine.version}, recorded {version}")
+    return tuple(lines)
+
+
+def _from_crash(path: Path, work: RecoveryWork, buffers: int, notes: list[str]) -> Coefficients:
+    from walproof.analysis.recovery import scale_to_crash
+    from walproof.facts.recovery import read_recovery_log
+
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise StoreError(f'could not read "{path}": {error.strerror}') from error
+    times = read_recovery_log(text)
+    if times.redo_start != work.start:
+        raise WalError(
+            "the log is of another recovery than the WAL",
+            detail=f"Its redo starts at {times.redo_start}, that of the WAL at {work.start}.",
+            hint=f"--start={times.redo_start} asks for that one, if its WAL is at hand.",
+        )
+    notes.clear()
+    notes.append(f'Costs are the shipped ones, scaled to the recovery in "{path}".')
+    return scale_to_crash(work, buffers, times)
+
+
+def _calibration_text(calibration: Calibration, coefficients: Coefficients) -> str:
+    from walproof.analysis.recovery import CHECKPOINT_TERMS, COLD_TERMS, TERMS
+
+    machine = calibration.machine
+    lines = [
+        f"What does a recovery cost on {machine.cpu}, {machine.cores} cores, PostgreSQL {machine.version}?",
+        "",
+        f"{'':<82}{'here':>9}{'shipped':>9}",
+    ]
+    lines += [
+        _cost(f"{term.says}, us for each {term.unit}", coefficients.cpu_us[term.name], term.shipped_us)
+        for term in TERMS
+    ]
+    cold = {"pages": "page", "wal": "MB of WAL"}
+    lines += [
+        _cost(f"CPU of reading from the disk, us for each {cold[name]}", coefficients.cold_us[name], shipped)
+        for name, shipped in COLD_TERMS
+    ]
+    says = {"resident": "dirty page", "spilled": "page spilled before", "runs": "run of pages"}
+    lines += [
+        _cost(f"checkpoint, us for each {says[name]}", coefficients.checkpoint_us[name], shipped)
+        for name, shipped in CHECKPOINT_TERMS
+    ]
+    if calibration.read_iops is not None and calibration.read_latency_us is not None:
+        lines.append(
+            f"\nThe disk: {calibration.read_iops:,.0f} random reads of 8 kB a second, "
+            f"{calibration.read_latency_us:.0f} us for one alone."
+        )
+    if coefficients.phase_error is not None:
+        lines.append(f"Median error of the fit on its own phases: {coefficients.phase_error:.0%}.")
+    return "\n".join(lines) + "\n"
+
+
+def _cost(what: str, here: float, shipped: float) -> str:
+    return f"{what:<82}{here:9.3g}{shipped:9.3g}"

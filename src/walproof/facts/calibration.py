@@ -1,0 +1,169 @@
+"""What was measured to learn what recovery costs on a machine, and the JSON that keeps it.
+
+    <data folder>/recovery/NAME.json    one for each machine and version
+
+The data folder is ``WALPROOF_DATA``; else ``/var/lib/walproof`` for root; else ``walproof`` in
+``XDG_DATA_HOME`` or ``~/.local/share``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from walproof.errors import StoreError
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What coefficients belong to: on another machine, or with another server, they are others."""
+
+    cpu: str
+    cores: int
+    version: str
+    """Of the server that recovered: ``15.18``."""
+    page_bytes: int
+    """Of memory."""
+    huge_pages: bool
+    """Whether the server got huge pages for shared_buffers."""
+    data_checksums: bool
+
+    def differences(self, other: Machine) -> tuple[str, ...]:
+        """One line for each property in which ``other`` differs."""
+        mine, its = asdict(self), asdict(other)
+        return tuple(f"{name}: {mine[name]} -> {its[name]}" for name in mine if mine[name] != its[name])
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseReplay:
+    """Replaying one phase of the calibration load once."""
+
+    phase: str
+    buffers: int
+    cpu_s: float
+    work: Mapping[str, float]
+    """Quantities of ``walproof.wal.recovery`` that the phase adds, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColdReplay:
+    """Replaying the whole load with nothing in the kernel's cache."""
+
+    buffers: int
+    prefetch: bool
+    """Whether recovery_prefetch was on."""
+    cpu_s: float
+    warm_cpu_s: float
+    read_bytes: int | None
+    """What the startup process made the disk read."""
+    wal_bytes: float
+    """Of it, WAL, as expected."""
+    pages: float
+    """Pages of 8 kB besides, as expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRun:
+    """One checkpoint at the end of recovery."""
+
+    buffers: int
+    """Size of shared_buffers."""
+    written: int
+    """What the server says that it wrote."""
+    resident: float
+    spilled: float
+    runs: float
+    total_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Everything that was measured."""
+
+    machine: Machine
+    made_at: float
+    """Unix time."""
+    phases: tuple[PhaseReplay, ...]
+    cold: tuple[ColdReplay, ...]
+    checkpoints: tuple[CheckpointRun, ...]
+    read_iops: float | None
+    """Random reads of 8 kB a second, 16 at a time."""
+    read_latency_us: float | None
+    """One random read of 8 kB alone."""
+
+
+def data_folder() -> Path:
+    """Where what was measured for good is kept; not made yet."""
+    given = os.environ.get("WALPROOF_DATA")
+    if given:
+        return Path(given).expanduser().absolute()
+    if os.geteuid() == 0:
+        return Path("/var/lib/walproof")
+    xdg = os.environ.get("XDG_DATA_HOME", "")
+    base = Path(xdg) if Path(xdg).is_absolute() else Path.home() / ".local" / "share"
+    return base / "walproof"
+
+
+def calibration_path(machine: Machine) -> Path:
+    """The file of that machine and version in the data folder."""
+    name = re.sub(r"[^a-z0-9.]+", "-", f"{machine.cpu}-{machine.cores}-pg{machine.version}".lower())
+    return data_folder() / "recovery" / f"{name.strip('-')}.json"
+
+
+def write_calibration(path: Path, calibration: Calibration) -> None:
+    """Keep it. Raises StoreError."""
+    text = json.dumps({"format": _FORMAT, **asdict(calibration)}, indent=1) + "\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_name(path.name + ".new")
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(path)
+    except OSError as error:
+        raise StoreError(
+            f'could not write "{path}": {error.strerror}', hint="Name another file with --to."
+        ) from error
+
+
+def read_calibration(path: Path) -> Calibration:
+    """Read it back. Raises StoreError."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data.pop("format") != _FORMAT:
+            raise StoreError(f'"{path}" was written by another version of walproof', hint="Calibrate again.")
+        return Calibration(
+            machine=Machine(**data["machine"]),
+            made_at=float(data["made_at"]),
+            phases=tuple(PhaseReplay(**one) for one in data["phases"]),
+            cold=tuple(ColdReplay(**one) for one in data["cold"]),
+            checkpoints=tuple(CheckpointRun(**one) for one in data["checkpoints"]),
+            read_iops=_optional(data["read_iops"]),
+            read_latency_us=_optional(data["read_latency_us"]),
+        )
+    except OSError as error:
+        raise StoreError(
+            f'could not read "{path}": {error.strerror}', hint='"walproof recovery calibrate" makes one.'
+        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(f'"{path}" is no calibration', detail=f"{type(error).__name__}: {error}") from error
+
+
+def find_calibrations() -> tuple[tuple[Path, Calibration], ...]:
+    """All that are in the data folder and can be read, the newest first."""
+    found = []
+    for path in sorted((data_folder() / "recovery").glob("*.json")):
+        try:
+            found.append((path, read_calibration(path)))
+        except StoreError:
+            continue  # of another version, or damaged: not one to be used
+    return tuple(sorted(found, key=lambda one: -one[1].made_at))
+
+
+def _optional(value: Any) -> float | None:
+    return None if value is None else float(value)

@@ -1,0 +1,455 @@
+"""Measures what the parts of recovery cost on this machine: a load in phases, replayed under two
+shared_buffers.
+
+    tables filled, CHECKPOINT, then phases, each ended by pg_switch_wal(), so that a phase is whole segments
+      -> image of a crash -> replays: large and small shared_buffers, twice; with a cold cache;
+         and shortened ones, whose checkpoints write few runs, or many
+
+Each phase stresses one part: records, bytes, images, random references, misses, decompression. While one
+replay runs, the startup process's title tells the segment, and its schedstat the CPU
+(``walproof.probe.replay``). What the figures mean is the business of ``walproof.analysis.recovery``.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from walproof.errors import ClusterError, DiskError
+from walproof.facts import Install
+from walproof.facts.calibration import Calibration, CheckpointRun, ColdReplay, Machine, PhaseReplay
+from walproof.lab.crash import (
+    Cache,
+    CrashImage,
+    MeasuredRecovery,
+    check_disk,
+    recover,
+    take_crash_image,
+)
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.workspace import Workspace
+from walproof.probe.environment import observe_environment
+from walproof.units import Lsn
+from walproof.wal.recovery import PAGE_BYTES, QUANTITIES, RecoveryWork, analyse, find_redo
+
+NEED_BYTES = 5 << 30
+"""Of the scratch folder: the filled cluster, its image, and a clone of that."""
+LARGE_BUFFERS, SMALL_BUFFERS = 65536, 8192
+"""512 MB, in which all pages of the load find room, and 64 MB."""
+REPEATS = 2
+CHECKPOINTS_AFTER = ("wide", "scatter", "uuid")
+"""Phases at whose end a shortened replay ends, for the sake of its checkpoint."""
+_READS_PAGES = 32768
+_LATENCY_READS, _LATENCY_S = 400, 2.0
+_IOPS_THREADS, _IOPS_S = 16, 1.5
+_LOAD_SETTINGS = {
+    "fsync": "off",
+    "autovacuum": "off",
+    "max_wal_size": "20GB",
+    "checkpoint_timeout": "1h",
+    "synchronous_commit": "off",
+    "wal_compression": "off",
+    # Pages stay in shared_buffers, so that those on disk are older than every record.
+    "bgwriter_lru_maxpages": "0",
+    "full_page_writes": "on",
+    "maintenance_work_mem": "256MB",
+    "max_parallel_maintenance_workers": "0",
+    "wal_level": "replica",
+}
+_FILL = (
+    # 48 rows a page, with room for a few versions.
+    "CREATE TABLE {name} (id int, v int, f text) WITH (fillfactor = 80)",
+    "INSERT INTO {name} SELECT n, 0, repeat('x', 100) FROM generate_series(0, {pages} * 48 - 1) n",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Statements whose replay is one row of the fit."""
+
+    name: str
+    statements: tuple[str, ...]
+    settings: tuple[tuple[str, str], ...] = ()
+    """Changed for the phase alone."""
+
+
+def _update(table: str, condition: str) -> str:
+    return f"UPDATE {table} SET v = v + 1 WHERE {condition}"
+
+
+def _phases(share: float) -> tuple[Phase, ...]:
+    """The phases in their order, with that share of the rows."""
+
+    def count(rows: int) -> int:
+        return max(1, int(rows * share))
+
+    def update_at_random(rows: int) -> str:
+        # A nested loop over the index, so that pages come in the order in which rows are picked.
+        last_id = _pages("updated", share) * _ROWS_A_PAGE
+        return (
+            f"UPDATE updated SET v = v + 1 FROM (SELECT (random() * {last_id})::int AS picked"
+            f" FROM generate_series(1, {count(rows)})) AS picks WHERE id = picked"
+        )
+
+    def insert(into: str, values: str, rows: int) -> str:
+        return f"INSERT INTO {into} SELECT {values} FROM generate_series(1, {count(rows)}) n"
+
+    commits = f"FOR n IN 1..{count(60_000)} LOOP INSERT INTO narrow VALUES (n, n); COMMIT; END LOOP"
+    return (
+        Phase("insert", (insert("narrow", "n, n", 500_000),)),
+        Phase("wide", (insert("wide", "n, repeat('x', 1900)", 28_000),)),
+        Phase("scatter", (_update("scattered", "id % 144 = 0"),)),
+        Phase("image", (_update("other", "id % 48 = 0"),)),
+        Phase("hot", tuple(_update("other", f"id % 48 = {row}") for row in range(1, 9))),
+        Phase("random image", (update_at_random(25_000),)),
+        Phase("random", (update_at_random(200_000),)),
+        Phase("sequence", (insert("keyed (f)", "'abcdefgh'", 250_000),)),
+        Phase("uuid", (insert("uuids", "gen_random_uuid()", 60_000),)),
+        Phase("uuid again", (insert("uuids", "gen_random_uuid()", 120_000),)),
+        Phase("read", (_update("bare", "id % 48 = 0"),), (("full_page_writes", "off"),)),
+        Phase("pglz", (_update("packed", "id % 48 = 0"),), (("wal_compression", "pglz"),)),
+        Phase("lz4", (_update("packed_lz4", "id % 48 = 0"),), (("wal_compression", "lz4"),)),
+        Phase("zstd", (_update("packed_zstd", "id % 48 = 0"),), (("wal_compression", "zstd"),)),
+        Phase("commit", (f"DO $$ BEGIN {commits}; END $$",)),
+        # Whose end nobody measures: it closes the segments of the one before, and is long enough to be seen.
+        Phase("end", ("INSERT INTO narrow SELECT n, n FROM generate_series(1, 60000) n",)),
+    )
+
+
+_ROWS_A_PAGE = 48
+_PAGES = {"scattered": 12000, "updated": 20000, "other": 6000, "bare": 6000, "packed": 3000,
+          "packed_lz4": 3000, "packed_zstd": 3000}  # fmt: skip
+_UUIDS = 1_200_000
+
+
+def _pages(table: str, share: float) -> int:
+    return max(1, int(_PAGES[table] * share))
+
+
+Progress = Callable[[str], None]
+"""Told what is being done."""
+
+
+def calibrate(
+    install: Install, workspace: Workspace, progress: Progress, *, share: float = 1.0, segment_mb: int = 16
+) -> Calibration:
+    """Measure everything, in 1 to 2 minutes; the workspace holds what is needed meanwhile.
+
+    ``share``: of the load and the sizes of shared_buffers; less than 1 measures less, and worse.
+    ``segment_mb``: size of segments, of which each phase takes whole ones.
+
+    Raises ClusterError, WalError, and DiskError (memory instead of a disk, too little space).
+    """
+    check_disk(workspace.folder, int(NEED_BYTES * share))
+    latency_us, iops = measure_reads(workspace, progress, int(_READS_PAGES * share))
+    large, small = int(LARGE_BUFFERS * share), int(SMALL_BUFFERS * share)
+    filled = _Filled(install, workspace, share, segment_mb)
+    machine, image, spans = filled.make(progress)
+    bounds = [spans[0][1], *(end for _, _, end in spans)]
+    start = find_redo(image.wal).redo
+    found = analyse(image.wal, start=start, buffers=[large, small], marks=bounds)
+    replays = []
+    for repeat in range(REPEATS):
+        for buffers in (large, small):
+            progress(f"replay {repeat + 1} with shared_buffers of {buffers * PAGE_BYTES >> 20} MB")
+            replays.append((buffers, recover(image, workspace, _replay_settings(buffers))))
+    phases = [
+        row
+        for buffers, measured in replays
+        for row in _phase_rows(buffers, measured, spans, list(found.steps), found.segment_size)
+    ]
+    last = found.last
+    checkpoints = [_checkpoint_run(buffers, measured, last) for buffers, measured in replays]
+    for name in CHECKPOINTS_AFTER:
+        place = next(i for i, (phase, _, _) in enumerate(spans) if phase == name)
+        for buffers in (large, small):
+            progress(f'checkpoint after phase "{name}"')
+            until = _segment_name(spans[place][2], found.timeline, found.segment_size)
+            measured = recover(image, workspace, _replay_settings(buffers), until=until)
+            checkpoints.append(_checkpoint_run(buffers, measured, found.steps[place + 1]))
+    progress("replays with a cold cache")
+    cold = _cold(image, workspace, last, large, [one for size, one in replays if size == large])
+    return Calibration(
+        machine=machine,
+        made_at=time.time(),
+        phases=tuple(phases),
+        cold=cold,
+        checkpoints=tuple(one for one in checkpoints if one is not None),
+        read_iops=iops,
+        read_latency_us=latency_us,
+    )
+
+
+class _Filled:
+    """The cluster of the load."""
+
+    def __init__(self, install: Install, workspace: Workspace, share: float, segment_mb: int) -> None:
+        self._options = () if segment_mb == 16 else (f"--wal-segsize={segment_mb}",)
+        self._share = share
+        self._install = install
+        self._workspace = workspace
+
+    def make(self, progress: Progress) -> tuple[Machine, CrashImage, list[tuple[str, Lsn, Lsn]]]:
+        """(the machine, the image of a crash, name and locations of each phase)."""
+        progress("filling tables")
+        folder = self._workspace.make_folder("calibration")
+        empty = templates.prepare_empty(self._workspace, self._install, self._options)
+        templates.clone(empty, folder, flush=False)
+        cluster = Cluster(self._install, self._workspace, folder)
+        cluster.start(
+            _LOAD_SETTINGS | {"shared_buffers": f"{int(LARGE_BUFFERS * self._share) * PAGE_BYTES >> 10}kB"}
+        )
+        try:
+            with cluster.connect() as connection:
+                self._fill(connection)
+                machine = self._machine(connection)
+                begin, spans = _switch(connection), []
+                for phase in _phases(self._share):
+                    if self._run(connection, phase, progress):
+                        spans.append((phase.name, begin, begin := _switch(connection)))
+            image = take_crash_image(cluster, self._workspace.make_folder("crash"))
+        finally:
+            cluster.stop("immediate")
+            self._workspace.remove_folder(folder)
+        return machine, image, spans
+
+    def _fill(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
+        for table in _PAGES:
+            for statement in _FILL:
+                _execute(connection, statement.format(name=table, pages=_pages(table, self._share)))
+        for statement in (
+            "CREATE TABLE narrow (a int, b int)",
+            "CREATE TABLE wide (a int, f text)",
+            "ALTER TABLE wide ALTER f SET STORAGE PLAIN",
+            "CREATE TABLE keyed (id bigserial PRIMARY KEY, f text)",
+            "CREATE TABLE uuids (u uuid)",
+            "INSERT INTO uuids SELECT gen_random_uuid()"
+            f" FROM generate_series(1, {int(_UUIDS * self._share)})",
+            "CREATE INDEX ON uuids (u)",
+            "CREATE INDEX ON updated (id)",
+            "VACUUM (FREEZE, ANALYZE) " + ", ".join(_PAGES),
+            "SET enable_hashjoin = off",
+            "SET enable_mergejoin = off",
+            "CHECKPOINT",
+        ):
+            _execute(connection, statement)
+
+    def _run(
+        self, connection: psycopg.Connection[tuple[object, ...]], phase: Phase, progress: Progress
+    ) -> bool:
+        """Run a phase, up to the switch at its end; False where the server cannot."""
+        for name, value in phase.settings:
+            if name == "full_page_writes":
+                # Of the whole server, not of a session; the checkpointer makes it known.
+                _execute(connection, f"ALTER SYSTEM SET {name} = {value}")
+                _reload(connection, name, value)
+            elif not _can_compress(connection, value):
+                return False
+        progress(f'load, phase "{phase.name}"')
+        for statement in phase.statements:
+            _execute(connection, statement)
+        for name, _ in phase.settings:
+            if name == "full_page_writes":
+                _execute(connection, f"ALTER SYSTEM RESET {name}")
+                _reload(connection, name, "on")
+            else:
+                _execute(connection, f"RESET {name}")
+        return True
+
+    def _machine(self, connection: psycopg.Connection[tuple[object, ...]]) -> Machine:
+        cpu, cores, page_bytes = this_machine()
+        has_status = connection.info.server_version >= 170000
+        huge = _show(connection, "huge_pages_status") if has_status else _show(connection, "huge_pages")
+        return Machine(
+            cpu=cpu,
+            cores=cores,
+            version=self._install.version,
+            page_bytes=page_bytes,
+            # Before 17 the server does not say whether it got them: "try" gets none unless some are reserved.
+            huge_pages=huge == "on" or (huge == "try" and _reserved_huge_pages() > 0),
+            data_checksums=_show(connection, "data_checksums") == "on",
+        )
+
+
+def this_machine() -> tuple[str, int, int]:
+    """Model of its processor, number of cores, bytes of a page of memory."""
+    facts = observe_environment(Path("/"))
+    return facts.get("cpu", "unknown"), int(facts.get("cores", "1")), os.sysconf("SC_PAGE_SIZE")
+
+
+def measure_reads(workspace: Workspace, progress: Progress, pages: int) -> tuple[float | None, float | None]:
+    """(us of one random read of 8 kB, such reads a second by 16 threads) of the folder's disk.
+
+    The file is written, synced and dropped from the kernel's cache before; what the disk or the host keeps of
+    it stays there. Raises DiskError.
+    """
+    progress("random reads of the disk")
+    path = workspace.folder / "reads"
+    try:
+        with path.open("wb") as file:
+            for _ in range(64):
+                file.write(random.Random(0).randbytes(pages // 64 * PAGE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        order = list(range(pages))
+        random.Random(1).shuffle(order)
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+            alone, spent = _read_pages(descriptor, order[:_LATENCY_READS], _LATENCY_S)
+            shares = [order[_LATENCY_READS + n :: _IOPS_THREADS] for n in range(_IOPS_THREADS)]
+            began = time.monotonic()
+            with ThreadPoolExecutor(_IOPS_THREADS) as pool:
+                done = sum(pool.map(lambda share: _read_pages(descriptor, share, _IOPS_S)[0], shares))
+            together = time.monotonic() - began
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise DiskError(f'could not read and write in "{workspace.folder}": {error.strerror}') from error
+    finally:
+        path.unlink(missing_ok=True)
+    return (spent / alone * 1e6 if alone else None), (done / together if together else None)
+
+
+def _read_pages(descriptor: int, pages: Sequence[int], limit_s: float) -> tuple[int, float]:
+    began = time.monotonic()
+    for count, page in enumerate(pages, 1):
+        os.pread(descriptor, PAGE_BYTES, page * PAGE_BYTES)
+        if time.monotonic() - began > limit_s:
+            return count, time.monotonic() - began
+    return len(pages), time.monotonic() - began
+
+
+def _phase_rows(
+    buffers: int,
+    measured: MeasuredRecovery,
+    spans: Sequence[tuple[str, Lsn, Lsn]],
+    steps: Sequence[RecoveryWork],
+    segment_size: int,
+) -> list[PhaseReplay]:
+    """CPU of each phase's segments, beside what they hold."""
+    costs = {
+        _segment_start(name, segment_size): cpu for name, cpu in measured.course.segments_cpu_s().items()
+    }
+    rows = []
+    # The last phase's last segment has no end.
+    for place, (name, begin, end) in enumerate(spans[:-1]):
+        own = range(begin, end, segment_size)
+        if any(start not in costs for start in own):
+            continue  # a segment so short that no look fell into it
+        before, after = (steps[at].quantities(buffers) for at in (place, place + 1))
+        work = {key: after[key] - before[key] for key in QUANTITIES}
+        rows.append(PhaseReplay(name, buffers, sum(costs[start] for start in own), work))
+    return rows
+
+
+def _checkpoint_run(buffers: int, measured: MeasuredRecovery, work: RecoveryWork) -> CheckpointRun | None:
+    checkpoint, pool = measured.times.checkpoint, work.pools[buffers]
+    if checkpoint is None:
+        return None
+    return CheckpointRun(
+        buffers, checkpoint.buffers, pool.resident, pool.spilled, pool.runs, checkpoint.total_s
+    )
+
+
+def _cold(
+    image: CrashImage,
+    workspace: Workspace,
+    work: RecoveryWork,
+    buffers: int,
+    warm: Sequence[MeasuredRecovery],
+) -> tuple[ColdReplay, ...]:
+    others = [one.times.cpu_s for one in warm if one.times.cpu_s is not None]
+    found = []
+    for prefetch in (True, False):
+        settings = _replay_settings(buffers)
+        if image.install.version_num >= 150000:
+            settings["recovery_prefetch"] = "try" if prefetch else "off"
+        elif prefetch:
+            continue
+        measured = recover(image, workspace, settings, Cache.COLD)
+        own, pool = measured.times.cpu_s, work.pools[buffers]
+        if own is not None and others:
+            pages = pool.disk_reads if prefetch else pool.disk_reads_off
+            read = measured.course.read_bytes
+            found.append(
+                ColdReplay(buffers, prefetch, own, min(others), read, float(work.record_bytes), pages)
+            )
+    return tuple(found)
+
+
+def _replay_settings(buffers: int) -> dict[str, str]:
+    return {"shared_buffers": f"{buffers * PAGE_BYTES >> 10}kB", "autovacuum": "off"}
+
+
+def _switch(connection: psycopg.Connection[tuple[object, ...]]) -> Lsn:
+    """End the segment; where the next one begins."""
+    _execute(connection, "SELECT txid_current()")
+    row = connection.execute(
+        "SELECT pg_switch_wal()::text, pg_size_bytes(current_setting('wal_segment_size'))"
+    ).fetchone()
+    assert row is not None
+    size = int(str(row[1]))
+    return Lsn(-(-Lsn.parse(str(row[0])) // size) * size)
+
+
+def _can_compress(connection: psycopg.Connection[tuple[object, ...]], method: str) -> bool:
+    """Set wal_compression of the session, if the build has that method."""
+    if connection.info.server_version < 150000:
+        if method == "pglz":
+            _execute(connection, "SET wal_compression = on")
+        return method == "pglz"
+    try:
+        _execute(connection, f"SET wal_compression = {method}")
+    except ClusterError:
+        return False
+    return True
+
+
+def _reload(connection: psycopg.Connection[tuple[object, ...]], name: str, value: str) -> None:
+    """Return when the server has taken a setting over; and its checkpointer, which is told after us."""
+    _execute(connection, "SELECT pg_reload_conf()")
+    deadline = time.monotonic() + 10
+    while _show(connection, name) != value and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.3)
+
+
+def _show(connection: psycopg.Connection[tuple[object, ...]], name: str) -> str:
+    row = connection.execute("SELECT current_setting(%s)", [name]).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def _execute(connection: psycopg.Connection[tuple[object, ...]], statement: str) -> None:
+    try:
+        connection.execute(statement.encode())
+    except psycopg.Error as error:
+        raise ClusterError(
+            "a statement of the calibration failed", detail=f"{str(error).strip()}: {statement[:80]}"
+        ) from error
+
+
+def _reserved_huge_pages() -> int:
+    try:
+        text = Path("/proc/sys/vm/nr_hugepages").read_text()
+    except OSError:
+        return 0
+    return int(text) if text.strip().isdigit() else 0
+
+
+def _segment_start(name: str, segment_size: int) -> int:
+    return (int(name[8:16], 16) << 32) + int(name[16:24], 16) * segment_size
+
+
+def _segment_name(lsn: Lsn, timeline: int, segment_size: int) -> str:
+    return f"{timeline:08X}{lsn >> 32:08X}{(lsn & 0xFFFFFFFF) // segment_size:08X}"

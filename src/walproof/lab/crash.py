@@ -1,0 +1,165 @@
+"""Crashes and recoveries of throw-away clusters: images of a crash, and what a server needs to recover one.
+
+    server runs, is filled -> every process is stopped for a moment, its files are copied -> it runs on, is
+    filled further -> the next image.   Each image: cloned, its cache dropped or not, started, watched, read,
+    removed.
+
+The copy is what kill -9 would have left then: the kernel keeps what was written, and shared_buffers is lost.
+(After a power cut torn pages and a smaller file or two come on top, which recovery repairs from the same WAL;
+``walproof.lab.power_cut`` cuts.) An image is taken without stopping the server for good, so one filled
+cluster gives images at many distances; an image shortened by whole segments gives smaller distances, too.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from walproof.errors import DiskError
+from walproof.facts import Install
+from walproof.facts.recovery import RecoveryTimes, read_recovery_log
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.workspace import Workspace
+from walproof.probe.device import find_mount
+from walproof.probe.replay import ReplayCourse, ReplayWatch
+from walproof.units import format_bytes
+
+_PATIENCE_S = 1800.0
+"""Longest recovery that is waited for."""
+_NO_DISK = ("tmpfs", "ramfs")
+
+
+class Cache(Enum):
+    """What the kernel has of the data directory when recovery starts."""
+
+    WARM = "warm"
+    """Everything, as after a crash of the server alone."""
+    COLD = "cold"
+    """Nothing, as after a reboot, on another host or from a snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrashImage:
+    """A copy of a data directory as a crash would leave it, in ``folder``/data."""
+
+    install: Install
+    folder: Path
+
+    @property
+    def wal(self) -> Path:
+        """Its pg_wal."""
+        return self.folder / "data" / "pg_wal"
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRecovery:
+    """One recovery: what the server says of it, and what was seen from outside."""
+
+    times: RecoveryTimes
+    course: ReplayCourse
+    cache: Cache
+    log: str
+    answer: tuple[object, ...] | None = None
+    """Row that the query gave, once the server was ready."""
+
+
+def take_crash_image(cluster: Cluster, folder: Path) -> CrashImage:
+    """Copy the files of a running server as they are at one moment. Raises DiskError."""
+    with cluster.suspended():
+        done = subprocess.run(
+            ["cp", "--archive", "--reflink=auto", "--sparse=never", str(cluster.data), str(folder)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        raise DiskError("could not copy the files of the server", detail=said[-1] if said else None)
+    # Of the server that lives on: nobody is to take the copy for its own.
+    (folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+    templates.sync(folder)
+    return CrashImage(cluster.install, folder)
+
+
+def recover(
+    image: CrashImage,
+    workspace: Workspace,
+    settings: Mapping[str, str],
+    cache: Cache = Cache.WARM,
+    *,
+    until: str | None = None,
+    query: str | None = None,
+    name: str = "recovery",
+) -> MeasuredRecovery:
+    """Start a server on a clone of ``image`` and return when it has recovered; the clone is removed.
+
+    ``until``: the first segment that is left out, which shortens the distance; ``query``: of one row, asked
+    when the server is ready. Raises ClusterError when the server does not start, AnalysisError when it needed
+    no redo, DiskError.
+    """
+    folder = workspace.make_folder(name)
+    try:
+        templates.clone(image.folder, folder, flush=False)
+        if until is not None:
+            for path in (folder / "data" / "pg_wal").iterdir():
+                if path.is_file() and len(path.name) == 24 and path.name >= until:
+                    path.unlink()
+        templates.sync(folder)
+        if cache is Cache.COLD:
+            drop_cache(folder / "data")
+        cluster = Cluster(image.install, workspace, folder)
+        watch, answer = ReplayWatch(), None
+        try:
+            cluster.launch({"log_checkpoints": "on", **settings})
+            watch.start(cluster.pid)
+            cluster.wait_until_ready(_PATIENCE_S)
+            if query is not None:
+                with cluster.connect() as connection:
+                    answer = connection.execute(query.encode()).fetchone()
+        finally:
+            course = watch.stop()
+            cluster.stop("immediate")
+        log = cluster.log.read_text(errors="replace")
+        return MeasuredRecovery(read_recovery_log(log), course, cache, log, answer)
+    finally:
+        workspace.remove_folder(folder)
+
+
+def drop_cache(folder: Path) -> None:
+    """Make the kernel forget every file of a folder; what is dirty must have been synced before.
+
+    (posix_fadvise(2), POSIX_FADV_DONTNEED.) Raises DiskError where there is no disk to read from again.
+    """
+    check_disk(folder)
+    for path in folder.rglob("*"):
+        if path.is_symlink() or not path.is_file():
+            continue
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(file)
+
+
+def check_disk(folder: Path, need_bytes: int = 0) -> None:
+    """Raises DiskError: no disk under the folder, or too little space on it."""
+    mount = find_mount(folder)
+    if mount is not None and mount.filesystem in _NO_DISK:
+        raise DiskError(
+            f'folder "{folder}" is in memory ({mount.filesystem})',
+            detail="There is no disk to read from and to write to, so nothing can be said of one.",
+            hint="Name a folder on the server's own kind of disk with --on.",
+        )
+    free = shutil.disk_usage(folder).free
+    if free < need_bytes:
+        raise DiskError(
+            f'too little space in "{folder}"',
+            detail=f"expected {format_bytes(need_bytes)} free, got {format_bytes(free)}",
+            hint="Name a folder with more room with --on.",
+        )

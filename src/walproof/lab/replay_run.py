@@ -1,0 +1,244 @@
+"""One replay of a recording, and what it cost the process that replays.
+
+    copy base and segments, start as a standby -> [ startup replays ] -> end reached: its counters -> stop
+
+A standby without primary_conninfo and restore_command polls pg_wal: it starts no program and waits for no
+network, so all that its startup process does from birth is replay. CPU is taken from schedstat (nanoseconds)
+and not from the clock, because others use the machine; time in the run queue says how much they did.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import psycopg
+
+from walproof.errors import ClusterError
+from walproof.facts import Install, ReplayConditions
+from walproof.facts.replication import StartupProcess
+from walproof.lab.replay_recording import ReplayRecording
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.workspace import Workspace
+from walproof.probe.processes import children
+from walproof.probe.protocol import Observation
+from walproof.probe.startup import read_startup, state_of
+from walproof.units import Lsn
+
+STARVED_SHARE = 0.3
+"""Of its CPU time: a startup process that waited longer for a core makes its trial carry a warning."""
+_STANDBY = {
+    "autovacuum": "off",
+    "fsync": "off",
+    # No restartpoint falls into the replay.
+    "max_wal_size": "64GB",
+    "checkpoint_timeout": "1h",
+}
+_PATIENCE_S = 600.0
+_POLL_S = 0.02
+_FLAT_S = 0.8
+_CALL = re.compile(r"^\s*[\d.]+\s+[\d.]+\s+\d+\s+(\d+)\s+(?:\d+\s+)?(\w+)$", re.MULTILINE)
+
+
+class ReplayRun:
+    """Replays of one recording under ``settings``, each from a fresh copy."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        install: Install,
+        recording: ReplayRecording,
+        settings: Mapping[str, str],
+        conditions: ReplayConditions,
+    ) -> None:
+        self._workspace = workspace
+        self._install = install
+        self._recording = recording
+        self._settings = {**_STANDBY, **settings}
+        self._conditions = conditions
+        self.began_at = 0.0
+        """Unix time at which the last replay began."""
+
+    def measure(self, name: str) -> Observation:
+        """Replay once in a new folder called ``name``. Raises ClusterError."""
+        with _Copy(self._workspace, self._install, self._recording, name) as cluster:
+            if self._conditions.is_cold:
+                templates.sync(cluster.folder)
+                _forget(cluster.data)
+            self.began_at = time.time()
+            pid = self._start(cluster)
+            wall_s, end = self._wait(cluster, pid)
+        return self._observation(wall_s, end)
+
+    def count_syscalls(self, name: str) -> Observation:
+        """Replay once more under ``strace -c``, for counts only: it slows replay several times over."""
+        strace = shutil.which("strace")
+        if strace is None:
+            return Observation(warnings=("strace is not installed: system calls are not counted",))
+        with _Copy(self._workspace, self._install, self._recording, name) as cluster:
+            summary = cluster.folder / "strace"
+            pid = self._start(cluster)
+            # It stands still until it is traced, so that hardly any call is missed.
+            os.kill(pid, signal.SIGSTOP)
+            tracer = subprocess.Popen(
+                [strace, "-c", "-o", str(summary), "-p", str(pid)],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            )  # fmt: skip
+            try:
+                assert tracer.stderr is not None
+                said = tracer.stderr.readline()
+                os.kill(pid, signal.SIGCONT)
+                if "attached" not in said:
+                    return Observation(warnings=(f"system calls are not counted: {said.strip()}",))
+                self._wait(cluster, pid)
+            finally:
+                if tracer.poll() is None:
+                    tracer.send_signal(signal.SIGINT)
+                _, _ = tracer.communicate()
+            text = summary.read_text()
+        calls = {match[2]: int(match[1]) for match in _CALL.finditer(text)}
+        calls.pop("total", None)
+        records = self._recording.records
+        metrics = {"syscalls_per_record": sum(calls.values()) / records}
+        for call in ("lseek", "pread64", "pwrite64", "fadvise64"):
+            metrics[f"{call}_per_record"] = calls.get(call, 0) / records
+        return Observation(metrics)
+
+    def _start(self, cluster: Cluster) -> int:
+        """Start the server; the process id of its startup process."""
+        cluster.launch(self._settings)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and cluster.is_running():
+            for pid in children(cluster.pid):
+                if read_startup(pid) is not None:
+                    return pid
+            time.sleep(0.001)
+        raise ClusterError(f"no startup process came: {cluster.last_complaint()}", detail=cluster.log_tail())
+
+    def _wait(self, cluster: Cluster, pid: int) -> tuple[float, StartupProcess]:
+        """(seconds until all was replayed, the startup process's counters then)."""
+        begun = time.monotonic()
+        answers = self._settings.get("hot_standby", "on") != "off"
+        last_cpu_s, flat_since = -1.0, begun
+        seen: StartupProcess | None = None
+        with _Positions(cluster.conninfo if answers else None) as positions:
+            while time.monotonic() - begun < _PATIENCE_S:
+                now = read_startup(pid)
+                if now is None:
+                    raise ClusterError(f"replay ended: {cluster.last_complaint()}", detail=cluster.log_tail())
+                if answers:
+                    reached = positions.replayed()
+                    if reached is not None and reached >= self._recording.end:
+                        return time.monotonic() - begun, read_startup(pid) or now
+                elif now.cpu_s - last_cpu_s > 0.001 or state_of(pid) != "S":
+                    # Without sessions: it has ended when it sleeps and its CPU time stands still.
+                    last_cpu_s, flat_since, seen = now.cpu_s, time.monotonic(), now
+                elif time.monotonic() - flat_since > _FLAT_S and seen is not None:
+                    return flat_since - begun, now
+                time.sleep(_POLL_S)
+        raise ClusterError(
+            f"the WAL was not replayed up to {self._recording.end} within {_PATIENCE_S:.0f} s",
+            detail=cluster.log_tail(),
+        )
+
+    def _observation(self, wall_s: float, end: StartupProcess) -> Observation:
+        recording = self._recording
+        us_per_row = end.cpu_s * 1e6 / recording.rows
+        metrics = {
+            "startup_cpu_s": end.cpu_s,
+            "startup_us_per_record": end.cpu_s * 1e6 / recording.records,
+            "startup_us_per_row": us_per_row,
+            "replay_mb_per_cpu_s": recording.wal_bytes / 1e6 / end.cpu_s,
+            "replay_wall_s": wall_s,
+            "run_queue_s": end.run_queue_s,
+            "minor_faults": float(end.minor_faults),
+            "rows_per_s_max": 1e6 / us_per_row,
+            "wal_bytes_per_row": recording.wal_bytes / recording.rows,
+            "fpi_per_row": recording.images / recording.rows,
+            "records_per_row": recording.records / recording.rows,
+            "wal_bytes_replayed": float(recording.wal_bytes),
+        }
+        if end.read_bytes is not None:
+            metrics["read_bytes"] = float(end.read_bytes)
+        if end.read_calls is not None:
+            metrics["read_calls_per_record"] = end.read_calls / recording.records
+        warnings: tuple[str, ...] = ()
+        if end.run_queue_s > STARVED_SHARE * end.cpu_s:
+            warnings = (
+                f"the startup process waited {end.run_queue_s:.2f} s for a core and ran {end.cpu_s:.2f} s",
+            )
+        return Observation(metrics, warnings=warnings)
+
+
+class _Copy:
+    """Context manager: a cluster on a copy of the recording; stopped and removed at the end."""
+
+    def __init__(self, workspace: Workspace, install: Install, recording: ReplayRecording, name: str) -> None:
+        self._workspace = workspace
+        self._folder = workspace.make_folder(name)
+        self._recording = recording
+        self._cluster = Cluster(install, workspace, self._folder)
+
+    def __enter__(self) -> Cluster:
+        try:
+            templates.clone(self._recording.folder, self._folder, flush=False)
+            data = self._cluster.data
+            segments = [str(path) for path in sorted((self._recording.folder / "wal").iterdir())]
+            command = ["cp", "--archive", "--reflink=auto", "--", *segments, str(data / "pg_wal")]
+            subprocess.run(command, check=True)
+            (data / "standby.signal").touch(mode=0o600)
+            owner = data.stat()
+            os.chown(data / "standby.signal", owner.st_uid, owner.st_gid)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self._cluster
+
+    def __exit__(self, *_: object) -> None:
+        self._cluster.stop("immediate")
+        self._workspace.remove_folder(self._folder)
+
+
+class _Positions:
+    """Context manager: asks a standby, once it answers, how far it has replayed."""
+
+    def __init__(self, conninfo: str | None) -> None:
+        self._conninfo = conninfo
+        self._session: psycopg.Connection[tuple[object, ...]] | None = None
+
+    def __enter__(self) -> _Positions:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._session is not None:
+            self._session.close()
+
+    def replayed(self) -> Lsn | None:
+        """None while it is not consistent yet."""
+        assert self._conninfo is not None
+        try:
+            if self._session is None:
+                self._session = psycopg.connect(self._conninfo, autocommit=True)
+            row = self._session.execute("SELECT pg_last_wal_replay_lsn()").fetchone()
+        except psycopg.Error:
+            self._session = None
+            return None
+        return Lsn.parse(str(row[0])) if row is not None and row[0] is not None else None
+
+
+def _forget(folder: Path) -> None:
+    """Drop every file below from the page cache; they are synced, so nothing of them is dirty."""
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink() and path.parent.name != "pg_wal":
+            file = os.open(path, os.O_RDONLY)
+            try:
+                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(file)

@@ -1,0 +1,62 @@
+"""What a study of replay says beyond settings: its load, and factors that are no settings.
+
+``data_checksums`` (on, off) is chosen at initdb, ``cache`` (warm, cold) before each trial. All else that
+varies are settings, of which each server, primary and standby, gets those that mean something to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from walproof.errors import StudyError
+from walproof.facts import Replay, ReplayConditions, Variant, Workload
+from walproof.lab.studyfile import StudyFile
+
+CHECKSUMS, CACHE = "data_checksums", "cache"
+_LEVELS = {CHECKSUMS: ("on", "off"), CACHE: ("warm", "cold")}
+
+
+def check_replay(study: StudyFile) -> None:
+    """Refuse what has no meaning in a study of replay. Raises StudyError."""
+    if len(study.workload) != 1 or study.workload[0].script or study.workload[0].builtin:
+        raise StudyError(
+            "a study of replay has one workload, without scripts",
+            detail="Its load is fixed: prepared INSERTs into five partitioned tables.",
+        )
+    if study.power_cut is not None:
+        raise StudyError("a study has either [replay] or [power_cut]")
+    values = [(name, value) for name, levels in study.factors.items() for value in levels]
+    values += [(name, value) for variant in study.variant for name, value in variant.settings.items()]
+    for name, value in values:
+        if name in _LEVELS and value not in _LEVELS[name]:
+            raise StudyError(f'{name} cannot be "{value}"', hint=f"It is one of {', '.join(_LEVELS[name])}.")
+    for minimal in [value for name, value in values if name == "wal_level" and value == "minimal"]:
+        raise StudyError(f"a standby cannot be made with wal_level={minimal}", hint="Use replica or logical.")
+
+
+def with_conditions(cell: Variant) -> Variant:
+    """The variant with what is no setting taken out of its settings."""
+    return replace(
+        cell,
+        settings={name: value for name, value in cell.settings.items() if name not in _LEVELS},
+        replay=ReplayConditions(
+            checksums=cell.settings.get(CHECKSUMS) == "on", is_cold=cell.settings.get(CACHE) == "cold"
+        ),
+    )
+
+
+def replay_of(study: StudyFile, quick: bool) -> Replay | None:
+    """The plan's load of WAL; None for any other study."""
+    table = study.replay
+    if table is None:
+        return None
+    rows = table.quick_rows if quick else table.rows
+    return Replay(rows, table.preloaded_rows, table.rows_per_commit)
+
+
+def replay_workload(workload: Workload, study: StudyFile, quick: bool) -> Workload:
+    """The load as a workload: so many transactions of one session, prepared."""
+    asked = replay_of(study, quick)
+    assert asked is not None
+    transactions = -(-asked.rows // asked.rows_per_commit)
+    return replace(workload, builtin=None, duration_s=None, transactions=transactions, protocol="prepared")

@@ -1,0 +1,122 @@
+"""A primary and its standbys, built and started together: pairs, fans and chains.
+
+    primary -+-> near -> far        far follows near: a cascade
+             +-> delayed
+
+Nothing is measured on a chain before each of its streaming standbys streams: that is what ``start`` returns.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from walproof.errors import ClusterError
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.standby import Standby
+from walproof.postgres.workspace import Workspace
+
+PRIMARY = "primary"
+_SYNCHRONOUS_PATIENCE_S = 30.0
+# A standby has to offer at least as much of these as its primary (manual, "Hot Standby", "Administrator's
+# Overview"): what is set on the primary is set on every standby.
+_AS_ON_PRIMARY = (
+    "max_connections", "max_worker_processes", "max_wal_senders", "max_prepared_transactions",
+    "max_locks_per_transaction",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyPlan:
+    """What one standby of a chain is."""
+
+    name: str
+    upstream: str = PRIMARY
+    """Whom it follows: the primary, or a standby that comes earlier."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """For instance ``recovery_min_apply_delay`` or ``hot_standby``."""
+    streaming: bool = True
+    slot: bool = True
+    route: str | None = None
+    """See :class:`walproof.postgres.standby.Standby`."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class Chain:
+    """Context manager: standbys of a running ``primary``; they are stopped at its end, the primary is not."""
+
+    def __init__(
+        self,
+        primary: Cluster,
+        workspace: Workspace,
+        plans: Sequence[StandbyPlan],
+        primary_settings: Mapping[str, str],
+    ) -> None:
+        """``primary_settings``: what the primary was started with."""
+        self.primary = primary
+        self.standbys: dict[str, Standby] = {}
+        self._workspace = workspace
+        self._plans = tuple(plans)
+        self._primary_settings = dict(primary_settings)
+
+    def __enter__(self) -> Chain:
+        try:
+            for plan in self._plans:
+                self._add(plan)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def __getitem__(self, name: str) -> Standby:
+        return self.standbys[name]
+
+    def stop(self) -> None:
+        """Stop the standbys, the last first."""
+        for standby in reversed(self.standbys.values()):
+            standby.stop("immediate")
+
+    def make_synchronous(self, names: str) -> None:
+        """Set synchronous_standby_names of the primary (``near``, ``ANY 1 (near, delayed)``) and wait for it.
+
+        Raises ClusterError when no standby becomes synchronous.
+        """
+        self.primary.reload({**self._primary_settings, "synchronous_standby_names": names})
+        deadline = time.monotonic() + _SYNCHRONOUS_PATIENCE_S
+        with self.primary.connect() as session:
+            while not session.execute(
+                "SELECT 1 FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')"
+            ).fetchone():
+                if time.monotonic() > deadline:
+                    raise ClusterError(
+                        f'no standby became synchronous with synchronous_standby_names "{names}"',
+                        detail=f"Standbys: {', '.join(self.standbys)}.",
+                    )
+                time.sleep(0.01)
+
+    def _add(self, plan: StandbyPlan) -> None:
+        upstream = self.primary if plan.upstream == PRIMARY else self.standbys[plan.upstream]
+        standby = Standby(
+            upstream,
+            self._workspace,
+            plan.name,
+            streaming=plan.streaming,
+            slot=plan.slot,
+            route=plan.route,
+            environment=plan.environment,
+        )
+        self.standbys[plan.name] = standby
+        # A backup of the primary also serves a cascade: the upstream's own may lag behind its start.
+        standby.build(self.primary)
+        inherited = {name: value for name, value in self._primary_settings.items() if name in _AS_ON_PRIMARY}
+        standby.start({**inherited, **plan.settings})

@@ -1,0 +1,190 @@
+"""A link between clusters that is slower than a unix socket: a delay, a bandwidth, or cut. Needs no rights.
+
+    standby --> .s.PGSQL.<port of the link> --[delay, bandwidth]--> .s.PGSQL.<port of the upstream>
+
+It relays in a thread of walproof, so it costs CPU here and ends with walproof. It stops reading when its
+buffer is full, so a sender notices a narrow link as it would notice a network. What it cannot show is the
+window of a TCP connection: throughput over a distance is better than over a network of the same delay, and
+each direction waits about a millisecond more than asked on a busy machine.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from types import TracebackType
+
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.workspace import Workspace
+
+_CHUNK_BYTES = 16 * 1024
+_BUFFER_BYTES = 64 * 1024
+_IN_FLIGHT_BYTES = 64 * 1024**2
+"""What a link with a delay may hold: a second at 64 MB/s."""
+_START_PATIENCE_S = 10.0
+
+
+class Link:
+    """Context manager: another address of ``upstream``. ``shape`` changes it while it is used."""
+
+    def __init__(
+        self, workspace: Workspace, upstream: Cluster, *, delay_s: float = 0.0, bytes_per_s: int | None = None
+    ) -> None:
+        """``delay_s``: one way, so that a round trip takes twice as long; ``bytes_per_s``: each direction."""
+        self.delay_s = delay_s
+        self.bytes_per_s = bytes_per_s
+        self._upstream = upstream.sockets / f".s.PGSQL.{upstream.port}"
+        self._sockets = workspace.sockets
+        self._port = workspace.take_port()
+        self._is_open = True
+        self._loop = asyncio.new_event_loop()
+        self._connections: set[asyncio.StreamWriter] = set()
+        self._relays: set[asyncio.Task[None]] = set()
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="walproof-link", daemon=True)
+
+    def __enter__(self) -> Link:
+        self._thread.start()
+        assert self._ready.wait(_START_PATIENCE_S), "the link listens"
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._path.unlink(missing_ok=True)
+
+    @property
+    def route(self) -> str:
+        """Host and port for a connection string."""
+        return f"host={self._sockets} port={self._port}"
+
+    def shape(self, *, delay_s: float = 0.0, bytes_per_s: int | None = None) -> None:
+        """Change delay (one way) and bandwidth for what arrives from now on."""
+        self.delay_s, self.bytes_per_s = delay_s, bytes_per_s
+
+    def sever(self) -> None:
+        """Close every connection and refuse new ones, until ``mend``."""
+        self._is_open = False
+        self._loop.call_soon_threadsafe(self._close_all)
+
+    def mend(self) -> None:
+        """Accept connections again."""
+        self._is_open = True
+
+    @property
+    def _path(self) -> Path:
+        return self._sockets / f".s.PGSQL.{self._port}"
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._listen())
+        self._ready.set()
+        self._loop.run_forever()
+        self._loop.run_until_complete(self._end())
+        self._loop.close()
+
+    async def _listen(self) -> None:
+        self._server = await asyncio.start_unix_server(self._relay, path=str(self._path))
+        # The folder keeps strangers out; the standby's server runs as another user than walproof may.
+        self._path.chmod(0o777)
+
+    async def _end(self) -> None:
+        self._server.close()
+        self._close_all()
+        for task in list(self._relays):
+            task.cancel()
+        await asyncio.gather(*self._relays, return_exceptions=True)
+
+    def _close_all(self) -> None:
+        for writer in list(self._connections):
+            writer.transport.abort()
+
+    async def _relay(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._relays.add(task)
+        self._connections.add(writer)
+        onward: asyncio.StreamWriter | None = None
+        try:
+            if not self._is_open:
+                return
+            back, onward = await asyncio.open_unix_connection(str(self._upstream))
+            self._connections.add(onward)
+            pumps = [
+                asyncio.ensure_future(self._pump(reader, onward)),
+                asyncio.ensure_future(self._pump(back, writer)),
+            ]
+            try:
+                await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for pump in pumps:
+                    pump.cancel()
+                await asyncio.gather(*pumps, return_exceptions=True)
+        except (OSError, asyncio.CancelledError):
+            pass  # the upstream is gone, or the link ends
+        finally:
+            for end in (writer, onward):
+                if end is not None:
+                    self._connections.discard(end)
+                    end.transport.abort()
+            self._relays.discard(task)
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One direction, until its end. What is read waits for its time in a queue of bounded size."""
+        waiting: deque[tuple[float, bytes]] = deque()
+        held = 0
+        changed = asyncio.Condition()
+        ended = False
+
+        async def read() -> None:
+            nonlocal held, ended
+            while data := await reader.read(_CHUNK_BYTES):
+                async with changed:
+                    room = _IN_FLIGHT_BYTES if self.delay_s else _BUFFER_BYTES
+                    while held >= room:
+                        await changed.wait()
+                    waiting.append((time.monotonic() + self.delay_s, data))
+                    held += len(data)
+                    changed.notify_all()
+            async with changed:
+                ended = True
+                changed.notify_all()
+
+        reading = asyncio.ensure_future(read())
+        free_at = 0.0
+        try:
+            while True:
+                async with changed:
+                    while not waiting and not ended:
+                        await changed.wait()
+                    if not waiting:
+                        return
+                    due, data = waiting.popleft()
+                await _sleep_until(due)
+                writer.write(data)
+                await writer.drain()
+                if self.bytes_per_s is not None:
+                    free_at = max(free_at, time.monotonic()) + len(data) / self.bytes_per_s
+                    await _sleep_until(free_at)
+                async with changed:
+                    held -= len(data)
+                    changed.notify_all()
+        finally:
+            reading.cancel()
+            with contextlib.suppress(asyncio.CancelledError, OSError):
+                await reading
+
+
+async def _sleep_until(due: float) -> None:
+    left = due - time.monotonic()
+    if left > 0:
+        await asyncio.sleep(left)

@@ -1,0 +1,271 @@
+"""A running pair from outside: two sessions that only read, and /proc where the standby is on this machine.
+
+The rights of pg_monitor are enough on both servers. A `PairObserver` looks at both, then counts for the
+length of a window what the processes wait for, then looks again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections import deque
+from types import TracebackType
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from walproof.errors import ProbeError
+from walproof.facts.replication import Look, ReplicationWindow, Sender, Session, Standby, Upstream
+from walproof.probe import pair_queries as queries
+from walproof.probe.connection import connect, one_line
+from walproof.probe.pair_check import Identity, check_pair, identify
+from walproof.probe.startup import is_here, read_startup, state_of
+
+LOOK_HZ = 10.0
+"""Looks at wait events a second within a window."""
+_TRAIL_POINTS_MOST = 50_000
+_TRIES = 5
+_CONFLICTS = ("IPC/RecoveryConflict", "Lock/", "BufferPin/", "Buffer/")
+# May hold a password: of these only whether they are set is a fact.
+_SECRETS = ("primary_conninfo", "restore_command")
+_TIMEOUTS = ("SET statement_timeout = '15s'", "SET lock_timeout = '5s'")
+
+_Connection = psycopg.Connection[TupleRow]
+
+
+class PairObserver:
+    """Context manager: watches ``standby`` and what it follows, both given by a libpq connection string.
+
+    ``application_name`` says which of the upstream's walsenders serves the standby, where its own settings do
+    not. Raises ProbeError: unreachable, rights, not a pair.
+    """
+
+    def __init__(self, upstream: str, standby: str, application_name: str | None = None) -> None:
+        self._upstream_conninfo, self._standby_conninfo = upstream, standby
+        self._application_name = application_name
+        self._trail: deque[tuple[float, int]] = deque(maxlen=_TRAIL_POINTS_MOST)
+        self._notes: list[str] = []
+
+    def __enter__(self) -> PairObserver:
+        self._upstream = _open(self._upstream_conninfo, "primary")
+        try:
+            self._standby = _open(self._standby_conninfo, "standby")
+            try:
+                self.upstream_identity = identify(self._upstream, "primary")
+                self.standby_identity = identify(self._standby, "standby")
+                check_pair(self.upstream_identity, self.standby_identity)
+            except BaseException:
+                self._standby.close()
+                raise
+        except BaseException:
+            self._upstream.close()
+            raise
+        self._is_here = is_here(self._standby)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._standby.close()
+        self._upstream.close()
+
+    def observe(self, seconds: float) -> ReplicationWindow:
+        """Watch for that long. Raises ProbeError when a server goes away."""
+        standby_settings: dict[str, str] = dict(self._rows(self._standby, queries.SETTINGS))
+        upstream_settings: dict[str, str] = dict(self._rows(self._upstream, queries.SETTINGS))
+        self._notes = []
+        name = self._name_of(standby_settings)
+        for settings in (standby_settings, upstream_settings):
+            for secret in _SECRETS:
+                settings[secret] = "(set)" if settings.get(secret) else ""
+        waits: dict[str, dict[str, int]] = {"startup": {}, "walreceiver": {}, "walsender": {}}
+        states: dict[str, dict[str, int]] = {}
+        blockers: tuple[Session, ...] = ()
+        first = self._look(name)
+        pids = self._pids()
+        until = first.at_s + seconds
+        for tick in itertools.count(1):
+            due = first.at_s + tick / LOOK_HZ
+            if due >= until:
+                break
+            time.sleep(max(0.0, due - time.monotonic()))
+            if time.monotonic() >= until:
+                break
+            is_held = self._count(first.upstream.sender, waits, states, pids)
+            if is_held and not blockers:
+                blockers = tuple(Session(*row) for row in self._rows(self._standby, queries.BLOCKERS))
+        time.sleep(max(0.0, until - time.monotonic()))
+        last = self._look(name)
+        if last.upstream.sender is None and last.standby.receiver is not None:
+            self._notes.append(
+                "The standby streams, but not from the server of --primary: it has no walsender for it, and "
+                "positions on the way are not known. A standby in between, or another server of that history?"
+            )
+        skew_s, error_s = self._skew()
+        return ReplicationWindow(
+            first=first,
+            last=last,
+            waits=waits,
+            states=states,
+            trail=tuple(self._trail),
+            upstream_settings=upstream_settings,
+            standby_settings=standby_settings,
+            segment_bytes=self.standby_identity.segment_bytes,
+            is_cascade=self.upstream_identity.is_in_recovery,
+            is_local=last.standby.startup is not None,
+            clock_skew_s=skew_s,
+            clock_skew_error_s=error_s,
+            blockers=blockers,
+            notes=tuple(self._notes),
+        )
+
+    def _look(self, name: str) -> Look:
+        at_s = time.monotonic()
+        upstream = self._look_upstream(name)
+        self._trail.append((at_s, upstream.inserted))
+        return Look(at_s, upstream, self._look_standby())
+
+    def _look_upstream(self, name: str) -> Upstream:
+        clock_s, inserted, flushed, oldest = self._row(
+            self._upstream, queries.upstream(self.upstream_identity.is_in_recovery)
+        )
+        receiver = self._receiver_slot
+        senders = self._rows(self._upstream, queries.SENDERS)
+        mine = [row for row in senders if receiver and row[9] == receiver]
+        mine = mine or [row for row in senders if row[1] == name]
+        if len(mine) > 1:
+            self._notes.append(f'{len(mine)} walsenders are called "{name}": the furthest behind is taken')
+        row = min(mine, key=lambda one: one[4] or 0) if mine else None
+        sender = None
+        if row is not None:
+            sender = Sender(
+                pid=row[0], application_name=row[1], state=row[2], sync_state=row[3], sent=row[4] or 0,
+                write_lag_s=row[5], flush_lag_s=row[6], replay_lag_s=row[7], reply_age_s=row[8],
+            )  # fmt: skip
+        slots = self._rows(self._upstream, queries.SLOTS, (receiver,)) if receiver else []
+        return Upstream(clock_s, inserted, flushed, sender, oldest, slots[0][0] if slots else None)
+
+    def _look_standby(self) -> Standby:
+        version = self.standby_identity.version_num
+        row = self._row(self._standby, queries.standby(version))
+        clock_s, received, replayed, committed_s, pause_state, reads, conflicts, prefetch = row
+        receivers = self._rows(self._standby, queries.RECEIVER)
+        startup = None
+        if self._is_here and (pid := self._pids().get("startup")) is not None:
+            startup = read_startup(pid)
+            if startup is None:
+                self._notes.append("the startup process is not to be seen in /proc of this machine")
+        return Standby(
+            clock_s=clock_s,
+            received=received,
+            replayed=replayed,
+            replayed_commit_s=committed_s,
+            pause_state=pause_state,
+            receiver=queries.receiver_of(receivers[0]) if receivers else None,
+            conflicts=conflicts,
+            prefetch=prefetch,
+            startup_reads=reads,
+            startup=startup,
+        )
+
+    def _count(
+        self,
+        sender: Sender | None,
+        waits: dict[str, dict[str, int]],
+        states: dict[str, dict[str, int]],
+        pids: dict[str, int],
+    ) -> bool:
+        """Count what each process does at this moment; whether replay waits for a session."""
+        at_s = time.monotonic()
+        inserted, event = self._row(
+            self._upstream,
+            queries.tick(self.upstream_identity.is_in_recovery),
+            (sender.pid if sender is not None else None,),
+        )
+        self._trail.append((at_s, inserted))
+        if event is not None:
+            _add(waits["walsender"], event)
+        is_held = False
+        for kind, pid, waiting in self._rows(self._standby, queries.PROCESSES):
+            _add(waits[kind], waiting)
+            pids[kind] = pid
+            is_held = is_held or (kind == "startup" and waiting.startswith(_CONFLICTS))
+            if self._is_here and (state := state_of(pid)) is not None:
+                _add(states.setdefault(kind, {}), state)
+        return is_held
+
+    def _pids(self) -> dict[str, int]:
+        return {kind: pid for kind, pid, _ in self._rows(self._standby, queries.PROCESSES)}
+
+    @property
+    def _receiver_slot(self) -> str | None:
+        rows = self._rows(self._standby, queries.SLOT_NAME)
+        return rows[0][0] if rows else None
+
+    def _name_of(self, settings: dict[str, str]) -> str:
+        """The standby's application_name: of primary_conninfo, else cluster_name, else ``walreceiver``.
+
+        src/backend/replication/libpqwalreceiver; cluster_name since 12.
+        """
+        if self._application_name is not None:
+            return self._application_name
+        match = re.search(
+            r"application_name\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))", settings.get("primary_conninfo", "")
+        )
+        if match is not None:
+            return match[1] if match[1] is not None else match[2]
+        return settings.get("cluster_name") or "walreceiver"
+
+    def _skew(self) -> tuple[float, float]:
+        """Standby's clock minus upstream's: the one answer between two of the other."""
+        begun = time.monotonic()
+        before = float(self._row(self._upstream, queries.CLOCK)[0])
+        other = float(self._row(self._standby, queries.CLOCK)[0])
+        after = float(self._row(self._upstream, queries.CLOCK)[0])
+        return other - (before + after) / 2, (time.monotonic() - begun) / 2
+
+    def _row(self, session: _Connection, sql: str, parameters: tuple[object, ...] = ()) -> TupleRow:
+        return self._rows(session, sql, parameters)[0]
+
+    def _rows(self, session: _Connection, sql: str, parameters: tuple[object, ...] = ()) -> list[TupleRow]:
+        for left in reversed(range(_TRIES)):
+            try:
+                return session.execute(sql.encode(), parameters or None).fetchall()
+            except psycopg.errors.SerializationFailure:
+                # A conflict with recovery may cancel our own query.
+                if not left:
+                    raise
+            except psycopg.Error as error:
+                which = "standby" if session is self._standby else "primary"
+                raise ProbeError(
+                    f"could not observe the {which}: {one_line(error)}",
+                    hint="Rights of pg_monitor are needed on both servers.",
+                ) from error
+        raise AssertionError("unreachable")
+
+
+def _open(conninfo: str, which: str) -> _Connection:
+    try:
+        session = connect(conninfo)
+    except ProbeError as error:
+        said = error.detail or ""
+        hint = f"Check --{which}: a libpq connection string or URI; a password may stand in ~/.pgpass."
+        if "hot standby mode is disabled" in said.lower() or "not accepting connections" in said.lower():
+            hint = "A standby can be watched with hot_standby = on only, once it has become consistent."
+        elif "starting up" in said:
+            hint = "It recovers and is not consistent yet, or it is a standby with hot_standby = off."
+        raise ProbeError(f"could not connect to the {which}", detail=said, hint=hint) from error
+    for statement in _TIMEOUTS:
+        session.execute(statement.encode())
+    return session
+
+
+def _add(counts: dict[str, int], name: str) -> None:
+    counts[name] = counts.get(name, 0) + 1
+
+
+__all__ = ["LOOK_HZ", "Identity", "PairObserver"]

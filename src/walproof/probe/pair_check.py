@@ -1,0 +1,93 @@
+"""Whether two servers are a pair, the second a physical standby of the first, and both may be watched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from walproof.errors import ProbeError
+from walproof.probe.connection import one_line
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which server a session is on."""
+
+    which: str
+    """``primary`` or ``standby``: the option that named it."""
+    version: str
+    version_num: int
+    system_identifier: int
+    is_in_recovery: bool
+    has_rights: bool
+    """Whether its role has those of pg_monitor."""
+    role: str
+    started_at: float
+    segment_bytes: int
+
+    @property
+    def major(self) -> int:
+        """The major version."""
+        return self.version_num // 10000
+
+
+def identify(session: psycopg.Connection[TupleRow], which: str) -> Identity:
+    """Ask a server who it is. Raises ProbeError."""
+    try:
+        row = session.execute(
+            "SELECT current_setting('server_version'), current_setting('server_version_num')::int,"
+            " (SELECT system_identifier FROM pg_control_system()), pg_is_in_recovery(),"
+            " pg_has_role(current_user, 'pg_monitor', 'USAGE'), current_user::text,"
+            " extract(epoch FROM pg_postmaster_start_time())::float8,"
+            " pg_size_bytes(current_setting('wal_segment_size'))"
+        ).fetchone()
+    except psycopg.Error as error:
+        raise ProbeError(f"could not ask the {which} who it is: {one_line(error)}") from error
+    assert row is not None
+    version, number, identifier, is_in_recovery, has_rights, role, started_at, segment_bytes = row
+    return Identity(
+        which, str(version).split()[0], number, identifier, is_in_recovery, has_rights, role, started_at,
+        segment_bytes,
+    )  # fmt: skip
+
+
+def check_pair(upstream: Identity, standby: Identity) -> None:
+    """Refuse what is no pair. Raises ProbeError: rights, order, version, system identifier."""
+    for one in (upstream, standby):
+        if not one.has_rights:
+            raise ProbeError(
+                f'role "{one.role}" may not see what the {one.which} does',
+                detail="Statistics of other sessions, and settings, are shown to members of pg_monitor.",
+                hint=f'On the primary: GRANT pg_monitor TO "{one.role}";',
+            )
+    if upstream.is_in_recovery and not standby.is_in_recovery:
+        raise ProbeError(
+            "--primary names a standby and --standby a primary",
+            detail="The server of --primary is in recovery, that of --standby is not.",
+            hint="Exchange the two connection strings.",
+        )
+    if not standby.is_in_recovery:
+        raise ProbeError(
+            "the server of --standby is not a standby",
+            detail="It is not in recovery: it is a primary, or has been promoted.",
+        )
+    if upstream.major != standby.major:
+        raise ProbeError(
+            f"--primary is PostgreSQL {upstream.version} and --standby {standby.version}",
+            detail="A standby has the major version of its primary.",
+            hint="One of the two connection strings names another server.",
+        )
+    if upstream.system_identifier != standby.system_identifier:
+        raise ProbeError(
+            "--standby is a standby of another system",
+            detail=f"System identifier of --primary: {upstream.system_identifier}, "
+            f"of --standby: {standby.system_identifier}.",
+            hint="Name the primary that it was made from, or make the standby anew by a base backup.",
+        )
+    if upstream.is_in_recovery and upstream.started_at == standby.started_at:
+        raise ProbeError(
+            "--primary and --standby name the same server",
+            detail="It is in recovery and was started at the same moment.",
+        )

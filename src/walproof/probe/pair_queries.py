@@ -1,0 +1,117 @@
+"""What is asked of a pair, version by version (manual, "The Cumulative Statistics System", "Recovery Control
+Functions"). Positions come as bytes, times as seconds.
+"""
+
+from __future__ import annotations
+
+from psycopg.rows import TupleRow
+
+from walproof.facts.replication import RUNNING, Receiver
+
+CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
+
+SETTINGS = """
+    SELECT name, setting FROM pg_settings WHERE name IN (
+        'primary_conninfo', 'primary_slot_name', 'restore_command', 'cluster_name', 'archive_mode',
+        'recovery_min_apply_delay', 'max_standby_streaming_delay', 'max_standby_archive_delay',
+        'hot_standby_feedback', 'recovery_prefetch', 'maintenance_io_concurrency', 'shared_buffers',
+        'wal_receiver_status_interval', 'wal_receiver_timeout', 'wal_sender_timeout', 'wal_keep_size',
+        'max_slot_wal_keep_size', 'synchronous_standby_names', 'synchronous_commit', 'full_page_writes',
+        'wal_compression', 'max_connections', 'max_worker_processes', 'max_wal_senders',
+        'max_prepared_transactions', 'max_locks_per_transaction')
+    """
+
+SENDERS = """
+    SELECT r.pid, r.application_name, r.state, r.sync_state, (r.sent_lsn - '0/0')::int8,
+           extract(epoch FROM r.write_lag)::float8, extract(epoch FROM r.flush_lag)::float8,
+           extract(epoch FROM r.replay_lag)::float8,
+           extract(epoch FROM clock_timestamp() - r.reply_time)::float8, s.slot_name::text
+      FROM pg_stat_replication r LEFT JOIN pg_replication_slots s ON s.active_pid = r.pid
+     WHERE r.state <> 'backup'
+    """
+
+SLOTS = "SELECT wal_status FROM pg_replication_slots WHERE slot_name = %s"
+
+SLOT_NAME = """
+    SELECT coalesce(
+        (SELECT nullif(slot_name, '') FROM pg_stat_wal_receiver),
+        nullif(current_setting('primary_slot_name'), ''))
+    """
+
+RECEIVER = """
+    SELECT pid, status, (written_lsn - '0/0')::int8, (flushed_lsn - '0/0')::int8,
+           extract(epoch FROM clock_timestamp() - last_msg_receipt_time)::float8
+      FROM pg_stat_wal_receiver WHERE pid IS NOT NULL
+    """
+
+_EVENT = f"coalesce(wait_event_type || '/' || wait_event, '{RUNNING}')"
+
+PROCESSES = f"""
+    SELECT backend_type, pid, {_EVENT}
+      FROM pg_stat_activity WHERE backend_type IN ('startup', 'walreceiver')
+    """
+
+BLOCKERS = """
+    SELECT pid, usename::text, application_name, state,
+           extract(epoch FROM clock_timestamp() - xact_start)::float8
+      FROM pg_stat_activity
+     WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND xact_start IS NOT NULL
+     ORDER BY xact_start LIMIT 3
+    """
+
+# In a cascade the upstream sends what it has received and flushed, or restored and replayed
+# (src/backend/replication/walsender.c, GetStandbyFlushRecPtr).
+_PRIMARY_END = "pg_current_wal_insert_lsn()"
+_STANDBY_END = "greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())"
+
+
+def upstream(is_in_recovery: bool) -> str:
+    """Clock, end of WAL, what may be sent, oldest segment in pg_wal (without its timeline)."""
+    end = _STANDBY_END if is_in_recovery else _PRIMARY_END
+    flushed = _STANDBY_END if is_in_recovery else "pg_current_wal_flush_lsn()"
+    return f"""
+        SELECT extract(epoch FROM clock_timestamp())::float8, ({end} - '0/0')::int8,
+               ({flushed} - '0/0')::int8,
+               (SELECT min(substr(name, 9)) FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{{24}}$')
+        """
+
+
+def tick(is_in_recovery: bool) -> str:
+    """End of WAL, and what the walsender (a parameter) waits for."""
+    end = _STANDBY_END if is_in_recovery else _PRIMARY_END
+    return f"SELECT ({end} - '0/0')::int8, (SELECT {_EVENT} FROM pg_stat_activity WHERE pid = %s::int)"
+
+
+def standby(version_num: int) -> str:
+    """Clock, received, replayed, last commit, pause, startup's reads, conflicts, prefetch."""
+    pause = (
+        "pg_get_wal_replay_pause_state()"
+        if version_num >= 140000
+        else "CASE WHEN pg_is_wal_replay_paused() THEN 'paused' ELSE 'not paused' END"
+    )
+    reads = "NULL"
+    if version_num >= 160000:
+        reads = "(SELECT sum(reads)::int8 FROM pg_stat_io WHERE backend_type = 'startup'"
+        reads += " AND object = 'relation')"
+    slot = ", 'logical slot', sum(confl_active_logicalslot)" if version_num >= 160000 else ""
+    prefetch = "NULL"
+    if version_num >= 150000:
+        prefetch = """(SELECT jsonb_build_object('prefetch', prefetch, 'hit', hit, 'skip_init', skip_init,
+            'skip_new', skip_new, 'skip_fpw', skip_fpw, 'skip_rep', skip_rep, 'wal_distance', wal_distance,
+            'block_distance', block_distance, 'io_depth', io_depth) FROM pg_stat_recovery_prefetch)"""
+    return f"""
+        SELECT extract(epoch FROM clock_timestamp())::float8,
+               (pg_last_wal_receive_lsn() - '0/0')::int8,
+               (pg_last_wal_replay_lsn() - '0/0')::int8,
+               extract(epoch FROM pg_last_xact_replay_timestamp())::float8,
+               {pause}, {reads},
+               (SELECT jsonb_build_object('tablespace', sum(confl_tablespace), 'lock', sum(confl_lock),
+                    'snapshot', sum(confl_snapshot), 'bufferpin', sum(confl_bufferpin),
+                    'deadlock', sum(confl_deadlock){slot}) FROM pg_stat_database_conflicts),
+               {prefetch}
+        """
+
+
+def receiver_of(row: TupleRow) -> Receiver:
+    """A row of RECEIVER. A walreceiver that has not connected yet shows no positions."""
+    return Receiver(row[0], row[1], row[2] or 0, row[3] or 0, row[4])

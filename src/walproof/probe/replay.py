@@ -1,0 +1,105 @@
+"""How far recovery is, and what each segment cost: the startup process, seen from outside.
+
+Its title names the segment that it reads ("postgres: startup recovering 000000010000000000000003";
+XLogPageRead in xlogrecovery.c), /proc/PID/schedstat its CPU time in ns and /proc/PID/io what it read from the
+disk. So one replay gives the CPU of every segment, without touching the server. A segment's CPU is known to
+the time between two looks; reading is up to the prefetcher's look-ahead in front of replaying.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass, field
+
+from walproof.probe.processes import children, read_proc
+
+POLL_S = 0.002
+_RECOVERING = re.compile(rb"startup\s+(?:process\s+)?recovering ([0-9A-F]{24})")
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentStart:
+    """When the startup process began a segment, by its own clock."""
+
+    segment: str
+    cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayCourse:
+    """One recovery as seen from outside."""
+
+    starts: tuple[SegmentStart, ...]
+    cpu_s: float
+    """CPU of the startup process when it was last seen."""
+    waited_s: float
+    """How long it was ready to run and had no processor: other work on the machine."""
+    read_bytes: int | None
+    """What it made the disk read; None where /proc does not show it."""
+
+    def segments_cpu_s(self) -> dict[str, float]:
+        """Segment -> CPU from its beginning to that of the next; the last one has no end and is left out."""
+        return {
+            one.segment: after.cpu_s - one.cpu_s
+            for one, after in zip(self.starts, self.starts[1:], strict=False)
+        }
+
+
+@dataclass(slots=True)
+class ReplayWatch:
+    """Looks at the startup process of a postmaster in a thread, from `start` to `stop`."""
+
+    poll_s: float = POLL_S
+    _starts: list[SegmentStart] = field(default_factory=list)
+    _cpu_s: float = 0.0
+    _waited_s: float = 0.0
+    _read_bytes: int | None = None
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self, postmaster: int) -> None:
+        """Begin to look; the startup process need not be there yet."""
+        self._thread = threading.Thread(target=self._look, args=(postmaster,), daemon=True)
+        self._thread.start()
+
+    def stop(self) -> ReplayCourse:
+        """End looking."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+        return ReplayCourse(tuple(self._starts), self._cpu_s, self._waited_s, self._read_bytes)
+
+    def _look(self, postmaster: int) -> None:
+        startup: int | None = None
+        while not self._stopping.wait(self.poll_s):
+            if startup is None:
+                startup = _find_startup(postmaster)
+                continue
+            title = read_proc(startup, "cmdline")
+            if title is None:
+                return
+            self._read(startup, title)
+
+    def _read(self, pid: int, title: bytes) -> None:
+        spent = read_proc(pid, "schedstat")
+        if not spent:
+            return
+        self._cpu_s, self._waited_s = (int(ns) / 1e9 for ns in spent.split()[:2])
+        counters = read_proc(pid, "io")
+        if counters:
+            found = re.search(rb"^read_bytes: (\d+)", counters, re.MULTILINE)
+            self._read_bytes = None if found is None else int(found[1])
+        match = _RECOVERING.search(title.replace(b"\0", b" "))
+        if match is not None:
+            segment = match[1].decode()
+            if not self._starts or self._starts[-1].segment != segment:
+                self._starts.append(SegmentStart(segment, self._cpu_s))
+
+
+def _find_startup(postmaster: int) -> int | None:
+    for pid in children(postmaster):
+        title = read_proc(pid, "cmdline") or b""
+        if re.search(rb"postgres: .*\bstartup\b", title.replace(b"\0", b" ")):
+            return pid
+    return None

@@ -1,0 +1,62 @@
+"""The process that replays, in /proc, where it runs on this machine.
+
+schedstat is taken rather than the ticks of stat: it counts in nanoseconds, and shows the time that the
+process was ready and had no core (kernel: Documentation/scheduler/sched-stats.rst).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+import psutil
+import psycopg
+from psycopg.rows import TupleRow
+
+from walproof.facts.replication import StartupProcess
+from walproof.probe.processes import process_kind, read_proc, read_stat
+
+_MINOR_FAULTS = 10 - 3
+"""Place of minflt in /proc/PID/stat, counted from its third field (proc(5))."""
+
+
+def is_here(session: psycopg.Connection[TupleRow]) -> bool:
+    """Whether that session's server is on this machine: a unix socket, or an address of ours."""
+    host = session.info.hostaddr or session.info.host
+    if not host or host.startswith(("/", "@")):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or any(
+        one.address.split("%")[0] == str(address) for addresses in psutil.net_if_addrs().values()
+        for one in addresses
+    )  # fmt: skip
+
+
+def read_startup(pid: int) -> StartupProcess | None:
+    """Its counters; None when that is no startup process here (a container, a tunnel) or is gone."""
+    title = (read_proc(pid, "cmdline") or b"").replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    if process_kind(title) != "startup":
+        return None
+    stat, schedule = read_stat(pid), read_proc(pid, "schedstat")
+    if stat is None or not schedule:
+        return None
+    run_ns, wait_ns = (int(word) for word in schedule.split()[:2])
+    counters = {}
+    for line in (read_proc(pid, "io") or b"").splitlines():
+        name, _, value = line.partition(b": ")
+        counters[name.decode()] = int(value)
+    return StartupProcess(
+        cpu_s=run_ns / 1e9,
+        run_queue_s=wait_ns / 1e9,
+        minor_faults=int(stat[_MINOR_FAULTS]),
+        read_bytes=counters.get("read_bytes"),
+        read_calls=counters.get("syscr"),
+    )
+
+
+def state_of(pid: int) -> str | None:
+    """Its state: R, S, D, T, ...; None when it is gone."""
+    stat = read_stat(pid)
+    return None if stat is None else stat[0].decode()

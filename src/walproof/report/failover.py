@@ -1,0 +1,58 @@
+"""What a failover loses: acknowledged commits that the promoted standby does not have."""
+
+from __future__ import annotations
+
+from walproof.report.blocks import Block, Cell, Column, Table, class_cell
+from walproof.report.cells import Cells
+from walproof.report.numbers import UNKNOWN, number
+
+_COLUMNS = (
+    Column("variant"),
+    Column("durability class", terminal=False),
+    Column("failovers", numeric=True),
+    Column("with a loss", numeric=True),
+    Column("commits acknowledged", numeric=True),
+    Column("lost", numeric=True),
+    Column("lost at most", numeric=True),
+    Column("window ms at most", numeric=True),
+    Column("p50 ms", numeric=True),
+    Column("p99 ms", numeric=True),
+)
+_NOTE = (
+    "The primary and the link to its synchronous standby end at once, under load; the standby is promoted. "
+    "Commits and losses are sums over the trials, latencies medians. Window: from the acknowledgement of the "
+    "oldest lost commit to the end of the primary. The durability class is that of a power cut of one server "
+    "and says nothing of a failover. That nothing was lost in so many trials is no proof that nothing can be."
+)
+
+
+def failover_tables(cells: Cells) -> list[Block]:
+    """One table an install; nothing for a study without failovers."""
+    if cells.plan.failover is None:
+        return []
+    return [
+        Table(
+            f"Lost at a failover: {cells.group_title(install, workload)}",
+            _COLUMNS,
+            tuple(_row(cells, (install, workload, v.name)) for v in cells.variants()),
+            _NOTE,
+        )
+        for install, workload in cells.groups()
+    ]
+
+
+def _row(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+    lost = cells.values(cell, "commits_lost")
+    windows = cells.values(cell, "loss_window_ms")
+    return (
+        Cell(cell[2]),
+        class_cell(cells.plan.variant(cell[2]).durability),
+        Cell(str(len(lost))),
+        Cell(str(sum(one > 0 for one in lost))),
+        Cell(number(sum(cells.values(cell, "commits_acknowledged")))),
+        Cell(number(sum(lost))),
+        Cell(number(max(lost, default=None))),
+        Cell(number(max(windows)) if windows else UNKNOWN),
+        Cell(number(cells.median(cell, "latency_ms_p50"))),
+        Cell(number(cells.median(cell, "latency_ms_p99"))),
+    )

@@ -1,0 +1,148 @@
+"""A diagnosis of a pair as JSON, and as what a terminal shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from walproof.advise.replica import Diagnosis
+from walproof.analysis.replication import Pace, Stage, StageLag
+from walproof.facts.codec import to_data
+from walproof.facts.replication import ReplicationWindow
+from walproof.units import Lsn, format_bytes, format_duration
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+
+def replica_data(window: ReplicationWindow, diagnosis: Diagnosis) -> dict[str, Any]:
+    """One diagnosis, keys named as in the facts. Positions are LSNs; connection strings are left out."""
+    split, last = diagnosis.split, window.last
+    sender, receiver = last.upstream.sender, last.standby.receiver
+    return {
+        "window_s": window.window_s,
+        "causes": [to_data(cause) for cause in diagnosis.causes],
+        "lag_bytes": split.lag_bytes,
+        "lag_s": split.lag_s,
+        "is_least": split.is_least,
+        "lag_s_most": split.lag_s_most,
+        "pace": split.pace.value,
+        "catch_up_s": split.catch_up_s,
+        "stages": [to_data(stage) for stage in split.stages],
+        "rates": to_data(split.rates),
+        "positions": {
+            "inserted": str(Lsn(last.upstream.inserted)),
+            "flushed": str(Lsn(last.upstream.flushed)),
+            "sent": None if sender is None else str(Lsn(sender.sent)),
+            "standby_written": None if receiver is None else str(Lsn(receiver.written)),
+            "standby_flushed": None if receiver is None else str(Lsn(receiver.flushed)),
+            "replayed": str(Lsn(last.standby.replayed)),
+        },
+        "pause_state": last.standby.pause_state,
+        "sender": None if sender is None else to_data(sender),
+        "receiver": None if receiver is None else to_data(receiver),
+        "startup": None if split.startup is None else to_data(split.startup),
+        "waits": {process: dict(counts) for process, counts in window.waits.items()},
+        "prefetch": None if last.standby.prefetch is None else dict(last.standby.prefetch),
+        "startup_reads": last.standby.startup_reads,
+        "conflicts": dict(last.standby.conflicts),
+        "is_cascade": window.is_cascade,
+        "is_local": window.is_local,
+        "clock_skew_s": window.clock_skew_s,
+        "clock_skew_error_s": window.clock_skew_error_s,
+        "notes": list(window.notes),
+    }
+
+
+def summary(diagnosis: Diagnosis) -> str:
+    """The pair in one line: ``34.2 MB and 3.1 s behind, catches up in 12 s; 2.0 MB/s made, ...``."""
+    split = diagnosis.split
+    if split.pace is Pace.CAUGHT_UP:
+        state = "caught up"
+    else:
+        least = "at least " if split.is_least else ""
+        state = f"{format_bytes(split.lag_bytes)} and {least}{format_duration(split.lag_s)} behind"
+        if split.pace is Pace.KEEPS_UP:
+            state += ", keeps up"
+        elif split.catch_up_s is not None:
+            state += f", caught up in {format_duration(split.catch_up_s)} at these rates"
+        else:
+            state += ", never caught up at these rates"
+    return (
+        f"{state}; {format_bytes(split.rates.generated_bytes_per_s)}/s made, "
+        f"{format_bytes(split.rates.replayed_bytes_per_s)}/s replayed"
+    )
+
+
+def replica_panel(title: str, window: ReplicationWindow, diagnosis: Diagnosis) -> Group:
+    """What a terminal shows: one line, the stages, the processes, the causes."""
+    from rich import box
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("stage")
+    for name in ("behind", "seconds", "change"):
+        table.add_column(name, justify="right")
+    for stage in diagnosis.split.stages:
+        if stage.lag_bytes or stage.stage not in (Stage.CONFLICT, Stage.APPLY_DELAY):
+            table.add_row(*_stage_row(stage))
+    lines: list[Text | Table] = [Text(title, style="bold"), Text(summary(diagnosis)), table]
+    lines += [Text(line, style="dim") for line in _processes(window, diagnosis)]
+    lines.append(Text())
+    if not diagnosis.causes:
+        lines.append(Text("No cause for concern.", style="green"))
+    for cause in diagnosis.causes:
+        lines.append(
+            Text(f"{cause.cause.value}: {cause.sentence}", style="bold" if cause.is_intended else "bold red")
+        )
+        lines += [Text(f"  - {line}") for line in cause.evidence]
+        lines += [Text(f"  -> {line}", style="green") for line in cause.advice]
+    lines += [Text(f"note: {line}", style="dim") for line in window.notes]
+    return Group(*lines)
+
+
+def _stage_row(stage: StageLag) -> tuple[str, str, str, str]:
+    least = ">= " if stage.is_least else ""
+    seconds = f"{least}{format_duration(stage.lag_s)}" if stage.lag_bytes else "-"
+    if stage.is_least and stage.lag_bytes and not stage.lag_s:
+        seconds = "not known"  # both of its ends are from before anybody looked
+    change = f"{stage.lag_bytes_per_s:+.0f}"
+    if abs(stage.lag_bytes_per_s) >= 1:
+        sign = "+" if stage.lag_bytes_per_s > 0 else "-"
+        change = f"{sign}{format_bytes(abs(stage.lag_bytes_per_s))}/s"
+    return (
+        stage.stage.value,
+        format_bytes(stage.lag_bytes),
+        seconds,
+        change if change not in ("+0", "-0") else "-",
+    )
+
+
+def _processes(window: ReplicationWindow, diagnosis: Diagnosis) -> list[str]:
+    lines = []
+    load = diagnosis.split.startup
+    if load is not None:
+        text = (
+            f"startup: {load.cpu_share * 100:.0f} % of a core, {load.run_queue_share * 100:.0f} % without one"
+        )
+        if load.read_bytes_per_s is not None:
+            text += f", reads {format_bytes(load.read_bytes_per_s)}/s"
+        lines.append(text)
+    for process, counts in window.waits.items():
+        total = sum(counts.values())
+        if total:
+            most = sorted(counts.items(), key=lambda item: -item[1])[:3]
+            lines.append(
+                f"{process}: " + ", ".join(f"{event} {100 * count / total:.0f} %" for event, count in most)
+            )
+    prefetch = window.last.standby.prefetch
+    before = window.first.standby.prefetch
+    if prefetch is not None and before is not None:
+        grown = {name: prefetch[name] - before.get(name, 0) for name in ("prefetch", "hit", "skip_fpw")}
+        if any(grown.values()):
+            lines.append(
+                f"prefetch: {grown['prefetch']:,} blocks, {grown['hit']:,} were there, {grown['skip_fpw']:,} "
+                f"have full-page images; {prefetch['io_depth']} in flight"
+            )
+    return lines

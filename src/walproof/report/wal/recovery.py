@@ -1,0 +1,221 @@
+"""Predicted recoveries laid out for reading: the times, what they are made of, and how sure they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from walproof.analysis.recovery import TERMS, Coefficients, ColdRedo, Disk, Prediction
+from walproof.report.blocks import Block, Column, Paragraph, Section, Table, text_cells
+from walproof.report.numbers import UNKNOWN, counted, number, percent
+from walproof.report.wal.view import WalView
+from walproof.units import format_bytes, format_duration
+from walproof.wal.recovery import PAGE_BYTES, RecoveryAnalysis
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Predictions for one recording."""
+
+    analysis: RecoveryAnalysis
+    predictions: tuple[Prediction, ...]
+    """One for each size of shared_buffers."""
+    coefficients: Coefficients
+    disk: Disk
+    notes: tuple[str, ...]
+    """Where coefficients and settings come from, and what was not used."""
+
+
+def recovery_view(forecast: Forecast) -> WalView:
+    """What the terminal shows."""
+    work = forecast.analysis.last
+    dateline = " · ".join(
+        (
+            f"PostgreSQL {forecast.analysis.version}",
+            f"redo point {work.start}, end {work.end}",
+            counted(work.records, "record"),
+            f"{work.pages:,} pages",
+        )
+    )
+    return WalView(
+        question=f"How long would recovery of {format_bytes(work.wal_bytes)} of WAL take?",
+        dateline=dateline,
+        sections=(
+            Section("times", "Recovery", (_times(forecast), *_advice(forecast))),
+            Section("parts", "What redo is made of", (_parts(forecast),)),
+            Section("sure", "How sure this is", tuple(_sure(forecast))),
+        ),
+    )
+
+
+def _size(prediction: Prediction) -> str:
+    """As SHOW shared_buffers prints it."""
+    kilobytes = prediction.buffers * PAGE_BYTES >> 10
+    for factor, unit in ((1 << 20, "GB"), (1 << 10, "MB")):
+        if kilobytes % factor == 0:
+            return f"{kilobytes // factor}{unit}"
+    return f"{kilobytes}kB"
+
+
+def _times(forecast: Forecast) -> Table:
+    rows = []
+    for one in forecast.predictions:
+        low, high = one.band(one.total_s)
+        cold_low, cold_high = one.band(one.cold_total_s(), is_cold=True)
+        rows.append(
+            text_cells(
+                (
+                    _size(one), _seconds(one.warm_s), _seconds(one.cold.redo_s),
+                    _seconds(one.cold_off.redo_s), _seconds(one.checkpoint_s), _seconds(one.total_s),
+                    f"{_seconds(low)} to {_seconds(high)}", _seconds(one.cold_total_s()),
+                    f"{_seconds(cold_low)} to {_seconds(cold_high)}",
+                )
+            )
+        )  # fmt: skip
+    return Table(
+        "Until the server accepts connections",
+        (
+            Column("shared_buffers"),
+            Column("warm redo", numeric=True),
+            Column("cold redo", numeric=True),
+            Column("no prefetch", numeric=True),
+            Column("checkpoint", numeric=True),
+            Column("total", numeric=True),
+            Column("9 of 10 in", numeric=True),
+            Column("cold total", numeric=True),
+            Column("9 of 10 in", numeric=True, terminal=False),
+        ),
+        tuple(rows),
+        "Warm: the kernel still has the data, as after a crash of the server alone. Cold: it has nothing, as "
+        "after a reboot, on another host or from a snapshot; with recovery_prefetch=try, or off.",
+    )
+
+
+def _advice(forecast: Forecast) -> list[Block]:
+    blocks: list[Block] = []
+    for one in forecast.predictions:
+        share = one.terms_s[one.dominating.name] / one.warm_s if one.warm_s > 0 else 0.0
+        text = (
+            f"With shared_buffers = {_size(one)} most of warm redo, {percent(share)}, is "
+            f"{one.dominating.says}."
+        )
+        wasted = one.cold.pages - one.cold_off.pages
+        if wasted > 0.05 * max(1, one.cold.pages) and one.cold.redo_s > 1.1 * one.cold_off.redo_s:
+            text += (
+                f" On a cold cache recovery_prefetch=off is faster here: {wasted:,} of {one.cold.pages:,} "
+                "pages are fetched for nothing."
+            )
+        elif one.cold_off.redo_s > 1.1 * one.cold.redo_s:
+            text += " On a cold cache recovery_prefetch=try is faster here."
+        blocks.append(Paragraph(text, terminal=True))
+    return blocks
+
+
+def _parts(forecast: Forecast) -> Table:
+    columns = [Column("part"), Column("each, us", numeric=True)]
+    for one in forecast.predictions:
+        columns += [Column(f"{_size(one)}: count", numeric=True), Column("s", numeric=True)]
+    rows = []
+    for term in TERMS:
+        cells = [term.says, number(forecast.coefficients.cpu_us[term.name])]
+        for one in forecast.predictions:
+            own = one.work.quantities(one.buffers)
+            units = sum(own[name] * factor for name, factor in term.quantities)
+            cells += [f"{units:,.0f}", _seconds(one.terms_s[term.name])]
+        if any(one.terms_s[term.name] > 0 for one in forecast.predictions):
+            rows.append(text_cells(cells))
+    return Table("CPU of redo with a warm cache", tuple(columns), tuple(rows))
+
+
+def _sure(forecast: Forecast) -> list[Block]:
+    blocks: list[Block] = [Paragraph(note, terminal=True) for note in forecast.notes]
+    disk = forecast.disk
+    if disk.iops is None and disk.read_latency_us is None:
+        blocks.append(
+            Paragraph(
+                "The disk is taken for one that sets no limit: --iops and --read-latency say what it can do.",
+                terminal=True,
+            )
+        )
+    else:
+        parts = []
+        if disk.iops is not None:
+            parts.append(f"{disk.iops:,.0f} reads of 8 kB a second")
+        if disk.read_latency_us is not None:
+            parts.append(f"{number(disk.read_latency_us)} us for one alone")
+        blocks.append(Paragraph(f"Of the disk: {', '.join(parts)}.", terminal=True))
+    if forecast.analysis.gaps:
+        blocks.append(Paragraph("WAL is missing, so the work is more than what was counted.", terminal=True))
+    return blocks
+
+
+def _seconds(seconds: float) -> str:
+    return format_duration(seconds) if seconds else UNKNOWN
+
+
+def recovery_json(forecast: Forecast) -> str:
+    """Everything that is known, under fixed names."""
+    analysis, coefficients = forecast.analysis, forecast.coefficients
+    work = analysis.last
+    data = {
+        "version": analysis.version,
+        "system_identifier": str(analysis.system_identifier),  # 64 bits do not fit a double
+        "timeline": analysis.timeline,
+        "redo": str(work.start),
+        "end": str(work.end),
+        "finish_reason": analysis.finish_reason,
+        "gaps": [{"start": str(gap.start), "end": str(gap.end)} for gap in analysis.gaps],
+        "wal_bytes": work.wal_bytes,
+        "records": work.records,
+        "references": work.references,
+        "pages": work.pages,
+        "relations_dropped": work.relations_dropped,
+        "truncations": work.truncations,
+        "coefficients": {
+            "source": coefficients.source,
+            "cpu_us": dict(coefficients.cpu_us),
+            "cold_us": dict(coefficients.cold_us),
+            "checkpoint_us": dict(coefficients.checkpoint_us),
+            "band": coefficients.band,
+            "cold_band": coefficients.cold_band,
+        },
+        "disk": {"iops": forecast.disk.iops, "read_latency_us": forecast.disk.read_latency_us},
+        "predictions": _predictions(forecast.predictions),
+        "notes": list(forecast.notes),
+    }
+    return json.dumps(data, indent=2) + "\n"
+
+
+def _predictions(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
+    return [
+        {
+            "shared_buffers_bytes": one.buffers * PAGE_BYTES,
+            "warm_redo_s": one.warm_s,
+            "cold_redo_s": _cold(one.cold),
+            "cold_redo_prefetch_off_s": _cold(one.cold_off),
+            "checkpoint_s": one.checkpoint_s,
+            "total_warm_s": one.total_s,
+            "total_warm_low_s": one.band(one.total_s)[0],
+            "total_warm_high_s": one.band(one.total_s)[1],
+            "total_cold_s": one.cold_total_s(),
+            "total_cold_low_s": one.band(one.cold_total_s(), is_cold=True)[0],
+            "total_cold_high_s": one.band(one.cold_total_s(), is_cold=True)[1],
+            "total_cold_prefetch_off_s": one.cold_total_s(prefetch=False),
+            "dominating": one.dominating.name,
+            "terms_s": dict(one.terms_s),
+            "quantities": one.work.quantities(one.buffers),
+            "dirty_pages": one.work.pools[one.buffers].resident,
+            "dirty_runs": one.work.pools[one.buffers].runs,
+            "spilled_pages": one.work.pools[one.buffers].spilled,
+        }
+        for one in predictions
+    ]
+
+
+def _cold(cold: ColdRedo) -> dict[str, Any]:
+    return {
+        "redo_s": cold.redo_s, "cpu_s": cold.cpu_s, "disk_s": cold.disk_s, "pages": cold.pages,
+        "bytes": cold.bytes,
+    }  # fmt: skip

@@ -1,0 +1,280 @@
+"""What crash recovery has to do with recorded WAL, whatever the machine that does it.
+
+    >>> from walproof.wal.recovery import analyse, find_redo
+    >>> redo = find_redo("pg_wal").redo  # doctest: +SKIP
+    >>> analyse("pg_wal", start=redo, buffers=[16384]).last.pools[16384].reads  # doctest: +SKIP
+
+crates/walproof-recovery does the work, without holding the GIL; docs/recovery.md says how. Time is the
+business of ``walproof.analysis.recovery``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Literal
+
+from walproof._native import wal_last_checkpoint, wal_recovery
+from walproof.errors import WalError
+from walproof.units import Lsn
+from walproof.wal.totals import Gap, Path
+
+PAGE_BYTES = 8192
+BUFFERS_MOST = 2**30 // 2
+"""Most buffers of a server (shared_buffers, src/backend/utils/misc/guc_tables.c)."""
+QUANTITIES = (
+    "records", "record_bytes", "recent_misses", "far_misses", "distant_misses", "images_off",
+    "images_pglz", "images_lz4", "images_zstd", "frames", "reads", "far_reads", "evictions", "prefetches",
+)  # fmt: skip
+Images = Literal["recorded", "first", "off"]
+"""Which references carry an image: those of the recording, the first of each page, none."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolWork:
+    """What replay does with ``shared_buffers`` of one size; counts of pages of 8 kB."""
+
+    misses: int
+    """References whose page was not there."""
+    reads: int
+    """Misses that had to read: neither image nor initialisation."""
+    far_reads: int
+    """Of these, pages far (more than 8 blocks) from the one of the same fork that was referenced before."""
+    frames: int
+    """Buffers used for the first time."""
+    evictions: int
+    """Dirty pages that made room for others."""
+    prefetches: int
+    """Pages that recovery_prefetch asked the kernel for."""
+    disk_reads: int
+    """Of a cold cache: pages from the disk with recovery_prefetch=try."""
+    disk_reads_off: int
+    """Of a cold cache: pages from the disk with recovery_prefetch=off."""
+    resident: int
+    """Dirty pages at the end, which the checkpoint writes."""
+    spilled: int
+    """Dirty pages that the kernel got before, which the checkpoint only flushes."""
+    runs: int
+    """Runs of neighbouring blocks among ``resident``."""
+
+    @property
+    def wasted_prefetches(self) -> int:
+        """Pages that are fetched from a cold disk and never read."""
+        return max(0, self.disk_reads - self.disk_reads_off)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageWork:
+    """Images stored in one way."""
+
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryWork:
+    """The work from the redo point up to ``end``."""
+
+    start: Lsn
+    end: Lsn
+    records: int
+    record_bytes: int
+    """Bytes of records, images included, paddings and page headers left out."""
+    references: int
+    images: Mapping[str, ImageWork]
+    """By wal_compression: ``off``, ``pglz``, ``lz4``, ``zstd``."""
+    restored: int
+    """Images that replay restores: those of the recording, or what ``images`` of `analyse` makes of it."""
+    initialised: int
+    pages: int
+    """Different pages."""
+    relations_dropped: int
+    truncations: int
+    recent_misses: int
+    """References whose page was not among the 1024 (8 MB) referenced last."""
+    far_misses: int
+    """Of these, pages far from the one of the same fork that was referenced before."""
+    distant_misses: int
+    """References whose page was not among the 8192 (64 MB) referenced last."""
+    pools: Mapping[int, PoolWork]
+    """By shared_buffers, in buffers of 8 kB."""
+
+    @property
+    def wal_bytes(self) -> int:
+        """WAL from the redo point to the end: the recovery distance."""
+        return self.end - self.start
+
+    def with_restored(self, image_bytes: float, compression: str) -> RecoveryWork:
+        """As if the images that are restored (``images="first"``) were those of the WAL, of that mean size.
+
+        ``record_bytes`` and ``end`` are then those of a server whose redo point is ``start``.
+        """
+        recorded = sum(own.bytes for own in self.images.values())
+        bytes_ = round(self.restored * image_bytes)
+        longer = bytes_ - recorded
+        images = {
+            name: ImageWork(self.restored, bytes_) if name == compression else ImageWork(0, 0)
+            for name in self.images
+        }
+        return replace(
+            self,
+            end=Lsn(max(self.start, self.end + longer)),
+            record_bytes=max(0, self.record_bytes + longer),
+            images=images,
+        )
+
+    def quantities(self, buffers: int) -> dict[str, float]:
+        """What the CPU of a replay is made of, by name (QUANTITIES), with that many buffers."""
+        pool = self.pools[buffers]
+        return {
+            "records": self.records,
+            "record_bytes": self.record_bytes,
+            "recent_misses": self.recent_misses,
+            "far_misses": self.far_misses,
+            "distant_misses": self.distant_misses,
+            **{f"images_{method}": own.count for method, own in self.images.items()},
+            "frames": pool.frames,
+            "reads": pool.reads,
+            "far_reads": pool.far_reads,
+            "evictions": pool.evictions,
+            "prefetches": pool.prefetches,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryAnalysis:
+    """What the recording asks of recovery."""
+
+    version: int
+    system_identifier: int
+    segment_size: int
+    timeline: int
+    start: Lsn
+    finish_reason: str | None
+    """Why there were no more records; None where the end was asked for."""
+    gaps: tuple[Gap, ...]
+    steps: tuple[RecoveryWork, ...]
+    """Up to each mark that lies before the end, then up to the end."""
+
+    @property
+    def last(self) -> RecoveryWork:
+        """All of it."""
+        return self.steps[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class RedoPoint:
+    """Where recovery would begin: at the redo point of the last complete checkpoint."""
+
+    checkpoint: Lsn
+    redo: Lsn
+    is_shutdown: bool
+    at: float
+    """Unix time at which the checkpoint began, in whole seconds."""
+
+
+def find_redo(
+    *paths: Path, end: Lsn | None = None, timeline: int | None = None, threads: int | None = None
+) -> RedoPoint:
+    """Look for the last checkpoint record, from the end backwards.
+
+    Raises WalError: nothing readable, no checkpoint record, or a redo point before the WAL at hand.
+    """
+    found, first = wal_last_checkpoint(
+        [os.fspath(path) for path in paths], end, timeline, threads or len(os.sched_getaffinity(0))
+    )
+    if found is None:
+        raise WalError(
+            "the WAL at hand holds no complete checkpoint, so where recovery would begin is not known",
+            detail=f"It begins at {Lsn(first)}.",
+            hint="Add older segments. --start=LSN takes that location for the redo point (pg_controldata "
+            '"Latest checkpoint\'s REDO location"); "walproof wal whatif" needs none.',
+        )
+    checkpoint, redo, is_shutdown, at = found
+    if redo < first:
+        raise WalError(
+            f"the redo point {Lsn(redo)} lies before the WAL at hand",
+            detail=f"The last complete checkpoint is at {Lsn(checkpoint)}; the WAL at hand begins at "
+            f"{Lsn(first)}, so {redo_missing(first, redo)} of what recovery reads is missing.",
+            hint=f"Add the segments from {Lsn(redo)} on, or ask for the part at hand with "
+            f"--start={Lsn(first)}.",
+        )
+    return RedoPoint(Lsn(checkpoint), Lsn(redo), is_shutdown, float(at))
+
+
+def redo_missing(first: int, redo: int) -> str:
+    """How much WAL is missing between the redo point and the first location at hand, as text."""
+    from walproof.units import format_bytes
+
+    return format_bytes(first - redo)
+
+
+def analyse(
+    *paths: Path,
+    buffers: Sequence[int],
+    start: Lsn | None = None,
+    end: Lsn | None = None,
+    timeline: int | None = None,
+    allow_gaps: bool = False,
+    concurrency: int | None = None,
+    marks: Sequence[Lsn] = (),
+    images: Images = "recorded",
+) -> RecoveryAnalysis:
+    """Read the WAL from ``start`` (the redo point) to ``end`` once and simulate its recovery.
+
+    ``buffers``: sizes of shared_buffers, in buffers of 8 kB; ``concurrency``: maintenance_io_concurrency, by
+    default that of the version; ``marks``: ascending locations, up to each of which the work is told apart.
+
+    Raises WalError as ``walproof.wal.stats``, and for sizes that no server can have.
+    """
+    sizes = list(dict.fromkeys(buffers))
+    for size in sizes:
+        if not 16 <= size <= BUFFERS_MOST:
+            raise WalError(
+                f"shared_buffers is out of range: {size} buffers",
+                detail=f"It is 16 (128 kB) to {BUFFERS_MOST} buffers of 8 kB.",
+            )
+    assert all(one <= other for one, other in pairwise(marks)), "marks ascend"
+    raw = wal_recovery(
+        [os.fspath(path) for path in paths],
+        start,
+        end,
+        timeline,
+        allow_gaps=allow_gaps,
+        buffers=sizes,
+        concurrency=concurrency,
+        marks=list(marks),
+        images=images,
+    )
+    began = Lsn(raw["start"])
+    return RecoveryAnalysis(
+        version=raw["version"],
+        system_identifier=raw["system_identifier"],
+        segment_size=raw["segment_size"],
+        timeline=raw["timeline"],
+        start=began,
+        finish_reason=raw["finish_reason"],
+        gaps=tuple(Gap(Lsn(before), Lsn(behind)) for before, behind in raw["gaps"]),
+        steps=tuple(
+            RecoveryWork(
+                start=began,
+                end=max(began, Lsn(one["end"])),
+                records=one["records"],
+                record_bytes=one["record_bytes"],
+                references=one["references"],
+                images={name: ImageWork(*own) for name, own in one["images"].items()},
+                restored=one["restored"],
+                initialised=one["initialised"],
+                pages=one["pages"],
+                relations_dropped=one["relations_dropped"],
+                truncations=one["truncations"],
+                recent_misses=one["recent_misses"],
+                far_misses=one["far_misses"],
+                distant_misses=one["distant_misses"],
+                pools={size: PoolWork(**own) for size, own in zip(sizes, one["pools"], strict=True)},
+            )
+            for one in raw["features"]
+        ),
+    )

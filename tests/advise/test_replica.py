@@ -1,0 +1,142 @@
+"""Causes from stored facts: windows recorded while tests/live provoked them, and what must not be named.
+
+``WALPROOF_UPDATE=1 pytest tests/live/test_replica_causes.py`` records them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from walproof.advise.replica import Cause, diagnose
+from walproof.facts.codec import from_json
+from walproof.facts.replication import ReplicationWindow
+from walproof.report.replica import replica_data, summary
+
+RECORDED = Path(__file__).parent / "replication"
+QUIET = {"idle", "keeps-up"}
+NAMES = sorted(path.stem for path in RECORDED.glob("*.json"))
+
+
+def recorded(name: str) -> ReplicationWindow:
+    return from_json(ReplicationWindow, (RECORDED / f"{name}.json").read_text())
+
+
+def with_startup(
+    window: ReplicationWindow,
+    waits: Mapping[str, int],
+    *,
+    cpu_share: float | None = None,
+    run_queue_share: float = 0.0,
+) -> ReplicationWindow:
+    """The same with another account of the startup process; none at all without ``cpu_share``."""
+    first, last = window.first.standby.startup, window.last.standby.startup
+    assert first is not None
+    assert last is not None
+    if cpu_share is None:
+        first = last = None
+    else:
+        last = replace(
+            first,
+            cpu_s=first.cpu_s + cpu_share * window.window_s,
+            run_queue_s=first.run_queue_s + run_queue_share * window.window_s,
+        )
+    return replace(
+        window,
+        first=replace(window.first, standby=replace(window.first.standby, startup=first)),
+        last=replace(window.last, standby=replace(window.last.standby, startup=last)),
+        waits={**window.waits, "startup": waits},
+        states={},
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in QUIET])
+def test_a_recorded_window_leads_to_its_cause(name: str) -> None:
+    window = recorded(name)
+    causes = diagnose(window).causes
+    assert causes, name
+    assert causes[0].cause.value.replace(" ", "-").replace("/", "-") == name
+    assert causes[0].evidence
+    assert causes[0].advice
+
+
+@pytest.mark.parametrize("name", sorted(QUIET))
+def test_a_quiet_window_has_none(name: str) -> None:
+    assert diagnose(recorded(name)).causes == ()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_diagnosis_can_be_shown(name: str) -> None:
+    window = recorded(name)
+    diagnosis = diagnose(window)
+    data = replica_data(window, diagnosis)
+    assert data["lag_bytes"] == diagnosis.split.lag_bytes
+    assert [cause["cause"] for cause in data["causes"]] == [cause.cause.value for cause in diagnosis.causes]
+    assert summary(diagnosis)
+
+
+def test_recordings_hold_no_connection_string() -> None:
+    for name in NAMES:
+        text = (RECORDED / f"{name}.json").read_text()
+        assert "host=" not in text
+        assert "password" not in text
+
+
+@pytest.mark.parametrize(
+    ("waits", "cpu_share", "run_queue_share", "cause"),
+    [
+        ({"running": 12}, 0.95, 0.02, Cause.REPLAY_CPU),
+        ({"running": 12}, 0.72, 0.25, Cause.REPLAY_CPU),
+        ({"running": 12}, 0.55, 0.40, Cause.REPLAY_CPU),
+        ({"running": 12}, 0.30, 0.65, Cause.REPLAY_STARVED),
+        ({"running": 12}, None, 0.0, Cause.REPLAY_CPU),  # on another machine
+        ({"IO/DataFileRead": 9, "running": 3}, 0.2, 0.0, Cause.REPLAY_IO),
+        ({"IO/DataFileRead": 9, "running": 3}, None, 0.0, Cause.REPLAY_IO),
+        ({"LWLock/BufferMapping": 9, "running": 3}, 0.2, 0.0, Cause.REPLAY),
+    ],
+)
+def test_late_replay_is_told_apart_by_its_startup_process(
+    waits: Mapping[str, int], cpu_share: float | None, run_queue_share: float, cause: Cause
+) -> None:
+    window = with_startup(
+        recorded("replay-starved"), waits, cpu_share=cpu_share, run_queue_share=run_queue_share
+    )
+    assert [one.cause for one in diagnose(window).causes] == [cause]
+
+
+def test_a_full_core_that_keeps_up_is_no_cause() -> None:
+    window = with_startup(recorded("keeps-up"), {"running": 12}, cpu_share=0.95)
+    assert diagnose(window).causes == ()
+
+
+def test_a_pause_by_small_settings_says_which() -> None:
+    window = recorded("replay-paused")
+    settings = {**window.standby_settings, "max_connections": "50"}
+    (cause,) = diagnose(replace(window, standby_settings=settings)).causes
+    assert "max_connections 50 (upstream 100)" in " ".join(cause.advice)
+
+
+def test_an_unflushed_primary_is_named() -> None:
+    window = recorded("keeps-up")
+    last = window.last
+    upstream = replace(last.upstream, inserted=last.upstream.inserted + 50_000_000)
+    begun = window.first.at_s
+    trail = ((begun, window.first.upstream.flushed), (begun + 0.01, upstream.inserted))
+    late = replace(window, last=replace(last, upstream=upstream), trail=trail)
+    assert Cause.GENERATION in [one.cause for one in diagnose(late).causes]
+
+
+def test_a_standby_that_has_its_segments_from_the_archive_misses_none() -> None:
+    window = recorded("missing-segment")
+    restoring = replace(window, standby_settings={**window.standby_settings, "restore_command": "(set)"})
+    moved = replace(
+        restoring,
+        last=replace(
+            restoring.last,
+            standby=replace(restoring.last.standby, replayed=restoring.first.standby.replayed + 1000),
+        ),
+    )
+    assert [one.cause for one in diagnose(moved).causes] == [Cause.ARCHIVE_RECOVERY]

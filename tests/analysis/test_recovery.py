@@ -1,0 +1,172 @@
+"""Costs that are known are found again, and predictions say what their formula says."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from walproof.analysis.recovery import (
+    SHIPPED,
+    TERMS,
+    Coefficients,
+    Disk,
+    fit,
+    predict,
+    scale_to_crash,
+)
+from walproof.errors import AnalysisError
+from walproof.facts.calibration import Calibration, CheckpointRun, ColdReplay, Machine, PhaseReplay
+from walproof.facts.recovery import RecoveryCheckpoint, RecoveryTimes
+from walproof.units import Lsn
+from walproof.wal.recovery import ImageWork, PoolWork, RecoveryWork
+
+MACHINE = Machine("a processor", 4, "15.18", 4096, huge_pages=False, data_checksums=False)
+TRUE_US = {
+    "records": 0.4, "bytes": 800.0, "recent_misses": 0.9, "far_misses": 0.1, "distant_misses": 0.7,
+    "pglz": 5.0, "lz4": 2.0, "zstd": 25.0, "frames": 0.8, "reads": 5.0, "far_reads": 1.5, "evictions": 0.9,
+    "prefetches": 0.6,
+}  # fmt: skip
+BUFFERS = 1000
+
+
+def phase(name: str, buffers: int, source: random.Random, noise: float) -> PhaseReplay:
+    """A phase of one strong part and a little of each other, and what it truly costs."""
+    own = {term.quantities[0][0]: source.uniform(0, 2e4) for term in TERMS}
+    own["record_bytes"] = source.uniform(1e6, 2e7)
+    strong = source.choice(TERMS).quantities[0][0]
+    own[strong] *= 20
+    cost_us = sum(
+        own[quantity] * factor * TRUE_US[term.name] for term in TERMS for quantity, factor in term.quantities
+    )
+    return PhaseReplay(name, buffers, cost_us / 1e6 * source.uniform(1, 1 + noise), own)
+
+
+def calibration(noise: float) -> Calibration:
+    source = random.Random(7)
+    return Calibration(
+        machine=MACHINE,
+        made_at=0.0,
+        phases=tuple(phase(f"phase {n}", buffers, source, noise) for n in range(40) for buffers in (8, 64)),
+        cold=(
+            ColdReplay(64, True, 3.3, 2.0, None, 1e9, 50_000),
+            ColdReplay(64, False, 2.3, 2.0, None, 1e9, 0),
+        ),
+        checkpoints=tuple(
+            CheckpointRun(64, n, n, spilled, runs, (6.0 * n + 3.0 * spilled + 10.0 * runs) / 1e6)
+            for n, spilled, runs in ((10000, 0, 1), (20000, 0, 9000), (8000, 30000, 300), (8000, 5000, 7000))
+        ),
+        read_iops=5000.0,
+        read_latency_us=200.0,
+    )
+
+
+def test_known_costs_are_found_again() -> None:
+    found = fit(calibration(noise=0.0))
+    for name, expected in TRUE_US.items():
+        assert found.cpu_us[name] == pytest.approx(expected, rel=0.1), name
+    assert found.cold_us["pages"] == pytest.approx(20.0, rel=0.05)
+    assert found.cold_us["wal"] == pytest.approx(300.0, rel=0.05)
+    assert found.checkpoint_us["resident"] == pytest.approx(6.0, rel=0.1)
+    assert found.checkpoint_us["spilled"] == pytest.approx(3.0, rel=0.1)
+    assert found.checkpoint_us["runs"] == pytest.approx(10.0, rel=0.1)
+    assert found.phase_error is not None
+    assert found.phase_error < 0.01
+
+
+def test_costs_are_never_negative_and_noise_does_not_blow_them_up() -> None:
+    found = fit(calibration(noise=0.3))
+    assert all(cost >= 0 for cost in found.cpu_us.values())
+    assert found.cpu_us["records"] == pytest.approx(0.4 * 1.15, rel=0.4)
+    assert found.phase_error is not None
+    assert found.phase_error < 0.2
+
+
+def test_repeats_count_as_their_mean() -> None:
+    quiet = calibration(noise=0.0)
+    slower, faster = (
+        tuple(replace(one, cpu_s=factor * one.cpu_s) for one in quiet.phases) for factor in (1.5, 0.5)
+    )
+    found = fit(replace(quiet, phases=slower + faster))
+    assert found.cpu_us == pytest.approx(fit(quiet).cpu_us)
+
+
+def test_what_no_phase_shows_stays_as_shipped() -> None:
+    without = tuple(replace(one, work={**one.work, "images_zstd": 0.0}) for one in calibration(0.0).phases)
+    shipped = next(term.shipped_us for term in TERMS if term.name == "zstd")
+    assert fit(replace(calibration(0.0), phases=without)).cpu_us["zstd"] == pytest.approx(shipped)
+
+
+def test_too_few_phases_are_refused() -> None:
+    few = replace(calibration(0.0), phases=calibration(0.0).phases[:6])
+    with pytest.raises(AnalysisError, match="too few phases"):
+        fit(few)
+
+
+def work(**changes: int) -> RecoveryWork:
+    pool = PoolWork(
+        misses=900, reads=500, far_reads=400, frames=600, evictions=100, prefetches=450, disk_reads=700,
+        disk_reads_off=300, resident=600, spilled=50, runs=20,
+    )  # fmt: skip
+    return RecoveryWork(
+        start=Lsn(0), end=Lsn(50_000_000), records=100_000, record_bytes=49_000_000, references=120_000,
+        images={"off": ImageWork(3000, 20_000_000), "pglz": ImageWork(0, 0), "lz4": ImageWork(10, 100),
+                "zstd": ImageWork(0, 0)},
+        restored=3010, initialised=100, pages=650,
+        relations_dropped=0, truncations=0, recent_misses=5000, far_misses=2000,
+        distant_misses=500,
+        pools={BUFFERS: replace(pool, **changes)},
+    )  # fmt: skip
+
+
+ONE = Coefficients(
+    "calibrated",
+    {term.name: 1.0 for term in TERMS},
+    {"pages": 10.0, "wal": 100.0},
+    {"resident": 10.0, "spilled": 2.0, "runs": 5.0},
+)
+
+
+def test_a_prediction_is_the_sum_of_its_parts() -> None:
+    found = predict(work(), BUFFERS, ONE)
+    units = 100_000 + 49 + 5000 + 2000 + 500 + 10 + 600 + 500 + 400 + 100 + 450
+    assert found.warm_s == pytest.approx(units / 1e6)
+    assert sum(found.terms_s.values()) == pytest.approx(found.warm_s)
+    assert found.dominating.name == "records"
+    assert found.checkpoint_s == pytest.approx((6000 + 100 + 100) / 1e6)
+    assert found.cold.bytes == 49_000_000 + 700 * 8192
+    assert found.cold.redo_s == pytest.approx(found.warm_s + (7000 + 4900) / 1e6)
+    low, high = found.band(1.0)
+    cold_low, cold_high = found.band(1.0, is_cold=True)
+    assert cold_low < low < 1.0 < high < cold_high
+
+
+def test_a_slow_disk_limits_both_ways_of_reading() -> None:
+    found = predict(work(), BUFFERS, ONE, Disk(iops=100, read_latency_us=20_000))
+    assert found.cold.redo_s == pytest.approx(7.0), "700 pages, wanted or not, 100 a second"
+    assert found.cold_off.redo_s == pytest.approx(found.cold_off.cpu_s + 300 * 0.02)
+
+
+def test_without_a_prefetcher_each_page_is_waited_for() -> None:
+    found = predict(work(prefetches=0, disk_reads=300), BUFFERS, ONE, Disk(read_latency_us=1000))
+    assert found.cold.redo_s == pytest.approx(found.cold_off.redo_s)
+
+
+def times(cpu_s: float | None, checkpoint_s: float = 0.2) -> RecoveryTimes:
+    half = None if cpu_s is None else cpu_s / 2
+    checkpoint = RecoveryCheckpoint(600, 0.1, 0.1, checkpoint_s)
+    return RecoveryTimes(Lsn(0), Lsn(1), cpu_s, half, half, checkpoint, None, None)
+
+
+def test_ones_own_crash_scales_the_shipped_costs() -> None:
+    found = scale_to_crash(work(), BUFFERS, times(2.0))
+    assert predict(work(), BUFFERS, found).warm_s == pytest.approx(2.0)
+    assert predict(work(), BUFFERS, found).checkpoint_s == pytest.approx(0.2)
+    assert SHIPPED.band > found.band > fit(calibration(0.0)).band, "the surer the narrower"
+
+
+@pytest.mark.parametrize("cpu_s", [None, 0.02])
+def test_a_crash_that_says_too_little_is_refused(cpu_s: float | None) -> None:
+    with pytest.raises(AnalysisError, match="too short to learn from"):
+        scale_to_crash(work(), BUFFERS, times(cpu_s))

@@ -1,0 +1,173 @@
+"""``walproof recovery``: predictions of golden WAL, and what cannot be answered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import walproof
+from tests.golden.unpack import unpack
+from walproof.facts.calibration import (
+    Calibration,
+    CheckpointRun,
+    ColdReplay,
+    Machine,
+    PhaseReplay,
+    write_calibration,
+)
+from walproof.lab.calibration import this_machine
+from walproof.wal import stats
+from walproof.wal.recovery import QUANTITIES, analyse, find_redo
+
+VERSION = 15
+
+
+@pytest.fixture(scope="module")
+def wal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wal")
+    unpack(VERSION, folder)
+    return folder
+
+
+def predict(cwd: Path, *arguments: str) -> dict[str, Any]:
+    done = walproof("recovery", "predict", *arguments, "--json", cwd=cwd, WALPROOF_DATA=str(cwd / "data"))
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def refused(cwd: Path, *arguments: str) -> str:
+    done = walproof("recovery", *arguments, cwd=cwd, WALPROOF_DATA=str(cwd / "data"))
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert "walproof: error: " in done.stderr
+    assert "detail: " in done.stderr
+    assert "hint: " in done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr
+
+
+def calibrated(cpu: str | None = None, version: str = f"{VERSION}.1") -> Calibration:
+    """Every quantity costs 2 us a unit, on this machine unless said otherwise."""
+    own_cpu, cores, page_bytes = this_machine()
+    phases = []
+    for number, strong in enumerate(QUANTITIES):
+        for buffers in (16, 64):
+            units = {name: 1000.0 if name != strong else 200_000.0 for name in QUANTITIES}
+            cost = 2e-6 * sum(units.values()) * (1.0 + 0.01 * (buffers == 64))
+            phases.append(PhaseReplay(f"phase {number}", buffers, cost, units))
+    return Calibration(
+        Machine(cpu or own_cpu, cores, version, page_bytes, huge_pages=False, data_checksums=False),
+        made_at=1_700_000_000.0,
+        phases=tuple(phases),
+        cold=(ColdReplay(64, False, 2.0, 1.0, None, 1e9, 100.0),),
+        checkpoints=tuple(CheckpointRun(64, n, n, 10.0 * n, n / 3, n / 1e5) for n in (1, 20, 300, 4000)),
+        read_iops=4000.0,
+        read_latency_us=250.0,
+    )
+
+
+def test_the_work_is_that_of_the_wal(wal: Path, tmp_path: Path) -> None:
+    found = predict(tmp_path, str(wal), "--shared-buffers", "16MB", "--shared-buffers", "1GB")
+    redo = find_redo(wal)
+    work = analyse(wal, start=redo.redo, buffers=[2048, 131072]).last
+    assert (found["redo"], found["end"]) == (str(work.start), str(work.end))
+    assert (found["records"], found["wal_bytes"]) == (work.records, work.wal_bytes)
+    assert [one["shared_buffers_bytes"] for one in found["predictions"]] == [16 << 20, 1 << 30]
+    for one, buffers in zip(found["predictions"], (2048, 131072), strict=True):
+        assert one["quantities"] == work.quantities(buffers)
+        assert one["warm_redo_s"] == pytest.approx(sum(one["terms_s"].values()))
+        assert one["total_warm_low_s"] < one["total_warm_s"] < one["total_warm_high_s"]
+    assert found["coefficients"]["source"] == "shipped"
+    assert any("calibrate" in note for note in found["notes"])
+
+
+def test_the_table_names_what_most_time_goes_into(wal: Path, tmp_path: Path) -> None:
+    done = walproof("recovery", "predict", str(wal), cwd=tmp_path, WALPROOF_DATA=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    for text in ("How long would recovery", "checkpoint", "most of warm redo", "128MB", "9 of 10 in"):
+        assert text in done.stdout
+
+
+def test_a_slow_disk_is_felt_when_cold(wal: Path, tmp_path: Path) -> None:
+    start = ("--start", str(stats(wal).start))
+    fast = predict(tmp_path, str(wal), *start)
+    slow = predict(tmp_path, str(wal), *start, "--iops", "10", "--read-latency", "5ms")
+    one, other = fast["predictions"][0], slow["predictions"][0]
+    assert other["warm_redo_s"] == one["warm_redo_s"]
+    pages = other["cold_redo_s"]["pages"]
+    assert pages > 100
+    assert other["cold_redo_s"]["redo_s"] == pytest.approx(pages / 10)
+    assert slow["disk"] == {"iops": 10.0, "read_latency_us": 5000.0}
+
+
+def test_a_distance_ends_the_wal(wal: Path, tmp_path: Path) -> None:
+    start = str(stats(wal).start)
+    found = predict(tmp_path, str(wal), "--start", start, "--distance", "2MB")
+    assert 1 << 20 < found["wal_bytes"] <= 2 << 20
+
+
+def test_a_calibration_of_this_machine_is_found(wal: Path, tmp_path: Path) -> None:
+    own = calibrated()
+    write_calibration(tmp_path / "data" / "recovery" / "mine.json", own)
+    found = predict(tmp_path, str(wal))
+    assert found["coefficients"]["source"] == "calibrated"
+    assert found["disk"] == {"iops": 4000.0, "read_latency_us": 250.0}
+    assert found["coefficients"]["cpu_us"]["records"] == pytest.approx(2.0, rel=0.2)
+
+
+def test_one_of_another_version_is_named_and_left(wal: Path, tmp_path: Path) -> None:
+    write_calibration(tmp_path / "data" / "recovery" / "other.json", calibrated(version="17.2"))
+    found = predict(tmp_path, str(wal))
+    assert found["coefficients"]["source"] == "shipped"
+    assert any("calibrated 17.2, recorded 15" in note for note in found["notes"])
+
+
+def test_one_of_another_machine_is_refused_unless_it_is_meant(wal: Path, tmp_path: Path) -> None:
+    path = tmp_path / "theirs.json"
+    write_calibration(path, calibrated(cpu="another processor"))
+    said = refused(tmp_path, "predict", str(wal), "--calibration", str(path))
+    assert "of another machine or server" in said
+    assert "cpu: calibrated another processor" in said
+    found = predict(tmp_path, str(wal), "--calibration", str(path), "--other-machine")
+    assert found["coefficients"]["source"] == "calibrated"
+
+
+LOG = """\
+LOG:  redo starts at {redo}
+LOG:  redo done at {end} system usage: CPU: user: 3.00 s, system: 1.00 s, elapsed: 4.10 s
+LOG:  database system is ready to accept connections
+"""
+
+
+def test_ones_own_crash_log_scales_the_costs(wal: Path, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    redo = find_redo(wal).redo
+    log.write_text(LOG.format(redo=redo, end=redo))
+    found = predict(tmp_path, str(wal), "--crash-log", str(log))
+    assert found["predictions"][0]["warm_redo_s"] == pytest.approx(4.0)
+    assert found["coefficients"]["source"] == "own crash"
+    assert found["coefficients"]["band"] > 1
+
+
+def test_what_cannot_be_answered(wal: Path, tmp_path: Path) -> None:
+    first = stats(wal).checkpoints[0]
+    said = refused(tmp_path, "predict", str(wal), "--end", str(first.lsn))
+    assert "no complete checkpoint" in said
+    assert "--start" in said
+    said = refused(tmp_path, "predict", str(wal), "--distance", "500MB")
+    assert "shorter than the distance: 500 MB" in said
+    assert "--distance=" in said
+    log = tmp_path / "server.log"
+    log.write_text("LOG:  redo starts at 0/1000028\nLOG:  redo in progress, elapsed time: 10.00 s\n")
+    assert 'no "redo done"' in refused(tmp_path, "predict", str(wal), "--crash-log", str(log))
+    log.write_text(LOG.format(redo="7F/28", end="7F/1000028"))
+    assert "another recovery than the WAL" in refused(tmp_path, "predict", str(wal), "--crash-log", str(log))
+
+
+def test_memory_is_no_place_to_calibrate(tmp_path: Path) -> None:
+    said = refused(tmp_path, "calibrate", "--pg", "embedded", "--on", "/dev/shm")
+    assert "is in memory (tmpfs)" in said

@@ -1,0 +1,64 @@
+"""A calibration is kept as it was, and what is no calibration is named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from walproof.errors import StoreError
+from walproof.facts.calibration import (
+    Calibration,
+    CheckpointRun,
+    ColdReplay,
+    Machine,
+    PhaseReplay,
+    calibration_path,
+    find_calibrations,
+    read_calibration,
+    write_calibration,
+)
+
+MACHINE = Machine("Some (R) CPU @ 2 GHz", 4, "18.4", 4096, huge_pages=True, data_checksums=True)
+CALIBRATION = Calibration(
+    MACHINE,
+    made_at=1.5,
+    phases=(PhaseReplay("insert", 8, 0.25, {"records": 10.0}),),
+    cold=(ColdReplay(8, True, 2.0, 1.0, None, 5e8, 100.0),),
+    checkpoints=(CheckpointRun(8, 7, 7.0, 0.0, 3.0, 0.5),),
+    read_iops=None,
+    read_latency_us=80.0,
+)
+
+
+def test_it_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WALPROOF_DATA", str(tmp_path))
+    path = calibration_path(MACHINE)
+    assert path == tmp_path / "recovery" / "some-r-cpu-2-ghz-4-pg18.4.json"
+    write_calibration(path, CALIBRATION)
+    assert read_calibration(path) == CALIBRATION
+    later = replace(CALIBRATION, made_at=9.0, machine=replace(MACHINE, version="15.18"))
+    write_calibration(calibration_path(later.machine), later)
+    (path.parent / "broken.json").write_text("{")
+    assert [one for _, one in find_calibrations()] == [later, CALIBRATION]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"format": 0}', '{"format": 1}', '{"format": 1, "machine": {"cpu": 5}}']
+)
+def test_what_is_no_calibration_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.json").write_text(text)
+    with pytest.raises(StoreError, match=r"x\.json"):
+        read_calibration(tmp_path / "x.json")
+
+
+def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(StoreError) as caught:
+        read_calibration(tmp_path / "absent.json")
+    assert "calibrate" in str(caught.value.hint)
+
+
+def test_differences_are_named() -> None:
+    assert MACHINE.differences(MACHINE) == ()
+    assert MACHINE.differences(replace(MACHINE, cores=8)) == ("cores: 4 -> 8",)

@@ -1,0 +1,54 @@
+"""A small calibration on real servers: every phase is seen under both sizes, and costs come of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from walproof.analysis.recovery import TERMS, fit
+from walproof.errors import DiskError
+from walproof.facts import Install
+from walproof.lab import calibration as lab
+from walproof.lab.calibration import calibrate, this_machine
+from walproof.postgres.workspace import Workspace
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
+
+
+def test_every_phase_is_told_apart(
+    embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lab, "REPEATS", 1)
+    monkeypatch.setattr(lab, "CHECKPOINTS_AFTER", ("scatter",))
+    said: list[str] = []
+    found = calibrate(embedded, workspace, said.append, share=0.1, segment_mb=1)
+    assert (found.machine.cpu, found.machine.cores, found.machine.page_bytes) == this_machine()
+    assert found.machine.version == embedded.version
+    seen = {phase.phase for phase in found.phases}
+    # A segment can pass between two looks, so a phase may be missing; most are not.
+    assert len(seen) >= 8
+    assert {phase.buffers for phase in found.phases} == {6553, 819}
+    by_name = {phase.phase: phase.work for phase in found.phases if phase.buffers == 819}
+    if "insert" in by_name:
+        assert by_name["insert"]["records"] == pytest.approx(50_000, rel=0.02)
+    if "random" in by_name:
+        assert by_name["random"]["far_reads"] > 1000, "more pages than buffers, in no order"
+    if "pglz" in by_name:
+        assert by_name["pglz"]["images_pglz"] >= 300
+    # The background writer may have written some before.
+    for run in found.checkpoints:
+        assert run.written == pytest.approx(run.resident, rel=0.05, abs=150)
+    assert found.read_iops is not None
+    assert found.read_iops > 0
+    coefficients = fit(found)
+    assert all(coefficients.cpu_us[term.name] >= 0 for term in TERMS)
+    assert sum(coefficients.cpu_us.values()) > 0
+    assert not (workspace.folder / "calibration").exists()
+
+
+def test_too_little_space_is_named(
+    embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lab, "NEED_BYTES", 1 << 60)
+    with pytest.raises(DiskError, match="too little space") as caught:
+        calibrate(embedded, workspace, print)
+    assert "got" in str(caught.value.detail)

@@ -1,0 +1,134 @@
+"""Images of a crash on real servers: they recover, and what the log says of it is what the WAL holds."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from walproof.errors import AnalysisError, DiskError
+from walproof.facts import Install
+from walproof.facts.recovery import read_recovery_log
+from walproof.lab.crash import Cache, drop_cache, recover, take_crash_image
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.workspace import Workspace
+from walproof.wal.recovery import analyse, find_redo
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+
+SETTINGS = {
+    "shared_buffers": "16MB", "autovacuum": "off", "checkpoint_timeout": "1h", "fsync": "off",
+    # Nobody but recovery writes pages.
+    "bgwriter_lru_maxpages": "0",
+}  # fmt: skip
+BUFFERS = 2048
+
+
+@pytest.fixture
+def server(install: Install, workspace: Workspace) -> Cluster:
+    folder = workspace.make_folder("filled")
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    cluster = Cluster(install, workspace, folder)
+    cluster.start(SETTINGS | {"wal_keep_size": "1GB"})
+    with cluster.connect() as connection:
+        connection.execute("CREATE TABLE t (id int, f text)")
+        connection.execute("CHECKPOINT")
+    return cluster
+
+
+def test_one_server_serves_several_distances(server: Cluster, workspace: Workspace) -> None:
+    images = []
+    try:
+        for number in range(2):
+            with server.connect() as connection:
+                connection.execute(
+                    "INSERT INTO t SELECT n, repeat('x', 100) FROM generate_series(1, 60000) n"
+                )
+            images.append(take_crash_image(server, workspace.make_folder(f"image-{number}")))
+            assert server.is_running()
+    finally:
+        server.stop("immediate")
+    found = [recover(image, workspace, SETTINGS) for image in images]
+    distances = [one.times.wal_bytes for one in found]
+    assert distances[0] * 1.5 < distances[1]
+    assert found[0].times.redo_start == found[1].times.redo_start
+    for image, one in zip(images, found, strict=True):
+        redo = find_redo(image.wal)
+        work = analyse(image.wal, start=redo.redo, buffers=[BUFFERS]).last
+        assert redo.redo == one.times.redo_start
+        assert 0 <= work.end - one.times.redo_end < 16384, "the last record ends where the WAL does"
+        assert one.course.cpu_s > 0
+        if one.times.checkpoint is not None:
+            # The simulated buffers against what the checkpointer says that it wrote.
+            assert one.times.checkpoint.buffers == pytest.approx(work.pools[BUFFERS].resident, abs=60)
+
+
+@pytest.mark.pg(">= 15")
+def test_a_shortened_image_recovers_less_and_cold_reads_it_from_the_disk(
+    server: Cluster, workspace: Workspace
+) -> None:
+    try:
+        with server.connect() as connection:
+            connection.execute("INSERT INTO t SELECT n, repeat('x', 100) FROM generate_series(1, 300000) n")
+        image = take_crash_image(server, workspace.make_folder("image"))
+    finally:
+        server.stop("immediate")
+    redo = find_redo(image.wal)
+    segments = sorted(path.name for path in image.wal.iterdir() if len(path.name) == 24)
+    whole = recover(image, workspace, SETTINGS, Cache.COLD)
+    part = recover(image, workspace, SETTINGS, until=segments[2])
+    assert part.times.redo_start == whole.times.redo_start == redo.redo
+    assert part.times.wal_bytes < whole.times.wal_bytes - (16 << 20)
+    seen = [start.segment for start in whole.course.starts]
+    assert seen == sorted(seen)
+    assert set(seen) <= set(segments)
+    if whole.course.read_bytes is not None:
+        assert whole.course.read_bytes > 0.9 * whole.times.wal_bytes
+
+
+@pytest.mark.pg(">= 15")
+def test_the_prefetcher_is_simulated_call_by_call(server: Cluster, workspace: Workspace) -> None:
+    try:
+        with server.connect() as connection:
+            connection.execute("CREATE TABLE wide (id int, v int, f text) WITH (fillfactor = 60)")
+            connection.execute(
+                "INSERT INTO wide SELECT n, 0, repeat('x', 300) FROM generate_series(1, 40000) n"
+            )
+            connection.execute("CHECKPOINT")
+            # Images, then references without, near and far.
+            for rows in ("id % 11 = 0", "id % 7 = 0", "id % 5 = 0"):
+                connection.execute(f"UPDATE wide SET v = v + 1 WHERE {rows}".encode())
+        image = take_crash_image(server, workspace.make_folder("image"))
+    finally:
+        server.stop("immediate")
+    work = analyse(image.wal, start=find_redo(image.wal).redo, buffers=[BUFFERS]).last
+    query = "SELECT prefetch, skip_fpw, skip_init FROM pg_stat_recovery_prefetch"
+    found = recover(image, workspace, SETTINGS | {"recovery_prefetch": "try"}, query=query)
+    assert found.answer is not None
+    prefetch, skip_fpw, skip_init = (int(str(value)) for value in found.answer)
+    assert skip_fpw > 1000
+    assert skip_fpw == pytest.approx(sum(one.count for one in work.images.values()), rel=0.02)
+    assert skip_init == pytest.approx(work.initialised, rel=0.02, abs=20)
+    assert prefetch == pytest.approx(work.pools[BUFFERS].prefetches, rel=0.03, abs=30)
+
+
+@pytest.mark.pg(">= 18")
+def test_a_clean_stop_needs_no_redo(server: Cluster, workspace: Workspace) -> None:
+    server.stop("fast")
+    image_folder = workspace.make_folder("clean")
+    templates.clone(server.folder, image_folder)
+    cluster = Cluster(server.install, workspace, image_folder)
+    cluster.start(SETTINGS)
+    cluster.stop("immediate")
+    cluster.log.unlink()
+    cluster.start(SETTINGS)
+    cluster.stop("immediate")
+    with pytest.raises(AnalysisError, match=r"needed no redo|no crash recovery"):
+        read_recovery_log(cluster.log.read_text())
+
+
+def test_memory_has_no_cache_to_drop() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, pytest.raises(DiskError, match="in memory"):
+        drop_cache(Path(folder))

@@ -1,0 +1,68 @@
+"""A study of replay becomes a plan: what is no setting is taken apart, what has no meaning is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from walproof.errors import StudyError
+from walproof.facts import Install, Plan, Replay
+from walproof.lab.replay_recording import checksum_options
+from walproof.lab.study import Overrides, resolve
+from walproof.lab.studyfile import check_study
+
+STUDY: dict[str, Any] = {
+    "name": "mine",
+    "title": "?",
+    "replay": {"rows": 1200, "preloaded_rows": 1000, "rows_per_commit": 500, "quick_rows": 400},
+    "workload": [{"name": "inserts"}],
+    "factors": {
+        "data_checksums": ["off", "on"],
+        "cache": ["warm", "cold"],
+        "wal_level": ["replica", "logical"],
+    },
+}
+
+
+def _plan(install: Install, changes: dict[str, Any] | None = None, **overrides: Any) -> Plan:
+    study = check_study({**STUDY, **(changes or {})}, "test")
+    return resolve(study, Overrides(**overrides), folder=Path("/somewhere"), given=(install,))
+
+
+def test_checksums_and_cache_are_conditions_and_stay_factors(install: Install) -> None:
+    plan = _plan(install)
+    assert plan.replay == Replay(1200, 1000, 500)
+    assert len(plan.variants) == 8
+    for variant in plan.variants:
+        assert set(variant.settings) == {"wal_level"}
+        assert variant.replay.checksums == (variant.levels["data_checksums"] == "on")
+        assert variant.replay.is_cold == (variant.levels["cache"] == "cold")
+    assert plan.workloads[0].transactions == 3
+    assert plan.workloads[0].builtin is None
+
+
+def test_the_quick_form_has_fewer_rows(embedded: Install) -> None:
+    assert _plan(embedded, quick=True).replay == Replay(400, 1000, 500)
+
+
+def test_checksums_are_an_option_of_initdb(install: Install) -> None:
+    assert checksum_options(install, True) == ("--data-checksums",)
+    assert bool(checksum_options(install, False)) == (install.version_num >= 180000)
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"factors": {"cache": ["warm", "tepid"]}}, 'cache cannot be "tepid"'),
+        ({"factors": {"wal_level": ["minimal", "replica"]}}, "cannot be made with wal_level=minimal"),
+        ({"workload": [{"name": "w", "builtin": "tpcb-like"}]}, "one workload, without scripts"),
+        ({"workload": [{"name": "a"}, {"name": "b"}]}, "one workload"),
+        ({"power_cut": {"images": 1}}, r"either \[replay\] or \[power_cut\]"),
+        ({"replay": {"rows": 0}}, "mistake"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(embedded: Install, changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(StudyError, match=says):
+        _plan(embedded, changes)

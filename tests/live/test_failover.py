@@ -1,0 +1,94 @@
+"""A primary that dies under load, and what its promoted standby has of what clients were told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import walproof
+from walproof.facts import Failover, Install
+from walproof.facts.store import Store
+from walproof.lab.failover import fail_over
+from walproof.postgres.workspace import Workspace
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
+
+# The machine's disk is no part of it, and makes a busy one slow.
+QUICK = {"fsync": "off"}
+FAR_S = 0.2
+
+
+@pytest.mark.parametrize("level", ["remote_write", "on", "remote_apply"])
+def test_what_a_standby_has_confirmed_is_never_lost(
+    embedded: Install, workspace: Workspace, level: str
+) -> None:
+    settings = {**QUICK, "synchronous_commit": level}
+    seen = fail_over(workspace, embedded, settings, Failover(1.0, 3), 0.005, 1).metrics
+    assert seen["commits_acknowledged"] > 0
+    assert seen["commits_lost"] == 0
+    assert "loss_window_ms" not in seen
+    assert seen["latency_ms_p50"] >= 10  # there and back
+
+
+@pytest.mark.parametrize("level", ["local", "off"])
+def test_what_nobody_waited_for_is_lost_with_the_primary(
+    embedded: Install, workspace: Workspace, level: str
+) -> None:
+    """What was acknowledged within the way to the standby cannot be there."""
+    settings = {**QUICK, "synchronous_commit": level}
+    seen = fail_over(workspace, embedded, settings, Failover(1.0, 3), FAR_S, 1).metrics
+    assert 0 < seen["commits_lost"] < seen["commits_acknowledged"]
+    assert seen["loss_window_ms"] > 0
+    # The next one finds everything removed.
+    assert not [path.name for path in workspace.folder.iterdir()]
+
+
+def test_a_study_of_failover_counts_them_in_its_report(tmp_path: Path) -> None:
+    (tmp_path / "away.toml").write_text(
+        """
+name = "away"
+title = "?"
+[base]
+fsync = "off"
+[design]
+rounds = 1
+[failover]
+load = "1s"
+[[workload]]
+name = "ledger"
+[factors]
+synchronous_commit = ["on", "local"]
+distance = ["0ms", "100ms"]
+"""
+    )
+    done = walproof("run", "away.toml", "--pg", "embedded", "--out", "out", cwd=tmp_path, timeout_s=150)
+    assert done.returncode == 0, done.stderr
+    store = Store(tmp_path / "out" / "walproof.sqlite")
+    run = store.run("last")
+    trials = {trial.variant: trial for trial in store.trials(run.id)}
+    store.close()
+    assert [trial.reason for trial in trials.values()] == [None] * 4
+    assert run.plan.variant("synchronous_commit=local, distance=100ms").distance_s == 0.1
+    assert trials["synchronous_commit=on, distance=100ms"].metrics["commits_lost"] == 0
+    assert trials["synchronous_commit=local, distance=100ms"].metrics["commits_lost"] > 0
+    assert "Lost at a failover" in done.stdout
+    page = json.loads(walproof("report", "last", "--out", "out", "--format", "json", cwd=tmp_path).stdout)
+    assert page["analysis"]["failed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        ('distance = ["0ms", "2h"]', "is too far"),
+        ('distance = ["0ms", "far"]', 'distance "far"'),
+    ],
+)
+def test_an_impossible_distance_is_refused(tmp_path: Path, table: str, says: str) -> None:
+    text = f'name = "x"\ntitle = "?"\n[failover]\n[[workload]]\nname = "w"\n[factors]\n{table}\n'
+    (tmp_path / "x.toml").write_text(text)
+    done = walproof("run", "x.toml", "--pg", "embedded", "--dry-run", cwd=tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr

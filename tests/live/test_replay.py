@@ -1,0 +1,103 @@
+"""Fixed WAL replayed on real servers: counts that do not depend on the machine, and a report of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import walproof
+from walproof.facts import Install, ReplayConditions, Trial
+from walproof.facts.store import Store
+from walproof.lab.replay_recording import ReplayRecording
+from walproof.lab.replay_run import ReplayRun
+from walproof.postgres.install import discover
+from walproof.postgres.workspace import Workspace
+from walproof.units import Lsn
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+
+STUDY = """
+name = "small"
+title = "?"
+baseline = "plain"
+[design]
+rounds = 1
+probes = []
+[replay]
+rows = 3000
+preloaded_rows = 5000
+[[workload]]
+name = "inserts"
+[[variant]]
+name = "plain"
+settings = { full_page_writes = "on", hot_standby = "on" }
+[[variant]]
+name = "closed"
+settings = { full_page_writes = "on", hot_standby = "off" }
+[[variant]]
+name = "no images"
+settings = { full_page_writes = "off", cache = "cold" }
+"""
+HAS_STRACE = shutil.which("strace") is not None
+
+
+def _run(folder: Path, *options: str) -> tuple[Trial, ...]:
+    (folder / "small.toml").write_text(STUDY)
+    done = walproof("run", "small.toml", "--out", "out", *options, cwd=folder, timeout_s=250)
+    assert done.returncode == 0, done.stderr
+    store = Store(folder / "out" / "walproof.sqlite")
+    trials = store.trials(store.run("last").id)
+    store.close()
+    assert [trial.reason for trial in trials] == [None] * len(trials)
+    return trials
+
+
+def test_the_same_wal_is_replayed_and_accounted_for(tmp_path: Path) -> None:
+    """On the oldest and the newest PostgreSQL at hand."""
+    installs = sorted(discover(), key=lambda one: one.version_num)
+    chosen = (
+        [installs[0], installs[-1]] if installs[0].version_num < installs[-1].version_num else installs[:1]
+    )
+    named = [word for one in chosen for word in ("--pg", one.bindir)]
+    found = _run(tmp_path, *named)
+    for install in chosen:
+        _check(install, {t.variant: t.metrics for t in found if t.install.startswith(install.version)})
+    page = json.loads(walproof("report", "last", "--out", "out", "--format", "json", cwd=tmp_path).stdout)
+    assert page["analysis"]["metric"] == "startup_us_per_row"
+    text = walproof("show", "last", "--out", "out", cwd=tmp_path).stdout
+    assert "one core replays" in text
+
+
+def _check(install: Install, trials: dict[str, Mapping[str, float]]) -> None:
+    plain, closed, images_off = trials["plain"], trials["closed"], trials["no images"]
+    # A heap and an index record a row, and little else.
+    for metrics in trials.values():
+        assert 2.0 <= metrics["records_per_row"] < 2.5
+        assert metrics["startup_us_per_row"] == pytest.approx(1e6 * metrics["startup_cpu_s"] / 3000)
+        assert metrics["rows_per_s_max"] == pytest.approx(1e6 / metrics["startup_us_per_row"])
+        assert metrics["minor_faults"] > 0
+    # What only a standby reads shares the recording.
+    assert closed["wal_bytes_replayed"] == plain["wal_bytes_replayed"]
+    assert images_off["wal_bytes_replayed"] < plain["wal_bytes_replayed"]
+    assert images_off["fpi_per_row"] < 0.1 * plain["fpi_per_row"]
+    if HAS_STRACE:
+        # Before 14 the size of a file was asked for at each block (commit c5315f4f44).
+        if install.version_num < 140000:
+            assert plain["lseek_per_record"] > 1
+        else:
+            assert plain["lseek_per_record"] < 0.2
+
+
+def test_without_strace_it_says_so(
+    embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("walproof.lab.replay_run.shutil.which", lambda _: None)
+    recording = ReplayRecording(workspace.folder, Lsn(0), Lsn(0), 1, 1, 0, 0)
+    run = ReplayRun(workspace, embedded, recording, {}, ReplayConditions())
+    seen = run.count_syscalls("uncounted")
+    assert seen.metrics == {}
+    assert seen.warnings == ("strace is not installed: system calls are not counted",)

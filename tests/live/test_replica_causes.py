@@ -1,0 +1,321 @@
+"""Each cause that can be named is provoked on real servers and named; healthy and idle pairs raise nothing.
+
+One pair of the newest embedded version serves most of them, one after the other; each ends by catching up. A
+cause has to lead the diagnosis of one of the next windows: nothing is asserted of how fast anything is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.live.pair import Pair, pid_of, record, running_pair, writing
+from tests.postgres.replication import SETTINGS, query, run, wait_until
+from walproof.advise.replica import Cause, diagnose
+from walproof.analysis.replication import Pace, Stage
+from walproof.disk.device import parse_device
+from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
+from walproof.facts import Install
+from walproof.postgres.link import Link
+from walproof.postgres.reach import server_user
+from walproof.postgres.standby import Standby
+from walproof.postgres.workspace import Workspace
+
+pytestmark = pytest.mark.live
+
+ARCHIVE = "archive"
+
+
+@pytest.fixture(scope="module")
+def pair(embedded: Install, work: Path) -> Iterator[Pair]:
+    with Workspace(work, server_user()) as workspace:
+        archive = workspace.make_folder(ARCHIVE)
+        settings = {
+            **SETTINGS,
+            "archive_mode": "on",
+            "archive_command": f"cp %p {archive}/%f",
+            "max_wal_size": "64MB",
+            "min_wal_size": "32MB",
+        }
+        with running_pair(embedded, workspace, settings) as pair:
+            yield pair
+
+
+@pytest.fixture(scope="module")
+def others(pair: Pair, work: Path) -> Iterator[Workspace]:
+    """A workspace for further standbys."""
+    with Workspace(work, server_user()) as workspace:
+        yield workspace
+
+
+def test_an_idle_pair_has_no_cause(pair: Pair) -> None:
+    pair.catch_up()
+    window, diagnosis = pair.until(lambda one: one.split.pace is Pace.CAUGHT_UP and not one.causes)
+    assert diagnosis.split.lag_bytes == 0
+    assert window.is_local
+    assert window.last.standby.startup is not None
+    assert set(window.waits["startup"]) == {"Activity/RecoveryWalStream"}
+    record(window, "idle")
+
+
+def test_a_pair_under_load_that_keeps_up_has_no_cause(pair: Pair) -> None:
+    with writing(pair.primary, 1_000_000):
+        window, diagnosis = pair.until(
+            lambda one: one.split.rates.generated_bytes_per_s > 100_000 and not one.causes
+        )
+    record(window, "keeps up")
+    assert diagnosis.split.rates.replayed_bytes_per_s > 0
+
+
+def test_paused_replay(pair: Pair) -> None:
+    query(pair.standby, "SELECT pg_wal_replay_pause()")
+    try:
+        with writing(pair.primary, 1_000_000):
+            _, diagnosis = pair.until_named(Cause.REPLAY_PAUSED)
+            _, diagnosis = pair.until(lambda one: one.split.stage(Stage.REPLAY).lag_bytes > 500_000)
+        assert diagnosis.split.pace is Pace.NEVER
+        assert diagnosis.split.stage(Stage.NETWORK).lag_bytes < diagnosis.split.stage(Stage.REPLAY).lag_bytes
+    finally:
+        query(pair.standby, "SELECT pg_wal_replay_resume()")
+    pair.catch_up()
+
+
+def test_a_pause_without_load_is_named_and_no_lag_is_invented(pair: Pair) -> None:
+    query(pair.standby, "SELECT pg_wal_replay_pause()")
+    try:
+        _, diagnosis = pair.until_named(Cause.REPLAY_PAUSED)
+        assert diagnosis.split.lag_s == pytest.approx(0, abs=60)
+    finally:
+        query(pair.standby, "SELECT pg_wal_replay_resume()")
+    pair.catch_up()
+
+
+def test_a_conflict_names_the_session_that_holds_replay(pair: Pair) -> None:
+    run(pair.primary, "CREATE TABLE seen AS SELECT generate_series(1, 1000) i")
+    pair.catch_up()
+    with pair.standby.connect() as reader:
+        reader.execute("SET application_name = 'long report'")
+        reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        reader.execute("SELECT count(*) FROM seen")
+        run(pair.primary, "DELETE FROM seen", "VACUUM seen")
+        _, diagnosis = pair.until_named(Cause.CONFLICT)
+        assert any("long report" in line for line in diagnosis.causes[0].evidence)
+        assert diagnosis.split.stage(Stage.CONFLICT).lag_bytes == diagnosis.split.lag_bytes > 0
+        reader.execute("ROLLBACK")
+    pair.catch_up()
+
+
+def test_a_lock_on_the_standby_is_a_conflict_too(pair: Pair) -> None:
+    run(pair.primary, "CREATE TABLE locked (i int)")
+    pair.catch_up()
+    with pair.standby.connect() as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM locked")
+        run(pair.primary, "DROP TABLE locked")
+        _, diagnosis = pair.until_named(Cause.CONFLICT)
+        assert any("relation" in line for line in diagnosis.causes[0].evidence)
+        reader.execute("ROLLBACK")
+    pair.catch_up()
+
+
+def test_an_apply_delay_is_intended(pair: Pair) -> None:
+    pair.standby.reload({**pair.settings, "recovery_min_apply_delay": "1h"})
+    wait_until(lambda: query(pair.standby, "SHOW recovery_min_apply_delay") == "1h")
+    run(pair.primary, "INSERT INTO t VALUES (1)")
+    try:
+        _, diagnosis = pair.until_named(Cause.APPLY_DELAY)
+        assert diagnosis.causes[0].is_intended
+        assert "1 h 00 min" in diagnosis.causes[0].sentence
+        assert diagnosis.split.stage(Stage.APPLY_DELAY).lag_bytes > 0
+    finally:
+        pair.standby.reload(pair.settings)
+    pair.catch_up()
+
+
+def test_a_narrow_network(pair: Pair) -> None:
+    pair.link.shape(bytes_per_s=200_000)
+    try:
+        with writing(pair.primary, 3_000_000):
+            _, diagnosis = pair.until_named(Cause.NETWORK)
+        split = diagnosis.split
+        transport = split.stage(Stage.NETWORK).lag_bytes + split.stage(Stage.WRITE).lag_bytes
+        assert transport > split.stage(Stage.REPLAY).lag_bytes
+    finally:
+        pair.link.shape()
+    pair.catch_up()
+
+
+def test_a_walreceiver_that_is_stopped(pair: Pair) -> None:
+    receiver = pid_of(pair.standby, "walreceiver")
+    os.kill(receiver, signal.SIGSTOP)
+    try:
+        with writing(pair.primary, 1_000_000):
+            _, diagnosis = pair.until_named(Cause.WALRECEIVER_SILENT)
+        assert any("state T" in line for line in diagnosis.causes[0].evidence)
+    finally:
+        os.kill(receiver, signal.SIGCONT)
+    pair.catch_up()
+
+
+def test_a_dead_walreceiver_does_not_look_like_no_lag(pair: Pair) -> None:
+    pair.link.sever()
+    try:
+        with writing(pair.primary, 1_000_000):
+            _, diagnosis = pair.until_named(Cause.WALRECEIVER_ABSENT)
+            _, diagnosis = pair.until(lambda one: one.split.lag_bytes > 500_000)
+        received = query(pair.standby, "SELECT pg_last_wal_receive_lsn() - pg_last_wal_replay_lsn()")
+        assert int(received) <= 0  # what the standby alone would say
+        assert diagnosis.split.pace is Pace.NEVER
+    finally:
+        pair.link.mend()
+    pair.catch_up()
+
+
+@contextmanager
+def _competitors(core: int) -> Iterator[None]:
+    """Five processes that keep one core busy, each a session of its own, by which it is shared out."""
+    program = f"import os\nos.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
+    busy = [subprocess.Popen([sys.executable, "-c", program], start_new_session=True) for _ in range(5)]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
+
+
+def _pile_up(pair: Pair, rows: int) -> None:
+    """Pause replay and leave it an index in random order, which costs more CPU than it has bytes."""
+    query(pair.standby, "SELECT pg_wal_replay_pause()")
+    run(pair.primary, f"INSERT INTO small SELECT hashint8extended(i, 7) FROM generate_series(1, {rows}) i",
+        "TRUNCATE small")  # fmt: skip
+
+
+def test_a_startup_process_that_gets_no_core(pair: Pair) -> None:
+    """It shares one core with five busy processes, at the lowest priority."""
+    _pile_up(pair, 500_000)
+    startup = pid_of(pair.standby, "startup")
+    cores = os.sched_getaffinity(startup)
+    nice = os.getpriority(os.PRIO_PROCESS, startup)
+    core = max(cores)
+    try:
+        os.sched_setaffinity(startup, {core})
+        os.setpriority(os.PRIO_PROCESS, startup, 19)
+        with _competitors(core):
+            query(pair.standby, "SELECT pg_wal_replay_resume()")
+            _, diagnosis = pair.until_named(Cause.REPLAY_STARVED)
+        assert diagnosis.split.startup is not None
+        assert diagnosis.split.startup.run_queue_share > diagnosis.split.startup.cpu_share
+    finally:
+        os.sched_setaffinity(startup, cores)
+        with contextlib.suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, startup, nice)
+    pair.catch_up()
+
+
+def test_a_startup_process_that_fills_its_core(pair: Pair) -> None:
+    """A backlog is replayed from memory, at a high priority if we may give it one; else it may starve."""
+    startup = pid_of(pair.standby, "startup")
+    with contextlib.suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, startup, -10)
+    with pair.observer() as observer:
+        observer.observe(0.5)
+        _pile_up(pair, 900_000)
+        query(pair.standby, "SELECT pg_wal_replay_resume()")
+        seen = []
+        for _ in range(12):
+            window = observer.observe(0.5)
+            seen += [cause.cause for cause in diagnose(window).causes]
+            if Cause.REPLAY_CPU in seen:
+                record(window, Cause.REPLAY_CPU)
+                break
+    with contextlib.suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, startup, 0)
+    assert {Cause.REPLAY_CPU, Cause.REPLAY_STARVED} & set(seen), seen
+    pair.catch_up()
+
+
+def test_a_slow_disk_of_the_standby(pair: Pair, others: Workspace) -> None:
+    """Its flushes take the time of a device that writes 2 MB/s (the simulated disk)."""
+    user = server_user()
+    data = others.folder / "slow" / "data"
+    disk = SimulatedDisk(
+        [data],
+        DiskModel(device=parse_device("flush=1ms,write=2MB/s"), tracking=False),
+        STATE_FOLDER / f"{others.folder.name}-slow",
+        owner=None if user is None else (user.uid, user.gid),
+    )
+    slow = Standby(pair.primary, others, "slow", slot=False)
+    slow.build()
+    with disk:
+        slow.environment.update(disk.environment)
+        try:
+            slow.start({**pair.settings, "fsync": "on", "archive_mode": "off", "wal_init_zero": "off"})
+            disk.check_attached()
+            with writing(pair.primary, 8_000_000):
+                _, diagnosis = pair.until_named(Cause.FLUSH, slow)
+            assert any("WalSync" in line or "WALSync" in line for line in diagnosis.causes[0].evidence)
+        finally:
+            slow.stop("immediate")
+
+
+def test_archive_recovery(pair: Pair, others: Workspace) -> None:
+    archive = pair.primary.folder.parent / ARCHIVE
+    standby = Standby(pair.primary, others, "restoring", streaming=False)
+    backup = standby.build()
+    # It becomes consistent with the segment that holds the end of the backup.
+    run(pair.primary, "INSERT INTO t VALUES (1)", "SELECT pg_switch_wal()")
+    try:
+        standby.start({**pair.settings, "restore_command": f"cp {archive}/%f %p", "archive_mode": "off"})
+        standby.wait_for_replay(backup.stop)
+        run(pair.primary, "INSERT INTO t VALUES (1)")
+        _, diagnosis = pair.until_named(Cause.ARCHIVE_RECOVERY, standby)
+        assert diagnosis.causes[0].is_intended
+    finally:
+        standby.stop("immediate")
+
+
+def test_a_missing_segment(pair: Pair, others: Workspace) -> None:
+    with Link(others, pair.primary) as link:
+        standby = Standby(pair.primary, others, "left_behind", slot=False, route=link.route)
+        standby.build()
+        try:
+            standby.start(pair.settings)
+            link.sever()
+            oldest = "SELECT min(name) FROM pg_ls_waldir() WHERE name ~ '^[0-9A-F]{24}$'"
+            needed = query(pair.primary, "SELECT pg_walfile_name(pg_current_wal_lsn())")
+            pair.catch_up()
+
+            def is_removed() -> bool:
+                run(pair.primary, "INSERT INTO t VALUES (1)", "SELECT pg_switch_wal()", "CHECKPOINT")
+                return query(pair.primary, oldest) > needed
+
+            wait_until(is_removed)
+            link.mend()
+            _, diagnosis = pair.until_named(Cause.MISSING_SEGMENT, standby)
+            assert any(needed[8:] in line for line in diagnosis.causes[0].evidence)
+            assert diagnosis.split.pace is Pace.NEVER
+        finally:
+            standby.stop("immediate")
+
+
+def test_every_version_is_watched_with_pg_monitor_alone(install: Install, workspace: Workspace) -> None:
+    """Quiet, under load, and paused, on each version: what is asked differs between them."""
+    with running_pair(install, workspace) as pair:
+        pair.until_quiet()
+        with writing(pair.primary, 1_000_000):
+            pair.until(lambda one: one.split.rates.replayed_bytes_per_s > 100_000 and not one.causes)
+            query(pair.standby, "SELECT pg_wal_replay_pause()")
+            window, diagnosis = pair.until_named(Cause.REPLAY_PAUSED)
+        assert diagnosis.split.lag_bytes > 0
+        assert window.last.upstream.sender is not None
+        assert (window.last.standby.prefetch is None) == (install.version_num < 150000)
+        assert (window.last.standby.startup_reads is None) == (install.version_num < 160000)

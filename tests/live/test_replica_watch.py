@@ -1,0 +1,119 @@
+"""``walproof replica watch`` as a user runs it: its result, and every mistake as one clear error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import walproof
+from tests.live.pair import Pair, running_pair, watcher
+from tests.postgres.replication import query, run, running_primary
+from walproof.facts import Install
+from walproof.postgres.install import find
+from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.workspace import Workspace
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module")
+def pair(embedded: Install, work: Path) -> Iterator[Pair]:
+    with Workspace(work, server_user()) as workspace, running_pair(embedded, workspace) as pair:
+        yield pair
+
+
+def test_json_is_a_line_a_window_without_connection_strings(pair: Pair, tmp_path: Path) -> None:
+    pair.catch_up()
+    done = walproof(
+        "replica", "watch", "--primary", watcher(pair.primary) + " password=hunter2",
+        "--standby", watcher(pair.standby), "--json", "--for", "2s", "--every", "1s", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    windows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(windows) >= 2
+    for window in windows:
+        assert [stage["stage"] for stage in window["stages"]] == [
+            "generation", "network", "write", "flush", "replay", "conflict", "apply delay",
+        ]  # fmt: skip
+        assert sum(stage["lag_bytes"] for stage in window["stages"]) == window["lag_bytes"]
+    assert "hunter2" not in done.stdout + done.stderr
+    assert str(pair.primary.sockets) not in done.stdout
+
+
+def test_check_makes_a_cause_the_exit_status(pair: Pair, tmp_path: Path) -> None:
+    arguments = (
+        "replica", "watch", "--primary", watcher(pair.primary), "--standby", watcher(pair.standby),
+        "--once", "--every", "1s", "--check",
+    )  # fmt: skip
+    query(pair.standby, "SELECT pg_wal_replay_pause()")
+    try:
+        done = walproof(*arguments, cwd=tmp_path)
+    finally:
+        query(pair.standby, "SELECT pg_wal_replay_resume()")
+    assert done.returncode == 1, done.stderr
+    assert "replay paused" in done.stdout
+    assert "pg_wal_replay_resume()" in done.stdout
+
+
+def _watch(primary: str, standby: str, tmp_path: Path) -> str:
+    done = walproof("replica", "watch", "--primary", primary, "--standby", standby, "--once", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert "walproof: error: " in done.stderr
+    return done.stderr
+
+
+def test_two_servers_that_are_no_pair(pair: Pair, workspace: Workspace, tmp_path: Path) -> None:
+    primary, standby = watcher(pair.primary), watcher(pair.standby)
+    assert "Exchange the two" in _watch(standby, primary, tmp_path)
+    assert "is not a standby" in _watch(primary, primary, tmp_path)
+    assert "name the same server" in _watch(standby, standby, tmp_path)
+    special = standby.replace("user=watcher", "user=nobody_special")
+    assert 'GRANT pg_monitor TO "nobody_special"' in _watch(primary, special, tmp_path)
+    assert "could not connect to the standby" in _watch(primary, standby + "_absent", tmp_path)
+    assert "could not connect to the primary" in _watch("host=/nonexistent", standby, tmp_path)
+    assert "could not connect to the primary" in _watch("not a dsn", standby, tmp_path)
+    assert (
+        "expected at least 0.5 s"
+        in walproof(
+            "replica", "watch", "--primary", primary, "--standby", standby, "--every", "10ms", cwd=tmp_path
+        ).stderr
+    )
+    with running_primary(pair.primary.install, workspace, is_new=True) as stranger:
+        run(stranger, "CREATE ROLE watcher LOGIN IN ROLE pg_monitor")
+        assert "System identifier of --primary" in _watch(watcher(stranger), standby, tmp_path)
+
+
+def test_a_standby_that_follows_a_twin_of_the_primary(
+    pair: Pair, workspace: Workspace, tmp_path: Path
+) -> None:
+    """Clones of a data directory share its system identifier; only the missing walsender tells them apart."""
+    with running_primary(pair.primary.install, workspace) as twin:
+        run(twin, "CREATE ROLE watcher LOGIN IN ROLE pg_monitor")
+        done = walproof(
+            "replica", "watch", "--primary", watcher(twin), "--standby", watcher(pair.standby),
+            "--once", "--every", "1s", cwd=tmp_path,
+        )  # fmt: skip
+    assert "not from the server of --primary" in done.stdout
+
+
+def test_a_pair_of_two_versions(pair: Pair, workspace: Workspace, tmp_path: Path) -> None:
+    older = reachable_install(find("embedded-16"), server_user())
+    with running_primary(older, workspace) as stranger:
+        run(stranger, "CREATE ROLE watcher LOGIN IN ROLE pg_monitor")
+        said = _watch(watcher(stranger), watcher(pair.standby), tmp_path)
+    assert f"--primary is PostgreSQL {older.version} and --standby {pair.standby.install.version}" in said
+
+
+def test_a_standby_that_takes_no_connections(pair: Pair, tmp_path: Path) -> None:
+    pair.standby.stop("fast")
+    try:
+        pair.standby.start({**pair.settings, "hot_standby": "off"})
+        assert "hot_standby = on" in _watch(watcher(pair.primary), watcher(pair.standby), tmp_path)
+    finally:
+        pair.standby.stop("fast")
+        pair.standby.start(pair.settings)

@@ -1,0 +1,86 @@
+"""Reports of replay and of failover: what is compared, what is named largest, what was lost."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from tests.report.facts import NONE, factorial_facts, make_facts
+from walproof.facts import Failover, Replay, Trial, TrialState, Variant
+from walproof.report import build_view, to_json, to_markdown
+
+WOBBLE = (0.99, 1.0, 1.01, 1.02, 0.98)
+
+
+def _trial(number: int, round: int, cell: tuple[str, str, str], metrics: dict[str, float]) -> Trial:
+    return Trial(number, round, *cell, TrialState.DONE, 0.0, 1.0, 0.0, 1.0, metrics, {})
+
+
+def _replay_trials(
+    costs: dict[str, float], plan_cells: tuple[tuple[str, str, str], ...]
+) -> tuple[Trial, ...]:
+    trials: list[Trial] = []
+    for round, wobble in enumerate(WOBBLE, start=1):
+        for cell in plan_cells:
+            us = costs[cell[2]] * wobble * (1 + 0.001 * len(trials) / 100)
+            metrics = {
+                "startup_us_per_row": us, "startup_us_per_record": us / 2, "rows_per_s_max": 1e6 / us,
+                "startup_cpu_s": us / 10, "run_queue_s": us / (5 if round == 1 else 100),
+                "replay_mb_per_cpu_s": 100.0, "wal_bytes_per_row": 250.0, "fpi_per_row": 0.01,
+            }  # fmt: skip
+            if round == 1:
+                metrics["syscalls_per_record"], metrics["lseek_per_record"] = 1.14, 1.12
+            trials.append(_trial(len(trials) + 1, round, cell, metrics))
+    return tuple(trials)
+
+
+def test_the_largest_factor_of_replay_is_named() -> None:
+    facts = factorial_facts()
+    plan = replace(facts.run.plan, replay=Replay(1000, 1000, 500), workloads=facts.run.plan.workloads[:1])
+    costs = {
+        variant.name: 2.0
+        * (1.5 if variant.levels["wal_compression"] == "pglz" else 1.0)
+        * (1.1 if variant.levels["fsync"] == "off" else 1.0)
+        for variant in plan.variants
+    }
+    view = build_view(replace(facts.run, plan=plan), _replay_trials(costs, plan.cells))
+    said = " ".join(sentence for answer in view.answers for sentence in answer.sentences)
+    assert "one core replays" in said
+    assert "The largest factor is wal_compression=pglz (against off): 1.5" in said
+    assert any("In 4 trials of 20 the startup process waited for a core" in line for line in view.how_sure)
+    text = to_markdown(view).replace("\\", "")
+    assert "effect on replay CPU a row" in text
+    assert "System calls a record" in text
+    assert "effect on tps" not in text
+    assert json.loads(to_json(view))["analysis"]["metric"] == "startup_us_per_row"
+
+
+def test_what_a_failover_lost_is_summed_and_its_worst_shown() -> None:
+    facts = make_facts()
+    plan = replace(
+        facts.run.plan,
+        failover=Failover(5.0, 4),
+        workloads=facts.run.plan.workloads[:1],
+        variants=tuple(
+            Variant(level, {"synchronous_commit": level}, durability=NONE) for level in ("on", "local")
+        ),
+        baseline="on",
+        references=(),
+    )
+    trials: list[Trial] = []
+    for round, lost in enumerate((0.0, 7.0, 40.0), start=1):
+        for cell in plan.cells:
+            metrics = {
+                "tps": 100.0 + round, "latency_ms_p50": 2.0, "latency_ms_p99": 9.0,
+                "commits_acknowledged": 500.0, "commits_lost": lost if cell[2] == "local" else 0.0,
+            }  # fmt: skip
+            if metrics["commits_lost"]:
+                metrics["loss_window_ms"] = 3 * lost
+            trials.append(_trial(len(trials) + 1, round, cell, metrics))
+    view = build_view(replace(facts.run, plan=plan), trials)
+    (section,) = [one for one in view.sections if one.id == "failover"]
+    (table,) = section.blocks
+    rows = [[cell.text for cell in row] for row in table.rows]  # type: ignore[union-attr]
+    assert [row[0] for row in rows] == ["on", "local"]
+    assert rows[0][2:8] == ["3", "0", "1500", "0", "0", "-"]
+    assert rows[1][2:8] == ["3", "2", "1500", "47.0", "40.0", "120"]

@@ -1,0 +1,81 @@
+"""Recovery of golden WAL: what must hold whatever the WAL, and what cannot be asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.golden.unpack import unpack
+from walproof.errors import WalError
+from walproof.units import Lsn
+from walproof.wal import stats
+from walproof.wal.recovery import analyse, find_redo
+
+VERSIONS = (13, 14, 15, 16, 17, 18)
+BUFFERS = (16, 128, 4096)
+
+
+@pytest.fixture(scope="module")
+def wal(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    folders = {version: tmp_path_factory.mktemp(f"wal{version}") for version in VERSIONS}
+    for version, folder in folders.items():
+        unpack(version, folder)
+    return folders
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_counts_are_those_of_stats(wal: dict[int, Path], version: int) -> None:
+    written, found = stats(wal[version]), analyse(wal[version], buffers=BUFFERS)
+    assert (found.version, found.start, found.last.end) == (version, written.start, written.end)
+    assert found.last.records == written.totals.records
+    assert found.last.record_bytes == written.totals.combined_bytes
+    assert sum(one.count for one in found.last.images.values()) == written.images.count
+    assert sum(one.bytes for one in found.last.images.values()) == written.images.bytes
+    for method, own in written.images.compressed.items():
+        assert found.last.images[method].count == own.count
+    assert tuple(found.last.pools) == BUFFERS
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_work_up_to_a_mark_is_that_of_an_earlier_end(wal: dict[int, Path], version: int) -> None:
+    whole = stats(wal[version])
+    marks = [Lsn(whole.start + (whole.end - whole.start) * part // 5) for part in (1, 3)]
+    steps = analyse(wal[version], buffers=BUFFERS, marks=marks).steps
+    assert len(steps) == 3
+    for mark, step in zip(marks, steps, strict=False):
+        alone = analyse(wal[version], buffers=BUFFERS, end=mark).last
+        # What the prefetcher sees behind the mark is the only difference.
+        for size in BUFFERS:
+            pool, other = step.pools[size], alone.pools[size]
+            assert (pool.misses, pool.frames, pool.resident) == (other.misses, other.frames, other.resident)
+        assert (step.end, step.records, step.pages) == (alone.end, alone.records, alone.pages)
+        assert step.recent_misses == alone.recent_misses
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_redo_point_is_that_of_the_last_checkpoint(wal: dict[int, Path], version: int) -> None:
+    last = stats(wal[version]).checkpoints[-1]
+    found = find_redo(wal[version])
+    assert (found.checkpoint, found.redo) == (last.lsn, last.redo)
+    assert find_redo(wal[version], threads=1) == found
+
+
+def test_wal_without_a_checkpoint_is_refused(wal: dict[int, Path]) -> None:
+    first = stats(wal[15]).checkpoints[0]
+    with pytest.raises(WalError, match="no complete checkpoint") as caught:
+        find_redo(wal[15], end=first.lsn)
+    assert "--start" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("buffers", [0, 15, 2**30])
+def test_sizes_that_no_server_has_are_refused(wal: dict[int, Path], buffers: int) -> None:
+    with pytest.raises(WalError, match="shared_buffers is out of range"):
+        analyse(wal[15], buffers=[buffers])
+
+
+def test_settings_of_the_prefetcher_count(wal: dict[int, Path]) -> None:
+    near, far = (analyse(wal[15], buffers=[4096], concurrency=n).last.pools[4096] for n in (1, 100))
+    assert near.disk_reads_off == far.disk_reads_off
+    assert near.disk_reads <= far.disk_reads
+    assert analyse(wal[14], buffers=[4096], concurrency=100).last.pools[4096].prefetches == 0
