@@ -11,6 +11,7 @@ They are caught in one place, ``walproof.cli``; a failure of walproof itself is 
      +- StoreError      facts that cannot be written or read
      +- InstallError    a PostgreSQL that cannot be found, fetched or used
      +- ClusterError    a server that does not start, answer or stop
+     |   +- DisturbedError   one that was ended or hindered from outside
      +- DiskError       a folder or device that cannot be used or measured
      +- WorkloadError   a load that cannot be run
      +- ProbeError      an observation that cannot be made
@@ -62,6 +63,10 @@ class InstallError(WalproofError):
 
 class ClusterError(WalproofError):
     """A server that does not start, answer or stop."""
+
+
+class DisturbedError(ClusterError):
+    """One that was ended from outside, or had too little time or room: nothing follows about its data."""
 
 
 class DiskError(WalproofError):

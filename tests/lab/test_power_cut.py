@@ -8,13 +8,14 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 
 from walproof.disk.image import Survival
-from walproof.disk.simulated import DiskModel, Event
+from walproof.disk.simulated import DiskModel, Event, SimulatedDisk
 from walproof.errors import DiskError, WorkloadError
 from walproof.facts import CutConditions, CutFacts, ImageState, Install, NameRule, Workload
-from walproof.lab import self_test
+from walproof.lab import power_cut, self_test
 from walproof.lab.kept_image import read_case
 from walproof.lab.power_cut import (
     CutLab,
@@ -27,6 +28,7 @@ from walproof.lab.power_cut import (
 )
 from walproof.lab.replay import Replay, find_image
 from walproof.lab.self_test import run_self_test
+from walproof.lab.verdict import Verdict, judge
 from walproof.postgres.build import has_extension
 from walproof.postgres.install import find, find_driver
 from walproof.postgres.reach import server_user
@@ -68,40 +70,63 @@ def _cut(lab: CutLab, order: CutOrder) -> CutFacts:
     return cut_power(lab, replace(order, settings=settings, workload=PGBENCH))
 
 
+def _told(*cuts: CutFacts) -> str:
+    """What a failure has to say, so that it can be looked into although it does not come again."""
+    lines = []
+    for cut in cuts:
+        lines.append(
+            f"seed {cut.seed}, {cut.moment}, {cut.pace}, {cut.load_s:.1f} s, {cut.acknowledged} acknowledged,"
+            f" {cut.checkpoints} checkpoints, unflushed: {', '.join(cut.unflushed) or 'none'}"
+        )
+        lines += [
+            f"  image {one.number} (seed {one.seed}, {one.survival}, {one.check_s:.1f} s): {one.state.value}:"
+            f" {one.reason}; {one.torn_pages} torn pages, {one.lost_commits} lost; kept: {one.kept}"
+            for one in cut.images
+        ]
+    return "\n" + "\n".join(lines)
+
+
 SOON = (Event.TORN_WRITE, 1500)
 
 
-def test_full_durability_loses_nothing(install: Install, memory: Workspace) -> None:
-    cut = _cut(_lab(install, memory), CutOrder(1, {}, CutConditions(), images=5, moment=SOON))
-    assert all(image.state.is_sound for image in cut.images), cut.images
+def test_full_durability_loses_nothing(install: Install, memory: Workspace, tmp_path: Path) -> None:
+    order = CutOrder(1, {}, CutConditions(), images=5, moment=SOON, keep=tmp_path)
+    cut = _cut(_lab(install, memory), order)
+    assert all(image.state.is_sound for image in cut.images), _told(cut)
     assert cut.acknowledged > 20
     assert cut.unflushed == ()
     assert cut.moment in ("torn write 1500", "time 3 s")
 
 
 @pytest.mark.parametrize("names", ["journal", "strict"])
-def test_full_durability_when_names_are_lost(embedded: Install, memory: Workspace, names: NameRule) -> None:
+def test_full_durability_when_names_are_lost(
+    embedded: Install, memory: Workspace, names: NameRule, tmp_path: Path
+) -> None:
     conditions = CutConditions(names=names)
-    order = CutOrder(2, {}, conditions, images=3, moment=(Event.RENAME, 4))
+    order = CutOrder(2, {}, conditions, images=3, moment=(Event.RENAME, 4), keep=tmp_path)
     cut = _cut(_lab(embedded, memory), order)
-    assert all(image.state.is_sound for image in cut.images), cut.images
+    assert all(image.state.is_sound for image in cut.images), _told(cut)
 
 
-def test_a_failing_flush_is_survived(embedded: Install, memory: Workspace) -> None:
-    order = CutOrder(3, {}, CutConditions(failing_flush=True), images=3, moment=(Event.WAL_FLUSH, 200))
+def test_a_failing_flush_is_survived(embedded: Install, memory: Workspace, tmp_path: Path) -> None:
+    conditions = CutConditions(failing_flush=True)
+    order = CutOrder(3, {}, conditions, images=3, moment=(Event.WAL_FLUSH, 200), keep=tmp_path)
     cut = _cut(_lab(embedded, memory), order)
-    assert all(image.state.is_sound for image in cut.images), cut.images
+    assert all(image.state.is_sound for image in cut.images), _told(cut)
     # Of a segment that was only being made no PANIC is needed.
     assert cut.moment in ("failing wal flush 200", "failing wal flush 200, no PANIC")
 
 
-def test_asynchronous_commits_lose_the_last_and_nothing_else(embedded: Install, memory: Workspace) -> None:
+def test_asynchronous_commits_lose_the_last_and_nothing_else(
+    embedded: Install, memory: Workspace, tmp_path: Path
+) -> None:
     settings = {"synchronous_commit": "off", "wal_writer_delay": "1s"}
     lab = _lab(embedded, memory)
-    cuts = [_cut(lab, CutOrder(seed, settings, CutConditions(), images=2)) for seed in (4, 5, 6, 7)]
+    orders = [CutOrder(seed, settings, CutConditions(), images=2, keep=tmp_path) for seed in (4, 5, 6, 7)]
+    cuts = [_cut(lab, order) for order in orders]
     states = {image.state for cut in cuts for image in cut.images}
-    assert all(state.is_sound or state is ImageState.LOST for state in states), cuts
-    assert ImageState.LOST in states, cuts
+    assert all(state.is_sound or state is ImageState.LOST for state in states), _told(*cuts)
+    assert ImageState.LOST in states, _told(*cuts)
     for cut in cuts:
         for image in cut.images:
             if image.state is ImageState.LOST:
@@ -113,7 +138,7 @@ def test_asynchronous_commits_lose_the_last_and_nothing_else(embedded: Install, 
 def test_unlogged_tables_are_empty_and_nothing_worse(embedded: Install, memory: Workspace) -> None:
     order = CutOrder(8, {}, CutConditions(unlogged=True), images=2, moment=SOON)
     cut = _cut(_lab(embedded, memory), order)
-    assert {image.state for image in cut.images} == {ImageState.LOST}, cut.images
+    assert {image.state for image in cut.images} == {ImageState.LOST}, _told(cut)
     assert {image.lost_commits for image in cut.images} == {cut.acknowledged}
 
 
@@ -127,10 +152,10 @@ def test_a_swallowed_flush_of_the_commit_status_is_caught(embedded: Install, mem
     )  # fmt: skip
     cut = _cut(lab, order)
     assert cut.unflushed == ("pg_xact/0000",)
-    assert cut.images[0].state.is_failure, cut.images
+    assert cut.images[0].state.is_failure, _told(cut)
     sound = _cut(lab, replace(order, swallowed=""))
     assert sound.unflushed == ()
-    assert sound.images[0].state.is_sound, sound
+    assert sound.images[0].state.is_sound, _told(sound)
 
 
 def test_a_failing_image_is_kept_and_repeated(embedded: Install, memory: Workspace, tmp_path: Path) -> None:
@@ -139,7 +164,7 @@ def test_a_failing_image_is_kept_and_repeated(embedded: Install, memory: Workspa
     )
     cut = _cut(_lab(embedded, memory), order)
     failing = [image for image in cut.images if image.state.is_failure]
-    assert failing, cut.images
+    assert failing, _told(cut)
     assert all(image.kept is not None for image in failing)
     for image in failing:
         folder = Path(str(image.kept))
@@ -157,6 +182,48 @@ def test_a_failing_image_is_kept_and_repeated(embedded: Install, memory: Workspa
         read_case(tmp_path)
     with pytest.raises(DiskError, match="does not exist in this run"):
         find_image((), "1/1")
+
+
+def test_what_is_found_once_only_is_no_verdict(
+    embedded: Install, memory: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same bytes are looked at twice before an image fails that must not."""
+    wrong = Verdict(ImageState.CORRUPT, "nobody knows why", 0, 0, None)
+    order = CutOrder(12, {}, CutConditions(), images=1, moment=SOON, keep=tmp_path)
+    lab = _lab(embedded, memory)
+    verdicts = iter([wrong])
+    monkeypatch.setattr(
+        "walproof.lab.power_cut.judge", lambda *args, **kwargs: next(verdicts, None) or judge(*args, **kwargs)
+    )
+    with pytest.raises(DiskError, match="the same image was judged in two ways") as caught:
+        _cut(lab, order)
+    detail = str(caught.value.detail)
+    assert detail.startswith("corrupt: nobody knows why; the second time clean (cut at t")
+    assert f'kept in "{tmp_path}' in detail
+    (kept,) = tmp_path.iterdir()
+    assert read_case(kept).image.reason == "nobody knows why"
+    monkeypatch.setattr("walproof.lab.power_cut.judge", lambda *_args, **_kwargs: wrong)
+    (image,) = _cut(lab, order).images
+    assert (image.state, image.reason) == (ImageState.CORRUPT, "nobody knows why")
+
+
+def test_a_server_that_ends_before_the_cut_is_no_verdict(
+    embedded: Install, memory: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shoot_and_wait(disk: SimulatedDisk, event: Event, count: int) -> str:
+        servers = [
+            one for one in psutil.Process().children() if str(memory.folder) in " ".join(one.cmdline())
+        ]
+        (postmaster,) = [one for one in servers if one.name() == "postgres"]
+        postmaster.children()[0].kill()
+        postmaster.wait(30)
+        return real(disk, event, count)
+
+    real = power_cut._cut_at
+    monkeypatch.setattr(power_cut, "_cut_at", shoot_and_wait)
+    with pytest.raises(DiskError, match="the server ended before its power was cut") as caught:
+        _cut(_lab(embedded, memory), CutOrder(13, {}, CutConditions(), images=1, moment=SOON))
+    assert "was terminated by signal 9" in str(caught.value.detail)
 
 
 def test_the_self_test_passes_and_notices_a_broken_simulator(

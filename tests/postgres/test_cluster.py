@@ -65,12 +65,21 @@ def test_a_server_that_hangs_is_ended_by_force(cluster: Cluster, monkeypatch: py
     _, files = shared_memory_of(cluster.data)
     pid = cluster.pid
     os.kill(pid, signal.SIGSTOP)
-    cluster.stop("fast")
+    assert not cluster.stop("fast")
     deadline = time.monotonic() + 10
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not Path(f"/proc/{pid}").exists()
     assert not any(file.exists() for file in files)
+
+
+def test_a_template_is_not_made_of_a_server_that_was_ended_by_force(
+    install: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("walproof.postgres.cluster._STOP_PATIENCE_S", 0.0)
+    with pytest.raises(ClusterError, match="the server of a template did not stop in time"):
+        templates.prepare_loaded(workspace, install, (), "half stopped", lambda _: None)
+    assert not templates.is_prepared(workspace, install, (), "half stopped")
 
 
 def test_why_it_does_not_start_is_the_servers_own_line(cluster: Cluster) -> None:

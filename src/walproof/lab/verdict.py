@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import psycopg
 
 from walproof.disk.checksums import PAGE_BYTES, SEGMENT_PAGES, DamagedPage, damaged_pages
-from walproof.errors import ClusterError
+from walproof.errors import ClusterError, DiskError, DisturbedError
 from walproof.facts import ImageState
 from walproof.postgres.cluster import Cluster
 from walproof.workload.books import Books, check_books
@@ -17,6 +18,8 @@ from walproof.workload.ledger import Record
 
 FOLDERS = ("data", "wal", "space")
 """The roots of the simulated disk under a cluster: data directory, WAL, a tablespace."""
+_END_PATIENCE_S = 5.0
+"""For a server that is ending: why, its postmaster says a moment after its clients have noticed."""
 _MAPS = {"vm": "visibility map", "fsm": "free space map"}
 
 
@@ -45,32 +48,59 @@ def judge(
 
     ``settings`` are those of the server whose power was cut at ``cut_ns`` (time.monotonic_ns); ``sizes`` as
     :func:`walproof.disk.image.durable_sizes`.
+
+    Raises DiskError when there is none, because something else than the image ended or hindered the server.
     """
     torn = _torn_pages(cluster, sizes) if has_checksums else 0
     books: Books | None = None
     own_files: frozenset[str] = frozenset()
+    refused: str | None = None
+    is_cut_off = False
     try:
         # What is looked at now need not outlive the look.
         cluster.start({**settings, "fsync": "off"})
         with cluster.connect() as connection:
             books = check_books(connection, record, has_amcheck=has_amcheck)
+            is_cut_off = connection.broken
             if books.wrong is None:
                 own_files = _files(connection)
                 connection.execute("CHECKPOINT")
+    except DisturbedError as error:
+        raise DiskError(f"the run is void: {error.message}", detail=error.detail) from error
     except ClusterError as error:
         # Of a refused connection libpq tells the way to the server, too; that it did not start is the state.
-        complaint = error.message.rpartition("FATAL: ")[2].rpartition("did not start: ")[2].strip()
-        return Verdict(ImageState.NO_START, complaint, torn, 0, None)
+        refused = error.message.rpartition("FATAL: ")[2].rpartition("did not start: ")[2].strip()
+        is_cut_off = "FATAL: " not in error.message
     except psycopg.Error as error:
         # Of the looking at files, or of the checkpoint: the books themselves report what fails.
         assert books is not None
+        is_cut_off = isinstance(error, psycopg.OperationalError)
         books = Books(books.lost, books.oldest_lost_ns, books.hole, books.unbalanced, str(error).strip())
     finally:
-        cluster.stop("fast" if books is not None and books.wrong is None else "immediate")
+        disturbance, log = _disturbance(cluster, is_cut_off=is_cut_off), cluster.log_tail()
+        has_stopped = cluster.stop("fast" if books is not None and books.wrong is None else "immediate")
+    if disturbance is not None:
+        raise DiskError(f"the run is void: a server on an image was disturbed: {disturbance}", detail=log)
+    if refused is not None:
+        return Verdict(ImageState.NO_START, refused, torn, 0, None)
+    assert books is not None
+    if not has_stopped and books.wrong is None:
+        # Pages may be half written.
+        raise DiskError("the run is void: a server on an image did not stop in time", detail=log)
     damaged = damaged_pages(cluster.data) if has_checksums and books.wrong is None else ()
     state, reason = _weigh(books, damaged, own_files)
     window_ms = None if books.oldest_lost_ns is None else max(0.0, (cut_ns - books.oldest_lost_ns) / 1e6)
     return Verdict(state, reason, torn, books.lost, window_ms)
+
+
+def _disturbance(cluster: Cluster, *, is_cut_off: bool) -> str | None:
+    """See :meth:`Cluster.disturbance`. ``is_cut_off``: the connection to the server broke off."""
+    deadline = time.monotonic() + _END_PATIENCE_S
+    while is_cut_off and cluster.is_running() and time.monotonic() < deadline:
+        if cluster.disturbance() is not None:
+            break
+        time.sleep(0.01)
+    return cluster.disturbance()
 
 
 def _torn_pages(cluster: Cluster, sizes: Mapping[str, int]) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import time
@@ -18,7 +19,7 @@ from typing import Any
 import psutil
 import psycopg
 
-from walproof.errors import ClusterError
+from walproof.errors import ClusterError, DisturbedError
 from walproof.facts import Install
 from walproof.postgres.reach import ServerUser
 from walproof.postgres.reaper import free_shared_memory, shared_memory_of
@@ -28,6 +29,19 @@ SUPERUSER = "postgres"
 _START_PATIENCE_S = 60.0
 _STOP_PATIENCE_S = 30.0
 _LOG_TAIL_LINES = 20
+_STILL = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE)
+_OUTER_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM})
+"""Signals that end a process because somebody wants that (the kernel, too, where memory is short), not
+because of what the process did."""
+_DISTURBED = re.compile(
+    r"received (?:smart|fast|immediate) shutdown request"
+    r"|terminating connection due to administrator command"
+    r"|\w[\w ]* \(PID \d+\) was terminated by signal"
+    rf" (?:{'|'.join(str(int(one)) for one in sorted(_OUTER_SIGNALS))})\b.*"
+    r"|could not fork .*"
+    r"|could not .*: (?:No space left on device|Cannot allocate memory|Too many open files in system)"
+)
+"""Lines of a server's log that tell of something outside of it."""
 
 
 class Cluster:
@@ -53,6 +67,8 @@ class Cluster:
         self._user = workspace.user
         self.environment = dict(environment or {})
         self._server: subprocess.Popen[bytes] | None = None
+        self._status: int | None = None
+        self._log_from = 0
 
     @property
     def conninfo(self) -> str:
@@ -87,7 +103,8 @@ class Cluster:
     def start(self, settings: Mapping[str, str], patience_s: float = _START_PATIENCE_S) -> None:
         """Start the server with ``settings`` and return when it accepts connections.
 
-        Raises ClusterError with the server's own last lines when it ends or takes too long.
+        Raises ClusterError with the server's own last lines when it ends, DisturbedError when that was not
+        its own doing or when it takes too long.
         """
         self.launch(settings)
         self.wait_until_ready(patience_s)
@@ -108,6 +125,8 @@ class Cluster:
     def launch(self, settings: Mapping[str, str]) -> None:
         """Start the server's process and return at once, before it accepts connections."""
         assert self._server is None, "not started twice"
+        self._status = None
+        self._log_from = self.log.stat().st_size if self.log.exists() else 0
         self._write_conf(settings)
         program = str(Path(self.install.bindir) / "postgres")
         with self.log.open("ab") as log:
@@ -121,21 +140,22 @@ class Cluster:
             )  # fmt: skip
 
     def _wait(self, is_done: Callable[[], bool], patience_s: float, complaint: str) -> None:
-        """Return when ``is_done``. Raises ClusterError when the server ends, or is late and is stopped."""
+        """Return when ``is_done``. Raises as ``start`` when the server ends, or is late and is stopped."""
         assert self._server is not None
         deadline = time.monotonic() + patience_s
         while not is_done():
-            status = self._server.poll()
-            if status is not None:
+            self._status = self._server.poll()
+            if self._status is not None:
                 self._server = None
-                raise ClusterError(
+                kind = ClusterError if self.disturbance() is None else DisturbedError
+                raise kind(
                     f"PostgreSQL {self.install.version} did not start: {self.last_complaint()}",
                     detail=self.log_tail(),
                 )
             if time.monotonic() > deadline:
                 said = self.last_complaint()
                 self.stop("immediate")
-                raise ClusterError(
+                raise DisturbedError(
                     f"PostgreSQL {self.install.version} {complaint} after {patience_s:.0f} s: {said}",
                     detail=self.log_tail(),
                 )
@@ -155,42 +175,63 @@ class Cluster:
         """Whether the postmaster lives."""
         return self._server is not None and self._server.poll() is None
 
-    def stop(self, mode: str = "fast") -> None:
+    def disturbance(self) -> str | None:
+        """What ended or hindered the server since its start that is neither its own doing nor its data's.
+
+        A signal or shutdown that walproof did not send, no memory, no room; None: nothing of the kind is
+        known. Asked before :meth:`stop`, whose signal would be found, too.
+        """
+        status = self._status if self._server is None else self._server.poll()
+        if status is not None and -status in _OUTER_SIGNALS:
+            return f"it was ended by signal {-status}"
+        try:
+            with self.log.open("rb") as log:
+                log.seek(self._log_from)
+                said = _DISTURBED.search(log.read().decode(errors="replace"))
+        except OSError:
+            return None
+        return None if said is None else said[0]
+
+    def stop(self, mode: str = "fast") -> bool:
         """Stop the server as pg_ctl's mode says (``fast`` checkpoints, ``immediate`` does not) and wait.
 
-        Ends it by force, and frees its shared memory, when it does not obey. Does nothing when it is down.
+        Ends it by force when it does not obey, and then returns false: its files may be of any moment. Does
+        nothing when it is down.
         """
         if self._server is None:
-            return
-        segments = shared_memory_of(self.data)
+            return True
         number = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}[mode]
+        self._server.send_signal(number)
         try:
-            self._server.send_signal(number)
             self._server.wait(_STOP_PATIENCE_S)
         except subprocess.TimeoutExpired:
-            self._server.kill()
-            self._server.wait()
-            free_shared_memory(*segments)
-        finally:
-            self._server = None
+            self.kill()
+            return False
+        self._server = None
+        return True
 
     def kill(self) -> None:
         """End every process of the server by SIGKILL, as a power cut would, and free its shared memory."""
         if self._server is None:
             return
         segments = shared_memory_of(self.data)
-        with contextlib.suppress(psutil.NoSuchProcess):
-            postmaster = psutil.Process(self._server.pid)
-            # Stopped first, so that it starts no more children while they are listed.
-            postmaster.suspend()
-            children = postmaster.children(recursive=True)
-            self._server.kill()
-            for child in children:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    child.kill()
+        # Of one that has ended the number may be another process's by now.
+        if self._server.poll() is None:
             deadline = time.monotonic() + _STOP_PATIENCE_S
-            while any(map(_lives, children)) and time.monotonic() < deadline:
-                time.sleep(0.001)
+            with contextlib.suppress(psutil.NoSuchProcess):
+                postmaster = psutil.Process(self._server.pid)
+                # Stopped first, so that it starts no more children while they are listed; on a busy machine
+                # it may be a while before it is.
+                postmaster.suspend()
+                while postmaster.status() not in _STILL and time.monotonic() < deadline:
+                    time.sleep(0.001)
+                children = postmaster.children(recursive=True)
+                self._server.kill()
+                for child in children:
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        child.kill()
+                while any(map(_lives, children)) and time.monotonic() < deadline:
+                    time.sleep(0.001)
         self._server.wait()
         self._server = None
         free_shared_memory(*segments)

@@ -78,7 +78,10 @@ def prepare_loaded(
             if recycled_segments:
                 _fill_recycled_segments(cluster)
         finally:
-            cluster.stop("fast")
+            has_stopped = cluster.stop("fast")
+        if not has_stopped:
+            # Its files are of any moment, and every trial would start from them.
+            raise ClusterError("the server of a template did not stop in time", detail=cluster.log_tail())
         cluster.log.unlink()
         (cluster.data / "walproof.conf").unlink()
 
