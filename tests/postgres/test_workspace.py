@@ -120,7 +120,8 @@ _WRITES_ON = textwrap.dedent(
         "    pathlib.Path(sys.argv[1], str(number)).touch()\\n"
     )
     with Workspace(Path(sys.argv[1]), None) as workspace:
-        child = subprocess.Popen([sys.executable, "-c", LATE, str(workspace.folder)], stderr=subprocess.DEVNULL)
+        late = [sys.executable, "-c", LATE, str(workspace.folder)]
+        child = subprocess.Popen(late, stderr=subprocess.DEVNULL)
         while not any(workspace.folder.iterdir()):
             pass
         print(workspace.folder, flush=True)

@@ -67,6 +67,7 @@ class Cluster:
         self._user = workspace.user
         self.environment = dict(environment or {})
         self._server: subprocess.Popen[bytes] | None = None
+        self._memory: tuple[tuple[int, ...], tuple[Path, ...]] = ((), ())  # as it was when it became ready
         self._status: int | None = None
         self._log_from = 0
 
@@ -100,14 +101,14 @@ class Cluster:
         with (self.data / "postgresql.conf").open("a") as conf:
             conf.write("\ninclude_if_exists = 'walproof.conf'\n")
 
-    def start(self, settings: Mapping[str, str], patience_s: float = _START_PATIENCE_S) -> None:
+    def start(self, settings: Mapping[str, str], patience_s: float | None = None) -> None:
         """Start the server with ``settings`` and return when it accepts connections.
 
         Raises ClusterError with the server's own last lines when it ends, DisturbedError when that was not
         its own doing or when it takes too long.
         """
         self.launch(settings)
-        self.wait_until_ready(patience_s)
+        self.wait_until_ready(_START_PATIENCE_S if patience_s is None else patience_s)
 
     def wait_until_ready(self, patience_s: float) -> None:
         """Return when the server that was launched accepts connections. Raises ClusterError as ``start``."""
@@ -146,7 +147,7 @@ class Cluster:
         while not is_done():
             self._status = self._server.poll()
             if self._status is not None:
-                self._server = None
+                self._end()
                 kind = ClusterError if self.disturbance() is None else DisturbedError
                 raise kind(
                     f"PostgreSQL {self.install.version} did not start: {self.last_complaint()}",
@@ -160,6 +161,7 @@ class Cluster:
                     detail=self.log_tail(),
                 )
             time.sleep(0.005)
+        self._memory = shared_memory_of(self.data)
 
     def connect(self) -> psycopg.Connection[tuple[object, ...]]:
         """A new superuser connection in autocommit mode. Raises ClusterError."""
@@ -207,14 +209,14 @@ class Cluster:
         except subprocess.TimeoutExpired:
             self.kill()
             return False
-        self._server = None
+        self._end()
         return True
 
     def kill(self) -> None:
         """End every process of the server by SIGKILL, as a power cut would, and free its shared memory."""
         if self._server is None:
             return
-        segments = shared_memory_of(self.data)
+        segments, files = shared_memory_of(self.data)
         # Of one that has ended the number may be another process's by now.
         if self._server.poll() is None:
             deadline = time.monotonic() + _STOP_PATIENCE_S
@@ -233,8 +235,14 @@ class Cluster:
                 while any(map(_lives, children)) and time.monotonic() < deadline:
                     time.sleep(0.001)
         self._server.wait()
+        free_shared_memory(segments, files)
+        self._end()
+
+    def _end(self) -> None:
+        # What a postmaster leaves that somebody else killed: where its memory was, no process tells any more.
         self._server = None
-        free_shared_memory(*segments)
+        free_shared_memory(*self._memory)
+        self._memory = ((), ())
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:

@@ -37,7 +37,7 @@ def reap(workspace: Path, sockets: Path | None) -> None:
         state.unlink(missing_ok=True)  # of a simulated disk
     folders = tuple(folder for folder in (sockets, workspace) if folder is not None)
     deadline = time.monotonic() + _REMOVAL_PATIENCE_S
-    while any([_remove(folder) for folder in folders]) and time.monotonic() < deadline:
+    while sum(_remove(folder) for folder in folders) and time.monotonic() < deadline:
         # Someone wrote while the folder was removed: a program that was between fork and exec when the
         # processes were looked for, or a child of initdb that does not name the workspace.
         time.sleep(0.05)

@@ -82,7 +82,7 @@ class Standby(Cluster):
         os.chown(signal_file, owner.st_uid, owner.st_gid)
         return backup
 
-    def start(self, settings: Mapping[str, str], patience_s: float = _STREAMING_PATIENCE_S) -> None:
+    def start(self, settings: Mapping[str, str], patience_s: float | None = None) -> None:
         """Start with ``settings``; return when it is ready and, if it should stream, streams.
 
         max_connections, max_worker_processes, max_wal_senders, max_prepared_transactions and
@@ -90,6 +90,7 @@ class Standby(Cluster):
         Raises ClusterError with the newest error of the standby's log, and stops it, when it does not.
         """
         self.launch(settings)
+        patience_s = _STREAMING_PATIENCE_S if patience_s is None else patience_s
         self._wait(self._is_up, patience_s, self._complaint)
 
     def launch(self, settings: Mapping[str, str]) -> None:
