@@ -4,6 +4,7 @@
 #![allow(unsafe_code)]
 
 mod disk;
+mod reading;
 mod records;
 mod recovery;
 mod stats;

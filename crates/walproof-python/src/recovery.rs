@@ -7,8 +7,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use walproof_recovery::{analyse, last_checkpoint, Features, Images, Plan, PoolWork, Recovery};
-use walproof_wal::{Compression, Error, Finish, Lsn, Range, Segments};
+use walproof_wal::{Compression, Error, Lsn, Range, Segments};
 
+use crate::reading::reading_dict;
 use crate::{segments, wal_error};
 
 /// The last complete checkpoint: location, redo point, whether it is one of a shutdown, Unix time; see
@@ -73,19 +74,7 @@ pub fn wal_recovery<'py>(
 }
 
 fn recovery_dict<'py>(py: Python<'py>, found: &Recovery) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("version", found.identity.version.major())?;
-    dict.set_item("segment_size", found.identity.segment_size)?;
-    dict.set_item("system_identifier", found.identity.system_identifier)?;
-    dict.set_item("timeline", found.timeline)?;
-    dict.set_item("start", found.start.0)?;
-    let reason = match &found.finish {
-        Finish::LastSegment { wanted } => Some(format!("{wanted} is not at hand")),
-        Finish::EndOfWal { reason } => Some(reason.to_string()),
-        _ => None,
-    };
-    dict.set_item("finish_reason", reason)?;
-    dict.set_item("gaps", found.gaps.iter().map(|gap| (gap.start.0, gap.end.0)).collect::<Vec<_>>())?;
+    let dict = reading_dict(py, &found.identity, found.timeline, found.start, &found.finish, &found.gaps)?;
     let features = found.features.iter().map(|one| features_dict(py, one));
     dict.set_item("features", features.collect::<PyResult<Vec<_>>>()?)?;
     Ok(dict)

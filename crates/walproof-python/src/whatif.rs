@@ -6,9 +6,10 @@ use std::time::{Instant, SystemTime};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use walproof_wal::{Compression, Error, Finish, Lsn, Range, Reader};
+use walproof_wal::{Compression, Error, Lsn, Range, Reader};
 use walproof_whatif::{simulate, ImageCompression, Outcome, Recorded, Request, Target, WhatIf};
 
+use crate::reading::reading_dict;
 use crate::{segments, wal_error};
 
 /// `max_wal_size` and `min_wal_size` in MB, `checkpoint_timeout` in s, completion target, full-page writes,
@@ -117,21 +118,9 @@ fn target(raw: RawTarget) -> PyResult<Target> {
 }
 
 fn whatif_dict<'py>(py: Python<'py>, found: &WhatIf) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("version", found.identity.version.major())?;
-    dict.set_item("system_identifier", found.identity.system_identifier)?;
-    dict.set_item("segment_size", found.identity.segment_size)?;
+    let dict = reading_dict(py, &found.identity, found.timeline, found.start, &found.finish, &found.gaps)?;
     dict.set_item("first_timeline", found.first_timeline)?;
-    dict.set_item("timeline", found.timeline)?;
-    dict.set_item("start", found.start.0)?;
     dict.set_item("end", found.end.0)?;
-    let reason = match &found.finish {
-        Finish::LastSegment { wanted } => Some(format!("{wanted} is not at hand")),
-        Finish::EndOfWal { reason } => Some(reason.to_string()),
-        _ => None,
-    };
-    dict.set_item("finish_reason", reason)?;
-    dict.set_item("gaps", found.gaps.iter().map(|gap| (gap.start.0, gap.end.0)).collect::<Vec<_>>())?;
     dict.set_item("recorded", recorded_dict(py, &found.recorded)?)?;
 
     let sample = PyDict::new(py);

@@ -1,11 +1,7 @@
 //! Numbers of pages, in order of first appearance: what the simulations know of a page stands in arrays.
 
-use rustc_hash::FxHashMap;
-use walproof_wal::RelFileLocator;
+use walproof_wal::{ForkNumber, Forks, PageTable, RelFileLocator};
 
-const RUN: usize = 64;
-const RUN_BITS: u32 = 6;
-const RECENT: usize = 512;
 const NONE: u32 = u32::MAX;
 /// Blocks within which a reference follows the one before in the same fork.
 pub(crate) const NEAR_BLOCKS: u32 = 8;
@@ -13,31 +9,23 @@ pub(crate) const NEAR_BLOCKS: u32 = 8;
 /// Number of a page.
 pub(crate) type Page = u32;
 
-/// The pages that references name. Blocks that are neighbours stand together: 4 bytes for each of 64 neighbours of
-/// which one was touched, and 8 for each page.
+/// The pages that references name: 4 bytes for each of 64 neighbours of which one was touched, and 8 for each page.
 #[derive(Debug)]
 pub(crate) struct Pages {
-    forks: FxHashMap<(RelFileLocator, u8), u32>,
-    last_fork: Option<((RelFileLocator, u8), u32)>,
+    forks: Forks,
     /// Pages of each fork, in order of first appearance, and the block that was named last.
     of_fork: Vec<(Vec<Page>, u32)>,
-    runs: FxHashMap<u64, u32>,
-    /// Runs that were looked for lately, by the low bits of a hash.
-    recent: Vec<(u64, u32)>,
-    arena: Vec<[Page; RUN]>,
+    numbers: PageTable<Page>,
     /// Fork and block of each page.
-    places: Vec<(u32, u32)>,
+    places: Vec<(ForkNumber, u32)>,
 }
 
 impl Pages {
     pub(crate) fn new() -> Pages {
         Pages {
-            forks: FxHashMap::default(),
-            last_fork: None,
+            forks: Forks::default(),
             of_fork: Vec::new(),
-            runs: FxHashMap::default(),
-            recent: vec![(u64::MAX, 0); RECENT],
-            arena: Vec::new(),
+            numbers: PageTable::new(NONE),
             places: Vec::new(),
         }
     }
@@ -46,20 +34,16 @@ impl Pages {
     /// named before it.
     #[inline]
     pub(crate) fn number(&mut self, relation: RelFileLocator, fork: u8, block: u32) -> (Page, bool, bool) {
-        let fork = self.fork(relation, fork);
+        let fork = self.forks.number(relation, fork);
+        if self.of_fork.len() <= fork as usize {
+            self.of_fork.resize(fork as usize + 1, (Vec::new(), NONE));
+        }
         let mut is_far = true;
         if let Some((_, last)) = self.of_fork.get_mut(fork as usize) {
             is_far = block.abs_diff(*last) > NEAR_BLOCKS;
             *last = block;
         }
-        let run = self.run(u64::from(fork) << 32 | u64::from(block >> RUN_BITS));
-        if self.arena.len() <= run {
-            self.arena.resize(run + 1, [NONE; RUN]);
-        }
-        let within = block as usize & (RUN - 1);
-        let Some(page) = self.arena.get_mut(run).and_then(|run| run.get_mut(within)) else {
-            unreachable!("a run has RUN pages")
-        };
+        let page = self.numbers.page(fork, block);
         if *page != NONE {
             return (*page, false, is_far);
         }
@@ -78,7 +62,7 @@ impl Pages {
         fork: u8,
         first_block: u32,
     ) -> impl Iterator<Item = Page> + '_ {
-        let pages = self.forks.get(&(relation, fork)).and_then(|fork| self.of_fork.get(*fork as usize));
+        let pages = self.forks.find(relation, fork).and_then(|fork| self.of_fork.get(fork as usize));
         pages
             .into_iter()
             .flat_map(|(pages, _)| pages)
@@ -88,7 +72,7 @@ impl Pages {
 
     /// The relations' forks of a database.
     pub(crate) fn of_database(&self, database: u32) -> Vec<(RelFileLocator, u8)> {
-        self.forks.keys().filter(|(relation, _)| relation.database == database).copied().collect()
+        self.forks.iter().filter(|(relation, _)| relation.database == database).collect()
     }
 
     /// Fork number and block of each page, by its number.
@@ -98,39 +82,6 @@ impl Pages {
 
     pub(crate) fn count(&self) -> u64 {
         self.places.len() as u64
-    }
-
-    #[inline]
-    fn fork(&mut self, relation: RelFileLocator, fork: u8) -> u32 {
-        let key = (relation, fork);
-        if let Some((last, number)) = self.last_fork {
-            if last == key {
-                return number;
-            }
-        }
-        let next = self.forks.len() as u32;
-        let number = *self.forks.entry(key).or_insert(next);
-        if number == next {
-            self.of_fork.push((Vec::new(), NONE));
-        }
-        self.last_fork = Some((key, number));
-        number
-    }
-
-    #[inline]
-    fn run(&mut self, key: u64) -> usize {
-        let slot = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as usize % RECENT;
-        if let Some(&(recent, run)) = self.recent.get(slot) {
-            if recent == key {
-                return run as usize;
-            }
-        }
-        let next = self.runs.len() as u32;
-        let run = *self.runs.entry(key).or_insert(next);
-        if let Some(recent) = self.recent.get_mut(slot) {
-            *recent = (key, run);
-        }
-        run as usize
     }
 }
 

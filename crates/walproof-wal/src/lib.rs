@@ -34,7 +34,7 @@
 //! From the bottom up: `lsn` (locations, segment names), `version`, `page`, `image`, `block`, `record`, `rmgr`
 //! (names of operations), `source` (files), `pages` (files as one sequence of pages), `reader` (records in
 //! order), `transaction` (checkpoints, commits), `line` (records as text), `relations`, `rate` and `tally` (totals that can be put
-//! together from parts), `parallel` (parts on several cores), `stats` (the whole), `strip` (segments without contents). No module knows one further
+//! together from parts), `parallel` (parts on several cores), `stats` (the whole), `strip` (segments without contents), `page_table` (for simulations over records). No module knows one further
 //! down this list.
 //!
 //! Deliberately absent: what a record does to a page (this crate describes, it does not replay), and names of
@@ -51,6 +51,7 @@ mod image;
 mod line;
 mod lsn;
 mod page;
+mod page_table;
 mod pages;
 mod parallel;
 mod rate;
@@ -72,6 +73,7 @@ pub use image::{Compression, Image, BLOCK_SIZE};
 pub use line::Style;
 pub use lsn::{Lsn, SegmentName};
 pub use page::{LongHeader, PageHeader, PAGE_SIZE};
+pub use page_table::{ForkNumber, Forks, PageTable};
 pub use pages::WalIdentity;
 pub use rate::{Minute, Rate};
 pub use reader::{Finish, Gap, Range, Reader};

@@ -4,18 +4,17 @@
 //! Learned from the beginning of the recording before the simulation, and on along the way.
 
 use rustc_hash::FxHashMap;
-use walproof_wal::{BlockRef, Compression, Record, RmgrId, BLOCK_SIZE};
+use walproof_wal::{BlockRef, Compression, ForkNumber, Forks, Record, RmgrId, BLOCK_SIZE};
 
 use crate::growth::Tuples;
 use crate::images::{Compressor, Lengths, MethodSample};
-use crate::pages::{Forks, RelationFork};
 use crate::target::ImageCompression;
 
 const XLOG_FPI_FOR_HINT: u8 = 0xA0;
 const XLOG_FPI: u8 = 0xB0;
 const HEAP2: RmgrId = RmgrId(9);
 const HEAP2_VISIBLE: u8 = 0x40;
-const ANY_FORK: RelationFork = RelationFork::MAX;
+const ANY_FORK: ForkNumber = ForkNumber::MAX;
 /// A page that was touched so few bytes before was very likely logged since the last checkpoint.
 const SMALL_GAP_BYTES: i64 = 256 << 10;
 /// Images that have to be found at such gaps, and none missing, for a class to be one that forces them.
@@ -116,7 +115,7 @@ impl<'a> Knowledge<'a> {
         &mut self,
         record: &Record<'_>,
         block: &BlockRef,
-        fork: RelationFork,
+        fork: ForkNumber,
         gap: Option<i64>,
     ) {
         if is_hint(record) {
@@ -142,7 +141,7 @@ impl<'a> Knowledge<'a> {
     }
 
     /// Learns from an image, if there is one.
-    pub(crate) fn learn_image(&mut self, record: &Record<'_>, block: &BlockRef, fork: RelationFork) {
+    pub(crate) fn learn_image(&mut self, record: &Record<'_>, block: &BlockRef, fork: ForkNumber) {
         let Some(image) = block.image.filter(|image| image.apply) else { return };
         self.method = image.compression;
         let at = fork as usize;
@@ -197,7 +196,7 @@ impl<'a> Knowledge<'a> {
     }
 
     /// Bytes of data that the reference, which has an image and none, would have without it.
-    pub(crate) fn bare_data_bytes(&self, record: &Record<'_>, block: &BlockRef, fork: RelationFork) -> u32 {
+    pub(crate) fn bare_data_bytes(&self, record: &Record<'_>, block: &BlockRef, fork: ForkNumber) -> u32 {
         [fork, ANY_FORK]
             .into_iter()
             .filter_map(|fork| self.classes.get(&key(record, block, fork)))
@@ -209,7 +208,7 @@ impl<'a> Knowledge<'a> {
 
     /// Whether the reference, which has data and no image, would keep the data beside one
     /// (`REGBUF_KEEP_DATA`: `wal_level=logical`).
-    pub(crate) fn keeps_data(&self, record: &Record<'_>, block: &BlockRef, fork: RelationFork) -> bool {
+    pub(crate) fn keeps_data(&self, record: &Record<'_>, block: &BlockRef, fork: ForkNumber) -> bool {
         [fork, ANY_FORK]
             .into_iter()
             .filter_map(|fork| self.classes.get(&key(record, block, fork)))
@@ -218,7 +217,7 @@ impl<'a> Knowledge<'a> {
     }
 
     /// Bytes, without compression, of the image of a page that was never seen.
-    pub(crate) fn mean_size(&self, fork: RelationFork) -> u16 {
+    pub(crate) fn mean_size(&self, fork: ForkNumber) -> u16 {
         let own = self.sizes.get(fork as usize);
         own.and_then(Sizes::mean)
             .or_else(|| own.and_then(Sizes::followed_mean))
@@ -229,13 +228,13 @@ impl<'a> Knowledge<'a> {
     }
 
     /// Whether images of the relation tell how large they are.
-    pub(crate) fn has_mean(&self, fork: RelationFork) -> bool {
+    pub(crate) fn has_mean(&self, fork: ForkNumber) -> bool {
         self.sizes.get(fork as usize).is_some_and(|sizes| sizes.count >= IMAGES_LEAST)
     }
 
     /// Counts a size that was followed without an image.
     #[inline]
-    pub(crate) fn follow(&mut self, fork: RelationFork, size: u16) {
+    pub(crate) fn follow(&mut self, fork: ForkNumber, size: u16) {
         self.make_room(fork);
         for sizes in self.sizes.get_mut(fork as usize).into_iter().chain([&mut self.all]) {
             sizes.followed += 1;
@@ -245,7 +244,7 @@ impl<'a> Knowledge<'a> {
 
     /// Counts a tuple that was added to a page.
     #[inline]
-    pub(crate) fn add_tuple(&mut self, fork: RelationFork, bytes: u32) {
+    pub(crate) fn add_tuple(&mut self, fork: ForkNumber, bytes: u32) {
         self.make_room(fork);
         if let Some(sizes) = self.sizes.get_mut(fork as usize) {
             sizes.tuples += 1;
@@ -255,21 +254,21 @@ impl<'a> Knowledge<'a> {
 
     /// What tuples of the table take.
     #[inline]
-    pub(crate) fn tuples(&self, fork: RelationFork) -> Tuples {
+    pub(crate) fn tuples(&self, fork: ForkNumber) -> Tuples {
         let Some(sizes) = self.sizes.get(fork as usize) else { return Tuples::default() };
         let mean = |bytes: u64, count: u64| (count > 0).then(|| (bytes / count.max(1)) as u32);
         let added = mean(sizes.tuple_bytes, sizes.tuples);
         Tuples { added, present: mean(sizes.pointed_bytes, sizes.pointers).or(added) }
     }
 
-    fn make_room(&mut self, fork: RelationFork) {
+    fn make_room(&mut self, fork: ForkNumber) {
         if self.sizes.len() <= fork as usize {
             self.sizes.resize(fork as usize + 1, Sizes::default());
         }
     }
 
     /// Bytes that an image of `plain` bytes takes in the WAL, stored that way.
-    pub(crate) fn stored_bytes(&self, plain: u16, fork: RelationFork, way: ImageCompression) -> u16 {
+    pub(crate) fn stored_bytes(&self, plain: u16, fork: ForkNumber, way: ImageCompression) -> u16 {
         let method = match way {
             ImageCompression::Off => return plain,
             ImageCompression::AsRecorded => match self.method {
@@ -335,7 +334,7 @@ pub(crate) fn is_visible_heap(record: &Record<'_>, block: &BlockRef) -> bool {
     record.header.rmgr == HEAP2 && record.header.info & 0x70 == HEAP2_VISIBLE && block.id == 1
 }
 
-fn key(record: &Record<'_>, block: &BlockRef, fork: RelationFork) -> ClassKey {
+fn key(record: &Record<'_>, block: &BlockRef, fork: ForkNumber) -> ClassKey {
     u64::from(fork) << 24
         | u64::from(record.header.rmgr.0) << 16
         | u64::from(record.header.info & 0xF0) << 8

@@ -2,15 +2,11 @@
 //!
 //! A sample of pages, which are far from each other, stands in a map instead, at about 30 bytes a page.
 //!
-//! Pages stand in runs of 64 neighbouring blocks, so memory is 8 bytes for each page of every run of which one
-//! page was touched, and about 30 bytes for the run: at most about a thousandth of the database.
+//! Memory is at most about a thousandth of the database (`PageTable`).
 
 use rustc_hash::FxHashMap;
-use walproof_wal::RelFileLocator;
+use walproof_wal::{ForkNumber, PageTable};
 
-const RUN: usize = 64;
-const RUN_BITS: u32 = 6;
-const RECENT: usize = 512;
 const SIZE_BITS: u32 = 16;
 
 /// A page: where it was last touched, and how large its image would be.
@@ -34,37 +30,11 @@ impl Page {
     }
 }
 
-/// Number of a relation's fork among those of the recording.
-pub(crate) type RelationFork = u32;
-
-/// Numbers of relations' forks, in order of first appearance.
-#[derive(Debug, Default)]
-pub(crate) struct Forks {
-    numbers: FxHashMap<(RelFileLocator, u8), RelationFork>,
-    last: Option<((RelFileLocator, u8), RelationFork)>,
-}
-
-impl Forks {
-    #[inline]
-    pub(crate) fn number(&mut self, relation: RelFileLocator, fork: u8) -> RelationFork {
-        let key = (relation, fork);
-        if let Some((last, number)) = self.last {
-            if last == key {
-                return number;
-            }
-        }
-        let next = self.numbers.len() as u32;
-        let number = *self.numbers.entry(key).or_insert(next);
-        self.last = Some((key, number));
-        number
-    }
-}
-
 /// The pages of a recording: all of them, or a sample.
 #[derive(Debug)]
 pub(crate) enum Pages {
     All(AllPages),
-    Some(FxHashMap<(RelationFork, u32), Page>),
+    Some(FxHashMap<(ForkNumber, u32), Page>),
 }
 
 impl Pages {
@@ -72,13 +42,13 @@ impl Pages {
         if is_sample {
             Pages::Some(FxHashMap::default())
         } else {
-            Pages::All(AllPages::new())
+            Pages::All(AllPages { table: PageTable::new(Page::default()), distinct: 0 })
         }
     }
 
     /// The page; one that no record touched when it is new.
     #[inline]
-    pub(crate) fn page(&mut self, fork: RelationFork, block: u32) -> &mut Page {
+    pub(crate) fn page(&mut self, fork: ForkNumber, block: u32) -> &mut Page {
         match self {
             Pages::All(all) => all.page(fork, block),
             Pages::Some(some) => some.entry((fork, block)).or_default(),
@@ -94,7 +64,7 @@ impl Pages {
     }
 
     /// Lets go the pages of a sample that are not wanted any more; how many of the fork are left.
-    pub(crate) fn retain(&mut self, fork: RelationFork, is_wanted: impl Fn(u32) -> bool) -> u64 {
+    pub(crate) fn retain(&mut self, fork: ForkNumber, is_wanted: impl Fn(u32) -> bool) -> u64 {
         let mut left = 0;
         if let Pages::Some(some) = self {
             some.retain(|&(own, block), _| {
@@ -109,7 +79,7 @@ impl Pages {
     /// Bytes that the table takes, roughly.
     pub(crate) fn memory_bytes(&self) -> u64 {
         match self {
-            Pages::All(all) => all.memory_bytes(),
+            Pages::All(all) => all.table.memory_bytes(),
             Pages::Some(some) => some.capacity() as u64 * 19,
         }
     }
@@ -117,59 +87,18 @@ impl Pages {
 
 #[derive(Debug)]
 pub(crate) struct AllPages {
-    runs: FxHashMap<u64, u32>,
-    /// Runs that were looked for lately, by the low bits of a hash: most records come back to few runs.
-    recent: Vec<(u64, u32)>,
-    arena: Vec<[Page; RUN]>,
+    table: PageTable<Page>,
     distinct: u64,
 }
 
 impl AllPages {
-    fn new() -> AllPages {
-        AllPages {
-            runs: FxHashMap::default(),
-            recent: vec![(u64::MAX, 0); RECENT],
-            arena: Vec::new(),
-            distinct: 0,
-        }
-    }
-
     #[inline]
-    fn page(&mut self, fork: RelationFork, block: u32) -> &mut Page {
-        let key = u64::from(fork) << 32 | u64::from(block >> RUN_BITS);
-        let run = self.run(key);
-        let within = block as usize & (RUN - 1);
-        if self.arena.len() <= run {
-            self.arena.resize(run + 1, [Page::default(); RUN]);
-        }
-        let Some(page) = self.arena.get_mut(run).and_then(|run| run.get_mut(within)) else {
-            unreachable!("a run has RUN pages")
-        };
+    fn page(&mut self, fork: ForkNumber, block: u32) -> &mut Page {
+        let page = self.table.page(fork, block);
         if *page == Page::default() {
             self.distinct += 1;
         }
         page
-    }
-
-    #[inline]
-    fn run(&mut self, key: u64) -> usize {
-        let slot = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as usize % RECENT;
-        if let Some(&(recent, run)) = self.recent.get(slot) {
-            if recent == key {
-                return run as usize;
-            }
-        }
-        let next = self.runs.len() as u32;
-        let run = *self.runs.entry(key).or_insert(next);
-        if let Some(recent) = self.recent.get_mut(slot) {
-            *recent = (key, run);
-        }
-        run as usize
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        let run = size_of::<[Page; RUN]>() as u64;
-        self.arena.capacity() as u64 * run + self.runs.capacity() as u64 * 17
     }
 }
 
@@ -178,6 +107,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashMap;
+    use walproof_wal::{Forks, RelFileLocator};
 
     proptest! {
         #[test]

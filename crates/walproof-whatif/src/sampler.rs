@@ -5,7 +5,7 @@
 //! rate of its own, at first 1; when there are too many pages, the fork that holds the most loses half of them.
 //! So small relations stay whole, and the number of pages stays below its limit whatever the recording.
 
-use crate::pages::RelationFork;
+use walproof_wal::ForkNumber;
 
 /// Parts of the sample whose differences tell the error.
 pub(crate) const GROUPS: usize = 16;
@@ -44,7 +44,7 @@ impl Sampler {
     }
 
     /// None for a page that is not chosen.
-    pub(crate) fn weight(&self, fork: RelationFork, block: u32) -> Option<Weight> {
+    pub(crate) fn weight(&self, fork: ForkNumber, block: u32) -> Option<Weight> {
         let hash = mix(fork, block);
         let halvings = self.strata.get(fork as usize).map_or(0, |stratum| stratum.halvings);
         is_chosen(hash, halvings).then_some(Weight {
@@ -54,7 +54,7 @@ impl Sampler {
     }
 
     /// Counts a page that is new; the fork to thin out, if there are too many now.
-    pub(crate) fn add(&mut self, fork: RelationFork) -> Option<RelationFork> {
+    pub(crate) fn add(&mut self, fork: ForkNumber) -> Option<ForkNumber> {
         let at = fork as usize;
         if self.strata.len() <= at {
             self.strata.resize(at + 1, Stratum::default());
@@ -68,16 +68,16 @@ impl Sampler {
         }
         let (largest, stratum) = self.strata.iter_mut().enumerate().max_by_key(|(_, one)| one.held)?;
         stratum.halvings += 1;
-        Some(largest as RelationFork)
+        Some(largest as ForkNumber)
     }
 
     /// Whether the page is still chosen.
-    pub(crate) fn holds(&self, fork: RelationFork, block: u32) -> bool {
+    pub(crate) fn holds(&self, fork: ForkNumber, block: u32) -> bool {
         self.weight(fork, block).is_some()
     }
 
     /// Takes note of how many pages of the fork are left.
-    pub(crate) fn thinned(&mut self, fork: RelationFork, held: u64) {
+    pub(crate) fn thinned(&mut self, fork: ForkNumber, held: u64) {
         if let Some(stratum) = self.strata.get_mut(fork as usize) {
             self.held = self.held - stratum.held + held;
             stratum.held = held;
@@ -95,7 +95,7 @@ fn is_chosen(hash: u64, halvings: u32) -> bool {
 }
 
 /// splitmix64: a weak hash would choose pages that lie in a pattern.
-fn mix(fork: RelationFork, block: u32) -> u64 {
+fn mix(fork: ForkNumber, block: u32) -> u64 {
     let mut hash = (u64::from(fork) << 32 | u64::from(block)).wrapping_add(0x9E37_79B9_7F4A_7C15);
     hash = (hash ^ hash >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     hash = (hash ^ hash >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -9,7 +9,9 @@
 
 use std::sync::Arc;
 
-use walproof_wal::{BlockRef, Error, Finish, Gap, Lsn, PgVersion, Range, Reader, Record, RmgrId, Segments};
+use walproof_wal::{
+    BlockRef, Error, Finish, ForkNumber, Gap, Lsn, PgVersion, Range, Reader, Record, RmgrId, Segments,
+};
 use walproof_wal::{TransactionEnd, WalIdentity};
 
 use crate::clock::Clock;
@@ -18,7 +20,7 @@ use crate::images::HOLE_LENGTH_BYTES;
 use crate::knowledge::{has_image, is_hint, is_visible_heap, ImageSample, Knowledge};
 use crate::lane::{Cause, Lane, Now};
 use crate::outcome::Outcome;
-use crate::pages::{Page, Pages, RelationFork};
+use crate::pages::{Page, Pages};
 use crate::position::Positions;
 use crate::recorded::{role, Recorded, Role};
 use crate::request::Request;
@@ -394,7 +396,7 @@ impl Simulation {
 
     /// How much the page counts; None for one that is not in the sample.
     #[inline]
-    fn weight(&self, fork: RelationFork, block: u32) -> Option<Weight> {
+    fn weight(&self, fork: ForkNumber, block: u32) -> Option<Weight> {
         match &self.sampler {
             None => Some(Weight::ONE),
             Some(sampler) => sampler.weight(fork, block),
@@ -402,7 +404,7 @@ impl Simulation {
     }
 
     /// Counts a page that is held now, and lets others go where there are too many.
-    fn count_page(&mut self, fork: RelationFork) {
+    fn count_page(&mut self, fork: ForkNumber) {
         let Some(sampler) = &mut self.sampler else { return };
         let Some(full) = sampler.add(fork) else { return };
         let left = self.pages.retain(full, |block| sampler.holds(full, block));
@@ -571,7 +573,7 @@ fn limit_at(lane: &Lane, now: Now) -> i64 {
 fn restored_bytes(
     record: &Record<'_>,
     block: &BlockRef,
-    fork: RelationFork,
+    fork: ForkNumber,
     knowledge: &Knowledge<'_>,
 ) -> (u32, i64) {
     let Some(image) = block.image.filter(|image| image.apply) else { return (0, 0) };
