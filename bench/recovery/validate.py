@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from bench.recovery.workloads import WORKLOADS, Workload
-from walproof.analysis.recovery import TERMS, Coefficients, Disk, fit, predict
+from walproof.analysis.recovery import Coefficients, Disk, checkpoint_s, fit, predict, redo_terms_s
 from walproof.facts import Install
 from walproof.facts.calibration import read_calibration
 from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, recover, take_crash_image
@@ -193,11 +193,7 @@ def _predicted(
 def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, Any]:
     """The row with what other coefficients say of the same work."""
     own = row["work"]
-    terms = {
-        term.name: sum(own.get(name, 0) * factor for name, factor in term.quantities)
-        * coefficients.cpu_us[term.name] / 1e6
-        for term in TERMS
-    }  # fmt: skip
+    terms = redo_terms_s(own, coefficients)
     cpu = sum(terms.values())
     if row["prefetch"] == "off":
         cpu -= terms["prefetches"]
@@ -206,14 +202,13 @@ def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, 
         cpu += (
             pages * coefficients.cold_us["pages"] + own["record_bytes"] / 1e6 * coefficients.cold_us["wal"]
         ) / 1e6
-    checkpoint = coefficients.checkpoint_us
-    checkpoint_s = (
-        row["p_dirty"] * checkpoint["resident"] + own["spilled"] * checkpoint["spilled"]
-        + own["runs"] * checkpoint["runs"]
-    ) / 1e6  # fmt: skip
+    dirty = {"resident": row["p_dirty"], "spilled": own["spilled"], "runs": own["runs"]}
     redo_s = max(cpu, row["p_redo_s"] - row["p_cpu_s"] + cpu)
-    return {**row, "p_cpu_s": cpu, "p_redo_s": redo_s, "p_checkpoint_s": checkpoint_s, "terms_s": terms,
-            "band": coefficients.cold_band if row["cache"] == "cold" else coefficients.band}  # fmt: skip
+    return {
+        **row, "p_cpu_s": cpu, "p_redo_s": redo_s, "p_checkpoint_s": checkpoint_s(dirty, coefficients),
+        "terms_s": terms,
+        "band": coefficients.cold_band if row["cache"] == "cold" else coefficients.band,
+    }  # fmt: skip
 
 
 def _line(row: dict[str, Any]) -> str:

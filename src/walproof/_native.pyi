@@ -120,6 +120,8 @@ class _Outcome(TypedDict):
     """Count, WAL bytes, images, bytes without images, seconds, late ones."""
     distance_mean: float
     distance_most: int
+    distance_last: int
+    crash_offset: int
     pg_wal_most: int
 
 class _WhatIf(TypedDict):

@@ -51,6 +51,9 @@ def test_drift() -> None:
     assert re.match(
         r"the machine was steady: \d\.\d+x \(\d\.\d+ to \d\.\d+\) from the first to the last", sentence
     )
+    noisy = make_trials(PLAN, 8, lambda c: 500.0, noise=0.5, seed=4)
+    (sentence,) = sentences(PLAN, noisy, FindingKind.DRIFT, None)
+    assert sentence.startswith("trials differ too much to say whether the machine was steady: ")
     falling = make_trials(PLAN, 8, lambda c: 500.0, drift_per_trial=-0.02)
     (sentence,) = sentences(PLAN, falling, FindingKind.DRIFT, None)
     assert sentence.startswith("the machine became slower over the run: 0.7")

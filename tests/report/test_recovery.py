@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from tests.report.facts import durability
+from walproof.analysis import predicted_crashes
 from walproof.facts import Crash, Reference
-from walproof.report import build_view
+from walproof.report import ReportView, build_view
 from walproof.report.blocks import Table
+from walproof.report.figures.draw import draw
+from walproof.report.figures.measured import MeasuredData
 from walproof.report.markdown import to_markdown
+from walproof.wal.recovery import QUANTITIES
 
 
 def tables(*, cold: bool, references: tuple[Reference, ...] = ()) -> list[Table]:
@@ -53,6 +59,68 @@ def test_predictions_stand_beside_what_was_measured() -> None:
     table = next(b for b in section.blocks if isinstance(b, Table) and b.title.startswith("Predicted from"))
     row = next(row for row in table.rows if row[0].text == other)
     assert [one.text for one in row[1:]] == ["191 MB", "210 MB", "+10.0 %", "100", "90.0", "-10.0 %"]
+
+
+def _with_crashes() -> ReportView:
+    """Of the baseline 1 s of redo, 0.5 s of checkpoint, 2 s away; of another variant twice the work."""
+    facts = durability()
+    plan = replace(facts.run.plan, crash=Crash(False, predict=True))
+    other = next(v.name for v in plan.variants if v.name != plan.baseline)
+    measured = {"recovery_redo_s": 1.0, "recovery_checkpoint_s": 0.5, "recovery_s": 2.0}
+    work = dict.fromkeys((*QUANTITIES, "resident", "spilled", "runs", "recovery_wal_bytes"), 1000.0)
+    said = {f"predicted_{name}.{plan.baseline}": count for name, count in work.items()}
+    said |= {f"predicted_{name}.{other}": 2 * count for name, count in work.items()}
+    trials = [
+        replace(
+            trial,
+            metrics={
+                **trial.metrics, **measured, "recovery_s": 4.0 if trial.variant == other else 2.0,
+                **(said if trial.variant == plan.baseline else {}),
+            },
+        )
+        for trial in facts.trials
+    ]  # fmt: skip
+    return build_view(replace(facts.run, plan=plan), trials)
+
+
+def test_recoveries_are_predicted_from_the_baseline() -> None:
+    view = _with_crashes()
+    baseline = view.run.plan.baseline
+    other = next(v.name for v in view.run.plan.variants if v.name != baseline)
+    found = {(one.workload, one.variant): one for one in predicted_crashes(view.run.plan, view.trials)}
+    workload = view.run.plan.workloads[0].name
+    assert {variant for _, variant in found} == {baseline, other}
+    assert found[workload, baseline].away_s == pytest.approx(2.0)
+    twice = found[workload, other]
+    # What is not replay stays: 2 s - 1 s - 0.5 s.
+    assert (twice.redo_s, twice.checkpoint_s, twice.away_s) == pytest.approx((2.0, 1.0, 3.5))
+    section = next(one for one in view.sections if one.id == "recovery")
+    table = next(
+        b for b in section.blocks if isinstance(b, Table) and b.title.startswith("Recovery predicted from")
+    )
+    assert cell(table, other, "error") == "-12.5 %"
+    assert cell(table, baseline, "error") == "+0.0 %"
+
+
+def test_the_report_leads_with_how_long_servers_were_away() -> None:
+    view = _with_crashes()
+    figure = view.overview[0]
+    assert figure.id == "away"
+    assert isinstance(figure.data, MeasuredData)
+    other = next(v.name for v in view.run.plan.variants if v.name != view.run.plan.baseline)
+    row = next(row for row in figure.data.panels[0].rows if row.variant == other)
+    assert set(row.values) == {4.0}
+    assert row.predicted == pytest.approx(3.5)
+    assert f"{other} (" in figure.alt
+    assert "predicted 3.50 s" in figure.alt
+    drawn = draw(figure.data)
+    kinds = {
+        value["kind"]
+        for panel in drawn["vconcat"]
+        for layer in panel["layer"]
+        for value in layer["data"]["values"]
+    }
+    assert kinds == {"measured", "median", "predicted"}
 
 
 def cell(table: Table, variant: str, column: str) -> str:

@@ -75,6 +75,8 @@ pub(crate) struct Lane {
     redo: u64,
     /// Redo point of the last complete checkpoint: where recovery would begin.
     recovery_redo: u64,
+    /// The same place in the recording, in bytes behind its start.
+    recovery_offset: u64,
     distance_area: f64,
     distance_since: u64,
     start: u64,
@@ -113,6 +115,7 @@ impl Lane {
             segments,
             redo: usable,
             recovery_redo: usable,
+            recovery_offset: 0,
             distance_area: 0.0,
             distance_since: usable,
             start: usable,
@@ -270,6 +273,7 @@ impl Lane {
         self.ends_at = None;
         self.measure_distance(usable);
         self.recovery_redo = self.redo;
+        self.recovery_offset = self.redo_offset.max(0) as u64;
         let segment = positions.segment(self.redo);
         let size = positions.segment_size() as u32;
         self.newest_segment = self.newest_segment.max(positions.segment(usable));
@@ -293,12 +297,13 @@ impl Lane {
         self.distance_most = self.distance_most.max(far);
     }
 
-    /// Ends the simulation; the mean distance to redo.
-    pub(crate) fn finish(&mut self, now: Now, positions: Positions) -> f64 {
+    /// Ends the simulation; the mean distance to redo, the last one, and where its redo point is in the recording.
+    pub(crate) fn finish(&mut self, now: Now, positions: Positions) -> (f64, u64, u64) {
         let usable = self.usable(now);
         self.measure_distance(usable);
         self.newest_segment = self.newest_segment.max(positions.segment(usable));
         self.segments_most = self.segments_most.max(self.newest_segment - self.oldest_segment + 1);
-        self.distance_area / ((usable - self.start).max(1)) as f64
+        let mean = self.distance_area / ((usable - self.start).max(1)) as f64;
+        (mean, usable - self.recovery_redo, self.recovery_offset)
     }
 }

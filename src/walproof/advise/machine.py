@@ -67,6 +67,11 @@ def steadiness(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> Findi
     match drift.steadiness:
         case Steadiness.STEADY:
             sentence = f"the machine was steady: {trend} from the first to the last trial"
+        case Steadiness.UNCLEAR:
+            sentence = (
+                "trials differ too much to say whether the machine was steady: "
+                f"{trend} from the first to the last trial"
+            )
         case Steadiness.WANDERING:
             sentence = (
                 f"the machine had better and worse spells: trials close in time are alike "

@@ -1,6 +1,7 @@
 """Offline statistics: functions of stored facts. One question a file; ``analyse`` asks them all."""
 
 from walproof.analysis.cells import Absolute, absolute
+from walproof.analysis.crashes import PredictedCrash, predicted_crashes
 from walproof.analysis.drift import Drift, DriftPoint, Steadiness, measure_drift
 from walproof.analysis.effect import Conclusion, Effect, RoundRatio, effects, install_effects
 from walproof.analysis.factors import FactorModel, FactorTerm, Unfitted, factor_models
@@ -33,6 +34,7 @@ __all__ = [
     "MethodGap",
     "OperationBytes",
     "Precise",
+    "PredictedCrash",
     "Prediction",
     "PublishedLock",
     "Reconciliation",
@@ -52,6 +54,7 @@ __all__ = [
     "mean_interval",
     "measure_drift",
     "predict_published",
+    "predicted_crashes",
     "published_lock",
     "reconcile",
     "rounds_for",

@@ -19,6 +19,8 @@ from walproof.facts import Plan, Trial
 
 TRIALS_MIN = 6
 """Fewer trials, beyond one per cell, say nothing about a trend."""
+_TREND_SEEN = 1.25
+"""A machine is called steady when a trend of that factor over the run would have shown."""
 
 
 class Steadiness(Enum):
@@ -32,6 +34,8 @@ class Steadiness(Enum):
     """The metric rose over the run."""
     WANDERING = "wandering"
     """No trend, but neighbours in time are alike: the machine has better and worse spells."""
+    UNCLEAR = "unclear"
+    """No trend that can be told from none, but trials differ so much that one of a quarter would not show."""
     TOO_FEW = "too few trials"
 
 
@@ -106,7 +110,10 @@ def _steadiness(trend: Interval, lag1: float, count: int) -> Steadiness:
     if not trend.contains(1.0):
         return Steadiness.RISING if trend.low > 1 else Steadiness.SLOWING
     # 2 / sqrt(n) is the usual 95 % limit of the correlation of independent values.
-    return Steadiness.WANDERING if lag1 > 2 / math.sqrt(count) else Steadiness.STEADY
+    if lag1 > 2 / math.sqrt(count):
+        return Steadiness.WANDERING
+    is_narrow = trend.low > 1 / _TREND_SEEN and trend.high < _TREND_SEEN
+    return Steadiness.STEADY if is_narrow else Steadiness.UNCLEAR
 
 
 def _trend(kept: Sequence[tuple[Trial, float]], level: float) -> tuple[float, Interval, float]:

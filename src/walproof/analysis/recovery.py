@@ -16,9 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
-from scipy.optimize import nnls
+from statistics import fmean, median
 
 from walproof.errors import AnalysisError
 from walproof.facts.calibration import Calibration, CheckpointRun, PhaseReplay
@@ -173,12 +171,11 @@ def predict(
 ) -> Prediction:
     """Predict the recovery of ``work`` by a server with that many buffers (one of ``work.pools``)."""
     disk = disk or Disk()
-    units = zip(_NAMES, _row(work.quantities(buffers)), strict=True)
-    terms = {name: count * coefficients.cpu_us[name] / 1e6 for name, count in units}
+    terms = redo_terms_s(work.quantities(buffers), coefficients)
     warm, pool = sum(terms.values()), work.pools[buffers]
     # Without the prefetcher its calls are saved.
     quiet = warm - terms["prefetches"]
-    checkpoint = sum(getattr(pool, name) * cost / 1e6 for name, cost in coefficients.checkpoint_us.items())
+    dirty = {"resident": pool.resident, "spilled": pool.spilled, "runs": pool.runs}
     return Prediction(
         buffers=buffers,
         work=work,
@@ -186,9 +183,20 @@ def predict(
         warm_s=warm,
         cold=_cold(work, pool.disk_reads, warm, coefficients, disk, is_prefetched=pool.prefetches > 0),
         cold_off=_cold(work, pool.disk_reads_off, quiet, coefficients, disk, is_prefetched=False),
-        checkpoint_s=checkpoint,
+        checkpoint_s=checkpoint_s(dirty, coefficients),
         coefficients=coefficients,
     )
+
+
+def redo_terms_s(quantities: Mapping[str, float], coefficients: Coefficients) -> dict[str, float]:
+    """Term -> CPU of redo in s, warm cache, from quantities by name (walproof.wal.recovery.QUANTITIES)."""
+    units = zip(_NAMES, _row(quantities), strict=True)
+    return {name: count * coefficients.cpu_us[name] / 1e6 for name, count in units}
+
+
+def checkpoint_s(quantities: Mapping[str, float], coefficients: Coefficients) -> float:
+    """The checkpoint at the end, from ``resident``, ``spilled`` and ``runs``."""
+    return sum(quantities.get(name, 0.0) * cost / 1e6 for name, cost in coefficients.checkpoint_us.items())
 
 
 def _cold(
@@ -248,7 +256,7 @@ def _mean_repeats(phases: Iterable[PhaseReplay]) -> list[PhaseReplay]:
     for phase in phases:
         if phase.cpu_s > 0:
             repeats.setdefault((phase.phase, phase.buffers), []).append(phase)
-    return [replace(own[0], cpu_s=float(np.mean([one.cpu_s for one in own]))) for own in repeats.values()]
+    return [replace(own[0], cpu_s=fmean(one.cpu_s for one in own)) for own in repeats.values()]
 
 
 def scale_to_crash(work: RecoveryWork, buffers: int, times: RecoveryTimes) -> Coefficients:
@@ -281,6 +289,9 @@ def _least_squares(
     rows: Sequence[Sequence[float]], costs: Sequence[float], shipped: Sequence[float]
 ) -> list[float]:
     """Non-negative coefficients; rows weighted by 1/cost, and one weak row for each shipped coefficient."""
+    import numpy as np
+    from scipy.optimize import nnls
+
     matrix, target = np.asarray(rows, dtype=float), np.asarray(costs, dtype=float)
     matrix, target = matrix / target[:, None], np.ones(len(target))
     prior = np.asarray(shipped, dtype=float)
@@ -325,4 +336,4 @@ def _median_error(phases: Sequence[PhaseReplay], cpu_us: Mapping[str, float]) ->
             / phase.cpu_s - 1)
         for phase in phases
     ]  # fmt: skip
-    return float(np.median(errors))
+    return median(errors)

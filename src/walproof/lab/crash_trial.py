@@ -2,7 +2,8 @@
 
 [ measured window ] -> SIGKILL of every process -> clone -> start, cache warm
                                                 -> clone -> start, nothing in the page cache
-                                                -> its WAL: what every variant would have written
+                                                -> its WAL: how much it is, and, of the baseline's, what every
+                                                   variant would have written and had to replay
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.probe.protocol import Observation
+from walproof.settings.catalogue import Catalogue
+from walproof.settings.value import parse
 from walproof.units import Lsn
+from walproof.wal.recovery import analyse
 from walproof.wal.target import SETTINGS, target_of
-from walproof.wal.whatif import identify, simulate
+from walproof.wal.whatif import Outcome, Target, WhatIf, identify, simulate
 
 
 def crash_and_recover(
@@ -49,10 +53,13 @@ _COLD = ("recovery_cold_redo_s", "recovery_cold_cpu_s", "recovery_cold_s")
 def predict_variants(
     wal: Path, start: Lsn, end: Lsn, settings: Mapping[str, Mapping[str, str]]
 ) -> Observation:
-    """What servers under ``settings``, by name, would have written instead, from the WAL of one.
+    """What the WAL of a load is, and what servers under ``settings``, by name, would have made of the load.
 
-    Metrics: ``recorded_wal_bytes``, ``recorded_images``; ``predicted_wal_bytes.NAME``,
-    ``predicted_images.NAME``. ``start`` is just behind a checkpoint. Raises WalError.
+    Metrics: ``recorded_wal_bytes``, ``recorded_images``; for each of ``settings``
+    ``predicted_wal_bytes.NAME``, ``predicted_images.NAME``, and of recovery from a crash at the end
+    ``predicted_recovery_wal_bytes.NAME`` and its work, ``predicted_QUANTITY.NAME``
+    (``walproof.wal.recovery.QUANTITIES``, dirty pages ``resident`` and ``spilled``, ``runs``).
+    ``start`` is just behind a checkpoint. Raises WalError.
     """
     version, segment_size = identify(wal, start=start)
     targets = [
@@ -64,10 +71,44 @@ def predict_variants(
         "recorded_wal_bytes": float(found.wal_bytes),
         "recorded_images": float(found.recorded.images),
     }
-    for name, outcome in zip(settings, found.outcomes, strict=True):
+    for (name, own), target, outcome in zip(settings.items(), targets, found.outcomes, strict=True):
         metrics[f"predicted_wal_bytes.{name}"] = float(outcome.wal_bytes)
         metrics[f"predicted_images.{name}"] = float(outcome.images)
+        work = _recovery_work(wal, end, found, outcome, target, _buffers(version, own))
+        metrics |= {f"predicted_{quantity}.{name}": count for quantity, count in work.items()}
     return Observation(metrics)
+
+
+def _recovery_work(
+    wal: Path, end: Lsn, found: WhatIf, outcome: Outcome, target: Target, buffers: int
+) -> dict[str, float]:
+    """Of a crash at the end: the records since the simulated redo point, with the simulated images."""
+    redo = Lsn(found.start + outcome.crash_offset)
+    analysis = analyse(
+        wal, start=redo, end=end, buffers=[buffers], images="first" if target.full_page_writes else "off"
+    )
+    as_recorded = target.wal_compression == "as recorded"
+    compression = found.recorded.compression if as_recorded else target.wal_compression
+    mean = outcome.image_bytes / outcome.images if outcome.images else 0.0
+    work = analysis.last.with_restored(mean, compression)
+    pool = work.pools[buffers]
+    return {
+        "recovery_wal_bytes": float(work.wal_bytes),
+        **{name: float(count) for name, count in work.quantities(buffers).items()},
+        "resident": float(pool.resident),
+        "spilled": float(pool.spilled),
+        "runs": float(pool.runs),
+    }
+
+
+def _buffers(version: int, settings: Mapping[str, str]) -> int:
+    """shared_buffers of a server, in buffers of 8 kB."""
+    setting = Catalogue.for_version(version * 10000).get("shared_buffers")
+    return int(parse(setting, settings.get("shared_buffers", _SHARED_BUFFERS)))
+
+
+_SHARED_BUFFERS = "128MB"
+"""What initdb chooses on any machine of today (src/bin/initdb/initdb.c, test_config_settings)."""
 
 
 def _times(measured: MeasuredRecovery, prefix: str) -> dict[str, float]:

@@ -191,9 +191,11 @@ class TrialRunner:
         end = _insert_lsn(cluster)
         measured.add("recovery", crash_and_recover(cluster, self._workspace, settings, crash))
         if crash.predict and measured.wal_start is not None:
+            # From the baseline alone; of the others, how much they wrote.
             every = {
                 one.name: {**self._plan.base_settings, **one.settings, **one.implied}
                 for one in self._plan.variants
+                if order.variant == self._plan.baseline
             }
             wal = cluster.data / "pg_wal"
             measured.add("what-if", predict_variants(wal, measured.wal_start, end, every))

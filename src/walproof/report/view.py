@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from walproof.advise import Finding, verdicts
-from walproof.analysis import Analysis, CutSummary, analyse, cut_summaries
+from walproof.analysis import Analysis, CutSummary, analyse, cut_summaries, predicted_crashes
 from walproof.facts import Run, Series, Trial
 from walproof.report.answer import Answer, NextCommand, answers, how_sure, next_commands, what_would_help
 from walproof.report.blocks import Block, Section, Table, Verdict, Verdicts
@@ -19,11 +19,13 @@ from walproof.report.certainty import (
     precision_tables,
     warning_table,
 )
+from walproof.report.crashes import away_data, written_data
 from walproof.report.failover import failover_tables
 from walproof.report.figures.course import course, describe_course
 from walproof.report.figures.figure import Figure, FigureData
 from walproof.report.figures.latency import describe_latencies, latencies
 from walproof.report.figures.losses import describe_losses, losses
+from walproof.report.figures.measured import describe_measured
 from walproof.report.figures.outcomes import describe_outcomes, outcomes
 from walproof.report.figures.ratios import describe_ratios, factor_ratios, install_ratios, variant_ratios
 from walproof.report.figures.seconds import describe_seconds, seconds
@@ -338,8 +340,31 @@ def report_view(
         writer_data(cells),
         describe_writers,
     )
+    crashes = predicted_crashes(run.plan, trials)
+    away = make.figure(
+        "away",
+        "How long is each variant's server away after it was killed?",
+        "A point is a crash; diamond: the median. Durability class: "
+        + symbol_key()
+        + "."
+        + (f" Cross: predicted from {run.plan.baseline} alone, its WAL and its crash." if crashes else ""),
+        away_data(cells, crashes),
+        describe_measured,
+    )
+    written = make.figure(
+        "written",
+        "How much WAL does the same load write under each variant?",
+        "A circle is a trial; diamond: the median; cross: predicted from the WAL of "
+        f"{run.plan.baseline} alone.",
+        written_data(cells),
+        describe_measured,
+    )
     sections = (
-        Section("recovery", "Recovery after a crash", (*recovery_tables(cells), *whatif_tables(cells))),
+        Section(
+            "recovery",
+            "Recovery after a crash",
+            (*recovery_tables(cells), *written, *whatif_tables(cells, crashes)),
+        ),
         Section("failover", "What a failover loses", tuple(failover_tables(cells))),
         Section("volume", "WAL volume", (*writers, *volume_blocks(cells, analysis, list(trials)))),
         Section("flushes", "Flush rates", tuple(flush_blocks(run, cells))),
@@ -391,7 +416,7 @@ def report_view(
         how_sure=how_sure(run, cells, analysis, findings),
         what_would_help=what_would_help(run.plan, trials, analysis),
         next_commands=next_commands(run),
-        overview=overview or installs,
+        overview=(*away, *overview) or installs,
         verdicts=_verdicts(cells, findings),
         sections=_finished(run, sections),
     )

@@ -11,6 +11,7 @@ from walproof.report.figures.course import CourseData, draw_course
 from walproof.report.figures.figure import Figure, FigureData
 from walproof.report.figures.latency import LatencyData, draw_latencies
 from walproof.report.figures.losses import LossData, draw_losses
+from walproof.report.figures.measured import MeasuredData, draw_measured
 from walproof.report.figures.outcomes import OutcomeData, draw_outcomes
 from walproof.report.figures.ratios import RatioData, draw_ratios
 from walproof.report.figures.seconds import SecondsData, draw_seconds
@@ -54,6 +55,8 @@ def draw(data: FigureData) -> dict[str, Any]:
             return draw_outcomes(data)
         case LossData():
             return draw_losses(data)
+        case MeasuredData():
+            return draw_measured(data)
         case _:
             assert_never(data)
 

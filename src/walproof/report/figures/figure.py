@@ -8,6 +8,7 @@ from typing import TypeAlias
 from walproof.report.figures.course import CourseData
 from walproof.report.figures.latency import LatencyData
 from walproof.report.figures.losses import LossData
+from walproof.report.figures.measured import MeasuredData
 from walproof.report.figures.outcomes import OutcomeData
 from walproof.report.figures.ratios import RatioData
 from walproof.report.figures.seconds import SecondsData
@@ -31,6 +32,7 @@ FigureData: TypeAlias = (
     | StatementData
     | OutcomeData
     | LossData
+    | MeasuredData
 )
 
 
