@@ -42,7 +42,7 @@ CHANGES: dict[str, Any] = {
     "power_cut": PowerCut(4, only=False),
     "replay": Replay(1000, 2000, 500),
     "failover": Failover(5.0, 4),
-    "crash": Crash(True, predict=True),
+    "crash": Crash(True, predict=True, iops=3000),
     "format": 2,
 }
 

@@ -26,6 +26,7 @@ probes = []
 [crash]
 cold = true
 predict = true
+iops = 2000
 [[workload]]
 name = "w"
 transactions = 3000
@@ -58,6 +59,9 @@ def test_what_the_baseline_says_of_another_crash_is_what_that_one_had_to_do(tmp_
         assert trial.metrics["recorded_wal_bytes"] == about
         assert trial.metrics["recovery_s"] > 0
         assert trial.metrics["recovery_cold_s"] > 0
+        # Where nobody may limit reads, the trial says so.
+        said = [text for text in trial.warnings if text.startswith("recovery: no recovery with 2000 reads")]
+        assert bool(said) != ("recovery_limited_s" in trial.metrics)
     # Only the baseline predicts.
     assert not any(name.startswith("predicted_") for name in none.metrics)
 

@@ -153,6 +153,8 @@ class Crash:
     """It is recovered once more with nothing in the page cache."""
     predict: bool = False
     """All WAL of the load is kept, and what every variant would have written predicted from it."""
+    iops: int | None = None
+    """It is recovered once more, cache cold, with so many reads a second at most."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ cluster gives images at many distances; an image shortened by whole segments giv
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -20,13 +21,14 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from walproof.disk.read_limit import ReadLimit
 from walproof.errors import DiskError
 from walproof.facts import Install
 from walproof.facts.recovery import RecoveryTimes, read_recovery_log
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
-from walproof.probe.device import find_mount
+from walproof.probe.device import find_device, find_mount
 from walproof.probe.replay import ReplayCourse, ReplayWatch
 from walproof.units import format_bytes
 
@@ -96,12 +98,13 @@ def recover(
     until: str | None = None,
     query: str | None = None,
     name: str = "recovery",
+    iops: int | None = None,
 ) -> MeasuredRecovery:
     """Start a server on a clone of ``image`` and return when it has recovered; the clone is removed.
 
     ``until``: the first segment that is left out, which shortens the distance; ``query``: of one row, asked
-    when the server is ready. Raises ClusterError when the server does not start, AnalysisError when it needed
-    no redo, DiskError.
+    when the server is ready; ``iops``: most reads that it may do each second. Raises ClusterError when the
+    server does not start, AnalysisError when it needed no redo, DiskError.
     """
     folder = workspace.make_folder(name)
     try:
@@ -115,16 +118,23 @@ def recover(
             drop_cache(folder / "data")
         cluster = Cluster(image.install, workspace, folder)
         watch, answer = ReplayWatch(), None
-        try:
-            cluster.launch({"log_checkpoints": "on", **settings})
-            watch.start(cluster.pid)
-            cluster.wait_until_ready(_PATIENCE_S)
-            if query is not None:
-                with cluster.connect() as connection:
-                    answer = connection.execute(query.encode()).fetchone()
-        finally:
-            course = watch.stop()
-            cluster.stop("immediate")
+        with contextlib.ExitStack() as stack:
+            limit = None
+            if iops is not None:
+                group = f"{workspace.folder.name}-reads"
+                limit = stack.enter_context(ReadLimit(find_device(folder), iops, group))
+            try:
+                cluster.launch({"log_checkpoints": "on", **settings})
+                if limit is not None:
+                    limit.add(cluster.pid)
+                watch.start(cluster.pid)
+                cluster.wait_until_ready(_PATIENCE_S)
+                if query is not None:
+                    with cluster.connect() as connection:
+                        answer = connection.execute(query.encode()).fetchone()
+            finally:
+                course = watch.stop()
+                cluster.stop("immediate")
         log = cluster.log.read_text(errors="replace")
         return MeasuredRecovery(read_recovery_log(log), course, cache, log, answer)
     finally:

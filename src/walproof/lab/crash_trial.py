@@ -2,6 +2,7 @@
 
 [ measured window ] -> SIGKILL of every process -> clone -> start, cache warm
                                                 -> clone -> start, nothing in the page cache
+                                                -> the same, with few reads a second
                                                 -> its WAL: how much it is, and, of the baseline's, what every
                                                    variant would have written and had to replay
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from walproof.errors import DiskError
 from walproof.facts import Crash
 from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, recover
 from walproof.postgres import template as templates
@@ -33,21 +35,34 @@ def crash_and_recover(
     Metrics: ``recovery_wal_bytes`` (from the redo point), ``recovery_redo_s``, ``recovery_cpu_s`` (of redo,
     from 14), ``recovery_checkpoint_s``, ``recovery_checkpoint_buffers`` (at the end of recovery),
     ``recovery_s`` (until connections are accepted); with a cold cache ``recovery_cold_redo_s``,
-    ``recovery_cold_cpu_s``, ``recovery_cold_s``. Raises ClusterError, AnalysisError or DiskError.
+    ``recovery_cold_cpu_s``, ``recovery_cold_s``, and where reads are limited, too,
+    ``recovery_limited_redo_s`` and so on; a warning where they cannot be. Raises ClusterError,
+    AnalysisError or DiskError.
     """
     cluster.kill()
     (cluster.data / "postmaster.pid").unlink(missing_ok=True)
     templates.sync(cluster.folder)
     image = CrashImage(cluster.install, cluster.folder)
     found = _times(recover(image, workspace, settings, name="recovery-warm"), "")
+    warnings = []
     if crash.cold:
-        cold = _times(recover(image, workspace, settings, Cache.COLD, name="recovery-cold"), "cold_")
-        found |= {name: cold[name] for name in _COLD if name in cold}
-    return Observation(found)
+        found |= _cold(recover(image, workspace, settings, Cache.COLD, name="recovery-cold"), "cold_")
+    if crash.iops is not None:
+        try:
+            limited = recover(
+                image, workspace, settings, Cache.COLD, name="recovery-limited", iops=crash.iops
+            )
+            found |= _cold(limited, "limited_")
+        except DiskError as error:
+            warnings.append(f"no recovery with {crash.iops} reads a second: {error.message}")
+    return Observation(found, warnings=tuple(warnings))
 
 
-_COLD = ("recovery_cold_redo_s", "recovery_cold_cpu_s", "recovery_cold_s")
-"""What differs with a cold cache: the work is the same."""
+def _cold(measured: MeasuredRecovery, prefix: str) -> dict[str, float]:
+    """What differs with a cold cache: the work is the same."""
+    times = _times(measured, prefix)
+    names = (f"recovery_{prefix}{name}" for name in ("redo_s", "cpu_s", "s"))
+    return {name: times[name] for name in names if name in times}
 
 
 def predict_variants(

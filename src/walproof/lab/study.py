@@ -444,7 +444,7 @@ def _crash(study: StudyFile, overrides: Overrides) -> Crash | None:
             "[crash] predict needs workloads of a fixed number of transactions",
             detail="What another variant writes is predicted for the same transactions.",
         )
-    return Crash(study.crash.cold, study.crash.predict)
+    return Crash(study.crash.cold, study.crash.predict, study.crash.iops)
 
 
 def _with_room(base: Mapping[str, str], workloads: Sequence[Workload]) -> dict[str, str]:

@@ -118,6 +118,7 @@ class CrashTable(_Table):
 
     cold: bool = False
     predict: bool = False
+    iops: PositiveInt | None = None
 
 
 class FailoverTable(_Table):

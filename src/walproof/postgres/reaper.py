@@ -21,6 +21,7 @@ from pathlib import Path
 
 _PROGRAMS = frozenset({"postgres", "initdb", "pgbench", "pg_test_fsync", "psql", "cp"})
 _SHARED_MEMORY = Path("/dev/shm")
+_CONTROL_GROUPS = Path("/sys/fs/cgroup")
 _QUIT_PATIENCE_S = 5.0
 _KILL_PATIENCE_S = 5.0
 _REMOVAL_PATIENCE_S = 10.0
@@ -35,6 +36,9 @@ def reap(workspace: Path, sockets: Path | None) -> None:
     _end_processes(workspace)
     for state in _SHARED_MEMORY.glob(f"{token}*"):
         state.unlink(missing_ok=True)  # of a simulated disk
+    for group in (*_CONTROL_GROUPS.glob(f"{token}*"), *_CONTROL_GROUPS.glob(f"*/{token}*")):
+        with contextlib.suppress(OSError):
+            group.rmdir()  # of a limit on reads
     folders = tuple(folder for folder in (sockets, workspace) if folder is not None)
     deadline = time.monotonic() + _REMOVAL_PATIENCE_S
     while sum(_remove(folder) for folder in folders) and time.monotonic() < deadline:

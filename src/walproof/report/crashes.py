@@ -13,8 +13,16 @@ _MEGABYTE = 1e6
 
 def away_data(cells: Cells, predicted: Sequence[PredictedCrash]) -> MeasuredData | None:
     """Seconds until connections are accepted; None for a study without crashes."""
+    crash = cells.plan.crash
+    if crash is None:
+        return None
     away = {(one.install, one.workload, one.variant): one.away_s for one in predicted}
-    return _data(cells, "time until connections are accepted", "s", "recovery_s", "recovery_cold_s", 1, away)
+    metrics = {"warm cache": "recovery_s"}
+    if crash.cold:
+        metrics["cold cache"] = "recovery_cold_s"
+    if crash.iops is not None:
+        metrics[f"cold, {crash.iops:,} reads a second"] = "recovery_limited_s"
+    return _data(cells, "time until connections are accepted", "s", metrics, 1, away)
 
 
 def written_data(cells: Cells) -> MeasuredData | None:
@@ -26,15 +34,14 @@ def written_data(cells: Cells) -> MeasuredData | None:
             found = cells.median(source, f"predicted_wal_bytes.{variant.name}")
             if found is not None:
                 predicted[(install, workload, variant.name)] = found / _MEGABYTE
-    return _data(cells, "WAL of the load", "MB", "recorded_wal_bytes", None, _MEGABYTE, predicted)
+    return _data(cells, "WAL of the load", "MB", {"measured": "recorded_wal_bytes"}, _MEGABYTE, predicted)
 
 
 def _data(
     cells: Cells,
     axis: str,
     unit: str,
-    metric: str,
-    cold: str | None,
+    metrics: dict[str, str],
     divisor: float,
     predicted: dict[tuple[str, str, str], float],
 ) -> MeasuredData | None:
@@ -43,14 +50,14 @@ def _data(
         rows = []
         for variant in cells.variants():
             cell = (install, workload, variant.name)
+            values = [cells.values(cell, metric) for metric in metrics.values()]
             rows.append(
                 MeasuredRow(
                     variant.name,
                     variant.durability,
-                    tuple(value / divisor for value in cells.values(cell, metric)),
-                    tuple(value / divisor for value in cells.values(cell, cold)) if cold else (),
+                    tuple(tuple(value / divisor for value in own) for own in values),
                     predicted.get(cell),
                 )
             )
         panels.append(MeasuredPanel(cells.group_title(install, workload), tuple(rows)))
-    return measured_data(axis, unit, panels)
+    return measured_data(axis, unit, tuple(metrics), panels)

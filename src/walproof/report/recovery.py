@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from walproof.analysis import PredictedCrash
-from walproof.facts import Reference
+from walproof.facts import Crash, Reference
 from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Cell, Column, Table, class_cell
 from walproof.report.cells import Cells
@@ -27,6 +27,7 @@ _COLUMNS = (
     Column("away s", numeric=True),
 )
 _COLD = (Column("cold redo s", numeric=True), Column("cold away s", numeric=True))
+_LIMITED = (Column("limited redo s", numeric=True), Column("limited away s", numeric=True))
 _NOTE = (
     "Every process is killed when the load ends, somewhere in a checkpoint cycle: medians over the crashes, "
     'and the most that was seen. "redo": replay of the WAL behind the redo point; "away": until connections '
@@ -100,6 +101,8 @@ def recovery_tables(cells: Cells) -> list[Block]:
     if crash is None:
         return []
     cold = '; in the "cold" columns it has nothing, as after a reboot' if crash.cold else ""
+    if crash.iops is not None:
+        cold += f'; "limited": cold, and the kernel lets the server do {crash.iops:,} reads a second'
     blocks: list[Block] = []
     for install, workload in cells.groups():
         title = cells.group_title(install, workload)
@@ -107,8 +110,8 @@ def recovery_tables(cells: Cells) -> list[Block]:
         blocks.append(
             Table(
                 f"Away after a crash: {title}",
-                (*_COLUMNS, *(_COLD if crash.cold else ())),
-                tuple(_row(cells, (install, workload, name), crash.cold) for name in names),
+                (*_COLUMNS, *(_COLD if crash.cold else ()), *(() if crash.iops is None else _LIMITED)),
+                tuple(_row(cells, (install, workload, name), crash) for name in names),
                 _NOTE.format(cold=cold),
             )
         )
@@ -187,7 +190,7 @@ def _error(predicted: float | None, measured: float | None) -> str:
     return UNKNOWN if predicted is None or not measured else f"{100 * (predicted / measured - 1):+.1f} %"
 
 
-def _row(cells: Cells, cell: tuple[str, str, str], is_cold: bool) -> tuple[Cell, ...]:
+def _row(cells: Cells, cell: tuple[str, str, str], crash: Crash) -> tuple[Cell, ...]:
     wal, redo = cells.values(cell, "recovery_wal_bytes"), cells.values(cell, "recovery_redo_s")
     texts = [
         str(len(wal)),
@@ -200,10 +203,11 @@ def _row(cells: Cells, cell: tuple[str, str, str], is_cold: bool) -> tuple[Cell,
         number(cells.median(cell, "recovery_checkpoint_s")),
         number(cells.median(cell, "recovery_s")),
     ]
-    if is_cold:
+    prefixes = (["cold"] if crash.cold else []) + ([] if crash.iops is None else ["limited"])
+    for prefix in prefixes:
         texts += [
-            number(cells.median(cell, "recovery_cold_redo_s")),
-            number(cells.median(cell, "recovery_cold_s")),
+            number(cells.median(cell, f"recovery_{prefix}_redo_s")),
+            number(cells.median(cell, f"recovery_{prefix}_s")),
         ]
     durability = class_cell(cells.plan.variant(cell[2]).durability)
     return (Cell(cell[2]), durability, *(Cell(text) for text in texts))

@@ -11,14 +11,8 @@ from walproof.report.figures.style import GRID, INK, WIDTH, chart_of, configured
 from walproof.report.numbers import number
 from walproof.settings.durability import DurabilityClass
 
-MEASURED, OTHERWISE, MEDIAN, PREDICTED = "measured", "cold cache", "median", "predicted"
-_STYLES = (
-    # kind, colour, shape, filled, size
-    (MEASURED, "#0072B2", "circle", False, 36),
-    (OTHERWISE, "#56B4E9", "square", False, 36),
-    (MEDIAN, INK, "diamond", True, 80),
-    (PREDICTED, "#D55E00", "cross", True, 90),
-)
+_MEDIAN, _PREDICTED = "median", "predicted"
+_SERIES = (("#0072B2", "circle"), ("#56B4E9", "square"), ("#009E73", "triangle-up"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +21,10 @@ class MeasuredRow:
 
     variant: str
     durability: DurabilityClass
-    values: tuple[float, ...]
-    """One a trial."""
-    cold: tuple[float, ...] = ()
-    """The same with a cold cache."""
+    values: tuple[tuple[float, ...], ...]
+    """For each series, one a trial."""
     predicted: float | None = None
+    """Of the first series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +42,18 @@ class MeasuredData:
     axis: str
     """What it is and its unit: "time away (s)"."""
     unit: str
+    series: tuple[str, ...]
+    """Three at most: "warm cache", "cold cache"."""
     panels: tuple[MeasuredPanel, ...]
 
 
-def measured_data(axis: str, unit: str, panels: list[MeasuredPanel]) -> MeasuredData | None:
+def measured_data(
+    axis: str, unit: str, series: tuple[str, ...], panels: list[MeasuredPanel]
+) -> MeasuredData | None:
     """Without panels and rows that have no value; None when nothing is left."""
-    kept = [MeasuredPanel(p.title, tuple(row for row in p.rows if row.values)) for p in panels]
+    kept = [MeasuredPanel(p.title, tuple(row for row in p.rows if any(row.values))) for p in panels]
     shown = tuple(panel for panel in kept if panel.rows)
-    return MeasuredData(axis, unit, shown) if shown else None
+    return MeasuredData(axis, unit, series, shown) if shown else None
 
 
 def describe_measured(data: MeasuredData) -> str:
@@ -64,9 +61,11 @@ def describe_measured(data: MeasuredData) -> str:
     parts = []
     for panel in data.panels:
         for row in panel.rows:
-            said = f"median {number(median(row.values))} {data.unit} of {len(row.values)}"
-            if row.cold:
-                said += f", with a cold cache {number(median(row.cold))} {data.unit}"
+            said = ", ".join(
+                f"{name} median {number(median(values))} {data.unit} of {len(values)}"
+                for name, values in zip(data.series, row.values, strict=True)
+                if values
+            )
             if row.predicted is not None:
                 said += f", predicted {number(row.predicted)} {data.unit}"
             parts.append(f"{panel.title}, {row.variant} ({row.durability.value}): {said}")
@@ -77,12 +76,19 @@ def draw_measured(data: MeasuredData) -> dict[str, Any]:
     """Vega-Lite specification of the chart."""
     import altair as alt
 
-    marks = [[_marks(row, data.unit) for row in panel.rows] for panel in data.panels]  # panel -> row -> marks
+    # panel -> row -> marks
+    marks = [[_marks(row, data) for row in panel.rows] for panel in data.panels]
     everything = [mark for rows in marks for row in rows for mark in row]
     low, high = log_range([mark["x"] for mark in everything])
     ticks = log_ticks(low, high)
     labels = "{" + ",".join(f"'{tick:g}':'{tick_label(tick)}'" for tick in ticks) + "}"
-    shown = [style for style in _STYLES if any(mark["kind"] == style[0] for mark in everything)]
+    # kind, colour, shape, filled, size
+    styles = [
+        *((name, *style, False, 36) for name, style in zip(data.series, _SERIES, strict=False)),
+        (_MEDIAN, INK, "diamond", True, 80),
+        (_PREDICTED, "#D55E00", "cross", True, 90),
+    ]
+    shown = [style for style in styles if any(mark["kind"] == style[0] for mark in everything)]
     kinds = [style[0] for style in shown]
     legend = alt.Legend(title=None, orient="top")
     charts = []
@@ -124,16 +130,14 @@ def draw_measured(data: MeasuredData) -> dict[str, Any]:
     return configured(alt.vconcat(*charts, spacing=12))
 
 
-def _marks(row: MeasuredRow, unit: str) -> list[dict[str, Any]]:
+def _marks(row: MeasuredRow, data: MeasuredData) -> list[dict[str, Any]]:
     name = marked(row.variant, row.durability)
-    values = [(MEASURED, value) for value in row.values] + [(OTHERWISE, value) for value in row.cold]
-    values.append((MEDIAN, median(row.values)))
-    if row.cold:
-        values.append((MEDIAN, median(row.cold)))
+    values = [(kind, value) for kind, own in zip(data.series, row.values, strict=True) for value in own]
+    values += [(_MEDIAN, median(own)) for own in row.values if own]
     if row.predicted is not None:
-        values.append((PREDICTED, row.predicted))
+        values.append((_PREDICTED, row.predicted))
     return [
-        {"variant": name, "kind": kind, "x": value, "about": f"{name}, {kind}: {number(value)} {unit}"}
+        {"variant": name, "kind": kind, "x": value, "about": f"{name}, {kind}: {number(value)} {data.unit}"}
         for kind, value in values
         if value > 0
     ]
