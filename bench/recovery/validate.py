@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ def main() -> None:
     parser.add_argument("--only", default="")
     parser.add_argument("--distances", default="150,500", help="MB, ascending")
     parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--iops", default="", help="limits on reads a second for more cold recoveries (root)")
     parser.add_argument("--out", type=Path, default=Path("bench/recovery/results.jsonl"))
     parser.add_argument("--summary", type=Path)
     parser.add_argument("--work", type=Path, default=Path("/var/tmp/walproof-recovery"))
@@ -89,6 +91,7 @@ def validate(
     calibration = read_calibration(arguments.calibration)
     coefficients = fit(calibration)
     disk = Disk(calibration.read_iops, calibration.read_latency_us)
+    limits = [int(text) for text in arguments.iops.split(",") if text]
     for image in images(install, workspace, workload, distances):
         redo = find_redo(image.wal).redo
         began = time.monotonic()
@@ -98,14 +101,23 @@ def validate(
             prediction = predict(work, buffers, coefficients, disk)
             kinds = [(Cache.WARM, "try")] * (arguments.repeats if buffers == BUFFERS[0] else 1)
             kinds += [(Cache.COLD, "try"), (Cache.COLD, "off")] if buffers == BUFFERS[0] else []
-            for cache, prefetch in kinds:
+            asked: list[tuple[Cache, str, int | None]] = [
+                (cache, prefetch, None) for cache, prefetch in kinds
+            ]
+            if buffers == BUFFERS[0]:
+                asked += [(Cache.COLD, "try", iops) for iops in limits] + [
+                    (Cache.COLD, "off", iops) for iops in limits
+                ]
+            for cache, prefetch, iops in asked:
                 settings = {"shared_buffers": f"{buffers * 8}kB"}
                 if install.version_num >= 150000:
                     settings["recovery_prefetch"] = prefetch
-                measured = recover(image, workspace, settings, cache)
+                measured = recover(image, workspace, settings, cache, iops=iops)
+                if iops is not None:
+                    prediction = predict(work, buffers, coefficients, replace(disk, iops=float(iops)))
                 yield {
                     "pg": install.version, "workload": workload.name, "buffers": buffers,
-                    "cache": cache.value, "prefetch": prefetch, "analysis_s": analysis_s,
+                    "cache": cache.value, "prefetch": prefetch, "iops": iops, "analysis_s": analysis_s,
                     **_measured(measured), **_predicted(prediction, work, buffers, cache, prefetch),
                 }  # fmt: skip
         workspace.remove_folder(image.folder)
@@ -203,7 +215,10 @@ def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, 
             pages * coefficients.cold_us["pages"] + own["record_bytes"] / 1e6 * coefficients.cold_us["wal"]
         ) / 1e6
     dirty = {"resident": row["p_dirty"], "spilled": own["spilled"], "runs": own["runs"]}
-    redo_s = max(cpu, row["p_redo_s"] - row["p_cpu_s"] + cpu)
+    if row.get("iops"):
+        redo_s = max(cpu, pages / row["iops"])
+    else:
+        redo_s = max(cpu, row["p_redo_s"] - row["p_cpu_s"] + cpu)
     return {
         **row, "p_cpu_s": cpu, "p_redo_s": redo_s, "p_checkpoint_s": checkpoint_s(dirty, coefficients),
         "terms_s": terms,
@@ -219,6 +234,8 @@ def _line(row: dict[str, Any]) -> str:
         f" {row['p_cpu_s'] / cpu - 1:+5.0%}"
         f"  elapsed {row['redo_elapsed_s']:6.2f}"
     )
+    if row.get("iops"):
+        text += f" / {row['p_redo_s']:6.2f} at {row['iops']} reads/s"
     if row["checkpoint_s"]:
         text += f"  checkpoint {row['checkpoint_s']:5.2f} / {row['p_checkpoint_s']:5.2f}"
         text += f"  dirty {row['checkpoint_buffers']} / {row['p_dirty']}"
@@ -230,7 +247,8 @@ def _line(row: dict[str, Any]) -> str:
 def summarise(rows: list[dict[str, Any]]) -> None:
     """Errors of the median repeat of each case."""
     for pg in sorted({row["pg"] for row in rows}):
-        own = [row for row in rows if row["pg"] == pg]
+        every = [row for row in rows if row["pg"] == pg]
+        own = [row for row in every if row.get("iops") is None]
         warm = [row for row in own if row["cache"] == "warm"]
         cold = [row for row in own if row["cache"] == "cold"]
         print(f"PostgreSQL {pg}: {len(own)} recoveries")
@@ -253,6 +271,11 @@ def summarise(rows: list[dict[str, Any]]) -> None:
             _errors([row for row in own if row["checkpoint_buffers"]], "p_dirty", "checkpoint_buffers"),
         )
         _say("bytes read", _errors([row for row in cold if row["read_bytes"]], "p_bytes", "read_bytes"))
+        limited = [row for row in every if row.get("iops") is not None]
+        held_up = [row for row in limited if row["p_redo_s"] > 1.1 * row["p_cpu_s"]]
+        _say("limited reads, redo elapsed, where they limit", _errors(held_up, "p_redo_s", "redo_elapsed_s"))
+        rest = [row for row in limited if row not in held_up]
+        _say("limited reads, redo CPU, where they do not", _errors(rest, "p_cpu_s", "redo_cpu_s"))
         for kind, some in (("warm", warm), ("cold", cold)):
             ratios = _ratios(some, "p_cpu_s", "redo_cpu_s")
             held = [1 / some[0]["band"] <= ratio <= some[0]["band"] for ratio in ratios]
@@ -264,7 +287,10 @@ def _ratios(rows: list[dict[str, Any]], predicted: str, measured: str) -> list[f
     cases: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         if row[measured]:
-            key = (row["workload"], row["wal_bytes"], row["buffers"], row["cache"], row["prefetch"])
+            key = (
+                row["workload"], row["wal_bytes"], row["buffers"], row["cache"], row["prefetch"],
+                row.get("iops"),
+            )  # fmt: skip
             cases.setdefault(key, []).append(row)
     return [own[0][predicted] / float(np.median([row[measured] for row in own])) for own in cases.values()]
 
