@@ -36,6 +36,16 @@ def test_built_in_studies_resolve_on_every_version(install: Install, name: str) 
     assert {reference.workload for reference in plan.references} <= {None, *(w.name for w in plan.workloads)}
 
 
+def test_a_cell_of_many_factors_is_named_by_what_differs(embedded: Install) -> None:
+    levels = {name: ["on", "off"] for name in ("fsync", "autovacuum", "full_page_writes", "enable_sort")}
+    changes = {"variant": [], "design": {"fraction": "one-at-a-time"}}
+    few = _plan(embedded, {**changes, "factors": levels})
+    assert few.baseline == "fsync=on, autovacuum=on, full_page_writes=on, enable_sort=on"
+    many = _plan(embedded, {**changes, "factors": {**levels, "jit": ["on", "off"]}})
+    assert [one.name for one in many.variants][:2] == ["reference", "fsync=off"]
+    assert many.baseline == "reference"
+
+
 def test_optional_variants_are_left_out_where_the_build_lacks_them(install: Install) -> None:
     study, _, scripts = read_study("wal-compression")
     plan = resolve(study, Overrides(), folder=Path("/somewhere"), scripts=scripts, given=(install,))

@@ -308,9 +308,20 @@ def _cells(study: StudyFile) -> tuple[list[Variant], tuple[str, ...]]:
         )
     design = factorial_design(study.factors, study.design.fraction)
     return [
-        Variant(", ".join(f"{k}={v}" for k, v in cell.items()), dict(cell), levels=dict(cell))
-        for cell in design.cells
+        Variant(_cell_name(cell, study.factors), dict(cell), levels=dict(cell)) for cell in design.cells
     ], design.aliases
+
+
+def _cell_name(cell: Mapping[str, str], factors: Mapping[str, Sequence[str]]) -> str:
+    """Every level; of many factors, those that are not the reference's."""
+    if len(factors) > _NAMED_FACTORS:
+        changed = {name: level for name, level in cell.items() if level != factors[name][0]}
+        return ", ".join(f"{name}={level}" for name, level in changed.items()) or "reference"
+    return ", ".join(f"{name}={level}" for name, level in cell.items())
+
+
+_NAMED_FACTORS = 4
+"""With more factors a name of all levels is longer than a line."""
 
 
 def _available(
