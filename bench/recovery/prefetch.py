@@ -1,10 +1,11 @@
 """What recovery_prefetch fetches where pages have full-page images: the server's counts beside ours.
 
-    PYTHONPATH=. python bench/recovery/prefetch.py [--pg 15 --pg embedded-16 --pg embedded] [--pages 12000]
+    PYTHONPATH=. python bench/recovery/prefetch.py [--pg 15 --pg 17.5 ...] [--pages 12000] [--iops 3000]
 
 A table whose every page is changed four times in a row behind a checkpoint: with an image, then without. Its
 WAL is recovered with a cold cache and recovery_prefetch=try and off. With images on, replay needs no page of
-the disk at all; what try reads besides the WAL is fetched for nothing.
+the disk at all; what try reads besides the WAL is fetched for nothing. ``--iops`` (as root) recovers once
+more with so many reads a second.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from walproof.analysis.recovery import SHIPPED, Disk, predict
 from walproof.lab.crash import Cache, recover, take_crash_image
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -30,19 +32,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pg", action="append")
     parser.add_argument("--pages", type=int, default=12000)
+    parser.add_argument("--iops", type=int)
     parser.add_argument("--work", type=Path, default=Path("/var/tmp/walproof-recovery"))
     arguments = parser.parse_args()
     print(
         "| PostgreSQL | full_page_writes | recovery_prefetch | prefetch, counted / simulated | skip_fpw | "
         "pages from the disk, simulated | read, measured / simulated, MB | redo: elapsed, CPU, s |"
+        + (f" redo with {arguments.iops:,} reads/s, measured / simulated, s |" if arguments.iops else "")
     )
-    print("|---|---|---|---|---|---|---|---|")
+    print("|---" * (9 if arguments.iops else 8) + "|")
     for name in arguments.pg or ["15", "embedded-16", "embedded"]:
         for images in ("on", "off"):
-            measure(name, images, arguments.pages, arguments.work)
+            measure(name, images, arguments.pages, arguments.work, arguments.iops)
 
 
-def measure(name: str, images: str, pages: int, work: Path) -> None:
+def measure(name: str, images: str, pages: int, work: Path, iops: int | None) -> None:
     """Fill one server, and recover its files with a cold cache under both values."""
     user = server_user()
     install = reachable_install(find(name), user)
@@ -74,11 +78,19 @@ def measure(name: str, images: str, pages: int, work: Path) -> None:
             fetched = pool.disk_reads if is_on else pool.disk_reads_off
             expected = (own.record_bytes + 8192 * fetched) / 1e6
             read = (found.course.read_bytes or 0) / 1e6
+            limited = ""
+            if iops is not None:
+                slow = recover(image, workspace, settings, Cache.COLD, iops=iops).times.redo_elapsed_s
+                both = predict(own, BUFFERS, SHIPPED, Disk(float(iops)))
+                expected_s = max(
+                    found.times.cpu_s or 0.0, (both.cold if is_on else both.cold_off).disk_s or 0.0
+                )
+                limited = f" {slow:.2f} / {expected_s:.2f} |"
             print(
                 f"| {install.version} | {images} | {prefetch} "
                 f"| {counted[0]} / {pool.prefetches if is_on else 0} |"
                 f" {counted[4]} | {fetched} | {read:.0f} / {expected:.0f} |"
-                f" {found.times.redo_elapsed_s:.2f}, {found.times.cpu_s:.2f} |",
+                f" {found.times.redo_elapsed_s:.2f}, {found.times.cpu_s:.2f} |{limited}",
                 flush=True,
             )
 

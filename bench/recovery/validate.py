@@ -216,7 +216,8 @@ def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, 
         ) / 1e6
     dirty = {"resident": row["p_dirty"], "spilled": own["spilled"], "runs": own["runs"]}
     if row.get("iops"):
-        redo_s = max(cpu, pages / row["iops"])
+        near = 1 - own["far_reads"] / own["reads"] if own["reads"] and row["prefetch"] == "off" else 0.0
+        redo_s = max(cpu, pages * (1 - near + near / 16) / row["iops"])
     else:
         redo_s = max(cpu, row["p_redo_s"] - row["p_cpu_s"] + cpu)
     return {

@@ -3,8 +3,9 @@
     CPU         = sum of quantity x coefficient (TERMS)                      warm cache, one core
     CPU, cold   = CPU + pages and WAL read from the disk x cost of reading them
     redo        = CPU, cold                                    or, where it takes longer,
-                  pages from the disk / IOPS                   recovery_prefetch=try
-                  pages from the disk x latency, beside the CPU, recovery_prefetch=off
+                  reads of the disk / IOPS                     recovery_prefetch=try
+                  reads of the disk x latency, beside the CPU, recovery_prefetch=off; of pages in order
+                  the kernel reads 128 kB at a time
     checkpoint  = dirty pages, pages spilled before, runs of neighbours, each x its coefficient
 
 Coefficients come from a calibration (non-negative least squares, rows weighted by 1/time, held weakly to the
@@ -64,6 +65,8 @@ COLD_TERMS = (("pages", 15.0), ("wal", 150.0))
 """CPU of the startup process for what comes from the disk: us for each page, and for each MB of WAL."""
 START_S = 0.08
 """From the first line of the log to redo, and from the checkpoint to ready, where nothing is to be synced."""
+_READ_AHEAD_PAGES = 16
+"""Of 8 kB in the 128 kB that Linux reads ahead by default (/sys/block/DISK/queue/read_ahead_kb)."""
 _RIDGE = 0.005
 """How much the shipped coefficients hold: as a row of that weight for each."""
 
@@ -122,6 +125,8 @@ class ColdRedo:
 
     pages: int
     """Read from the disk."""
+    requests: float
+    """Reads that the disk does for them."""
     bytes: float
     """Read from the disk, WAL included."""
     cpu_s: float
@@ -175,14 +180,25 @@ def predict(
     warm, pool = sum(terms.values()), work.pools[buffers]
     # Without the prefetcher its calls are saved.
     quiet = warm - terms["prefetches"]
+    near = 1 - pool.far_reads / pool.reads if pool.reads else 0.0
     dirty = {"resident": pool.resident, "spilled": pool.spilled, "runs": pool.runs}
     return Prediction(
         buffers=buffers,
         work=work,
         terms_s=terms,
         warm_s=warm,
-        cold=_cold(work, pool.disk_reads, warm, coefficients, disk, is_prefetched=pool.prefetches > 0),
-        cold_off=_cold(work, pool.disk_reads_off, quiet, coefficients, disk, is_prefetched=False),
+        cold=_cold(
+            work,
+            pool.disk_reads,
+            warm,
+            coefficients,
+            disk,
+            is_prefetched=pool.prefetches > 0,
+            near_share=near,
+        ),
+        cold_off=_cold(
+            work, pool.disk_reads_off, quiet, coefficients, disk, is_prefetched=False, near_share=near
+        ),
         checkpoint_s=checkpoint_s(dirty, coefficients),
         coefficients=coefficients,
     )
@@ -207,18 +223,28 @@ def _cold(
     disk: Disk,
     *,
     is_prefetched: bool,
+    near_share: float,
 ) -> ColdRedo:
     read = work.record_bytes + float(PAGE_BYTES) * pages
     cold = coefficients.cold_us
     cpu = warm_s + (pages * cold["pages"] + work.record_bytes / MB * cold["wal"]) / 1e6
-    limited = pages / disk.iops if disk.iops else None
+    requests = float(pages) if is_prefetched else _read_ahead(pages, near_share)
+    limited = requests / disk.iops if disk.iops else None
     redo = max(cpu, limited or 0.0)
     if not is_prefetched and disk.read_latency_us is not None:
-        # Nothing is asked for ahead: replay waits for each page.
-        waited = pages * disk.read_latency_us / 1e6
+        # Nothing is asked for ahead but by the kernel: replay waits for each read.
+        waited = requests * disk.read_latency_us / 1e6
         limited = max(limited or 0.0, waited)
         redo = max(cpu + waited, limited)
-    return ColdRedo(pages, read, cpu, limited, redo)
+    return ColdRedo(pages, requests, read, cpu, limited, redo)
+
+
+def _read_ahead(pages: int, near_share: float) -> float:
+    """Reads of the disk where the kernel sees pages in order: it fetches the next ones with them.
+
+    The prefetcher asks for each page by itself, so its requests stay as many as its pages.
+    """
+    return pages * (1 - near_share + near_share / _READ_AHEAD_PAGES)
 
 
 _NAMES = tuple(term.name for term in TERMS)
