@@ -43,11 +43,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that takes ``install`` on each install that its ``pg`` marks allow."""
     if "install" not in metafunc.fixturenames:
         return
-    conditions = [str(mark.args[0]) for mark in metafunc.definition.iter_markers("pg")]
+    marks = list(metafunc.definition.iter_markers("pg"))
+    conditions = [str(condition) for mark in marks for condition in mark.args]
+    programs = [str(mark.kwargs["program"]) for mark in marks if "program" in mark.kwargs]
     chosen = [
         install
         for install in _one_install_per_major()
         if all(_meets(condition, install.version_num // 10000) for condition in conditions)
+        and all((Path(install.bindir) / program).exists() for program in programs)
     ]
     metafunc.parametrize("install", chosen, ids=[install.version for install in chosen], indirect=True)
 

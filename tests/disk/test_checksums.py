@@ -16,7 +16,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 
 
-@pytest.mark.pg(">= 15")
+@pytest.mark.pg(">= 15", program="pg_checksums")
 def test_as_pg_checksums(install: Install, workspace: Workspace) -> None:
     options = cut_initdb_options(install, CutConditions())
     folder = workspace.make_folder("cluster")
