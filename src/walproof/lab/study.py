@@ -26,6 +26,7 @@ from walproof.facts import (
 from walproof.lab.design import factorial_design
 from walproof.lab.failover_study import check_failover, failover_of, failover_workload, with_distance
 from walproof.lab.replay_study import check_replay, replay_of, replay_workload, with_conditions
+from walproof.lab.streaming_study import check_streaming, streaming_of, streaming_workload
 from walproof.lab.studyfile import (
     CutTable,
     ScriptTable,
@@ -116,13 +117,16 @@ def resolve(
     chosen = tuple(given) if given is not None else _installs(overrides.pg or study.pg)
     _, driver = installs.find_driver(chosen)
     workloads = tuple(_workload(table, study, overrides, scripts) for table in study.workload)
+    if study.streaming is not None:
+        check_streaming(study, driver)
+        workloads = tuple(streaming_workload(workload) for workload in workloads)
     if study.replay is not None:
         check_replay(study)
         workloads = tuple(replay_workload(workload, study, overrides.quick) for workload in workloads)
     _require_unique("workload", [workload.name for workload in workloads])
     base = _with_room({**study.base, **overrides.base}, workloads)
     cells, aliases = _cells(study)
-    if study.replay is not None:
+    if study.replay is not None or study.streaming is not None:
         cells = [with_conditions(cell) for cell in cells]
     if study.failover is not None:
         check_failover(study)
@@ -171,6 +175,7 @@ def resolve(
         device=None if overrides.device is None else parse_device(overrides.device).name,
         power_cut=_power_cut(study, overrides),
         replay=replay_of(study, overrides.quick),
+        streaming=streaming_of(study),
         failover=failover_of(study, overrides.quick),
         crash=_crash(study, overrides),
     )
@@ -431,8 +436,9 @@ def _power_cut(study: StudyFile, overrides: Overrides) -> PowerCut | None:
 def _crash(study: StudyFile, overrides: Overrides) -> Crash | None:
     if study.crash is None:
         return None
-    if study.power_cut is not None or study.replay is not None or study.failover is not None:
-        raise StudyError("a study has one of [crash], [failover], [replay] and [power_cut]")
+    others = (study.power_cut, study.replay, study.streaming, study.failover)
+    if any(table is not None for table in others):
+        raise StudyError("a study has one of [crash], [failover], [power_cut], [replay] and [streaming]")
     if overrides.device is not None:
         raise StudyError(
             "--device does not emulate the reads of a recovery",

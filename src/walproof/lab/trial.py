@@ -25,6 +25,7 @@ from walproof.facts import (
     Plan,
     PowerCut,
     Series,
+    Streaming,
     Trial,
     TrialState,
     Workload,
@@ -36,6 +37,7 @@ from walproof.lab.replay_recording import ReplayRecording
 from walproof.lab.replay_run import ReplayRun
 from walproof.lab.schedule import Progress
 from walproof.lab.self_test import run_self_test
+from walproof.lab.streaming import StreamLab, StreamOrder
 from walproof.lab.target import target_of
 from walproof.postgres import template as templates
 from walproof.postgres.build import has_library
@@ -77,11 +79,13 @@ class TrialRunner:
         prepared: Mapping[tuple[str, str], Path],
         cuts: Mapping[tuple[str, str, bool], CutLab],
         replays: Mapping[tuple[str, str], ReplayRecording],
+        pairs: Mapping[tuple[str, bool], Path],
         keep_failures: Path | None,
     ) -> None:
         """``installs``: label -> the install whose binaries the server's user can reach;
         ``prepared``: (install, workload) -> template; ``cuts``: (install, workload, whether it has checksums)
         -> what power cuts start from; ``replays``: (install, variant) -> the WAL that it replays;
+        ``pairs``: (install, whether it has checksums) -> the template of a pair that streams;
         ``keep_failures``: see :func:`walproof.lab.session.execute`."""
         self._plan = plan
         self._workspace = workspace
@@ -90,6 +94,7 @@ class TrialRunner:
         self._prepared = prepared
         self._cuts = cuts
         self._replays = replays
+        self._pairs = pairs
         self._keep_failures = keep_failures
 
     def self_test(self, progress: Progress) -> str:
@@ -105,6 +110,8 @@ class TrialRunner:
         try:
             if self._plan.replay is not None:
                 self._replay(order, measured)
+            elif self._plan.streaming is not None:
+                self._stream(order, self._plan.streaming, measured)
             elif self._plan.failover is not None:
                 self._fail_over(order, self._plan.failover, measured)
             elif self._plan.power_cut is None or not self._plan.power_cut.only:
@@ -210,6 +217,33 @@ class TrialRunner:
         )
         measured.window_s = measured.metrics["load_s"]
 
+    def _stream(self, order: TrialOrder, streaming: Streaming, measured: _Measured) -> None:
+        plan = self._plan
+        variant = plan.variant(order.variant)
+        lab = StreamLab(
+            self._workspace,
+            self._installs[order.install],
+            self._pgbench,
+            self._pairs[(order.install, variant.replay.checksums)],
+            streaming.rows_per_commit,
+        )
+        streamed = lab.run(
+            StreamOrder(
+                number=order.number,
+                settings={**plan.base_settings, **variant.settings, **variant.implied},
+                workload=plan.workload(order.workload),
+                seed=self._load_seed(order),
+                checkpoint_before=plan.checkpoint_before,
+            )
+        )
+        measured.add("stream", streamed.seen)
+        measured.settings.update(streamed.settings)
+        measured.window_start, measured.window_s = streamed.began_at, streamed.load_s
+
+    def _load_seed(self, order: TrialOrder) -> int:
+        """Equal for all variants of a round, different between rounds."""
+        return (self._plan.seed * 1_000_003 + order.round) % 2**31
+
     def _replay(self, order: TrialOrder, measured: _Measured) -> None:
         """Replay the variant's WAL; in the first round once before, as warm-up and to count system calls."""
         plan = self._plan
@@ -256,8 +290,7 @@ class TrialRunner:
             workload,
             target_of(cluster),
             cluster.folder,
-            # Equal for all variants of a round, different between rounds.
-            seed=(plan.seed * 1_000_003 + order.round) % 2**31,
+            seed=self._load_seed(order),
         )
         probes: list[tuple[str, Probe]] = [(name, PROBES[name]()) for name in plan.probes]
         try:

@@ -102,15 +102,22 @@ def replay_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
         sentences += _extremes(analysis, install, workload)
         if sentences:
             found.append(Answer(cells.group_title(install, workload), tuple(sentences)))
-    versions = [
+    versions = version_sentences(cells, analysis)
+    if versions:
+        found.append(Answer("versions", versions))
+    return tuple(found)
+
+
+def version_sentences(cells: Cells, analysis: Analysis) -> tuple[str, ...]:
+    """What a row costs each version, relative to the first."""
+    several = len(cells.plan.workloads) > 1
+    return tuple(
         f"PostgreSQL {effect.install} takes {ratio(effect.ratio, effect.interval)} the CPU a row of "
-        f"{cells.plan.installs[0].label} ({effect.variant}): {effect.conclusion.value}."
+        f"{cells.plan.installs[0].label} ({effect.variant}{f', {effect.workload}' if several else ''}): "
+        f"{effect.conclusion.value}."
         for effect in analysis.install_effects
         if effect.ratio is not None
-    ]
-    if versions:
-        found.append(Answer("versions", tuple(versions)))
-    return tuple(found)
+    )
 
 
 def starved_sentences(cells: Cells) -> tuple[str, ...]:

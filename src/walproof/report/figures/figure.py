@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from walproof.report.figures.course import CourseData
+from walproof.report.figures.lag import LagData
 from walproof.report.figures.latency import LatencyData
 from walproof.report.figures.losses import LossData
 from walproof.report.figures.outcomes import OutcomeData
@@ -22,6 +23,7 @@ FigureData: TypeAlias = (
     RatioData
     | CourseData
     | WaitData
+    | LagData
     | LatencyData
     | SecondsData
     | WalCurveData
