@@ -245,7 +245,8 @@ class TrialRunner:
         return (self._plan.seed * 1_000_003 + order.round) % 2**31
 
     def _replay(self, order: TrialOrder, measured: _Measured) -> None:
-        """Replay the variant's WAL; in the first round once before, as warm-up and to count system calls."""
+        """Replay the variant's WAL. In the first round it is replayed before, as warm-up and to count system
+        calls, and the baseline's once more for a profile."""
         plan = self._plan
         variant = plan.variant(order.variant)
         run = ReplayRun(
@@ -260,6 +261,8 @@ class TrialRunner:
             measured.add("syscalls", counted)
             if not counted.metrics:
                 run.measure(f"warm-up-{order.number}")
+            if order.variant == plan.baseline:
+                measured.add("profile", run.profile(f"profile-{order.number}"))
         seen = run.measure(f"trial-{order.number}")
         measured.add("replay", seen)
         measured.window_start, measured.window_s = run.began_at, seen.metrics["replay_wall_s"]

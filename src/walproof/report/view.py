@@ -22,6 +22,7 @@ from walproof.report.certainty import (
 from walproof.report.failover import failover_tables
 from walproof.report.figures.course import course, describe_course
 from walproof.report.figures.figure import Figure, FigureData
+from walproof.report.figures.flame import describe_flames, flames
 from walproof.report.figures.lag import LAG_SERIES, describe_lag, lag
 from walproof.report.figures.latency import describe_latencies, latencies
 from walproof.report.figures.losses import describe_losses, losses
@@ -44,6 +45,7 @@ from walproof.report.power_cut import (
     torn_tables,
 )
 from walproof.report.prediction import prediction_blocks
+from walproof.report.profile import profile_tables
 from walproof.report.recovery import recovery_answers, recovery_tables, whatif_tables
 from walproof.report.replay import (
     REPLAY_METRIC,
@@ -214,6 +216,13 @@ def _replay_view(
         lag(cells, series),
         describe_lag,
     )
+    profile = make.figure(
+        "flames",
+        "What does the startup process spend its CPU on?",
+        "A box is a function, as wide as its share of the samples; what stands on it was called by it.",
+        flames(cells),
+        describe_flames,
+    )
     results = streaming_tables(cells, analysis) if is_live else replay_tables(cells, analysis)
     sections = (
         Section("results", "Results", tuple(results)),
@@ -222,6 +231,7 @@ def _replay_view(
         Section("factors", "Factors", (*factors, *factor_tables(cells, analysis))),
         Section("installs", "Installs", (*installs, *install_table(cells, analysis))),
         Section("syscalls", "System calls", tuple(syscall_tables(cells))),
+        Section("profile", "Where the CPU goes", (*profile, *(() if is_live else profile_tables(cells)))),
         Section(
             "certainty",
             "How sure",

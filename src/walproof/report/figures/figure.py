@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from walproof.report.figures.course import CourseData
+from walproof.report.figures.flame import FlameData
 from walproof.report.figures.lag import LagData
 from walproof.report.figures.latency import LatencyData
 from walproof.report.figures.losses import LossData
@@ -24,6 +25,7 @@ FigureData: TypeAlias = (
     | CourseData
     | WaitData
     | LagData
+    | FlameData
     | LatencyData
     | SecondsData
     | WalCurveData
