@@ -183,6 +183,10 @@ class Variant:
     """What its WAL, in a study of replay, is made with."""
     distance_s: float = 0.0
     """In a study of failover: delay one way between primary and standby."""
+    bandwidth_bytes_per_s: int | None = None
+    """In a study of failover: what passes between them, each way; None is no limit."""
+    standby_device: str | None = None
+    """In a study of failover: the emulated disk of the standby alone, as typed."""
 
 
 @dataclass(frozen=True, slots=True)

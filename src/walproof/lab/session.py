@@ -82,7 +82,8 @@ def ready_to_run(plan: Plan, progress: Progress, keep_failures: Path | None = No
     reachable = {install.label: reachable_install(install, user) for install in plan.installs}
     pgbench, _ = find_driver([*plan.installs, plan.driver])
     with Workspace(Path(plan.folder), user) as workspace:
-        if plan.device is not None or plan.power_cut is not None:
+        devices = [plan.device, *(variant.standby_device for variant in plan.variants)]
+        if plan.power_cut is not None or any(device is not None for device in devices):
             _check_simulated_disk(reachable, workspace)
         prepared = _prepare(plan, reachable, workspace, pgbench, progress)
         cuts = _prepare_cuts(plan, reachable, workspace, pgbench, progress)

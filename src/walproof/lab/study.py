@@ -24,7 +24,7 @@ from walproof.facts import (
     Workload,
 )
 from walproof.lab.design import factorial_design
-from walproof.lab.failover_study import check_failover, failover_of, failover_workload, with_distance
+from walproof.lab.failover_study import check_failover, failover_of, failover_workload, with_pair
 from walproof.lab.replay_study import check_replay, replay_of, replay_workload, with_conditions
 from walproof.lab.streaming_study import check_streaming, streaming_of, streaming_workload
 from walproof.lab.studyfile import (
@@ -131,7 +131,7 @@ def resolve(
     if study.failover is not None:
         check_failover(study)
         workloads = tuple(failover_workload(workload, study, overrides.quick) for workload in workloads)
-        cells = [with_distance(cell) for cell in cells]
+        cells = [with_pair(cell) for cell in cells]
     cells, left_out = _available(base, cells, study, chosen)
     _check_settings(base, cells, chosen)
     variants = tuple(_variant(base, cell, chosen, workloads) for cell in cells)
@@ -409,6 +409,8 @@ def _variant(
         cut=cell.cut,
         replay=cell.replay,
         distance_s=cell.distance_s,
+        bandwidth_bytes_per_s=cell.bandwidth_bytes_per_s,
+        standby_device=cell.standby_device,
     )
 
 

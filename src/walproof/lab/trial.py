@@ -9,13 +9,10 @@ The window ends when pgbench does. Without warm-up it opens when pgbench has mad
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from walproof.disk.device import parse_device
-from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.errors import ProbeError, WalproofError, WorkloadError
 from walproof.facts import (
     Crash,
@@ -31,7 +28,8 @@ from walproof.facts import (
     Workload,
 )
 from walproof.lab.crash_trial import crash_and_recover, predict_variants
-from walproof.lab.failover import fail_over
+from walproof.lab.emulated_disk import emulated_disk
+from walproof.lab.failover import PairConditions, fail_over
 from walproof.lab.power_cut import CutLab, CutOrder, cut_metrics, cut_power, draw_seed
 from walproof.lab.replay_recording import ReplayRecording
 from walproof.lab.replay_run import ReplayRun
@@ -148,7 +146,7 @@ class TrialRunner:
         folder = self._workspace.make_folder(f"trial-{order.number}")
         try:
             templates.clone(self._prepared[(order.install, order.workload)], folder)
-            with self._emulated_disk(folder) as environment:
+            with emulated_disk(self._workspace, folder, self._plan.device) as environment:
                 cluster = Cluster(self._installs[order.install], self._workspace, folder, environment)
                 try:
                     self._measure(order, cluster, measured)
@@ -161,17 +159,6 @@ class TrialRunner:
                     cluster.stop("immediate")
         finally:
             self._workspace.remove_folder(folder)
-
-    @contextmanager
-    def _emulated_disk(self, folder: Path) -> Iterator[dict[str, str]]:
-        """The environment of a server whose flushes take as long as on the plan's device, if it has one."""
-        if self._plan.device is None:
-            yield {}
-            return
-        model = DiskModel(device=parse_device(self._plan.device), tracking=False)
-        state = STATE_FOLDER / f"{self._workspace.folder.name}-{folder.name}"
-        with SimulatedDisk([folder / "data"], model, state, owner=self._workspace.owner) as disk:
-            yield disk.environment
 
     def _cut_power(self, order: TrialOrder, power_cut: PowerCut, measured: _Measured) -> None:
         plan = self._plan
@@ -211,9 +198,14 @@ class TrialRunner:
         settings = {**plan.base_settings, **variant.settings, **variant.implied}
         install = self._installs[order.install]
         measured.window_start = time.time()
+        conditions = PairConditions(
+            distance_s=variant.distance_s,
+            bytes_per_s=variant.bandwidth_bytes_per_s,
+            device=plan.device,
+            standby_device=variant.standby_device or plan.device,
+        )
         measured.add(
-            "failover",
-            fail_over(self._workspace, install, settings, failover, variant.distance_s, order.number),
+            "failover", fail_over(self._workspace, install, settings, failover, conditions, order.number)
         )
         measured.window_s = measured.metrics["load_s"]
 
