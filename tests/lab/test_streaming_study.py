@@ -68,6 +68,11 @@ def test_what_has_no_meaning_is_refused(embedded: Install, changes: dict[str, An
         _plan(embedded, changes)
 
 
+def test_an_emulated_disk_is_refused(embedded: Install) -> None:
+    with pytest.raises(StudyError, match="--device has no meaning"):
+        _plan(embedded, device="hdd-7200")
+
+
 def test_a_pgbench_without_pipelines_is_refused(embedded: Install) -> None:
     old = replace(embedded, version="13.7", version_num=130007)
     with pytest.raises(StudyError, match=r"pgbench 13\.7 cannot make the load"):

@@ -142,6 +142,12 @@ def resolve(
             f'baseline "{baseline}" is not a variant',
             detail=f"Variants: {', '.join(variant.name for variant in variants)}.",
         )
+    if overrides.device is not None and (study.replay is not None or study.streaming is not None):
+        raise StudyError(
+            "--device has no meaning in a study of replay or of a live stream",
+            detail="An emulated disk delays flushes; what is compared is the CPU of replay.",
+            hint="Run the study without --device. Study synchronous-standby has a standby with a slow disk.",
+        )
     rounds, half_width, budget_s = _stop_rule(study, overrides)
     return Plan(
         study=study.name,
