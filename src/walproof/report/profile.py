@@ -14,7 +14,8 @@ _SYSCALL = "__x64_sys_"
 _COLUMNS = (Column("function"), Column("itself", numeric=True), Column("with what it calls", numeric=True))
 _NOTES = {
     "perf": "Stacks counted by perf in a replay of its own, which is in no other table. A system call's name "
-    "ends in (); functions of the kernel are marked [k].",
+    "ends in (); functions of the kernel are marked [k]. Where perf lost the way back, the caller is not "
+    "known.",
     "kernel": "Kernel stacks looked at in a replay of its own, which is in no other table: what the server "
     "does itself is one line. perf would show its functions.",
 }
