@@ -9,7 +9,7 @@ import pytest
 
 from tests.facts.plans import plan
 from walproof.errors import StoreError
-from walproof.facts import Crash, Failover, LeftOut, Plan, PowerCut, Reference, Replay
+from walproof.facts import Crash, Failover, LeftOut, Plan, PowerCut, Reference, Replay, Streaming
 from walproof.facts.codec import from_json, plan_hash, to_json
 
 CHANGES: dict[str, Any] = {
@@ -41,6 +41,7 @@ CHANGES: dict[str, Any] = {
     "device": "hdd-7200",
     "power_cut": PowerCut(4, only=False),
     "replay": Replay(1000, 2000, 500),
+    "streaming": Streaming(1000, 500),
     "failover": Failover(5.0, 4),
     "crash": Crash(True, predict=True, iops=3000),
     "format": 2,

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import walproof
+from walproof.disk.simulated import STATE_FOLDER
 from walproof.facts import Failover, Install
 from walproof.facts.store import Store
-from walproof.lab.failover import fail_over
+from walproof.lab.failover import PairConditions, fail_over
 from walproof.postgres.workspace import Workspace
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
@@ -18,6 +19,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 # The machine's disk is no part of it, and makes a busy one slow.
 QUICK = {"fsync": "off"}
 FAR_S = 0.2
+SLOW_FLUSH_S = 0.05
 
 
 @pytest.mark.parametrize("level", ["remote_write", "on", "remote_apply"])
@@ -25,7 +27,7 @@ def test_what_a_standby_has_confirmed_is_never_lost(
     embedded: Install, workspace: Workspace, level: str
 ) -> None:
     settings = {**QUICK, "synchronous_commit": level}
-    seen = fail_over(workspace, embedded, settings, Failover(1.0, 3), 0.005, 1).metrics
+    seen = fail_over(workspace, embedded, settings, Failover(1.0, 3), PairConditions(0.005), 1).metrics
     assert seen["commits_acknowledged"] > 0
     assert seen["commits_lost"] == 0
     assert "loss_window_ms" not in seen
@@ -38,11 +40,26 @@ def test_what_nobody_waited_for_is_lost_with_the_primary(
 ) -> None:
     """What was acknowledged within the way to the standby cannot be there."""
     settings = {**QUICK, "synchronous_commit": level}
-    seen = fail_over(workspace, embedded, settings, Failover(1.0, 3), FAR_S, 1).metrics
+    seen = fail_over(workspace, embedded, settings, Failover(1.0, 3), PairConditions(FAR_S), 1).metrics
     assert 0 < seen["commits_lost"] < seen["commits_acknowledged"]
     assert seen["loss_window_ms"] > 0
     # The next one finds everything removed.
     assert not [path.name for path in workspace.folder.iterdir()]
+
+
+def test_a_level_waits_for_the_slow_disk_of_its_standby_or_not(
+    embedded: Install, workspace: Workspace
+) -> None:
+    """``on`` waits for the standby's flush, ``remote_write`` for its write. The primary's disk is fast."""
+    slow = PairConditions(standby_device=f"flush={SLOW_FLUSH_S * 1000:.0f}ms", bytes_per_s=1_000_000)
+    p50_ms = {}
+    for number, level in enumerate(("on", "remote_write"), start=1):
+        settings = {"synchronous_commit": level}
+        seen = fail_over(workspace, embedded, settings, Failover(1.0, 1), slow, number).metrics
+        assert seen["commits_lost"] == 0
+        p50_ms[level] = seen["latency_ms_p50"]
+    assert p50_ms["on"] >= 1000 * SLOW_FLUSH_S
+    assert not list(STATE_FOLDER.glob(f"{workspace.folder.name}*"))
 
 
 def test_a_study_of_failover_counts_them_in_its_report(tmp_path: Path) -> None:
@@ -83,9 +100,13 @@ distance = ["0ms", "100ms"]
     [
         ('distance = ["0ms", "2h"]', "is too far"),
         ('distance = ["0ms", "far"]', 'distance "far"'),
+        ('bandwidth = ["none", "narrow"]', 'bandwidth "narrow"'),
+        ('bandwidth = ["none", "1MB/min"]', 'bandwidth "1MB/min" is impossible'),
+        ('bandwidth = ["none", "1kB/s"]', 'bandwidth "1kB/s" is impossible'),
+        ('standby_device = ["none", "abacus"]', 'invalid device: "abacus"'),
     ],
 )
-def test_an_impossible_distance_is_refused(tmp_path: Path, table: str, says: str) -> None:
+def test_an_impossible_pair_is_refused(tmp_path: Path, table: str, says: str) -> None:
     text = f'name = "x"\ntitle = "?"\n[failover]\n[[workload]]\nname = "w"\n[factors]\n{table}\n'
     (tmp_path / "x.toml").write_text(text)
     done = walproof("run", "x.toml", "--pg", "embedded", "--dry-run", cwd=tmp_path)

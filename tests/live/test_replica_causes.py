@@ -267,6 +267,53 @@ def test_a_slow_disk_of_the_standby(pair: Pair, others: Workspace) -> None:
             slow.stop("immediate")
 
 
+def test_replay_that_waits_for_the_disk_of_the_standby(pair: Pair, others: Workspace) -> None:
+    """Replay of a dropped table flushes the control file (xlog.c, UpdateMinRecoveryPoint)."""
+    user = server_user()
+    standby = Standby(pair.primary, others, "thrashing", slot=False)
+    settings = {**pair.settings, "fsync": "on", "archive_mode": "off"}
+    standby.build()
+    # The first start flushes each file of the copy; a clean stop spares the slow disk that.
+    standby.start(settings)
+    standby.stop("fast")
+    disk = SimulatedDisk(
+        [standby.data],
+        DiskModel(device=parse_device("flush=60ms"), tracking=False),
+        STATE_FOLDER / f"{others.folder.name}-thrashing",
+        owner=None if user is None else (user.uid, user.gid),
+    )
+    with disk:
+        standby.environment.update(disk.environment)
+        try:
+            standby.start(settings)
+            disk.check_attached()
+            run(
+                pair.primary,
+                "DO $$ BEGIN FOR i IN 1..250 LOOP"
+                " CREATE TABLE gone (i int); DROP TABLE gone; COMMIT; END LOOP; END $$",
+            )
+            _, diagnosis = pair.until_named(Cause.REPLAY_IO, standby)
+            assert any("ControlFileSyncUpdate" in line for line in diagnosis.causes[0].evidence)
+            assert diagnosis.split.stage(Stage.REPLAY).lag_bytes > 0
+        finally:
+            standby.stop("immediate")
+
+
+def test_a_primary_that_does_not_flush_its_own_wal(pair: Pair) -> None:
+    """No commit waits for a flush, and the WAL writer comes by every ten seconds."""
+    lazy = {"synchronous_commit": "off", "wal_writer_delay": "10s", "wal_writer_flush_after": "1GB"}
+    pair.primary.reload({**pair.settings, **lazy})
+    wait_until(lambda: query(pair.primary, "SHOW wal_writer_delay") == "10s")
+    try:
+        with writing(pair.primary, 1_000_000):
+            _, diagnosis = pair.until_named(Cause.GENERATION)
+        assert diagnosis.split.stage(Stage.GENERATION).lag_bytes > diagnosis.split.lag_bytes / 2
+    finally:
+        pair.primary.reload(pair.settings)
+    wait_until(lambda: query(pair.primary, "SHOW wal_writer_delay") == "200ms")
+    pair.catch_up()
+
+
 def test_archive_recovery(pair: Pair, others: Workspace) -> None:
     archive = pair.primary.folder.parent / ARCHIVE
     standby = Standby(pair.primary, others, "restoring", streaming=False)

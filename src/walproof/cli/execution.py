@@ -69,9 +69,9 @@ def carry_out(
 
 def present(run: Run, store: Store, *, out: Path, json: bool) -> None:
     """Print a run's result and write its HTML report."""
-    from walproof.report import build_view, print_terminal, to_html, to_json
+    from walproof.report import SERIES_SHOWN, build_view, print_terminal, to_html, to_json
 
-    view = build_view(run, store.trials(run.id), store.series(run.id, ["tps"]))
+    view = build_view(run, store.trials(run.id), store.series(run.id, SERIES_SHOWN))
     path = out / "reports" / f"{run.id}.html"
     write_file(path, to_html(view))
     if json:

@@ -35,14 +35,14 @@ def report(
     """Write a run's report. HTML goes to a file beside the results, the other forms to stdout."""
     from walproof.cli.execution import write_file
     from walproof.errors import ReportError
-    from walproof.report import build_view, to_html, to_json, to_markdown
+    from walproof.report import SERIES_SHOWN, build_view, to_html, to_json, to_markdown
 
     if open_ and (format_ is not Format.html or str(output) == "-"):
         raise ReportError("--open needs an HTML report in a file", hint="Leave out --format, or --open.")
     opened = options.open_existing_store(out, store)
     try:
         run = opened.run(name)
-        view = build_view(run, opened.trials(run.id), opened.series(run.id, ["tps"]))
+        view = build_view(run, opened.trials(run.id), opened.series(run.id, SERIES_SHOWN))
     finally:
         opened.close()
     text = {Format.html: to_html, Format.md: to_markdown, Format.json: to_json}[format_](view)

@@ -138,6 +138,15 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True)
+class Streaming:
+    """Each trial loads a primary with INSERTs into five partitioned tables while its standby streams."""
+
+    preloaded_rows: int
+    """Rows that are there before, as in a study of replay."""
+    rows_per_commit: int
+
+
+@dataclass(frozen=True, slots=True)
 class Failover:
     """Each trial is a pair under the ledger's load whose primary dies and whose standby is promoted."""
 
@@ -176,6 +185,10 @@ class Variant:
     """What its WAL, in a study of replay, is made with."""
     distance_s: float = 0.0
     """In a study of failover: delay one way between primary and standby."""
+    bandwidth_bytes_per_s: int | None = None
+    """In a study of failover: what passes between them, each way; None is no limit."""
+    standby_device: str | None = None
+    """In a study of failover: the emulated disk of the standby alone, as typed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +256,7 @@ class Plan:
     """The emulated disk, as typed (``doc-000-vm``, ``flush=1.43ms,write=200MB/s``); None: the disk itself."""
     power_cut: PowerCut | None = None
     replay: Replay | None = None
+    streaming: Streaming | None = None
     failover: Failover | None = None
     crash: Crash | None = None
     format: int = PLAN_FORMAT

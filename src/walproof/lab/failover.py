@@ -11,16 +11,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
 
 import numpy as np
 
 from walproof.errors import WorkloadError
 from walproof.facts import Failover, Install
+from walproof.lab.emulated_disk import emulated_disk
 from walproof.postgres import template as templates
 from walproof.postgres.build import has_extension
 from walproof.postgres.chain import Chain, StandbyPlan
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.link import Link
+from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 from walproof.probe.protocol import Observation
 from walproof.workload.books import check_books
@@ -39,12 +43,25 @@ STANDBY = "standby"
 _SETTINGS = {"autovacuum": "off", **SETTINGS}
 
 
+@dataclass(frozen=True, slots=True)
+class PairConditions:
+    """What the pair is made of, beside its settings."""
+
+    distance_s: float = 0.0
+    """Delay one way."""
+    bytes_per_s: int | None = None
+    """Bandwidth each way; None is no limit."""
+    device: str | None = None
+    """The emulated disk of the primary, as typed; None is the disk itself."""
+    standby_device: str | None = None
+
+
 def fail_over(
     workspace: Workspace,
     install: Install,
     settings: Mapping[str, str],
     failover: Failover,
-    distance_s: float,
+    conditions: PairConditions,
     number: int,
 ) -> Observation:
     """One failover. ``settings`` are the primary's, synchronous_commit among them.
@@ -56,16 +73,30 @@ def fail_over(
     standby_folder = workspace.folder / f"{STANDBY}"
     complete = {**_SETTINGS, **settings}
     primary = Cluster(install, workspace, folder)
+    disks = ExitStack()
     try:
         templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+        primary.environment.update(disks.enter_context(emulated_disk(workspace, folder, conditions.device)))
         primary.start(complete)
         with primary.connect() as session:
             for statement in table_statements():
                 session.execute(statement.encode())
-        with Link(workspace, primary, delay_s=distance_s) as link:
-            plan = StandbyPlan(STANDBY, settings=complete, route=link.route)
+
+        def put_disk_under(standby: Standby) -> None:
+            if conditions.standby_device is None:
+                return
+            # After a base backup the first start flushes each file; a clean stop spares the slow disk that.
+            standby.start(complete)
+            standby.stop("fast")
+            disk = emulated_disk(workspace, standby.folder, conditions.standby_device)
+            standby.environment.update(disks.enter_context(disk))
+
+        with Link(workspace, primary, delay_s=conditions.distance_s) as link:
+            plan = StandbyPlan(STANDBY, settings=complete, route=link.route, before_start=put_disk_under)
             with Chain(primary, workspace, [plan], complete) as chain:
                 chain.make_synchronous(STANDBY)
+                # Not before: a stream begins with the whole segment.
+                link.shape(delay_s=conditions.distance_s, bytes_per_s=conditions.bytes_per_s)
                 record, load_s, moment_ns = _load(primary, link, failover)
                 begun = time.monotonic()
                 chain[STANDBY].promote()
@@ -76,6 +107,7 @@ def fail_over(
                     books = check_books(session, known, has_amcheck=has_extension(install, "amcheck"))
     finally:
         primary.stop("immediate")
+        disks.close()
         workspace.remove_folder(folder)
         workspace.remove_folder(standby_folder)
     if books.wrong is not None or books.hole is not None:

@@ -1,20 +1,24 @@
-"""What a study of failover says beyond settings: the distance of the standby, and its fixed load."""
+"""What a study of failover says beyond settings: way and disk of the standby, and its fixed load."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from walproof.disk.device import parse_device
 from walproof.errors import StudyError, UnitError
 from walproof.facts import Failover, Variant, Workload
 from walproof.lab.studyfile import StudyFile
-from walproof.units import parse_duration_s
+from walproof.units import parse_bytes, parse_duration_s
 
-DISTANCE = "distance"
+DISTANCE, BANDWIDTH, STANDBY_DEVICE = "distance", "bandwidth", "standby_device"
+NOTHING = "none"
+"""Level of ``bandwidth`` and of ``standby_device``: no limit, and this machine's own disk."""
 _FARTHEST_S = 1.0
+_NARROWEST_BYTES_PER_S = 16 * 1024
 
 
 def check_failover(study: StudyFile) -> None:
-    """Refuse what has no meaning in a study of failover. Raises StudyError."""
+    """Refuse what has no meaning in a study of failover. Raises StudyError or DiskError."""
     if len(study.workload) != 1 or study.workload[0].script or study.workload[0].builtin:
         raise StudyError(
             "a study of failover has one workload, without scripts",
@@ -22,18 +26,21 @@ def check_failover(study: StudyFile) -> None:
         )
     if study.power_cut is not None or study.replay is not None:
         raise StudyError("a study has one of [failover], [replay] and [power_cut]")
-    values = [*study.factors.get(DISTANCE, ())]
-    values += [v.settings[DISTANCE] for v in study.variant if DISTANCE in v.settings]
-    for value in values:
-        _distance_s(value)
+    for name, read in _READERS.items():
+        typed = [variant.settings[name] for variant in study.variant if name in variant.settings]
+        for value in (*study.factors.get(name, ()), *typed):
+            read(value)
 
 
-def with_distance(cell: Variant) -> Variant:
-    """The variant with its distance taken out of its settings."""
+def with_pair(cell: Variant) -> Variant:
+    """The variant with what is about its pair taken out of its settings."""
+    typed = cell.settings
     return replace(
         cell,
-        settings={name: value for name, value in cell.settings.items() if name != DISTANCE},
-        distance_s=_distance_s(cell.settings.get(DISTANCE, "0")),
+        settings={name: value for name, value in typed.items() if name not in _READERS},
+        distance_s=_distance_s(typed.get(DISTANCE, "0")),
+        bandwidth_bytes_per_s=_bandwidth(typed.get(BANDWIDTH, NOTHING)),
+        standby_device=_device(typed.get(STANDBY_DEVICE, NOTHING)),
     )
 
 
@@ -60,3 +67,27 @@ def _distance_s(text: str) -> float:
             f'{DISTANCE} "{text}" is too far', detail=f"Expected at most {_FARTHEST_S:g} s one way."
         )
     return seconds
+
+
+def _bandwidth(text: str) -> int | None:
+    if text == NOTHING:
+        return None
+    size, slash, per = text.rpartition("/")
+    try:
+        bytes_per_s = parse_bytes(size if slash else "")
+    except UnitError as error:
+        raise StudyError(
+            f'{BANDWIDTH} "{text}": {error.message}', hint=f'It looks like 10MB/s; "{NOTHING}" is no limit.'
+        ) from None
+    if per.strip() != "s" or bytes_per_s < _NARROWEST_BYTES_PER_S:
+        raise StudyError(
+            f'{BANDWIDTH} "{text}" is impossible', detail="Expected a size a second, 16kB/s or more."
+        )
+    return bytes_per_s
+
+
+def _device(text: str) -> str | None:
+    return None if text == NOTHING else parse_device(text).name
+
+
+_READERS = {DISTANCE: _distance_s, BANDWIDTH: _bandwidth, STANDBY_DEVICE: _device}

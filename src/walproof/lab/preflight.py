@@ -13,6 +13,7 @@ import psutil
 from walproof.disk.simulated import DiskModel
 from walproof.errors import StudyError
 from walproof.facts import Plan
+from walproof.lab.replay_recording import recording_key
 from walproof.postgres import template as templates
 from walproof.postgres.build import has_library, rejection
 from walproof.settings.catalogue import Catalogue
@@ -25,6 +26,10 @@ _SCALE_BYTES = 16 << 20
 """pgbench's tables and indexes grow by 15 to 16 MB with each unit of scale (measured, 13 to 18)."""
 _SEGMENTS_BYTES = 96 << 20
 """Recycled segments (min_wal_size) that every template keeps."""
+_SEGMENT_BYTES = 16 << 20
+_ROW_BYTES, _ROW_IMAGE_BYTES, _ROW_WAL_BYTES = 160, 60, 300
+"""A row of the partitioned tables: with its index entry, as its part of a leaf page, and as WAL without
+images (measured on 18)."""
 _BACKEND_BYTES = 8 << 20
 _SHM_BYTES = 16 << 20
 """Dynamic shared memory of a server without parallel queries takes about 1 MB; room for some."""
@@ -79,10 +84,35 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
         trials_most=trials,
         window_s=window_s,
         duration_s=duration_s,
-        disk_bytes=sum(sizes[w.name] for _, w in missing) + max(sizes.values()) + wal_bytes,
+        disk_bytes=_standby_disk_bytes(plan, wal_bytes)
+        or sum(sizes[w.name] for _, w in missing) + max(sizes.values()) + wal_bytes,
         memory_bytes=max(_setting_bytes(plan, v.settings, "shared_buffers", 128 << 20) for v in plan.variants)
         + max(w.clients for w in plan.workloads) * _BACKEND_BYTES,
     )
+
+
+def _standby_disk_bytes(plan: Plan, wal_bytes: int) -> int:
+    """What a study of standbys takes: recordings that are kept for all of the run, or two servers at a time;
+    0 for any other study."""
+    empty = _EMPTY_CLUSTER_BYTES + _SEGMENTS_BYTES
+    if plan.replay is not None:
+        recordings = {
+            recording_key(plan, install.label, variant)
+            for install in plan.installs
+            for variant in plan.variants
+        }
+        # Base and WAL, in which at most every leaf page that was there has an image, in whole segments.
+        each = _EMPTY_CLUSTER_BYTES + plan.replay.preloaded_rows * (_ROW_BYTES + _ROW_IMAGE_BYTES)
+        each += plan.replay.rows * (_ROW_BYTES + _ROW_WAL_BYTES) + 2 * _SEGMENT_BYTES
+        # Beside them, the copy that is replayed, or the primary whose WAL is recorded.
+        return len(recordings) * each + (each + _SEGMENTS_BYTES) + len(plan.installs) * empty
+    if plan.streaming is not None:
+        cluster = empty + plan.streaming.preloaded_rows * _ROW_BYTES
+        templates_made = len(plan.installs) * len({variant.replay.checksums for variant in plan.variants})
+        return templates_made * (empty + cluster) + 2 * (cluster + wal_bytes)
+    if plan.failover is not None:
+        return len(plan.installs) * empty + 2 * (empty + wal_bytes)
+    return 0
 
 
 def check(plan: Plan) -> None:

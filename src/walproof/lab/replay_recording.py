@@ -39,6 +39,9 @@ _PRIMARY = {
 }
 
 
+RecordingKey = tuple[object, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class ReplayRecording:
     """A base in ``folder/data``, the segments after it in ``folder/wal``, and what they hold."""
@@ -61,11 +64,10 @@ def prepare_recordings(
     found: dict[tuple[str, str], ReplayRecording] = {}
     if plan.replay is None:
         return found
-    made: dict[tuple[object, ...], ReplayRecording] = {}
+    made: dict[RecordingKey, ReplayRecording] = {}
     for label, install in reachable.items():
         for variant in plan.variants:
-            settings = _of_primary(plan, variant)
-            key = (label, variant.replay.checksums, *sorted(settings.items()))
+            settings, key = _of_primary(plan, variant), recording_key(plan, label, variant)
             if key not in made:
                 progress.preparing(f"WAL of {plan.replay.rows} rows on PostgreSQL {label} ({variant.name})")
                 made[key] = _record(
@@ -78,6 +80,11 @@ def prepare_recordings(
                 )
             found[(label, variant.name)] = made[key]
     return found
+
+
+def recording_key(plan: Plan, install: str, variant: Variant) -> RecordingKey:
+    """What a variant's WAL is made with: variants with the same key share a recording."""
+    return (install, variant.replay.checksums, *sorted(_of_primary(plan, variant).items()))
 
 
 def _of_primary(plan: Plan, variant: Variant) -> dict[str, str]:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psycopg
 
-from walproof.errors import ClusterError
+from walproof.errors import ClusterError, ProbeError
 from walproof.facts import Install, ReplayConditions
 from walproof.facts.replication import StartupProcess
 from walproof.lab.replay_recording import ReplayRecording
@@ -28,6 +28,7 @@ from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.probe.processes import children
+from walproof.probe.profile import begin_profile
 from walproof.probe.protocol import Observation
 from walproof.probe.startup import read_startup, state_of
 from walproof.units import Lsn
@@ -110,6 +111,31 @@ class ReplayRun:
         for call in ("lseek", "pread64", "pwrite64", "fadvise64"):
             metrics[f"{call}_per_record"] = calls.get(call, 0) / records
         return Observation(metrics)
+
+    def profile(self, name: str) -> Observation:
+        """Replay once more and count stacks of the startup process: ``profile_perf.<stack>`` in samples, or
+        ``profile_kernel.<stack>`` where there is no perf (:mod:`walproof.probe.profile`)."""
+        with _Copy(self._workspace, self._install, self._recording, name) as cluster:
+            pid = self._start(cluster)
+            os.kill(pid, signal.SIGSTOP)
+            profiler, shortcoming = begin_profile(pid, cluster.folder)
+            warnings = () if shortcoming is None else (shortcoming,)
+            os.kill(pid, signal.SIGCONT)
+            if profiler is None:
+                return Observation(warnings=warnings)
+            try:
+                self._wait(cluster, pid)
+            except BaseException:
+                profiler.abandon()
+                raise
+            try:
+                stacks = profiler.stop()
+            except ProbeError as error:
+                return Observation(warnings=(*warnings, error.message))
+        prefix = f"profile_{profiler.method}."
+        return Observation(
+            {f"{prefix}{stack}": float(count) for stack, count in stacks.items()}, warnings=warnings
+        )
 
     def _start(self, cluster: Cluster) -> int:
         """Start the server; the process id of its startup process."""

@@ -25,6 +25,14 @@ def check_replay(study: StudyFile) -> None:
         )
     if study.power_cut is not None:
         raise StudyError("a study has either [replay] or [power_cut]")
+    check_conditions(study)
+
+
+def check_conditions(study: StudyFile) -> list[tuple[str, str]]:
+    """Every value that a setting or a condition takes in the study; refuses what none can be.
+
+    Raises StudyError.
+    """
     values = [(name, value) for name, levels in study.factors.items() for value in levels]
     values += [(name, value) for variant in study.variant for name, value in variant.settings.items()]
     for name, value in values:
@@ -32,6 +40,7 @@ def check_replay(study: StudyFile) -> None:
             raise StudyError(f'{name} cannot be "{value}"', hint=f"It is one of {', '.join(_LEVELS[name])}.")
     for minimal in [value for name, value in values if name == "wal_level" and value == "minimal"]:
         raise StudyError(f"a standby cannot be made with wal_level={minimal}", hint="Use replica or logical.")
+    return values
 
 
 def with_conditions(cell: Variant) -> Variant:

@@ -23,6 +23,7 @@ from walproof.lab.preflight import check
 from walproof.lab.replay_recording import prepare_recordings
 from walproof.lab.runner import conduct
 from walproof.lab.schedule import Enough, Progress
+from walproof.lab.streaming import prepare_pairs
 from walproof.lab.target import target_of
 from walproof.lab.trial import TrialRunner
 from walproof.postgres import template as templates
@@ -81,12 +82,14 @@ def ready_to_run(plan: Plan, progress: Progress, keep_failures: Path | None = No
     reachable = {install.label: reachable_install(install, user) for install in plan.installs}
     pgbench, _ = find_driver([*plan.installs, plan.driver])
     with Workspace(Path(plan.folder), user) as workspace:
-        if plan.device is not None or plan.power_cut is not None:
+        devices = [plan.device, *(variant.standby_device for variant in plan.variants)]
+        if plan.power_cut is not None or any(device is not None for device in devices):
             _check_simulated_disk(reachable, workspace)
         prepared = _prepare(plan, reachable, workspace, pgbench, progress)
         cuts = _prepare_cuts(plan, reachable, workspace, pgbench, progress)
         replays = prepare_recordings(plan, reachable, workspace, progress)
-        yield TrialRunner(plan, workspace, reachable, pgbench, prepared, cuts, replays, keep_failures)
+        pairs = prepare_pairs(plan, reachable, workspace, progress)
+        yield TrialRunner(plan, workspace, reachable, pgbench, prepared, cuts, replays, pairs, keep_failures)
 
 
 def find_unfinished(store: Store, plan: Plan, command: Sequence[str]) -> Run | None:
@@ -137,6 +140,7 @@ def _prepare(
     prepared: dict[tuple[str, str], Path] = {}
     if (
         plan.replay is not None
+        or plan.streaming is not None
         or plan.failover is not None
         or (plan.power_cut is not None and plan.power_cut.only)
     ):

@@ -24,8 +24,9 @@ from walproof.facts import (
     Workload,
 )
 from walproof.lab.design import factorial_design
-from walproof.lab.failover_study import check_failover, failover_of, failover_workload, with_distance
+from walproof.lab.failover_study import check_failover, failover_of, failover_workload, with_pair
 from walproof.lab.replay_study import check_replay, replay_of, replay_workload, with_conditions
+from walproof.lab.streaming_study import check_streaming, streaming_of, streaming_workload
 from walproof.lab.studyfile import (
     CutTable,
     ScriptTable,
@@ -116,18 +117,21 @@ def resolve(
     chosen = tuple(given) if given is not None else _installs(overrides.pg or study.pg)
     _, driver = installs.find_driver(chosen)
     workloads = tuple(_workload(table, study, overrides, scripts) for table in study.workload)
+    if study.streaming is not None:
+        check_streaming(study, driver)
+        workloads = tuple(streaming_workload(workload) for workload in workloads)
     if study.replay is not None:
         check_replay(study)
         workloads = tuple(replay_workload(workload, study, overrides.quick) for workload in workloads)
     _require_unique("workload", [workload.name for workload in workloads])
     base = _with_room({**study.base, **overrides.base}, workloads)
     cells, aliases = _cells(study)
-    if study.replay is not None:
+    if study.replay is not None or study.streaming is not None:
         cells = [with_conditions(cell) for cell in cells]
     if study.failover is not None:
         check_failover(study)
         workloads = tuple(failover_workload(workload, study, overrides.quick) for workload in workloads)
-        cells = [with_distance(cell) for cell in cells]
+        cells = [with_pair(cell) for cell in cells]
     cells, left_out = _available(base, cells, study, chosen)
     _check_settings(base, cells, chosen)
     variants = tuple(_variant(base, cell, chosen, workloads) for cell in cells)
@@ -137,6 +141,12 @@ def resolve(
         raise StudyError(
             f'baseline "{baseline}" is not a variant',
             detail=f"Variants: {', '.join(variant.name for variant in variants)}.",
+        )
+    if overrides.device is not None and (study.replay is not None or study.streaming is not None):
+        raise StudyError(
+            "--device has no meaning in a study of replay or of a live stream",
+            detail="An emulated disk delays flushes; what is compared is the CPU of replay.",
+            hint="Run the study without --device. Study synchronous-standby has a standby with a slow disk.",
         )
     rounds, half_width, budget_s = _stop_rule(study, overrides)
     return Plan(
@@ -171,6 +181,7 @@ def resolve(
         device=None if overrides.device is None else parse_device(overrides.device).name,
         power_cut=_power_cut(study, overrides),
         replay=replay_of(study, overrides.quick),
+        streaming=streaming_of(study),
         failover=failover_of(study, overrides.quick),
         crash=_crash(study, overrides),
     )
@@ -415,6 +426,8 @@ def _variant(
         cut=cell.cut,
         replay=cell.replay,
         distance_s=cell.distance_s,
+        bandwidth_bytes_per_s=cell.bandwidth_bytes_per_s,
+        standby_device=cell.standby_device,
     )
 
 
@@ -442,8 +455,9 @@ def _power_cut(study: StudyFile, overrides: Overrides) -> PowerCut | None:
 def _crash(study: StudyFile, overrides: Overrides) -> Crash | None:
     if study.crash is None:
         return None
-    if study.power_cut is not None or study.replay is not None or study.failover is not None:
-        raise StudyError("a study has one of [crash], [failover], [replay] and [power_cut]")
+    others = (study.power_cut, study.replay, study.streaming, study.failover)
+    if any(table is not None for table in others):
+        raise StudyError("a study has one of [crash], [failover], [power_cut], [replay] and [streaming]")
     if overrides.device is not None:
         raise StudyError(
             "--device does not emulate the reads of a recovery",

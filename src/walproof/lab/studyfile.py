@@ -113,6 +113,13 @@ class ReplayTable(_Table):
     quick_rows: PositiveInt = 50_000
 
 
+class StreamingTable(_Table):
+    """``[streaming]``: each trial loads a primary while its standby streams."""
+
+    preloaded_rows: PositiveInt = 300_000
+    rows_per_commit: Annotated[int, Field(ge=5, le=5000)] = 500
+
+
 class CrashTable(_Table):
     """``[crash]``: each trial's server is killed when its load ends, and recovered."""
 
@@ -196,6 +203,7 @@ class StudyFile(_Table):
     quick: QuickTable = QuickTable()
     power_cut: PowerCutTable | None = None
     replay: ReplayTable | None = None
+    streaming: StreamingTable | None = None
     failover: FailoverTable | None = None
     crash: CrashTable | None = None
     reference: ReferenceTable | None = None

@@ -9,13 +9,10 @@ The window ends when pgbench does. Without warm-up it opens when pgbench has mad
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from walproof.disk.device import parse_device
-from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.errors import ProbeError, WalproofError, WorkloadError
 from walproof.facts import (
     Crash,
@@ -25,17 +22,20 @@ from walproof.facts import (
     Plan,
     PowerCut,
     Series,
+    Streaming,
     Trial,
     TrialState,
     Workload,
 )
 from walproof.lab.crash_trial import crash_and_recover, predict_variants
-from walproof.lab.failover import fail_over
+from walproof.lab.emulated_disk import emulated_disk
+from walproof.lab.failover import PairConditions, fail_over
 from walproof.lab.power_cut import CutLab, CutOrder, cut_metrics, cut_power, draw_seed
 from walproof.lab.replay_recording import ReplayRecording
 from walproof.lab.replay_run import ReplayRun
 from walproof.lab.schedule import Progress
 from walproof.lab.self_test import run_self_test
+from walproof.lab.streaming import StreamLab, StreamOrder
 from walproof.lab.target import target_of
 from walproof.postgres import template as templates
 from walproof.postgres.build import has_library
@@ -77,11 +77,13 @@ class TrialRunner:
         prepared: Mapping[tuple[str, str], Path],
         cuts: Mapping[tuple[str, str, bool], CutLab],
         replays: Mapping[tuple[str, str], ReplayRecording],
+        pairs: Mapping[tuple[str, bool], Path],
         keep_failures: Path | None,
     ) -> None:
         """``installs``: label -> the install whose binaries the server's user can reach;
         ``prepared``: (install, workload) -> template; ``cuts``: (install, workload, whether it has checksums)
         -> what power cuts start from; ``replays``: (install, variant) -> the WAL that it replays;
+        ``pairs``: (install, whether it has checksums) -> the template of a pair that streams;
         ``keep_failures``: see :func:`walproof.lab.session.execute`."""
         self._plan = plan
         self._workspace = workspace
@@ -90,6 +92,7 @@ class TrialRunner:
         self._prepared = prepared
         self._cuts = cuts
         self._replays = replays
+        self._pairs = pairs
         self._keep_failures = keep_failures
 
     def self_test(self, progress: Progress) -> str:
@@ -105,6 +108,8 @@ class TrialRunner:
         try:
             if self._plan.replay is not None:
                 self._replay(order, measured)
+            elif self._plan.streaming is not None:
+                self._stream(order, self._plan.streaming, measured)
             elif self._plan.failover is not None:
                 self._fail_over(order, self._plan.failover, measured)
             elif self._plan.power_cut is None or not self._plan.power_cut.only:
@@ -141,7 +146,7 @@ class TrialRunner:
         folder = self._workspace.make_folder(f"trial-{order.number}")
         try:
             templates.clone(self._prepared[(order.install, order.workload)], folder)
-            with self._emulated_disk(folder) as environment:
+            with emulated_disk(self._workspace, folder, self._plan.device) as environment:
                 cluster = Cluster(self._installs[order.install], self._workspace, folder, environment)
                 try:
                     self._measure(order, cluster, measured)
@@ -154,17 +159,6 @@ class TrialRunner:
                     cluster.stop("immediate")
         finally:
             self._workspace.remove_folder(folder)
-
-    @contextmanager
-    def _emulated_disk(self, folder: Path) -> Iterator[dict[str, str]]:
-        """The environment of a server whose flushes take as long as on the plan's device, if it has one."""
-        if self._plan.device is None:
-            yield {}
-            return
-        model = DiskModel(device=parse_device(self._plan.device), tracking=False)
-        state = STATE_FOLDER / f"{self._workspace.folder.name}-{folder.name}"
-        with SimulatedDisk([folder / "data"], model, state, owner=self._workspace.owner) as disk:
-            yield disk.environment
 
     def _cut_power(self, order: TrialOrder, power_cut: PowerCut, measured: _Measured) -> None:
         plan = self._plan
@@ -206,14 +200,47 @@ class TrialRunner:
         settings = {**plan.base_settings, **variant.settings, **variant.implied}
         install = self._installs[order.install]
         measured.window_start = time.time()
+        conditions = PairConditions(
+            distance_s=variant.distance_s,
+            bytes_per_s=variant.bandwidth_bytes_per_s,
+            device=plan.device,
+            standby_device=variant.standby_device or plan.device,
+        )
         measured.add(
-            "failover",
-            fail_over(self._workspace, install, settings, failover, variant.distance_s, order.number),
+            "failover", fail_over(self._workspace, install, settings, failover, conditions, order.number)
         )
         measured.window_s = measured.metrics["load_s"]
 
+    def _stream(self, order: TrialOrder, streaming: Streaming, measured: _Measured) -> None:
+        plan = self._plan
+        variant = plan.variant(order.variant)
+        lab = StreamLab(
+            self._workspace,
+            self._installs[order.install],
+            self._pgbench,
+            self._pairs[(order.install, variant.replay.checksums)],
+            streaming.rows_per_commit,
+        )
+        streamed = lab.run(
+            StreamOrder(
+                number=order.number,
+                settings={**plan.base_settings, **variant.settings, **variant.implied},
+                workload=plan.workload(order.workload),
+                seed=self._load_seed(order),
+                checkpoint_before=plan.checkpoint_before,
+            )
+        )
+        measured.add("stream", streamed.seen)
+        measured.settings.update(streamed.settings)
+        measured.window_start, measured.window_s = streamed.began_at, streamed.load_s
+
+    def _load_seed(self, order: TrialOrder) -> int:
+        """Equal for all variants of a round, different between rounds."""
+        return (self._plan.seed * 1_000_003 + order.round) % 2**31
+
     def _replay(self, order: TrialOrder, measured: _Measured) -> None:
-        """Replay the variant's WAL; in the first round once before, as warm-up and to count system calls."""
+        """Replay the variant's WAL. In the first round it is replayed before, as warm-up and to count system
+        calls, and the baseline's once more for a profile."""
         plan = self._plan
         variant = plan.variant(order.variant)
         run = ReplayRun(
@@ -228,6 +255,8 @@ class TrialRunner:
             measured.add("syscalls", counted)
             if not counted.metrics:
                 run.measure(f"warm-up-{order.number}")
+            if order.variant == plan.baseline:
+                measured.add("profile", run.profile(f"profile-{order.number}"))
         seen = run.measure(f"trial-{order.number}")
         measured.add("replay", seen)
         measured.window_start, measured.window_s = run.began_at, seen.metrics["replay_wall_s"]
@@ -258,8 +287,7 @@ class TrialRunner:
             workload,
             target_of(cluster),
             cluster.folder,
-            # Equal for all variants of a round, different between rounds.
-            seed=(plan.seed * 1_000_003 + order.round) % 2**31,
+            seed=self._load_seed(order),
         )
         probes: list[tuple[str, Probe]] = [(name, PROBES[name]()) for name in plan.probes]
         try:

@@ -9,7 +9,7 @@ Nothing is measured on a chain before each of its streaming standbys streams: th
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
@@ -41,7 +41,8 @@ class StandbyPlan:
     slot: bool = True
     route: str | None = None
     """See :class:`walproof.postgres.standby.Standby`."""
-    environment: Mapping[str, str] = field(default_factory=dict)
+    before_start: Callable[[Standby], None] | None = None
+    """Called when it is built: to put something under it that its server is started with."""
 
 
 class Chain:
@@ -113,10 +114,11 @@ class Chain:
             streaming=plan.streaming,
             slot=plan.slot,
             route=plan.route,
-            environment=plan.environment,
         )
         self.standbys[plan.name] = standby
         # A backup of the primary also serves a cascade: the upstream's own may lag behind its start.
         standby.build(self.primary)
+        if plan.before_start is not None:
+            plan.before_start(standby)
         inherited = {name: value for name, value in self._primary_settings.items() if name in _AS_ON_PRIMARY}
         standby.start({**inherited, **plan.settings})

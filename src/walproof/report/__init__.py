@@ -8,9 +8,10 @@ from walproof.report.html import to_html
 from walproof.report.json import to_json
 from walproof.report.markdown import to_markdown
 from walproof.report.terminal import print_terminal
-from walproof.report.view import ReportView, build_view, report_view
+from walproof.report.view import SERIES_SHOWN, ReportView, build_view, report_view
 
 __all__ = [
+    "SERIES_SHOWN",
     "ReportView",
     "build_view",
     "print_terminal",

@@ -102,15 +102,22 @@ def replay_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
         sentences += _extremes(analysis, install, workload)
         if sentences:
             found.append(Answer(cells.group_title(install, workload), tuple(sentences)))
-    versions = [
-        f"PostgreSQL {effect.install} takes {ratio(effect.ratio, effect.interval)} the CPU a row of "
-        f"{cells.plan.installs[0].label} ({effect.variant}): {effect.conclusion.value}."
-        for effect in analysis.install_effects
-        if effect.ratio is not None
-    ]
+    versions = version_sentences(cells, analysis)
     if versions:
-        found.append(Answer("versions", tuple(versions)))
+        found.append(Answer("versions", versions))
     return tuple(found)
+
+
+def version_sentences(cells: Cells, analysis: Analysis, only: str | None = None) -> tuple[str, ...]:
+    """What a row costs each version, relative to the first; with ``only`` of that variant alone."""
+    several = len(cells.plan.workloads) > 1
+    return tuple(
+        f"PostgreSQL {effect.install} takes {ratio(effect.ratio, effect.interval)} the CPU a row of "
+        f"{cells.plan.installs[0].label} ({effect.variant}{f', {effect.workload}' if several else ''}): "
+        f"{effect.conclusion.value}."
+        for effect in analysis.install_effects
+        if effect.ratio is not None and only in (None, effect.variant)
+    )
 
 
 def starved_sentences(cells: Cells) -> tuple[str, ...]:
@@ -123,10 +130,15 @@ def starved_sentences(cells: Cells) -> tuple[str, ...]:
                 count += _starved(trial.metrics.get("run_queue_s"), trial.metrics.get("startup_cpu_s"))
     if not count:
         return ()
+    who = (
+        "others used the machine"
+        if cells.plan.streaming is None
+        else "the primary and its load run beside it"
+    )
     return (
         f"In {counted(count, 'trial')} of {total} the startup process waited for a core for more than "
-        f"{percent(_STARVED_SHARE)} of the time that it ran: others used the machine. CPU time is compared, "
-        "but caches are shared.",
+        f"{percent(_STARVED_SHARE)} of the time that it ran: {who}. CPU time is compared, but caches are "
+        "shared.",
     )
 
 

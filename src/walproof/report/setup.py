@@ -63,6 +63,11 @@ def plan_tables(run: Run) -> list[Block]:
 def _driven_by(plan: Plan) -> str:
     if plan.failover is not None:
         return f"A ledger in {plan.failover.sessions} sessions, by walproof itself."
+    if plan.streaming is not None:
+        return (
+            f"Each transaction inserts {plan.streaming.rows_per_commit} rows into five partitioned tables "
+            f"that hold {plan.streaming.preloaded_rows:,}. Driven by pgbench {plan.driver.version}."
+        )
     if plan.replay is not None:
         return (
             f"{plan.replay.rows:,} rows into five partitioned tables that hold "

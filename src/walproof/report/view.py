@@ -23,6 +23,8 @@ from walproof.report.crashes import away_data, written_data
 from walproof.report.failover import failover_tables
 from walproof.report.figures.course import course, describe_course
 from walproof.report.figures.figure import Figure, FigureData
+from walproof.report.figures.flame import describe_flames, flames
+from walproof.report.figures.lag import LAG_SERIES, describe_lag, lag
 from walproof.report.figures.latency import describe_latencies, latencies
 from walproof.report.figures.losses import describe_losses, losses
 from walproof.report.figures.measured import describe_measured
@@ -45,6 +47,7 @@ from walproof.report.power_cut import (
     torn_tables,
 )
 from walproof.report.prediction import prediction_blocks
+from walproof.report.profile import profile_tables
 from walproof.report.recovery import recovery_answers, recovery_tables, whatif_tables
 from walproof.report.replay import (
     REPLAY_METRIC,
@@ -56,7 +59,11 @@ from walproof.report.replay import (
 from walproof.report.results import factor_tables, install_table, published_tables, result_tables
 from walproof.report.setup import environment_tables, plan_tables, repeat_blocks
 from walproof.report.statements import is_about_statements, statement_answers, statement_sections
+from walproof.report.streaming import beside_published, lag_tables, streaming_answers, streaming_tables
 from walproof.report.volume import volume_blocks, writer_data
+
+SERIES_SHOWN = ("tps", *LAG_SERIES)
+"""Names of the series that a report shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +91,15 @@ class ReportView:
 def build_view(run: Run, trials: Sequence[Trial], series: Sequence[Series] = ()) -> ReportView:
     """Analyse the facts of a run, whole or interrupted, and lay them out.
 
-    Of ``series`` only ``tps`` is shown.
+    Of ``series`` those of SERIES_SHOWN are shown.
     Raises AnalysisError when the trials are not those of one run.
     """
     if is_about_statements(Cells(run.plan, trials)):
         return _statement_view(run, trials, analyse(run.plan, trials, "wal_bytes_decoded"))
     if run.plan.power_cut is not None and run.plan.power_cut.only:
         return _cut_view(run, trials, analyse(run.plan, trials, "cut_acknowledged"))
-    if run.plan.replay is not None:
-        return _replay_view(run, trials, analyse(run.plan, trials, REPLAY_METRIC))
+    if run.plan.replay is not None or run.plan.streaming is not None:
+        return _replay_view(run, trials, series, analyse(run.plan, trials, REPLAY_METRIC))
     analysis = analyse(run.plan, trials)
     return report_view(run, trials, series, analysis, verdicts(run.plan, trials, analysis))
 
@@ -172,9 +179,13 @@ def _cut_sections(
     )
 
 
-def _replay_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportView:
-    """The report of a study whose trials replay WAL: CPU of the startup process instead of throughput."""
+def _replay_view(
+    run: Run, trials: Sequence[Trial], series: Sequence[Series], analysis: Analysis
+) -> ReportView:
+    """The report of a study whose standbys replay, recorded WAL or a live stream: CPU of the startup process
+    instead of throughput."""
     cells = Cells(run.plan, trials)
+    is_live = run.plan.streaming is not None
     make = _FigureMaker(run, analysis)
     overview = make.figure(
         "ratios",
@@ -199,11 +210,30 @@ def _replay_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> Repor
         install_ratios(cells, analysis),
         describe_ratios,
     )
+    behind = make.figure(
+        "lag",
+        "How far is the standby behind, and where is the WAL meanwhile?",
+        "Of each variant the trial whose largest lag is the median. Dashed: the load ends. Panels of a group "
+        "share their axes. Durability class: " + symbol_key() + ".",
+        lag(cells, series),
+        describe_lag,
+    )
+    profile = make.figure(
+        "flames",
+        "What does the startup process spend its CPU on?",
+        "A box is a function, as wide as its share of the samples; what stands on it was called by it.",
+        flames(cells),
+        describe_flames,
+    )
+    results = streaming_tables(cells, analysis) if is_live else replay_tables(cells, analysis)
     sections = (
-        Section("results", "Results", tuple(replay_tables(cells, analysis))),
+        Section("results", "Results", tuple(results)),
+        Section("lag", "How far behind", (*behind, *(lag_tables(cells) if is_live else ()))),
+        Section("published", "Beside the published figures", tuple(beside_published(cells))),
         Section("factors", "Factors", (*factors, *factor_tables(cells, analysis))),
         Section("installs", "Installs", (*installs, *install_table(cells, analysis))),
         Section("syscalls", "System calls", tuple(syscall_tables(cells))),
+        Section("profile", "Where the CPU goes", (*profile, *(() if is_live else profile_tables(cells)))),
         Section(
             "certainty",
             "How sure",
@@ -225,7 +255,7 @@ def _replay_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> Repor
         question=run.plan.title,
         description=" ".join(run.plan.description.split()),
         dateline=_dateline(run),
-        answers=replay_answers(cells, analysis),
+        answers=(streaming_answers if is_live else replay_answers)(cells, analysis),
         how_sure=(*how_sure(run, cells, analysis, ()), *starved_sentences(cells)),
         what_would_help=what_would_help(run.plan, trials, analysis),
         next_commands=next_commands(run),

@@ -1,5 +1,6 @@
 """Rows into five partitioned tables, as a bench of replication does it: prepared INSERTs, many to a commit.
 
+Each session of a load of pgbench runs the same script; a load of fixed length is written by ``insert_rows``.
 Each table has a partition a day and its primary key on (ts, key), as in a published comparison of 13.7 with
 14.2 (Postgres Professional, 2022). Rows are drawn from a seed: the same rows give nearly the same WAL.
 """
@@ -19,6 +20,8 @@ _DAYS = 8
 _FIRST_DAY = datetime(2026, 1, 1)
 _FILLFACTOR = 70
 """Room in the leaf pages that the preload leaves, so that few of them split during the load."""
+_KEYS = 10**12
+"""Keys are drawn from so many, times from 6.9e11 microseconds: no two rows get both alike."""
 
 
 def make_tables(session: psycopg.Connection[TupleRow], rows: int) -> None:
@@ -76,3 +79,20 @@ def insert_rows(session: psycopg.Connection[TupleRow], rows: int, *, rows_per_co
                     done += portion
     except psycopg.Error as error:
         raise WorkloadError(f"could not insert the rows: {str(error).strip()}") from error
+
+
+def insert_script(rows_per_commit: int) -> str:
+    """A pgbench script: one transaction of so many INSERTs, the tables in turn, sent without waiting between.
+
+    For ``--protocol=prepared``: each INSERT is then a prepared statement (pipelines: pgbench 14 and newer).
+    """
+    last_us = _DAYS * 86400 * 1_000_000 - 1
+    lines = ["\\startpipeline", "BEGIN;"]
+    for row in range(rows_per_commit):
+        lines += [
+            f"\\set key random(1, {_KEYS})",
+            f"\\set us random(0, {last_us})",
+            f"INSERT INTO test{row % TABLES + 1} (key, value, ts) VALUES ('key' || :key, :us,"
+            f" '{_FIRST_DAY:%Y-%m-%d}'::timestamp + :us * interval '1 us');",
+        ]
+    return "\n".join([*lines, "COMMIT;", "\\endpipeline", ""])

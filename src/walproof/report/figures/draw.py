@@ -9,6 +9,8 @@ from typing import Any, assert_never
 from walproof.errors import ReportError
 from walproof.report.figures.course import CourseData, draw_course
 from walproof.report.figures.figure import Figure, FigureData
+from walproof.report.figures.flame import FlameData, draw_flames
+from walproof.report.figures.lag import LagData, draw_lag
 from walproof.report.figures.latency import LatencyData, draw_latencies
 from walproof.report.figures.losses import LossData, draw_losses
 from walproof.report.figures.measured import MeasuredData, draw_measured
@@ -37,6 +39,10 @@ def draw(data: FigureData) -> dict[str, Any]:
             return draw_course(data)
         case WaitData():
             return draw_waits(data)
+        case LagData():
+            return draw_lag(data)
+        case FlameData():
+            return draw_flames(data)
         case LatencyData():
             return draw_latencies(data)
         case SecondsData():

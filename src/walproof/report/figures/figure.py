@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from walproof.report.figures.course import CourseData
+from walproof.report.figures.flame import FlameData
+from walproof.report.figures.lag import LagData
 from walproof.report.figures.latency import LatencyData
 from walproof.report.figures.losses import LossData
 from walproof.report.figures.measured import MeasuredData
@@ -23,6 +25,8 @@ FigureData: TypeAlias = (
     RatioData
     | CourseData
     | WaitData
+    | LagData
+    | FlameData
     | LatencyData
     | SecondsData
     | WalCurveData

@@ -1,0 +1,239 @@
+"""The tables of a study of a live stream: rows, WAL, what replay cost, how far the standby was behind.
+
+The figure of published benches, WAL rate over CPU of the startup process, is in them with what it leaves out:
+a primary that writes fewer rows relieves its standby, and a row is no cheaper to replay.
+"""
+
+from __future__ import annotations
+
+from walproof.analysis import Analysis, Conclusion
+from walproof.analysis.replication import KEEPING_UP_S
+from walproof.report.answer import Answer
+from walproof.report.blocks import Block, Cell, Column, Table
+from walproof.report.cells import Cells
+from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio
+from walproof.report.replay import REPLAY_METRIC, version_sentences
+from walproof.units import format_bytes
+
+_RELIEVED = 0.95
+"""A startup process that takes this share of the baseline's CPU, or less, passes for relieved; a primary that
+writes this share of its rows, or less, writes fewer."""
+_COLUMNS = (
+    Column("variant"),
+    Column("rows/s", numeric=True),
+    Column("WAL MB/s", numeric=True),
+    Column("WAL bytes/row", numeric=True),
+    Column("images/row", numeric=True, terminal=False),
+    Column("startup core", numeric=True),
+    Column("CPU us/row", numeric=True),
+    Column("ratio to baseline", numeric=True),
+    Column("WAL MB/CPU s", numeric=True),
+    Column("no core", numeric=True, terminal=False),
+    Column("trials", numeric=True, terminal=False),
+)
+_NOTE = (
+    "Medians over trials; the ratio is the geometric mean of ratios within rounds, of CPU a row. CPU of the "
+    "startup process is counted until all rows of the load are replayed. WAL MB/CPU s is the speed of "
+    "published benches: compare it where rows/s are equal, or not at all. No core: time ready to run and "
+    "without a core, relative to running."
+)
+_LAG_COLUMNS = (
+    Column("variant"),
+    Column("behind at most", numeric=True),
+    Column("for s at most", numeric=True),
+    Column("unsent at most", numeric=True, terminal=False),
+    Column("unflushed there at most", numeric=True, terminal=False),
+    Column("unreplayed at most", numeric=True, terminal=False),
+    Column("s behind at the end", numeric=True),
+    Column("caught up after s", numeric=True),
+    Column("kept up", numeric=True),
+)
+_LAG_NOTE = (
+    f"Medians over trials. Kept up: trials in which replay was less than {KEEPING_UP_S:g} s behind when the "
+    "load ended. Behind for so long: since the primary had more WAL than was replayed, by one clock."
+)
+_PUBLISHED = (
+    ("CPU of the primary, of its machine", "primary_cpu_share", percent),
+    ("CPU of the standby, of its machine", "standby_cpu_share", percent),
+    ("CPU of startup, of a core", "startup_core_share", percent),
+    ("WAL, GB", "wal_bytes", lambda value: number(None if value is None else value / 1e9)),
+    ("WAL rate, MB/s", "wal_bytes_per_s", lambda value: number(None if value is None else value / 1e6)),
+    ("WAL rate over startup, MB/CPU s", "replay_mb_per_cpu_s", number),
+    ("rows/s", "rows_per_s", number),
+    ("WAL bytes/row", "wal_bytes_per_row", number),
+    ("images/row", "fpi_per_row", number),
+    ("CPU of startup, us/row", REPLAY_METRIC, number),
+)
+
+
+def streaming_tables(cells: Cells, analysis: Analysis) -> list[Block]:
+    """What a row cost, a table a workload and install."""
+    return [
+        Table(
+            cells.group_title(install, workload),
+            _COLUMNS,
+            tuple(_row(cells, analysis, (install, workload, v.name)) for v in cells.variants()),
+            _NOTE,
+        )
+        for install, workload in cells.groups()
+    ]
+
+
+def lag_tables(cells: Cells) -> list[Block]:
+    """How far the standby was behind, a table a workload and install."""
+    return [
+        Table(
+            f"Behind: {cells.group_title(install, workload)}",
+            _LAG_COLUMNS,
+            tuple(_lag_row(cells, (install, workload, v.name)) for v in cells.variants()),
+            _LAG_NOTE,
+        )
+        for install, workload in cells.groups()
+    ]
+
+
+def beside_published(cells: Cells) -> list[Block]:
+    """The published table in its own form, with ours beside it and the rows that it leaves out."""
+    blocks: list[Block] = []
+    for install, workload in cells.groups():
+        figures = cells.plan.references_of(workload)
+        theirs = {one.variant: dict(one.metrics) for one in figures if "startup_core_share" in one.metrics}
+        theirs = {variant: own for variant, own in theirs.items() if variant in _names(cells)}
+        if not theirs:
+            continue
+        for own in theirs.values():
+            # The speed that the publication compares: MB of WAL for each second that the process ran.
+            own["replay_mb_per_cpu_s"] = own["wal_bytes_per_s"] / 1e6 / own["startup_core_share"]
+        columns = [Column("")]
+        for whose in ("published", "here"):
+            columns += [Column(f"{whose}: {variant}", numeric=True) for variant in theirs]
+        rows = tuple(
+            (
+                Cell(title),
+                *(Cell(show(own.get(metric))) for own in theirs.values()),
+                *(Cell(show(cells.median((install, workload, variant), metric))) for variant in theirs),
+            )
+            for title, metric, show in _PUBLISHED
+        )
+        blocks.append(
+            Table(
+                f"Published and here: {cells.group_title(install, workload)}",
+                tuple(columns),
+                rows,
+                f"Published: {cells.plan.reference_source}. {UNKNOWN}: not published. Here both servers and "
+                "the load generator share one machine.",
+            )
+        )
+    return blocks
+
+
+def streaming_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
+    """Whether standbys kept up, what a row costs, and who only seems to be relieved."""
+    found = []
+    for install, workload in cells.groups():
+        base = (install, workload, cells.plan.baseline)
+        rows, us = cells.median(base, "rows_per_s"), cells.median(base, REPLAY_METRIC)
+        if rows is None or us is None:
+            continue
+        sentences = [
+            f"With {cells.plan.baseline} the primary wrote {number(rows)} rows/s and the startup process "
+            f"took {percent(cells.median(base, 'startup_core_share'))} of a core, {number(us)} us a row.",
+            _kept_up(cells, install, workload),
+        ]
+        sentences += _relief(cells, analysis, install, workload)
+        found.append(Answer(cells.group_title(install, workload), tuple(sentences)))
+    versions = version_sentences(cells, analysis, cells.plan.baseline)
+    if versions:
+        found.append(Answer("versions", versions))
+    return tuple(found)
+
+
+def _names(cells: Cells) -> set[str]:
+    return {variant.name for variant in cells.variants()}
+
+
+def _kept_up(cells: Cells, install: str, workload: str) -> str:
+    lags = {v.name: cells.values((install, workload, v.name), "replay_lag_s_end") for v in cells.variants()}
+    behind = {name: max(own) for name, own in lags.items() if own and max(own) >= KEEPING_UP_S}
+    if not behind:
+        most = max(
+            value
+            for variant in cells.variants()
+            for value in cells.values((install, workload, variant.name), "lag_bytes_max")
+        )
+        return f"Every standby kept up in every trial; {format_bytes(most)} was the most that one was behind."
+    name = max(behind, key=lambda one: behind[one])
+    others = f"; {counted(len(behind) - 1, 'other variant')} fell behind too" if len(behind) > 1 else ""
+    return (
+        f"Not every standby kept up: with {name} one was {number(behind[name])} s behind when the load "
+        f"ended{others}."
+    )
+
+
+def _relief(cells: Cells, analysis: Analysis, install: str, workload: str) -> list[str]:
+    """Startup processes with less to do whose rows are not cheaper: said, with the rows that are missing."""
+    base = (install, workload, cells.plan.baseline)
+    share_base, rows_base = cells.median(base, "startup_core_share"), cells.median(base, "rows_per_s")
+    seeming = []
+    for variant in cells.variants():
+        cell = (install, workload, variant.name)
+        effect = analysis.effect(*cell)
+        share, rows = cells.median(cell, "startup_core_share"), cells.median(cell, "rows_per_s")
+        if effect is None or effect.conclusion is Conclusion.LOWER:
+            continue
+        if not share or not share_base or not rows or not rows_base:
+            continue
+        if share / share_base <= _RELIEVED and rows / rows_base <= _RELIEVED:
+            seeming.append((share, rows / rows_base, variant.name, effect))
+    if not seeming:
+        return []
+    share, rows_ratio, name, effect = min(seeming, key=lambda one: one[0])
+    others = [one[2] for one in seeming if one[2] != name]
+    so_do = f" So do {', '.join(others)}." if others else ""
+    return [
+        f"{name} seems to relieve the standby, {percent(share)} of a core instead of "
+        f"{percent(share_base)}: its primary wrote {ratio(rows_ratio)} the rows, and a row took "
+        f"{ratio(effect.ratio, effect.interval)} the CPU.{so_do}"
+    ]
+
+
+def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+    effect = analysis.effect(*cell)
+    rate, waited = cells.median(cell, "wal_bytes_per_s"), cells.median(cell, "run_queue_s")
+    ran = cells.median(cell, "startup_cpu_s")
+    texts = (
+        cell[2],
+        number(cells.median(cell, "rows_per_s")),
+        number(None if rate is None else rate / 1e6),
+        number(cells.median(cell, "wal_bytes_per_row")),
+        number(cells.median(cell, "fpi_per_row")),
+        percent(cells.median(cell, "startup_core_share")),
+        number(cells.median(cell, REPLAY_METRIC)),
+        "1x" if effect is None else ratio(effect.ratio, effect.interval),
+        number(cells.median(cell, "replay_mb_per_cpu_s")),
+        percent(waited / ran if waited is not None and ran else None),
+        str(len(cells.finished(cell))),
+    )
+    return tuple(map(Cell, texts))
+
+
+def _lag_row(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+    ends = cells.values(cell, "replay_lag_s_end")
+    kept = sum(one < KEEPING_UP_S for one in ends)
+
+    def size(metric: str) -> str:
+        value = cells.median(cell, metric)
+        return UNKNOWN if value is None else format_bytes(value)
+
+    texts = (
+        cell[2],
+        size("lag_bytes_max"),
+        number(cells.median(cell, "replay_lag_s_max")),
+        size("lag_bytes_max.network"),
+        size("lag_bytes_max.flush"),
+        size("lag_bytes_max.replay"),
+        number(cells.median(cell, "replay_lag_s_end")),
+        number(cells.median(cell, "catch_up_s")),
+        f"{kept} of {len(ends)}" if ends else UNKNOWN,
+    )
+    return tuple(map(Cell, texts))

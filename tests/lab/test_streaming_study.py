@@ -1,0 +1,79 @@
+"""A study of a live stream becomes a plan; what has no meaning is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from walproof.errors import StudyError
+from walproof.facts import Install, Plan, Streaming
+from walproof.lab.streaming_study import check_streaming
+from walproof.lab.study import Overrides, read_study, resolve
+from walproof.lab.studyfile import check_study
+
+STUDY: dict[str, Any] = {
+    "name": "mine",
+    "title": "?",
+    "streaming": {"preloaded_rows": 1000, "rows_per_commit": 100},
+    "quick": {"duration": "1s"},
+    "workload": [{"name": "full", "clients": 2, "duration": "5s"}, {"name": "offered", "rate": 4}],
+    "variant": [{"name": "plain"}, {"name": "summed", "settings": {"data_checksums": "on"}}],
+}
+
+
+def _plan(install: Install, changes: dict[str, Any] | None = None, **overrides: Any) -> Plan:
+    study = check_study({**STUDY, **(changes or {})}, "test")
+    return resolve(study, Overrides(**overrides), folder=Path("/somewhere"), given=(install,))
+
+
+def test_streams_rates_and_checksums_are_resolved(embedded: Install) -> None:
+    plan = _plan(embedded)
+    assert plan.streaming == Streaming(1000, 100)
+    assert [(w.clients, w.rate_tps, w.duration_s, w.protocol) for w in plan.workloads] == [
+        (2, None, 5.0, "prepared"), (1, 4.0, 60.0, "prepared"),
+    ]  # fmt: skip
+    assert [one.replay.checksums for one in plan.variants] == [False, True]
+    assert plan.variants[1].settings == {}
+    assert [w.duration_s for w in _plan(embedded, quick=True).workloads] == [1.0, 1.0]
+
+
+def test_the_built_in_study_has_the_published_figures_of_two_variants(embedded: Install) -> None:
+    study, _, folder = read_study("replication-live")
+    plan = resolve(study, Overrides(), folder=Path("/somewhere"), scripts=folder, given=(embedded,))
+    full = plan.workloads[0].name
+    assert [one.variant for one in plan.references_of(full)] == ["default", "wal_compression=on"]
+    assert not plan.references_of(plan.workloads[1].name)
+    assert plan.workloads[1].rate_tps is not None
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"workload": [{"name": "w", "builtin": "tpcb-like"}]}, "script of its own"),
+        ({"workload": [{"name": "w", "transactions": 10}]}, "no fixed length"),
+        ({"workload": [{"name": "w", "warmup": "2s"}]}, "no fixed length"),
+        ({"replay": {}}, "has one of"),
+        ({"failover": {}}, "has one of"),
+        ({"crash": {}}, "has one of"),
+        ({"variant": [{"name": "v", "settings": {"cache": "cold"}}]}, "cache has no meaning"),
+        ({"variant": [{"name": "v", "settings": {"wal_level": "minimal"}}]}, "cannot be made with"),
+        ({"streaming": {"rows_per_commit": 1}}, "mistake"),
+    ],
+)
+def test_what_has_no_meaning_is_refused(embedded: Install, changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(StudyError, match=says):
+        _plan(embedded, changes)
+
+
+def test_an_emulated_disk_is_refused(embedded: Install) -> None:
+    with pytest.raises(StudyError, match="--device has no meaning"):
+        _plan(embedded, device="hdd-7200")
+
+
+def test_a_pgbench_without_pipelines_is_refused(embedded: Install) -> None:
+    old = replace(embedded, version="13.7", version_num=130007)
+    with pytest.raises(StudyError, match=r"pgbench 13\.7 cannot make the load"):
+        check_streaming(check_study(STUDY, "test"), old)

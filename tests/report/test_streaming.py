@@ -1,0 +1,116 @@
+"""Reports of a live stream: rows beside the published speed, who kept up, and where the lag was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.report.facts import make_facts
+from walproof.facts import Reference, Run, Series, Streaming, Trial, TrialState, Variant
+from walproof.report import build_view, to_html, to_json, to_markdown
+from walproof.report.blocks import Table
+from walproof.report.figures.lag import LAG_SERIES, LagData
+from walproof.report.view import ReportView
+
+MB = 1_000_000.0
+WOBBLE = (0.99, 1.0, 1.01, 1.02)
+
+
+def _facts(rows_on: float, us_on: float, lag_s_on: float) -> tuple[Run, list[Trial], list[Series]]:
+    """``default`` keeps up at 100,000 rows/s and 2 us a row; ``compressed`` as told."""
+    facts = make_facts()
+    plan = replace(
+        facts.run.plan,
+        streaming=Streaming(1000, 500),
+        workloads=facts.run.plan.workloads[:1],
+        variants=(Variant("default", {}), Variant("compressed", {"wal_compression": "on"})),
+        baseline="default",
+        references=(
+            Reference("default", None, metrics={"startup_core_share": 1.0, "wal_bytes_per_s": 720e6}),
+            Reference("compressed", None, metrics={"startup_core_share": 0.62, "wal_bytes_per_s": 400e6}),
+            Reference("gone", None, metrics={"startup_core_share": 0.5, "wal_bytes_per_s": 1e6}),
+        ),
+        reference_source="a bench",
+    )
+    trials: list[Trial] = []
+    series: list[Series] = []
+    for round, wobble in enumerate(WOBBLE, start=1):
+        for cell in plan.cells:
+            is_on = cell[2] == "compressed"
+            rows, us = (rows_on, us_on) if is_on else (100_000.0, 2.0)
+            us *= wobble * (1 + 0.001 * len(trials))
+            number = len(trials) + 1
+            metrics = {
+                "rows_per_s": rows, "wal_bytes_per_s": rows * 250, "wal_bytes_per_row": 250.0,
+                "startup_us_per_row": us, "startup_core_share": rows * us / 1e6, "startup_cpu_s": us,
+                "run_queue_s": 0.0, "replay_mb_per_cpu_s": 250 / us, "fpi_per_row": 0.02,
+                "lag_bytes_max": 8 * MB, "replay_lag_s_end": lag_s_on if is_on else 0.0,
+                "replay_lag_s_max": 1.5, "catch_up_s": 0.5,
+            }  # fmt: skip
+            trials.append(Trial(number, round, *cell, TrialState.DONE, 0.0, 9.0, 0.0, 4.0, metrics, {}))
+            for place, name in enumerate(LAG_SERIES):
+                most = round * MB if place == len(LAG_SERIES) - 1 else 0.0
+                series.append(Series(number, name, (0.0, 2.0, 4.5), (0.0, most, 0.0)))
+    return replace(facts.run, plan=plan), trials, series
+
+
+def _said(view: ReportView) -> str:
+    return " ".join(sentence for answer in view.answers for sentence in answer.sentences)
+
+
+def _table(view: ReportView, section: str) -> Table:
+    (found,) = [one for one in view.sections if one.id == section]
+    return next(block for block in found.blocks if isinstance(block, Table))
+
+
+def test_a_slower_primary_does_not_pass_for_a_faster_replica() -> None:
+    said = _said(build_view(*_facts(rows_on=50_000.0, us_on=2.4, lag_s_on=0.0)))
+    assert "compressed seems to relieve the standby, 12 % of a core instead of 20 %" in said
+    assert "its primary wrote 0.50x the rows, and a row took 1.2" in said
+    assert "Every standby kept up in every trial" in said
+
+
+def test_a_standby_whose_rows_are_cheaper_is_not_called_a_pretender() -> None:
+    said = _said(build_view(*_facts(rows_on=50_000.0, us_on=1.0, lag_s_on=0.0)))
+    assert "seems to relieve" not in said
+    assert "seems to relieve" not in _said(build_view(*_facts(rows_on=100_000.0, us_on=1.0, lag_s_on=0.0)))
+
+
+def test_who_fell_behind_is_named_and_counted() -> None:
+    view = build_view(*_facts(rows_on=50_000.0, us_on=2.4, lag_s_on=3.0))
+    assert "with compressed one was 3.00 s behind when the load ended" in _said(view)
+    rows = {row[0].text: [cell.text for cell in row] for row in _table(view, "lag").rows}
+    assert (rows["default"][-1], rows["compressed"][-1]) == ("4 of 4", "0 of 4")
+
+
+def test_the_published_table_has_what_it_leaves_out() -> None:
+    """720 MB/s over a full core and 400 over 0.62 of one; no rows were published."""
+    table = _table(build_view(*_facts(50_000.0, 2.4, 0.0)), "published")
+    assert [column.title for column in table.columns[1:]] == [
+        "published: default", "published: compressed", "here: default", "here: compressed",
+    ]  # fmt: skip
+    rows = {row[0].text: [cell.text for cell in row[1:]] for row in table.rows}
+    assert rows["WAL rate over startup, MB/CPU s"][:2] == ["720", "645"]
+    assert rows["rows/s"] == ["-", "-", "100000", "50000"]
+
+
+def test_lag_is_drawn_by_the_trial_in_the_middle() -> None:
+    view = build_view(*_facts(50_000.0, 2.4, 0.0))
+    (section,) = [one for one in view.sections if one.id == "lag"]
+    figure = section.blocks[0]
+    assert not isinstance(figure, Table)
+    data = figure.data  # type: ignore[union-attr]
+    assert isinstance(data, LagData)
+    assert [(panel.variant, panel.trial, panel.n) for panel in data.panels] == [
+        ("default", 3, 4), ("compressed", 4, 4),
+    ]  # fmt: skip
+    assert data.panels[0].most_bytes == 2 * MB
+    assert "most of it not replayed; the load ended after 4.0 s, all was replayed after 4.5 s" in figure.alt  # type: ignore[union-attr]
+    assert "seconds since the load began" in to_html(view)
+    assert "Published and here" in to_markdown(view)
+    assert '"metric": "startup_us_per_row"' in to_json(view)
+
+
+def test_without_samples_there_is_no_chart() -> None:
+    run, trials, _ = _facts(50_000.0, 2.4, 0.0)
+    (section,) = [one for one in build_view(run, trials).sections if one.id == "lag"]
+    assert all(isinstance(block, Table) for block in section.blocks)
