@@ -155,6 +155,50 @@ class Crash:
     """All WAL of the load is kept, and what every variant would have written predicted from it."""
 
 
+LoadFeed: TypeAlias = Literal[
+    "insert", "prepared insert", "pipeline", "executemany", "values", "unnest",
+    "copy rows", "copy binary", "copy", "stage", "merge", "adbc",
+]  # fmt: skip
+"""How rows get to the server (:mod:`walproof.workload.loading`)."""
+LoadStep: TypeAlias = Literal[
+    "truncate", "freeze", "unlogged", "late indexes", "late foreign keys", "triggers off"
+]
+"""What is done to the table around the load, and undone after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadMethod:
+    """How a variant of a study of loading brings the rows into the table."""
+
+    feed: LoadFeed = "copy"
+    batch_rows: int | None = None
+    """Rows of one statement, or of one transaction where a statement has one row; None: all of them."""
+    sessions: int = 1
+    """Client processes that load at the same time, each its part of the rows."""
+    steps: tuple[LoadStep, ...] = ()
+    rows_most: int | None = None
+    """Only that many of the rows: a slow method need not load them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Each trial loads rows into an empty table, until the table is as good as after any other method."""
+
+    table: str
+    """As SQL names it."""
+    ddl: str
+    """SQL that makes the table and what it needs."""
+    rows: int
+    file: str | None = None
+    """CSV of the user's own rows; None: they are generated."""
+    file_digest: str | None = None
+    """SHA-256 of it."""
+    replay: str | None = None
+    """SQL that does for the whole table what its triggers would have done row by row."""
+    crash: bool = False
+    """In the first round each load is also broken off in its middle, by killing the server."""
+
+
 @dataclass(frozen=True, slots=True)
 class Variant:
     """A configuration under comparison."""
@@ -174,6 +218,8 @@ class Variant:
     """What its WAL, in a study of replay, is made with."""
     distance_s: float = 0.0
     """In a study of failover: delay one way between primary and standby."""
+    load: LoadMethod = LoadMethod()
+    """In a study of loading: how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +289,7 @@ class Plan:
     replay: Replay | None = None
     failover: Failover | None = None
     crash: Crash | None = None
+    load: Load | None = None
     format: int = PLAN_FORMAT
 
     @property

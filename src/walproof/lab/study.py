@@ -25,6 +25,7 @@ from walproof.facts import (
 )
 from walproof.lab.design import factorial_design
 from walproof.lab.failover_study import check_failover, failover_of, failover_workload, with_distance
+from walproof.lab.load_study import check_load, load_of, load_workload, method_of
 from walproof.lab.replay_study import check_replay, replay_of, replay_workload, with_conditions
 from walproof.lab.studyfile import (
     CutTable,
@@ -128,6 +129,9 @@ def resolve(
         check_failover(study)
         workloads = tuple(failover_workload(workload, study, overrides.quick) for workload in workloads)
         cells = [with_distance(cell) for cell in cells]
+    if study.load is not None:
+        check_load(study)
+        workloads = tuple(load_workload(workload, study, overrides.quick) for workload in workloads)
     cells, left_out = _available(base, cells, study, chosen)
     _check_settings(base, cells, chosen)
     variants = tuple(_variant(base, cell, chosen, workloads) for cell in cells)
@@ -173,6 +177,7 @@ def resolve(
         replay=replay_of(study, overrides.quick),
         failover=failover_of(study, overrides.quick),
         crash=_crash(study, overrides),
+        load=load_of(study, overrides.quick, scripts),
     )
 
 
@@ -294,7 +299,13 @@ def _text(value: str, folder: Path, noun: str, *, must: bool = False) -> str:
 def _cells(study: StudyFile) -> tuple[list[Variant], tuple[str, ...]]:
     """The variants as typed, before implied settings and classes; and what the design confounds."""
     typed = [
-        Variant(table.name, dict(table.settings), note=table.note, cut=_conditions(table.cut))
+        Variant(
+            table.name,
+            dict(table.settings),
+            note=table.note,
+            cut=_conditions(table.cut),
+            load=method_of(table.load),
+        )
         for table in study.variant
     ]
     if not study.factors:
@@ -396,7 +407,9 @@ def _variant(
         implied=implied,
         durability=max(
             durability_class(complete),
-            DurabilityClass.TABLE if cell.cut.unlogged else DurabilityClass.NONE,
+            DurabilityClass.TABLE
+            if cell.cut.unlogged or "unlogged" in cell.load.steps
+            else DurabilityClass.NONE,
             key=lambda one: one.rank,
         ),
         note=cell.note,
@@ -404,6 +417,7 @@ def _variant(
         cut=cell.cut,
         replay=cell.replay,
         distance_s=cell.distance_s,
+        load=cell.load,
     )
 
 
