@@ -1,4 +1,4 @@
-"""What trials of loading start from: a cluster with the empty table, the rows as files, and what has to arrive.
+"""What trials of loading start from: a cluster with the empty table, rows as files, and what has to arrive.
 
 Everything is made once for each install, kept as a template, and cloned by every trial:
 
@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -107,32 +107,28 @@ def _prepare(plan: Plan, load: Load, install: Install, workspace: Workspace) -> 
     if needed > free:
         raise WorkloadError(
             f"not enough disk for loading {prepared.rows} rows",
-            detail=f"Needs about {format_bytes(needed)} in {workspace.folder}, there is {format_bytes(free)}.",
+            detail=f"Needs about {format_bytes(needed)}; free are {format_bytes(free)}.",
             hint="Fewer --rows, or another folder (--on), needs less.",
         )
     return prepared
 
 
-def methods_possible(plan: Plan, install: Install, workspace: Workspace) -> dict[str, str | None]:
-    """Variant -> why the table cannot be loaded by it on ``install``; None when it can.
+def table_of(
+    ddl: str, name: str, install: Install, workspace: Workspace, initdb_options: Sequence[str] = ()
+) -> Table:
+    """What the catalogs of ``install`` say of the table that ``ddl`` makes, in a cluster that is removed at once.
 
-    Makes the table in a cluster that is removed at once. Raises WorkloadError or ClusterError.
+    Raises WorkloadError with the line of DDL that does not apply, ClusterError or DiskError.
     """
-    load = plan.load
-    assert load is not None
-    folder = workspace.make_folder("possible")
+    folder = workspace.make_folder("table")
     try:
-        templates.clone(templates.prepare_empty(workspace, install, plan.initdb_options), folder, flush=False)
+        templates.clone(templates.prepare_empty(workspace, install, initdb_options), folder, flush=False)
         cluster = Cluster(install, workspace, folder)
         cluster.start(templates.LOAD_SETTINGS)
         try:
-            apply_ddl(cluster.conninfo, load.ddl)
+            apply_ddl(cluster.conninfo, ddl)
             with cluster.connect() as session:
-                table = read_table(session, load.table)
-                return {
-                    one.name: obstacle(table, table.columns, one.load, install.version_num, load.replay)
-                    for one in plan.variants
-                }
+                return read_table(session, name)
         finally:
             cluster.stop("immediate")
     finally:
@@ -142,11 +138,16 @@ def methods_possible(plan: Plan, install: Install, workspace: Workspace) -> dict
 def _check_methods(
     plan: Plan, load: Load, install: Install, prepared: PreparedLoad, workspace: Workspace
 ) -> None:
-    reasons = methods_possible(plan, install, workspace)
-    bad = [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None]
+    table = table_of(load.ddl, load.table, install, workspace, plan.initdb_options)
+    columns = [column for column in table.columns if column.name in prepared.columns]
+    bad = [
+        f"{one.name}: {reason}"
+        for one in plan.variants
+        if (reason := obstacle(table, columns, one.load, install.version_num, load.replay)) is not None
+    ]
     if bad:
         raise WorkloadError(
-            f"{len(bad)} of {len(plan.variants)} methods cannot load {load.table} on PostgreSQL {install.label}",
+            f"{len(bad)} of {len(plan.variants)} methods cannot load {load.table} on {install.label}",
             detail="\n".join(bad),
             hint="Leave them out of the study.",
         )
@@ -219,11 +220,14 @@ def _write(session: Session, columns: tuple[Column, ...], folder: Path, values_m
     listed = ", ".join(column.name for column in columns)
     text_bytes = 0
     query = f"SELECT {listed} FROM {source.SOURCE} ORDER BY {source.NUMBER}"
-    with (folder / TEXT_FILE).open("wb") as file, session.cursor() as cursor:
-        with cursor.copy(f"COPY ({query}) TO STDOUT".encode()) as copy:
-            for block in copy:
-                file.write(block)
-                text_bytes += len(block)
+    with (
+        (folder / TEXT_FILE).open("wb") as file,
+        session.cursor() as cursor,
+        cursor.copy(f"COPY ({query}) TO STDOUT".encode()) as copy,
+    ):
+        for block in copy:
+            file.write(block)
+            text_bytes += len(block)
     chosen = ", ".join(column.name if column.base in NATIVE else f"{column.name}::text" for column in columns)
     query = f"SELECT {chosen} FROM {source.SOURCE} WHERE {source.NUMBER} < %s ORDER BY {source.NUMBER}"
     try:

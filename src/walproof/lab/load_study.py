@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from walproof.errors import StudyError
-from walproof.facts import Load, LoadMethod, Workload
+from walproof.facts import Install, Load, LoadMethod, Workload
 from walproof.lab.studyfile import MethodTable, StudyFile
+from walproof.workload.loading.steps import unavailable
 
 _READ_BYTES = 1 << 20
 _COPIES = ("copy", "copy rows", "copy binary")
@@ -49,6 +50,11 @@ def method_of(table: MethodTable) -> LoadMethod:
     if batch_rows is None and table.feed in ("values", "unnest"):
         batch_rows = 1_000 if table.feed == "values" else 10_000
     return LoadMethod(table.feed, batch_rows, table.sessions, table.steps, table.rows_most)
+
+
+def missing_for(method: LoadMethod, install: Install) -> str | None:
+    """What keeps ``install`` or this machine from the method, whatever the table; None for nothing."""
+    return unavailable(method, install.version_num)
 
 
 def load_of(study: StudyFile, quick: bool, scripts: Path) -> Load | None:

@@ -1,7 +1,7 @@
 """One load, until its table is as good as after any other method.
 
-    clone, start -> [ before | sessions load ] -> [ after ] -> CHECKPOINT -> [ first read ] -> [ VACUUM ANALYZE ]
-                      load_s                      finish_s                    first_read_s      vacuum_s
+    clone, start -> [before | sessions load] -> [after] -> CHECKPOINT -> [first read] -> [VACUUM ANALYZE]
+                     load_s                     finish_s                 first_read_s     vacuum_s
 
 What some methods put off (indexes, SET LOGGED, hint bits, freezing) is thereby counted. At the end the table
 has to hold the same rows and have the same definition as after plain INSERTs.
@@ -9,6 +9,7 @@ has to hold the same rows and have the same definition as after plain INSERTs.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,9 +52,11 @@ class TableLoad:
     def measure(self, probes: Sequence[str]) -> Observation:
         """Carry it out, and check what is there. Raises WorkloadError.
 
-        Metrics: ``rows``; ``rows_per_s`` of the load and ``complete_rows_per_s`` of everything;
+        Metrics: ``rows``; ``rows_per_s`` of the load, ``finished_rows_per_s`` with what is done after it,
+        ``complete_rows_per_s`` of everything;
         ``load_s``, ``finish_s``, ``first_read_s``, ``vacuum_s`` and their sum ``complete_s``; WAL of each as
-        ``load_wal_bytes``, ...; ``wal_bytes_per_row`` of the load, ``complete_wal_bytes_per_row``;
+        ``load_wal_bytes``, ...; ``wal_bytes_per_row`` of the load, ``finished_wal_bytes_per_row`` and
+        ``complete_wal_bytes_per_row``;
         ``table_bytes`` in the end and ``data_bytes_max`` on the way; ``client_cpu_s``, ``client_busy`` and
         ``server_busy`` (cores that a session's client and backend used); and what probes saw of the load.
         """
@@ -68,8 +71,10 @@ class TableLoad:
                 before_bytes = size.start()
                 try:
                     seen = self._watched(clock, session, clients, about, probes)
-                    with clock.phase("finish"):
-                        _run(session, about.after)
+                    metrics["finish_s"] = metrics["finish_wal_bytes"] = 0.0
+                    if about.after:
+                        with clock.phase("finish"):
+                            _run(session, about.after)
                     session.execute("CHECKPOINT")
                     with clock.phase("first_read"):
                         _run(session, [f"SELECT count(*) FROM {table.name} t WHERE NOT t IS NULL"])
@@ -82,8 +87,11 @@ class TableLoad:
         metrics["complete_s"] = sum(metrics[f"{phase}_s"] for phase in _PHASES)
         metrics["complete_wal_bytes"] = sum(metrics[f"{phase}_wal_bytes"] for phase in _PHASES)
         metrics["rows_per_s"] = rows / metrics["load_s"]
+        metrics["finished_rows_per_s"] = rows / (metrics["load_s"] + metrics["finish_s"])
         metrics["complete_rows_per_s"] = rows / metrics["complete_s"]
         metrics["wal_bytes_per_row"] = metrics["load_wal_bytes"] / rows
+        finished = metrics["load_wal_bytes"] + metrics["finish_wal_bytes"]
+        metrics["finished_wal_bytes_per_row"] = finished / rows
         metrics["complete_wal_bytes_per_row"] = metrics["complete_wal_bytes"] / rows
         sessions_s = metrics["load_s"] * self._method.sessions
         metrics["client_busy"] = seen.metrics["client_cpu_s"] / sessions_s
@@ -93,7 +101,9 @@ class TableLoad:
         return Observation({**others, **metrics}, seen.series, (*seen.warnings, *self._warnings()))
 
     def break_off(self, settings: Mapping[str, str]) -> Observation:
-        """Kill the server when half of the rows are on their way, start it again with ``settings``, and look what is there.
+        """Kill the server when half of the rows are on their way, start it again and look what is there.
+
+        ``settings`` are those of the new start.
 
         Metrics: ``crash_rows_share`` of the rows that are in the table, ``crash_lacks``: indexes,
         constraints and triggers that the table has no more or are off, and 1 more where it is unlogged.
@@ -147,7 +157,7 @@ class TableLoad:
                 is_broken_off,
                 target,
             )
-            for start, stop in zip(bounds, bounds[1:], strict=False)
+            for start, stop in itertools.pairwise(bounds)
         ]
 
     def _watched(

@@ -25,7 +25,7 @@ from walproof.facts import (
 )
 from walproof.lab.design import factorial_design
 from walproof.lab.failover_study import check_failover, failover_of, failover_workload, with_distance
-from walproof.lab.load_study import check_load, load_of, load_workload, method_of
+from walproof.lab.load_study import check_load, load_of, load_workload, method_of, missing_for
 from walproof.lab.replay_study import check_replay, replay_of, replay_workload, with_conditions
 from walproof.lab.studyfile import (
     CutTable,
@@ -347,6 +347,8 @@ def _available(
 def _lack(base: Mapping[str, str], cell: Variant, chosen: Sequence[Install]) -> str | None:
     """What keeps an install from running the variant: its version or its build."""
     for install in chosen:
+        if (reason := missing_for(cell.load, install)) is not None:
+            return f"PostgreSQL {install.label}: {reason}"
         catalogue = Catalogue.for_version(install.version_num)
         complete = {**base, **cell.settings, **imply({**base, **cell.settings}, install.version_num)}
         try:

@@ -22,6 +22,7 @@ from walproof.facts import (
     CutFacts,
     Failover,
     Install,
+    Load,
     Plan,
     PowerCut,
     Series,
@@ -85,7 +86,8 @@ class TrialRunner:
         """``installs``: label -> the install whose binaries the server's user can reach;
         ``prepared``: (install, workload) -> template; ``cuts``: (install, workload, whether it has checksums)
         -> what power cuts start from; ``replays``: (install, variant) -> the WAL that it replays;
-        ``loads``: install -> the rows that its trials load; ``keep_failures``: see :func:`walproof.lab.session.execute`."""
+        ``loads``: install -> the rows that its trials load; ``keep_failures``: see
+        :func:`walproof.lab.session.execute`."""
         self._plan = plan
         self._workspace = workspace
         self._installs = installs

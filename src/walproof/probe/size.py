@@ -1,4 +1,4 @@
-"""How large the tables and indexes of a cluster get: the files under ``base``, looked at while a load runs."""
+"""How large the tables and indexes of a cluster get: the files under ``base``, while a load runs."""
 
 from __future__ import annotations
 

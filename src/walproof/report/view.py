@@ -23,6 +23,7 @@ from walproof.report.failover import failover_tables
 from walproof.report.figures.course import course, describe_course
 from walproof.report.figures.figure import Figure, FigureData
 from walproof.report.figures.latency import describe_latencies, latencies
+from walproof.report.figures.load_curve import describe_load_curves, load_curves
 from walproof.report.figures.losses import describe_losses, losses
 from walproof.report.figures.outcomes import describe_outcomes, outcomes
 from walproof.report.figures.ratios import describe_ratios, factor_ratios, install_ratios, variant_ratios
@@ -32,6 +33,14 @@ from walproof.report.figures.style import symbol_key
 from walproof.report.figures.waits import describe_waits, wait_shares
 from walproof.report.figures.writers import describe_writers
 from walproof.report.flushes import flush_blocks
+from walproof.report.load import (
+    LOAD_METRIC,
+    load_answers,
+    load_published_tables,
+    load_tables,
+    part_tables,
+    risk_tables,
+)
 from walproof.report.numbers import counted, utc
 from walproof.report.power_cut import (
     audit_blocks,
@@ -91,6 +100,8 @@ def build_view(run: Run, trials: Sequence[Trial], series: Sequence[Series] = ())
         return _cut_view(run, trials, analyse(run.plan, trials, "cut_acknowledged"))
     if run.plan.replay is not None:
         return _replay_view(run, trials, analyse(run.plan, trials, REPLAY_METRIC))
+    if run.plan.load is not None:
+        return _load_view(run, trials, analyse(run.plan, trials, LOAD_METRIC))
     analysis = analyse(run.plan, trials)
     return report_view(run, trials, series, analysis, verdicts(run.plan, trials, analysis))
 
@@ -230,6 +241,70 @@ def _replay_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> Repor
         overview=overview,
         verdicts=(),
         sections=tuple(section for section in sections if section.blocks),
+    )
+
+
+def _load_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportView:
+    """The report of a study whose trials fill a table: rows a second until it is complete."""
+    cells = Cells(run.plan, trials)
+    make = _FigureMaker(run, analysis)
+    overview = make.figure(
+        "ratios",
+        f"How fast is the table complete, relative to {run.plan.baseline}?",
+        "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round. Colour and "
+        "heading: durability class during the load. The line at 1x is the baseline.",
+        variant_ratios(cells, analysis),
+        describe_ratios,
+    )
+    curves = make.figure(
+        "curves",
+        "How large need a batch be, and how many sessions help?",
+        "Filled: median over trials; hollow: a trial. Knee: the smallest value within 5 % of the best.",
+        load_curves(cells),
+        describe_load_curves,
+    )
+    installs = make.figure(
+        "installs",
+        "Does the PostgreSQL version matter to loading?",
+        "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round.",
+        install_ratios(cells, analysis),
+        describe_ratios,
+    )
+    sections = (
+        Section("results", "Results", tuple(load_tables(cells, analysis))),
+        Section("curves", "Batches and sessions", curves),
+        Section("parts", "What is put off", tuple(part_tables(cells))),
+        Section("risk", "Durability", tuple(risk_tables(cells))),
+        Section("published", "Beside the published figures", tuple(load_published_tables(cells))),
+        Section("installs", "Installs", (*installs, *install_table(cells, analysis))),
+        Section(
+            "certainty",
+            "How sure",
+            (
+                *precision_tables(cells, analysis),
+                *outlier_paragraph(analysis),
+                *failure_blocks(cells, trials, analysis),
+                *warning_table(trials),
+            ),
+        ),
+        Section("setup", "What was run", (*plan_tables(run), *environment_tables(run))),
+        Section("repeat", "Run it again", tuple(repeat_blocks(run))),
+    )
+    return ReportView(
+        run=run,
+        trials=tuple(trials),
+        analysis=analysis,
+        findings=(),
+        question=run.plan.title,
+        description=" ".join(run.plan.description.split()),
+        dateline=_dateline(run),
+        answers=load_answers(cells, analysis),
+        how_sure=how_sure(run, cells, analysis, ()),
+        what_would_help=what_would_help(run.plan, trials, analysis),
+        next_commands=next_commands(run),
+        overview=overview,
+        verdicts=(),
+        sections=_finished(run, sections),
     )
 
 

@@ -10,6 +10,7 @@ from walproof.errors import ReportError
 from walproof.report.figures.course import CourseData, draw_course
 from walproof.report.figures.figure import Figure, FigureData
 from walproof.report.figures.latency import LatencyData, draw_latencies
+from walproof.report.figures.load_curve import LoadCurveData, draw_load_curves
 from walproof.report.figures.losses import LossData, draw_losses
 from walproof.report.figures.outcomes import OutcomeData, draw_outcomes
 from walproof.report.figures.ratios import RatioData, draw_ratios
@@ -54,6 +55,8 @@ def draw(data: FigureData) -> dict[str, Any]:
             return draw_outcomes(data)
         case LossData():
             return draw_losses(data)
+        case LoadCurveData():
+            return draw_load_curves(data)
         case _:
             assert_never(data)
 

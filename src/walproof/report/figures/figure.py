@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from walproof.report.figures.course import CourseData
 from walproof.report.figures.latency import LatencyData
+from walproof.report.figures.load_curve import LoadCurveData
 from walproof.report.figures.losses import LossData
 from walproof.report.figures.outcomes import OutcomeData
 from walproof.report.figures.ratios import RatioData
@@ -31,6 +32,7 @@ FigureData: TypeAlias = (
     | StatementData
     | OutcomeData
     | LossData
+    | LoadCurveData
 )
 
 

@@ -1,11 +1,12 @@
 """ADBC: columns of Arrow, which its driver sends as COPY in binary.
 
-The driver writes each column as its Arrow type says, and the server takes it only where the table's type is the
-same, so this is for types that both have. Both packages are optional (extra ``arrow``).
+The driver writes each column as its Arrow type says, and the server takes it only where the table's type is
+the same, so this is for types that both have. Both packages are optional (extra ``arrow``).
 """
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from typing import Any
 
@@ -24,6 +25,12 @@ TYPES = {
 def is_there() -> bool:
     """Whether both packages are installed."""
     return all(importlib.util.find_spec(name) for name in ("adbc_driver_postgresql", "pyarrow"))
+
+
+def load_driver() -> None:
+    """Import both, which takes longer than many a load."""
+    for name in ("adbc_driver_postgresql.dbapi", "pyarrow"):
+        importlib.import_module(name)
 
 
 def ingest(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:

@@ -16,12 +16,13 @@ import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import psycopg
 
 from walproof.errors import WorkloadError
 from walproof.facts import LoadFeed
+from walproof.workload.loading import arrow
 from walproof.workload.loading.feeds import FEEDS, READY_BYTES
 from walproof.workload.loading.rows import Rows
 from walproof.workload.loading.target import Target
@@ -60,7 +61,9 @@ def order_line(order: Order) -> str:
 def read_order(line: str) -> Order:
     """From a line of JSON."""
     data = json.loads(line)
-    target = {name: tuple(v) if isinstance(v, list) else v for name, v in data.pop("target").items()}
+    target: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in data.pop("target").items()
+    }
     return Order(**data, target=Target(**target))
 
 
@@ -75,6 +78,8 @@ def main() -> None:
         as_values=order.feed not in READY_BYTES,
         halt=_halt if order.is_broken_off else None,
     )
+    if order.feed == "adbc":
+        arrow.load_driver()
     try:
         session = psycopg.connect(order.conninfo, autocommit=True)
     except psycopg.Error as error:
@@ -118,7 +123,7 @@ def _end_with_input() -> None:
 
 def read_outcome(line: str) -> Outcome:
     """From a line of JSON."""
-    return Outcome(**cast("dict[str, float]", json.loads(line)))  # type: ignore[arg-type]
+    return Outcome(**json.loads(line))
 
 
 if __name__ == "__main__":

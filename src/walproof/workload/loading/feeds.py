@@ -14,7 +14,7 @@ from walproof.workload.loading.target import Target
 
 
 class Feed(Protocol):
-    """Sends ``rows`` through ``session``, which is in autocommit mode, ``batch_rows`` at a time (None: all)."""
+    """Sends ``rows`` through ``session``, which is in autocommit mode, a batch at a time (None: all)."""
 
     def __call__(self, session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
         """Raises psycopg.Error, or WorkloadError of another driver."""

@@ -30,7 +30,8 @@ def unnest(session: Session, target: Target, rows: Rows, batch_rows: int | None)
     names = ", ".join(f"c{number}" for number in range(len(kinds)))
     chosen = ", ".join(f"c{number}::{kind}" for number, kind in enumerate(target.types))
     statement = (
-        f"INSERT INTO {target.table} ({target.column_list}) SELECT {chosen} FROM unnest({arrays}) AS u({names})"
+        f"INSERT INTO {target.table} ({target.column_list})"
+        f" SELECT {chosen} FROM unnest({arrays}) AS u({names})"
     ).encode()
     for batch in rows.batches(batch_rows):
         session.execute(statement, [list(column) for column in zip(*batch, strict=True)])

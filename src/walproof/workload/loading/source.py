@@ -28,7 +28,7 @@ _BITS = "('x' || substr({hash}, 1, {digits}))::bit({bits})::{integer}"
 
 
 def fill_source(session: Session, table: Table, rows: int, seed: int) -> None:
-    """Make the source table with ``rows`` generated rows. Raises WorkloadError, for a type that is not known."""
+    """Make the source table with ``rows`` generated rows. Raises WorkloadError, as for an unknown type."""
     _make_source(session, table)
     fill_referenced(session, table, seed)
     _fill(session, table, SOURCE, rows, seed, numbered=True)
@@ -176,7 +176,7 @@ def _expression(session: Session, table: Table, column: Column, seed: int, *, is
     value = _unique(column, hash_, length) if is_unique else _usual(column, hash_, length)
     if value is None:
         raise WorkloadError(
-            f"column {column.name} of {table.name} has a type for which rows cannot be generated: {column.type}",
+            f"column {column.name} of {table.name} has a type without a generator: {column.type}",
             hint="--file names a CSV of rows that the table takes.",
         )
     return f"({value})::{column.type}"
@@ -265,7 +265,8 @@ def _partition_values(session: Session, table: Table) -> dict[str, str]:
     bounds = [
         str(row[0])
         for row in session.execute(
-            "SELECT pg_get_expr(c.relpartbound, c.oid) FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhrelid"
+            "SELECT pg_get_expr(c.relpartbound, c.oid)"
+            " FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhrelid"
             " WHERE h.inhparent = %s::regclass ORDER BY c.oid",
             (table.name,),
         )

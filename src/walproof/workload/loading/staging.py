@@ -32,7 +32,8 @@ def merge(session: Session, target: Target, rows: Rows, batch_rows: int | None) 
         target,
         rows,
         batch_rows,
-        f"MERGE INTO {target.table} t USING {_STAGE} s ON {' AND '.join(f't.{c} = s.{c}' for c in target.key)}"
+        f"MERGE INTO {target.table} t USING {_STAGE} s"
+        f" ON {' AND '.join(f't.{c} = s.{c}' for c in target.key)}"
         f"{matched} WHEN NOT MATCHED THEN INSERT ({target.column_list})"
         f" VALUES ({', '.join(f's.{c}' for c in target.columns)})",
     )

@@ -65,13 +65,22 @@ def around(table: Table, steps: Sequence[LoadStep], replay: str | None, version_
     )
 
 
+def unavailable(method: LoadMethod, version_num: int) -> str | None:
+    """What this version or this machine lacks for the method, whatever the table; None for nothing."""
+    if method.feed == "merge" and version_num < _MERGE_FROM:
+        return "MERGE exists from PostgreSQL 15"
+    if method.feed == "adbc" and not arrow.is_there():
+        return "adbc-driver-postgresql and pyarrow are not installed (extra: arrow)"
+    return None
+
+
 def obstacle(
     table: Table, columns: Sequence[Column], method: LoadMethod, version_num: int, replay: str | None
 ) -> str | None:
     """Why ``table`` cannot be loaded by this method on this version; None when it can."""
     steps = method.steps
-    if method.feed == "merge" and version_num < _MERGE_FROM:
-        return "MERGE exists from PostgreSQL 15"
+    if (reason := unavailable(method, version_num)) is not None:
+        return reason
     if method.feed in ("stage", "merge") and not table.keys:
         return "the table has no unique key to find rows by"
     if method.feed == "copy binary":
@@ -79,8 +88,6 @@ def obstacle(
             if column.base not in NATIVE:
                 return f"column {column.name} has type {column.type}, which the client cannot write in binary"
     if method.feed == "adbc":
-        if not arrow.is_there():
-            return "adbc-driver-postgresql and pyarrow are not installed (extra: arrow)"
         for column in columns:
             if column.base not in arrow.TYPES:
                 return f"column {column.name} has type {column.type}, which Arrow does not have"

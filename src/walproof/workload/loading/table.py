@@ -57,7 +57,7 @@ class Table:
     columns: tuple[Column, ...]
     """Without generated columns and identities that are always generated: a load cannot give them."""
     keys: tuple[tuple[str, ...], ...]
-    """Columns of each primary key or unique index without expressions and predicates, the primary key first."""
+    """Columns of each unique index without expressions and predicates, the primary key first."""
     indexes: tuple[Definition, ...]
     """Those that belong to no constraint."""
     key_constraints: tuple[Definition, ...]
@@ -103,7 +103,8 @@ _INDEXES = """
 SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid)
   FROM pg_index i
  WHERE i.indrelid = %s
-   AND NOT EXISTS (SELECT FROM pg_constraint k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
+   AND NOT EXISTS (SELECT FROM pg_constraint k
+                    WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
  ORDER BY i.indexrelid
 """
 _CONSTRAINTS = """
