@@ -1,7 +1,7 @@
 """Which steps a load of this table should have: those that were measured to gain, and no others.
 
-The baseline is a load with every step that the table allows; each step is measured by leaving it out. What was
-put in the place of something (sessions, wal_level=minimal, UNLOGGED) is measured as a variant of its own.
+The baseline is a load with every step that the table allows; each step is measured by leaving it out. What is
+put in the place of one (sessions, wal_level=minimal, UNLOGGED) is measured as a variant of its own.
 """
 
 from __future__ import annotations

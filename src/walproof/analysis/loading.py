@@ -21,9 +21,10 @@ class Busy(Enum):
     CLIENT = "client"
     SERVER = "server"
     DISK = "disk"
-    IN_TURN = "client and server in turn"
+    IN_TURN = "in turn"
+    """Client and server together fill a core: each waits for the other."""
     LOCKS = "locks"
-    WAITING = "nobody: waiting"
+    WAITING = "neither"
     """Neither side used its core: other work on the machine, or waits too short to be seen."""
 
 
@@ -64,12 +65,3 @@ def find_knee(points: Sequence[tuple[int, float]]) -> Knee | None:
     best = max(rate for _, rate in ordered)
     at, rate = next((x, y) for x, y in ordered if y >= best * (1 - GAIN))
     return Knee(at, rate, is_past=at < ordered[-1][0])
-
-
-def is_past_knee(points: Sequence[tuple[int, float]]) -> bool:
-    """Whether a sweep may stop: its last two steps gained less than GAIN over what was before."""
-    ordered = sorted(points)
-    if len(ordered) < 3:
-        return False
-    before = max(rate for _, rate in ordered[:-2])
-    return max(rate for _, rate in ordered[-2:]) < before * (1 + GAIN)

@@ -1,4 +1,4 @@
-"""``walproof load-advice``: the recipe for loading somebody's own table, from measurements on a clone of it."""
+"""``walproof load-advice``: the recipe for loading somebody's own table, measured on a clone of it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from walproof.facts.store import Store
     from walproof.workload.loading.table import Table
 
+_ROUNDS = 5
 _CLASSES = {
     "nothing": DurabilityClass.NONE,
     "commits": DurabilityClass.LAST_COMMITS,
@@ -89,7 +90,7 @@ def load_advice(
         known = table_of(wanted.ddl, wanted.table, reachable_install(found, user), workspace)
     study = advice_study(wanted, known, found)
     (labelled,) = installs.label_all([found])
-    plan = resolve(study, Overrides(rounds=rounds or 3, seed=seed), folder=folder, given=(labelled,))
+    plan = resolve(study, Overrides(rounds=rounds or _ROUNDS, seed=seed), folder=folder, given=(labelled,))
     command = options.command_line(
         "load-advice", table=shown, rows=rows, file=file, may_lose=may_lose, replay=replay,
         rounds=rounds, pg=pg, seed=seed, on=on, out=out,
@@ -125,7 +126,13 @@ def _show(run: Run, store: Store, table: Table, may_lose: DurabilityClass) -> No
         if f"{name}={value}" not in dropped
     ]
     recipe = Recipe(
-        table.name, table.column_list, about.before, about.first, about.after, about.is_frozen, ()
+        table=table.name,
+        columns=table.column_list,
+        before=about.before,
+        first=about.first,
+        after=about.after,
+        is_frozen=about.is_frozen,
+        undo=tuple(one for one in about.after if one != load.replay),
     )
     sys.stdout.write(load_script(advice, recipe, settings, load.file))
 

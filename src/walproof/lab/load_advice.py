@@ -94,7 +94,7 @@ def advice_study(wanted: Wanted, table: Table, install: Install) -> StudyFile:
         {
             "name": "load-advice",
             "title": f"Which steps make a load of {wanted.table} faster, and which gain nothing?",
-            "description": "Every step that the table allows, and all but each of them; below, loads without any step.",
+            "description": "Every step that the table allows, all but each of them, and none of them.",
             "baseline": EVERY_STEP,
             "base": {"autovacuum": "off"},
             "workload": [{"name": wanted.table}],

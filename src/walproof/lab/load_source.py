@@ -40,7 +40,7 @@ from walproof.workload.loading.table import Column, Session, Table, read_table
 from walproof.workload.loading.target import NATIVE
 
 _FACTS_FILE = "load.json"
-_FORMAT = 1
+_FORMAT = 2
 _DISK_FACTOR = 8
 """Room that a trial needs, in sizes of the rows as text: heap, indexes, a second copy of both, and WAL."""
 
@@ -116,7 +116,7 @@ def _prepare(plan: Plan, load: Load, install: Install, workspace: Workspace) -> 
 def table_of(
     ddl: str, name: str, install: Install, workspace: Workspace, initdb_options: Sequence[str] = ()
 ) -> Table:
-    """What the catalogs of ``install`` say of the table that ``ddl`` makes, in a cluster that is removed at once.
+    """What the catalogs of ``install`` say of the table that ``ddl`` makes in a cluster, removed at once.
 
     Raises WorkloadError with the line of DDL that does not apply, ClusterError or DiskError.
     """
@@ -171,6 +171,8 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
         as_values = [min(rows, one.rows_most or rows) for one in methods if one.feed not in READY_BYTES]
         text_bytes = _write(session, columns, cluster.folder, max(as_values, default=0))
         session.execute(f"DROP TABLE {source.SOURCE}".encode())
+        # What was rolled back has left its dead rows: an empty table has to be an empty file.
+        session.execute("VACUUM (FULL)")
         (cluster.folder / _FACTS_FILE).write_text(
             json.dumps(
                 {"rows": rows, "text_bytes": text_bytes, "columns": [c.name for c in columns], **facts}

@@ -63,8 +63,8 @@ def load_of(study: StudyFile, quick: bool, scripts: Path) -> Load | None:
     if table is None:
         return None
     ddl = table.ddl
-    if ddl.strip().endswith(".sql"):
-        ddl = _read(scripts / ddl.strip()).decode("utf-8", "replace")
+    if ddl.endswith(".sql") and "\n" not in ddl:
+        ddl = _read(scripts / ddl).decode("utf-8", "replace")
     file = None if table.file is None else scripts / table.file
     return Load(
         table=table.table,

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import conninfo
@@ -19,7 +20,8 @@ _PATIENCE_S = 120.0
 
 def without_password(dsn: str) -> str:
     """The same connection string as it may be shown and stored. Raises ClusterError when it is none."""
-    return conninfo.make_conninfo(**{k: v for k, v in _parts(dsn).items() if k != "password"})
+    kept: dict[str, Any] = {name: value for name, value in _parts(dsn).items() if name != "password"}
+    return conninfo.make_conninfo("", **kept)
 
 
 def dump_schema(dsn: str, installs: Sequence[Install]) -> str:

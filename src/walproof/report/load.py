@@ -24,19 +24,19 @@ _COLUMNS = (
     Column("rows/s load", numeric=True),
     Column("rows/s complete", numeric=True),
     Column("ratio to baseline", numeric=True),
-    Column("WAL B/row", numeric=True),
-    Column("complete", numeric=True),
-    Column("client", numeric=True, terminal=False),
-    Column("backend", numeric=True, terminal=False),
+    Column("WAL B/row load", numeric=True),
+    Column("WAL B/row complete", numeric=True),
     Column("busy"),
+    Column("cores: client, backend", terminal=False),
     Column("top wait", terminal=False),
     Column("trials", numeric=True, terminal=False),
 )
 _NOTE = (
     "Medians over trials; the ratio is of complete rows/s, the geometric mean of ratios within rounds. "
     '"load": until the last row is committed. "complete": with what is done after it, the first full read '
-    "after a checkpoint, and VACUUM ANALYZE. Client, backend: cores that each session's client process and "
-    "its backend used during the load. Methods that load fewer rows fill smaller indexes."
+    "after a checkpoint, and VACUUM ANALYZE. Cores: what each session's client process and its backend used "
+    "during the load; in turn: both together fill one; neither: other work, or waits too short to see. "
+    "Methods that load fewer rows fill smaller indexes."
 )
 _PARTS = (
     Column("method"),
@@ -189,7 +189,7 @@ def load_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
         ]
         if bound:
             sentences.append(
-                f"{counted(len(bound), 'method')} of {len(rates)} are bound by the client, which fills a core: "
+                f"{counted(len(bound), 'method')} of {len(rates)} are bound by the client, a full core: "
                 f"{', '.join(bound[:4])}{' and others' if len(bound) > 4 else ''}."
             )
         found.append(Answer(cells.group_title(install, workload), tuple(sentences)))
@@ -234,9 +234,8 @@ def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[
         "1x" if effect is None else ratio(effect.ratio, effect.interval),
         number(cells.median(cell, "wal_bytes_per_row")),
         number(cells.median(cell, "complete_wal_bytes_per_row")),
-        number(cells.median(cell, "client_busy")),
-        number(cells.median(cell, "server_busy")),
         UNKNOWN if busy is None else busy.value,
+        f"{number(cells.median(cell, 'client_busy'))}, {number(cells.median(cell, 'server_busy'))}",
         UNKNOWN if top is None else f"{top} {percent(waits[top])}",
         str(len(cells.finished(cell))),
     )

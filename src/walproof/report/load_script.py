@@ -24,7 +24,7 @@ class Recipe:
     after: tuple[str, ...]
     is_frozen: bool
     undo: tuple[str, ...]
-    """What puts the table right when the load is given up in its middle, beside ``after``."""
+    """What puts the table right when the load is given up in its middle."""
 
 
 def load_script(
@@ -34,9 +34,9 @@ def load_script(
     sessions = advice.variant.load.sessions
     risk = advice.variant.durability
     lines = [
-        f"-- Load of {recipe.table} on PostgreSQL {advice.install}, from measurements on a clone of its definition.",
+        f"-- Load of {recipe.table} on PostgreSQL {advice.install}, measured on a clone of its definition.",
         f"-- During the load: {_risk(risk)}",
-        "-- The table has to be empty. What follows is for psql, with ON_ERROR_STOP.",
+        "-- The table has to be empty: what is in it would be lost. For psql.",
     ]
     lines += ["--", "-- What each step gains in the company of the others, as complete rows/s:"]
     lines += [f"--   {_say_gain(one)}" for one in advice.kept] or ["--   none gains measurably"]
@@ -66,7 +66,7 @@ def load_script(
     lines += [f"ALTER SYSTEM RESET {name};" for name, _ in settings] or ["-- none were changed"]
     lines += ["SELECT pg_reload_conf();"] if settings else []
     lines += ["", "-- If the load is given up in its middle, this puts the table right:"]
-    lines += [f"-- {one};" for one in (*recipe.undo, *recipe.after)] or ["-- nothing has to be done"]
+    lines += [f"-- {one};" for one in recipe.undo] or ["-- nothing has to be done"]
     return "\n".join(lines) + "\n"
 
 

@@ -16,6 +16,7 @@ _TOKEN = re.compile(
     r"|(?P<atomic>\bBEGIN\s+ATOMIC\b)|(?P<case>\bCASE\b)|(?P<end>\bEND\b)|(?P<stop>;)",
     re.DOTALL | re.IGNORECASE,
 )
+_SKIPPED = re.compile(r"\s+|--[^\n]*|(?P<block>/\*)")
 _COPY_IN = re.compile(r"\s*COPY\b.*\bFROM\s+STDIN\b", re.DOTALL | re.IGNORECASE)
 
 
@@ -82,11 +83,12 @@ def _hint(error: psycopg.Error) -> str | None:
 
 
 def _statement(text: str, begin: int, end: int) -> Iterator[DdlStatement]:
-    sql = text[begin:end]
-    bare = re.match(r"(?:\s|--[^\n]*(?:\n|$))*", sql)
-    assert bare is not None
-    if sql[bare.end() :].strip():
-        yield DdlStatement(text.count("\n", 0, begin + bare.end()) + 1, sql[bare.end() :].rstrip())
+    """What stands there, behind spaces and comments, if anything does."""
+    at = begin
+    while (skipped := _SKIPPED.match(text, at, end)) is not None:
+        at = _comment_end(text, skipped.end()) if skipped["block"] is not None else skipped.end()
+    if text[at:end].strip():
+        yield DdlStatement(text.count("\n", 0, at) + 1, text[at:end].rstrip())
 
 
 def _comment_end(text: str, at: int) -> int:
