@@ -69,7 +69,7 @@ def test_the_report_says_who_was_busy_what_was_put_off_and_what_a_crash_left() -
     text = to_markdown(view).replace("\\", "")
     assert "partial: 50 % of the rows" in text
     assert "empty; 1 part of its definition to put right" in text
-    assert "| UNLOGGED | may lose table | none |" in " ".join(text.split())
+    assert "| UNLOGGED | ▲ may lose table | ● none | empty; 1 part" in text
     assert "Published and here" in text
     assert "5000" in text
     assert json.loads(to_json(view))["analysis"]["metric"] == "complete_rows_per_s"

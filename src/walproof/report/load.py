@@ -27,15 +27,25 @@ _COLUMNS = (
     Column("WAL B/row load", numeric=True),
     Column("WAL B/row complete", numeric=True),
     Column("busy"),
-    Column("cores: client, backend", terminal=False),
-    Column("top wait", terminal=False),
     Column("trials", numeric=True, terminal=False),
+)
+_BUSY = (
+    Column("method"),
+    Column("busy"),
+    Column("client cores", numeric=True),
+    Column("backend cores", numeric=True),
+    Column("most frequent wait"),
+    Column("share of samples", numeric=True),
+)
+_BUSY_NOTE = (
+    "Cores: what each session's client process and its backend used during the load. Client, server: it "
+    "fills one. In turn: both together fill one. Disk, locks: three samples in ten wait for them. Neither: "
+    "other work on the machine, or waits too short to see."
 )
 _NOTE = (
     "Medians over trials; the ratio is of complete rows/s, the geometric mean of ratios within rounds. "
     '"load": until the last row is committed. "complete": with what is done after it, the first full read '
-    "after a checkpoint, and VACUUM ANALYZE. Cores: what each session's client process and its backend used "
-    "during the load; in turn: both together fill one; neither: other work, or waits too short to see. "
+    "after a checkpoint, and VACUUM ANALYZE. Busy: whose core was full; see below. "
     "Methods that load fewer rows fill smaller indexes."
 )
 _PARTS = (
@@ -91,6 +101,20 @@ def load_tables(cells: Cells, analysis: Analysis) -> list[Block]:
             _COLUMNS,
             tuple(_row(cells, analysis, (install, workload, v.name)) for v in cells.variants()),
             _NOTE,
+        )
+        for install, workload in cells.groups()
+    ]
+
+
+def busy_tables(cells: Cells) -> list[Block]:
+    """Who was busy, and with what."""
+    return [
+        Table(
+            f"Who was busy: {cells.group_title(install, workload)}",
+            _BUSY,
+            tuple(_busy(cells, (install, workload, v.name)) for v in cells.variants()),
+            _BUSY_NOTE,
+            terminal=False,
         )
         for install, workload in cells.groups()
     ]
@@ -224,8 +248,6 @@ def class_after(cells: Cells, variant: Variant) -> DurabilityClass:
 def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
     effect = analysis.effect(*cell)
     busy = busy_of(cells, cell)
-    waits = {name: share for name, share in cells.shares(cell, "wait_share.").items() if name != "CPU"}
-    top = max(waits, key=lambda name: waits[name], default=None)
     texts = (
         cell[2],
         number(cells.median(cell, "rows")),
@@ -235,9 +257,22 @@ def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[
         number(cells.median(cell, "wal_bytes_per_row")),
         number(cells.median(cell, "complete_wal_bytes_per_row")),
         UNKNOWN if busy is None else busy.value,
-        f"{number(cells.median(cell, 'client_busy'))}, {number(cells.median(cell, 'server_busy'))}",
-        UNKNOWN if top is None else f"{top} {percent(waits[top])}",
         str(len(cells.finished(cell))),
+    )
+    return tuple(map(Cell, texts))
+
+
+def _busy(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+    busy = busy_of(cells, cell)
+    waits = {name: share for name, share in cells.shares(cell, "wait_share.").items() if name != "CPU"}
+    top = max(waits, key=lambda name: waits[name], default=None)
+    texts = (
+        cell[2],
+        UNKNOWN if busy is None else busy.value,
+        number(cells.median(cell, "client_busy")),
+        number(cells.median(cell, "server_busy")),
+        UNKNOWN if top is None else top,
+        UNKNOWN if top is None else percent(waits[top]),
     )
     return tuple(map(Cell, texts))
 

@@ -35,6 +35,7 @@ from walproof.report.figures.writers import describe_writers
 from walproof.report.flushes import flush_blocks
 from walproof.report.load import (
     LOAD_METRIC,
+    busy_tables,
     load_answers,
     load_published_tables,
     load_tables,
@@ -271,7 +272,7 @@ def _load_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportV
         describe_ratios,
     )
     sections = (
-        Section("results", "Results", tuple(load_tables(cells, analysis))),
+        Section("results", "Results", (*load_tables(cells, analysis), *busy_tables(cells))),
         Section("curves", "Batches and sessions", curves),
         Section("parts", "What is put off", tuple(part_tables(cells))),
         Section("risk", "Durability", tuple(risk_tables(cells))),
