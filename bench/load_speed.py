@@ -4,8 +4,9 @@
 
 One server and one file of rows. In each round, in random order and each into a table that was just emptied:
 ``psql \\copy`` of the file, walproof's COPY of the same bytes, and the same in two sessions. The table has no
-index, so that the client and COPY are what is measured, and one primary key for the two sessions. What psql
-takes to start and connect is timed apart and taken off, because walproof's clients are connected when the clock starts.
+index, so that the client and COPY are what is measured, and a primary key for the two sessions. What psql
+takes to start and connect is timed apart and taken off, because walproof's clients are connected when the
+clock starts.
 Goals: at least 90 % of psql; two sessions at least 1.6x of one.
 """
 

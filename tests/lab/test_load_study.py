@@ -64,6 +64,11 @@ def test_a_load_stands_alone(embedded: Install) -> None:
             resolve(study, Overrides(), folder=Path("/x"), given=(embedded,))
 
 
+def test_its_power_is_not_cut(embedded: Install) -> None:
+    with pytest.raises(StudyError, match="not for studies of loading"):
+        _plan(embedded, {}, power_cut_images=1)
+
+
 def test_the_built_in_study_resolves_on_every_version(install: Install) -> None:
     study, _, folder = read_study("bulk-load")
     plan = resolve(study, Overrides(quick=True), folder=folder, given=(install,))

@@ -131,6 +131,8 @@ def resolve(
         cells = [with_distance(cell) for cell in cells]
     if study.load is not None:
         check_load(study)
+        if overrides.power_cut_images is not None:
+            raise StudyError("--power-cut is not for studies of loading")
         workloads = tuple(load_workload(workload, study, overrides.quick) for workload in workloads)
     cells, left_out = _available(base, cells, study, chosen)
     _check_settings(base, cells, chosen)

@@ -213,7 +213,8 @@ def _usual(column: Column, hash_: str, length: int | None) -> str | None:
             return f"{bits} / 1000.0"
         case "numeric":
             precision, scale = _numeric(column.modifier)
-            return f"mod({bits}, {10 ** min(8, precision - scale)}) + 0.5"
+            # One less than fits, because a half may be rounded up.
+            return f"mod({bits}, {max(1, 10 ** min(8, precision - scale) - 1)}) + 0.5"
         case "bool":
             return f"{bits} % 2 = 0"
         case "text" | "varchar" | "bpchar" | "name":
