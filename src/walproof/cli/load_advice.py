@@ -37,7 +37,8 @@ def load_advice(
     ],
     rows: Annotated[str, typer.Option("--rows", metavar="N", help="Rows to generate: 200k, 10M.")] = "200k",
     file: Annotated[
-        Path | None, typer.Option("--file", metavar="CSV", help="Rows with a header line, instead.")
+        Path | None,
+        typer.Option("--file", metavar="FILE", help="Rows instead: CSV with a header line, or .parquet."),
     ] = None,
     may_lose: Annotated[
         str,

@@ -190,7 +190,7 @@ class Load:
     """SQL that makes the table and what it needs."""
     rows: int
     file: str | None = None
-    """CSV of the user's own rows; None: they are generated."""
+    """CSV or Parquet file of the user's own rows; None: they are generated."""
     file_digest: str | None = None
     """SHA-256 of it."""
     replay: str | None = None

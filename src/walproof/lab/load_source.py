@@ -25,7 +25,7 @@ from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.units import format_bytes
-from walproof.workload.loading import source
+from walproof.workload.loading import parquet, source
 from walproof.workload.loading.contents import (
     Contents,
     column_checksums,
@@ -163,7 +163,12 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
             source.fill_source(session, table, load.rows, seed)
             rows = load.rows
         else:
-            rows = source.read_source(session, table, Path(load.file))
+            file = Path(load.file)
+            if file.suffix == parquet.SUFFIX:
+                file = parquet.as_csv(file, cluster.folder)
+            rows = source.read_source(session, table, file)
+            if file.parent == cluster.folder:
+                file.unlink()
             source.fill_referenced(session, table, seed)
         columns = source.loaded_columns(session, table)
         counts = {min(rows, one.rows_most or rows) for one in methods}

@@ -10,7 +10,8 @@ CREATE TABLE audit (order_id bigint NOT NULL, at timestamptz NOT NULL DEFAULT cl
 CREATE TABLE "Orders" (
   id bigint PRIMARY KEY, customer int NOT NULL REFERENCES customers, placed timestamptz NOT NULL,
   day date NOT NULL, amount numeric(10, 2) NOT NULL CHECK (amount > 0), price cents, share real,
-  paid boolean, points numeric(5), "note it" varchar(40), code char(6), token uuid, body bytea, flags int[] NOT NULL,
+  paid boolean,
+  points numeric(5), "note it" varchar(40), code char(6), token uuid, body bytea, flags int[] NOT NULL,
   doc jsonb, state status, origin inet, twice bigint GENERATED ALWAYS AS (id * 2) STORED,
   seen timestamptz DEFAULT clock_timestamp()
 );

@@ -5,6 +5,7 @@ What a load ends with is compared by the trial itself, so the last test shows th
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -174,6 +175,29 @@ def test_a_file_that_does_not_match(
     ):
         pass
     assert says in f"{raised.value.message} {raised.value.detail}"
+
+
+def test_a_parquet_file_arrives_with_its_nulls(
+    embedded: Install, workspace: Workspace, tmp_path: Path
+) -> None:
+    arrow: Any = importlib.import_module("pyarrow")
+    file = tmp_path / "rows.parquet"
+    columns = {"id": [1, 2], "account": [7, None], "kind": ["a,b", None], "amount": [0.5, 2.0]}
+    importlib.import_module("pyarrow.parquet").write_table(arrow.table(columns), file)
+    plan = load_plan(embedded, NARROW, "narrow", _variants({"copy": {}}), 10, file=str(file))
+    assert plan.load is not None
+    with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared):
+        TableLoad(cluster, prepared, plan.load, LoadMethod()).measure(())
+        with cluster.connect() as session:
+            found = session.execute("SELECT id, account, kind, amount FROM narrow ORDER BY 1").fetchall()
+    assert found == [(1, 7, "a,b", 0.5), (2, None, None, 2.0)]
+    file.write_bytes(b"PAR1 and nothing else")
+    broken = load_plan(embedded, NARROW, "narrow", _variants({"copy": {}}), 10, file=str(file))
+    with (
+        pytest.raises(WorkloadError, match="could not read Parquet file"),
+        loaded_cluster(broken, embedded, workspace, {}),
+    ):
+        pass
 
 
 def test_the_rows_of_a_file_and_partitions(embedded: Install, workspace: Workspace, tmp_path: Path) -> None:
