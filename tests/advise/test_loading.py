@@ -67,6 +67,28 @@ def test_a_step_is_judged_by_what_leaving_it_out_costs() -> None:
     assert [one.variant for one in advice.plain] == ["plain COPY"]
 
 
+@pytest.mark.parametrize(("plain", "is_kept"), [(25.0, True), (100.0, False)])
+def test_what_noise_leaves_open_stays_only_in_a_whole_that_gains(plain: float, is_kept: bool) -> None:
+    trials = make_measured_trials(PLAN, lambda cell: {"complete_rows_per_s": RATES[cell[2]]}, rounds=4)
+    rates = {**RATES, "plain COPY": plain}
+    noisy = [
+        replace(
+            trial,
+            metrics={
+                "complete_rows_per_s": rates[trial.variant]
+                * (2.0 if trial.variant == "without COPY FREEZE" and trial.round % 2 else 1.0)
+                * (1 + 0.001 * ((trial.round * len(trial.variant)) % 3))
+            },
+        )
+        for trial in trials
+    ]
+    (advice,) = advise_load(PLAN, analyse(PLAN, noisy, "complete_rows_per_s"), DurabilityClass.NONE)
+    assert [one.step for one in advice.undecided] == ["COPY FREEZE"]
+    assert ("COPY FREEZE" in advice.left_out) is not is_kept
+    assert "late indexes" not in advice.left_out
+    assert "triggers off" in advice.left_out
+
+
 @pytest.mark.parametrize(
     ("may_lose", "best"),
     [(DurabilityClass.NONE, "2 sessions"), (DurabilityClass.TABLE, "UNLOGGED, then SET LOGGED")],

@@ -101,7 +101,7 @@ def test_psql_takes_the_recipe(folder: Path, embedded: Install, workspace: Works
         about = around(before, steps, REPLAY, embedded.version_num)
         rows = folder / "orders.csv"
         rows.write_text(before.column_list + "\n" + "1,2,2026-01-01,2026-01-01,5,1,1,t,5,n,c,,,{1},,new,,\n")
-        advice = LoadAdvice("18", Variant("every step", {}), (), (), (), ())
+        advice = LoadAdvice("18", Variant("every step", {}), (), (), False, (), (), ())
         recipe = Recipe(
             before.name, before.column_list, about.before, about.first, about.after, about.is_frozen, ()
         )

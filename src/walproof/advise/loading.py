@@ -1,7 +1,9 @@
-"""Which steps a load of this table should have: those that were measured to gain, and no others.
+"""Which steps a load of this table should have: all but those that were measured to gain nothing.
 
 The baseline is a load with every step that the table allows; each step is measured by leaving it out. What is
-put in the place of one (sessions, wal_level=minimal, UNLOGGED) is measured as a variant of its own.
+put in the place of one (sessions, wal_level=minimal, UNLOGGED) is measured as a variant of its own. A step
+whose interval is too wide to tell stays only where all of them together clearly beat a load without any: that
+whole is what was measured.
 """
 
 from __future__ import annotations
@@ -19,6 +21,12 @@ PLAIN = "plain "
 """How a variant without any step is called; its feed follows."""
 
 
+PLAIN_COPY = "plain COPY"
+"""The load without any step that the whole is held against."""
+_NOTHING = 1.1
+"""A step that can gain no more than this, by its interval, gains nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepGain:
     """What a step gains in the company of all others."""
@@ -30,9 +38,12 @@ class StepGain:
     conclusion: Conclusion
 
     @property
-    def is_kept(self) -> bool:
-        """Whether it was measured to gain."""
-        return self.conclusion is Conclusion.HIGHER
+    def is_undecided(self) -> bool:
+        """Whether it may gain or not: its interval holds 1 and reaches far above it, or there is none."""
+        if self.conclusion is Conclusion.TOO_FEW:
+            return True
+        wide = self.interval is not None and self.interval.high > _NOTHING
+        return self.conclusion is Conclusion.NO_DIFFERENCE and wide
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +54,22 @@ class LoadAdvice:
     variant: Variant
     """The best that was measured within what may be lost: its sessions and settings are the recipe's."""
     kept: tuple[StepGain, ...]
+    """Steps that were measured to gain."""
+    undecided: tuple[StepGain, ...]
+    keeps_undecided: bool
+    """All steps together clearly beat a load without any."""
     dropped: tuple[StepGain, ...]
-    """Steps that gained nothing measurable, or cost."""
+    """Steps that gained nothing, or cost."""
     instead: tuple[Effect, ...]
     """What was tried in addition or in the place of steps, against all steps."""
     plain: tuple[Effect, ...]
     """Loads without any step, against all steps."""
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Names of the steps that the recipe does not have."""
+        gone = self.dropped if self.keeps_undecided else (*self.dropped, *self.undecided)
+        return tuple(one.step for one in gone)
 
 
 def advise_load(plan: Plan, analysis: Analysis, may_lose: DurabilityClass) -> tuple[LoadAdvice, ...]:
@@ -64,10 +85,16 @@ def advise_load(plan: Plan, analysis: Analysis, may_lose: DurabilityClass) -> tu
             LoadAdvice(
                 install.label,
                 best,
-                tuple(one for one in steps if one.is_kept),
-                tuple(one for one in steps if not one.is_kept),
-                tuple(instead),
-                tuple(plain),
+                kept=tuple(one for one in steps if one.conclusion is Conclusion.HIGHER),
+                undecided=tuple(one for one in steps if one.is_undecided),
+                keeps_undecided=any(
+                    e.variant == PLAIN_COPY and e.conclusion is Conclusion.LOWER for e in plain
+                ),
+                dropped=tuple(
+                    one for one in steps if one.conclusion is not Conclusion.HIGHER and not one.is_undecided
+                ),
+                instead=tuple(instead),
+                plain=tuple(plain),
             )
         )
     return tuple(found)

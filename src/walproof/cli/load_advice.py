@@ -38,7 +38,7 @@ def load_advice(
     rows: Annotated[str, typer.Option("--rows", metavar="N", help="Rows to generate: 200k, 10M.")] = "200k",
     file: Annotated[
         Path | None,
-        typer.Option("--file", metavar="FILE", help="Rows instead: CSV with a header line, or .parquet."),
+        typer.Option("--file", metavar="FILE", help="Rows instead: CSV with a header, or .parquet."),
     ] = None,
     may_lose: Annotated[
         str,
@@ -104,7 +104,7 @@ def load_advice(
 
 
 def _show(run: Run, store: Store, table: Table, may_lose: DurabilityClass) -> None:
-    """The recipe on stdout, with only the steps that gained."""
+    """The recipe on stdout, without the steps that gained nothing."""
     from walproof.advise.loading import advise_load
     from walproof.analysis import analyse
     from walproof.lab.load_advice import STEPS
@@ -116,7 +116,7 @@ def _show(run: Run, store: Store, table: Table, may_lose: DurabilityClass) -> No
     assert load is not None
     analysis = analyse(run.plan, store.trials(run.id), LOAD_METRIC)
     (advice,) = advise_load(run.plan, analysis, may_lose)
-    dropped = {one.step for one in advice.dropped}
+    dropped = set(advice.left_out)
     gone = {step for name, steps in STEPS.items() if name in dropped for step in steps}
     steps = tuple(step for step in advice.variant.load.steps if step not in gone)
     about = around(table, steps, load.replay, run.plan.installs[0].version_num)

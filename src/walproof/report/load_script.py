@@ -40,6 +40,10 @@ def load_script(
     ]
     lines += ["--", "-- What each step gains in the company of the others, as complete rows/s:"]
     lines += [f"--   {_say_gain(one)}" for one in advice.kept] or ["--   none gains measurably"]
+    if advice.undecided:
+        fate = "kept, because all together gain" if advice.keeps_undecided else "left out"
+        lines += [f"-- Not decided, {fate}; more --rounds would tell:"]
+        lines += [f"--   {_say_gain(one)}" for one in advice.undecided]
     if advice.dropped:
         lines += ["-- Steps that gained nothing and are left out:"]
         lines += [f"--   {_say_gain(one)}" for one in advice.dropped]
