@@ -113,6 +113,11 @@ def test_psql_takes_the_recipe(folder: Path, embedded: Install, workspace: Works
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
+        again = subprocess.run(
+            [str(psql), "-X", "-d", cluster.conninfo, "-f", str(folder / "recipe.sql")],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert "the table is not empty" in again.stderr
         with cluster.connect() as session:
             after = read_table(session, '"Orders"')
             count = session.execute('SELECT (SELECT count(*) FROM "Orders"), count(*) FROM audit').fetchone()

@@ -82,7 +82,7 @@ def load_advice(
         ddl=ddl,
         rows=_count(rows),
         file=None if file is None else str(file.absolute()),
-        replay=None if replay is None else _read(replay),
+        replay=None if replay is None else _read(replay).strip().rstrip(";"),
         may_lose=_CLASSES[may_lose],
     )
     folder = options.work_folder(on)

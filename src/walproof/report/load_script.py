@@ -36,7 +36,7 @@ def load_script(
     lines = [
         f"-- Load of {recipe.table} on PostgreSQL {advice.install}, measured on a clone of its definition.",
         f"-- During the load: {_risk(risk)}",
-        "-- The table has to be empty: what is in it would be lost. For psql.",
+        "-- For psql. It stops where the table is not empty.",
     ]
     lines += ["--", "-- What each step gains in the company of the others, as complete rows/s:"]
     lines += [f"--   {_say_gain(one)}" for one in advice.kept] or ["--   none gains measurably"]
@@ -54,6 +54,11 @@ def load_script(
         lines += ["-- All steps together, against a load without any:"]
         lines += [f"--   {_say_plain(one)}" for one in advice.plain]
     lines += ["", "\\set ON_ERROR_STOP on", ""]
+    # A TRUNCATE that follows would take rows away that nobody meant to lose.
+    lines += [
+        f"DO $$ BEGIN IF EXISTS (SELECT FROM {recipe.table}) THEN",
+        "  RAISE EXCEPTION 'the table is not empty'; END IF; END $$;",
+    ]
     lines += _settings_lines(settings)
     lines += [f"{one};" for one in recipe.before]
     freeze = ", FREEZE" if recipe.is_frozen else ""
