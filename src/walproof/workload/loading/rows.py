@@ -13,7 +13,9 @@ TEXT_FILE = "rows.copy"
 """COPY's text format, a line a row."""
 VALUES_FILE = "rows.pickle"
 """A list of rows. Written and read by walproof alone, in folders that are its own."""
-_BLOCK_BYTES = 1 << 18
+_BLOCK_BYTES = 1 << 16
+"""Small enough that the server works while the next one is read: 256 kB took a tenth longer
+(bench/load_speed.py)."""
 
 
 class Rows:
