@@ -9,7 +9,7 @@ import pytest
 
 from tests.facts.plans import plan
 from walproof.errors import StoreError
-from walproof.facts import Crash, Failover, LeftOut, Plan, PowerCut, Reference, Replay, Streaming
+from walproof.facts import Crash, Failover, LeftOut, Load, Plan, PowerCut, Reference, Replay, Streaming
 from walproof.facts.codec import from_json, plan_hash, to_json
 
 CHANGES: dict[str, Any] = {
@@ -44,6 +44,7 @@ CHANGES: dict[str, Any] = {
     "streaming": Streaming(1000, 500),
     "failover": Failover(5.0, 4),
     "crash": Crash(True, predict=True, iops=3000),
+    "load": Load("t", "CREATE TABLE t (x int)", 1000),
     "format": 2,
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.report.facts import durability, hostile_facts, small_facts
 from walproof.advise import Finding, FindingKind
 from walproof.analysis import analyse
-from walproof.report import build_view, report_view, to_markdown
+from walproof.report import build_view, throughput_view, to_markdown
 from walproof.report.markdown import escape, fenced
 from walproof.settings.durability import DurabilityClass
 
@@ -34,7 +34,7 @@ def test_golden_report() -> None:
         ),
         Finding(FindingKind.DRIFT, None, None, None, None, "the machine was steady", (1, 2), {}),
     )
-    text = to_markdown(report_view(facts.run, facts.trials, facts.series, analysis, findings))
+    text = to_markdown(throughput_view(facts.run, facts.trials, facts.series, analysis, findings))
     # What follows is the plan as JSON, whose keys are tested where they are made.
     text = text[: text.index("## Run it again")]
     if os.environ.get("WALPROOF_UPDATE") == "1":

@@ -9,6 +9,7 @@ import typer
 from walproof.cli import (
     compare,
     disk,
+    load_advice,
     pg,
     power_cut,
     recovery,
@@ -45,6 +46,7 @@ def _main(
 
 app.command("run")(run.run)
 app.command("compare")(compare.compare)
+app.command("load-advice")(load_advice.load_advice)
 app.command("studies")(studies.studies)
 app.command("runs")(runs.runs)
 app.command("show")(show.show)

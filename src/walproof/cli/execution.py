@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from walproof.cli.options import open_store, result_console
@@ -26,8 +26,12 @@ def carry_out(
     fresh: bool,
     study_text: str | None = None,
     keep_failures: Path | None = None,
+    show: Callable[[Run, Store], None] | None = None,
 ) -> None:
-    """Run the plan (or print it), write the HTML report into ``out``, print the result on stdout."""
+    """Run the plan (or print it), write the HTML report into ``out``, print the result on stdout.
+
+    ``show`` prints another result than the report's own.
+    """
     from walproof.analysis import Precise
     from walproof.lab.session import execute
 
@@ -47,7 +51,7 @@ def carry_out(
             sys.stderr.write(
                 f"run {unread.id} is finished, but was interrupted before its report: --new measures again\n"
             )
-            present(unread, store, out=out, json=json)
+            present(unread, store, out=out, json=json, show=show)
             return
         enough = Precise(plan, plan.half_width) if plan.half_width is not None else _never
         with TerminalProgress(plan) as progress:
@@ -62,19 +66,28 @@ def carry_out(
                 fresh=fresh,
                 keep_failures=keep_failures,
             )
-        present(run, store, out=out, json=json)
+        present(run, store, out=out, json=json, show=show)
     finally:
         store.close()
 
 
-def present(run: Run, store: Store, *, out: Path, json: bool) -> None:
-    """Print a run's result and write its HTML report."""
+def present(
+    run: Run,
+    store: Store,
+    *,
+    out: Path,
+    json: bool,
+    show: Callable[[Run, Store], None] | None = None,
+) -> None:
+    """Print a run's result, as ``show`` does where there is one, and write its HTML report."""
     from walproof.report import SERIES_SHOWN, build_view, print_terminal, to_html, to_json
 
     view = build_view(run, store.trials(run.id), store.series(run.id, SERIES_SHOWN))
     path = out / "reports" / f"{run.id}.html"
     write_file(path, to_html(view))
-    if json:
+    if show is not None:
+        show(run, store)
+    elif json:
         sys.stdout.write(to_json(view) + "\n")
     else:
         print_terminal(view, result_console())

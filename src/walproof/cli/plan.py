@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from walproof.facts import Plan, Variant, Workload
+from walproof.facts import LoadMethod, Plan, Variant, Workload
 from walproof.units import format_bytes, format_duration
 
 
@@ -21,8 +21,12 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     lines = [f"study {plan.study}: {plan.title}", ""]
     lines += ["PostgreSQL"]
     lines += [f"  {one.label}  {one.bindir} ({one.origin})" for one in plan.installs]
-    lines += [f"  driven by pgbench {plan.driver.version}", "", "workloads"]
-    lines += [f"  {_workload_text(one)}" for one in plan.workloads]
+    if plan.load is not None:
+        source = "generated" if plan.load.file is None else plan.load.file
+        lines += ["", "load", f"  {plan.load.rows:,} rows into {plan.load.table}, {source}"]
+    else:
+        lines += [f"  driven by pgbench {plan.driver.version}", "", "workloads"]
+        lines += [f"  {_workload_text(one)}" for one in plan.workloads]
     if plan.base_settings:
         lines += ["", "settings of every variant", f"  {_settings_text(plan.base_settings)}"]
     lines += ["", f"variants (compared with {plan.baseline})"]
@@ -65,9 +69,22 @@ def _variant_lines(variant: Variant) -> list[str]:
         lines.append(f"      {_settings_text(variant.settings)}")
     if variant.implied:
         lines.append(f"      brings along: {_settings_text(variant.implied)}")
+    if variant.load != LoadMethod():
+        lines.append(f"      {_method_text(variant.load)}")
     if variant.note:
         lines.append(f"      {variant.note}")
     return lines
+
+
+def _method_text(method: LoadMethod) -> str:
+    parts: list[str] = [method.feed]
+    if method.batch_rows:
+        parts.append(f"{method.batch_rows:,} rows a batch")
+    if method.sessions > 1:
+        parts.append(f"{method.sessions} sessions")
+    if method.rows_most:
+        parts.append(f"{method.rows_most:,} rows at most")
+    return ", ".join([*parts, *method.steps])
 
 
 def _workload_text(workload: Workload) -> str:

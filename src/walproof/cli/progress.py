@@ -75,6 +75,8 @@ class TerminalProgress:
             result = f"{trial.metrics['tps']:10,.0f} tps"
         elif "startup_us_per_row" in trial.metrics:
             result = f"{trial.metrics['startup_us_per_row']:8.2f} us of CPU a row"
+        elif "complete_rows_per_s" in trial.metrics:
+            result = f"{trial.metrics['complete_rows_per_s']:10,.0f} complete rows/s"
         elif trial.cut is not None:
             result = f"{trial.cut.moment}: {_states(trial.cut)}"
         else:

@@ -166,6 +166,50 @@ class Crash:
     """It is recovered once more, cache cold, with so many reads a second at most."""
 
 
+LoadFeed: TypeAlias = Literal[
+    "insert", "prepared insert", "pipeline", "executemany", "values", "unnest",
+    "copy rows", "copy binary", "copy", "stage", "merge", "adbc",
+]  # fmt: skip
+"""How rows get to the server (:mod:`walproof.workload.loading`)."""
+LoadStep: TypeAlias = Literal[
+    "truncate", "freeze", "unlogged", "late indexes", "late foreign keys", "triggers off"
+]
+"""What is done to the table around the load, and undone after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadMethod:
+    """How a variant of a study of loading brings the rows into the table."""
+
+    feed: LoadFeed = "copy"
+    batch_rows: int | None = None
+    """Rows of one statement, or of one transaction where a statement has one row; None: all of them."""
+    sessions: int = 1
+    """Client processes that load at the same time, each its part of the rows."""
+    steps: tuple[LoadStep, ...] = ()
+    rows_most: int | None = None
+    """Only that many of the rows: a slow method need not load them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Each trial loads rows into an empty table, until the table is as good as after any other method."""
+
+    table: str
+    """As SQL names it."""
+    ddl: str
+    """SQL that makes the table and what it needs."""
+    rows: int
+    file: str | None = None
+    """CSV or Parquet file of the user's own rows; None: they are generated."""
+    file_digest: str | None = None
+    """SHA-256 of it."""
+    replay: str | None = None
+    """SQL that does for the whole table what its triggers would have done row by row."""
+    crash: bool = False
+    """In the first round each load is also broken off in its middle, by killing the server."""
+
+
 @dataclass(frozen=True, slots=True)
 class Variant:
     """A configuration under comparison."""
@@ -189,6 +233,8 @@ class Variant:
     """In a study of failover: what passes between them, each way; None is no limit."""
     standby_device: str | None = None
     """In a study of failover: the emulated disk of the standby alone, as typed."""
+    load: LoadMethod = LoadMethod()
+    """In a study of loading: how."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +305,7 @@ class Plan:
     streaming: Streaming | None = None
     failover: Failover | None = None
     crash: Crash | None = None
+    load: Load | None = None
     format: int = PLAN_FORMAT
 
     @property

@@ -18,6 +18,7 @@ from walproof.errors import StoreError, StudyError
 from walproof.facts import Environment, Install, Plan, Run
 from walproof.facts.codec import plan_hash, to_data
 from walproof.facts.store import Store
+from walproof.lab.load_source import prepare_loads
 from walproof.lab.power_cut import CutLab, cut_initdb_options, prepare_cut_template
 from walproof.lab.preflight import check
 from walproof.lab.replay_recording import prepare_recordings
@@ -89,7 +90,10 @@ def ready_to_run(plan: Plan, progress: Progress, keep_failures: Path | None = No
         cuts = _prepare_cuts(plan, reachable, workspace, pgbench, progress)
         replays = prepare_recordings(plan, reachable, workspace, progress)
         pairs = prepare_pairs(plan, reachable, workspace, progress)
-        yield TrialRunner(plan, workspace, reachable, pgbench, prepared, cuts, replays, pairs, keep_failures)
+        loads = prepare_loads(plan, reachable, workspace, progress)
+        yield TrialRunner(
+            plan, workspace, reachable, pgbench, prepared, cuts, replays, pairs, loads, keep_failures
+        )
 
 
 def find_unfinished(store: Store, plan: Plan, command: Sequence[str]) -> Run | None:
@@ -142,6 +146,7 @@ def _prepare(
         plan.replay is not None
         or plan.streaming is not None
         or plan.failover is not None
+        or plan.load is not None
         or (plan.power_cut is not None and plan.power_cut.only)
     ):
         return prepared

@@ -25,6 +25,7 @@ from walproof.facts import (
 )
 from walproof.lab.design import factorial_design
 from walproof.lab.failover_study import check_failover, failover_of, failover_workload, with_pair
+from walproof.lab.load_study import check_load, load_of, load_workload, method_of, missing_for
 from walproof.lab.replay_study import check_replay, replay_of, replay_workload, with_conditions
 from walproof.lab.streaming_study import check_streaming, streaming_of, streaming_workload
 from walproof.lab.studyfile import (
@@ -132,6 +133,11 @@ def resolve(
         check_failover(study)
         workloads = tuple(failover_workload(workload, study, overrides.quick) for workload in workloads)
         cells = [with_pair(cell) for cell in cells]
+    if study.load is not None:
+        check_load(study)
+        if overrides.power_cut_images is not None:
+            raise StudyError("--power-cut is not for studies of loading")
+        workloads = tuple(load_workload(workload, study, overrides.quick) for workload in workloads)
     cells, left_out = _available(base, cells, study, chosen)
     _check_settings(base, cells, chosen)
     variants = tuple(_variant(base, cell, chosen, workloads) for cell in cells)
@@ -184,6 +190,7 @@ def resolve(
         streaming=streaming_of(study),
         failover=failover_of(study, overrides.quick),
         crash=_crash(study, overrides),
+        load=load_of(study, overrides.quick, scripts),
     )
 
 
@@ -305,7 +312,13 @@ def _text(value: str, folder: Path, noun: str, *, must: bool = False) -> str:
 def _cells(study: StudyFile) -> tuple[list[Variant], tuple[str, ...]]:
     """The variants as typed, before implied settings and classes; and what the design confounds."""
     typed = [
-        Variant(table.name, dict(table.settings), note=table.note, cut=_conditions(table.cut))
+        Variant(
+            table.name,
+            dict(table.settings),
+            note=table.note,
+            cut=_conditions(table.cut),
+            load=method_of(table.load),
+        )
         for table in study.variant
     ]
     if not study.factors:
@@ -358,6 +371,8 @@ def _available(
 def _lack(base: Mapping[str, str], cell: Variant, chosen: Sequence[Install]) -> str | None:
     """What keeps an install from running the variant: its version or its build."""
     for install in chosen:
+        if (reason := missing_for(cell.load, install)) is not None:
+            return f"PostgreSQL {install.label}: {reason}"
         catalogue = Catalogue.for_version(install.version_num)
         complete = {**base, **cell.settings, **imply({**base, **cell.settings}, install.version_num)}
         try:
@@ -418,7 +433,9 @@ def _variant(
         implied=implied,
         durability=max(
             durability_class(complete),
-            DurabilityClass.TABLE if cell.cut.unlogged else DurabilityClass.NONE,
+            DurabilityClass.TABLE
+            if cell.cut.unlogged or "unlogged" in cell.load.steps
+            else DurabilityClass.NONE,
             key=lambda one: one.rank,
         ),
         note=cell.note,
@@ -428,6 +445,7 @@ def _variant(
         distance_s=cell.distance_s,
         bandwidth_bytes_per_s=cell.bandwidth_bytes_per_s,
         standby_device=cell.standby_device,
+        load=cell.load,
     )
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, ValidationError
 
 from walproof.errors import StudyError, UnitError
-from walproof.facts import NameRule
+from walproof.facts import LoadFeed, LoadStep, NameRule
 from walproof.units import parse_duration_s
 
 BUILTINS = ("tpcb-like", "simple-update", "select-only")
@@ -136,6 +136,29 @@ class FailoverTable(_Table):
     sessions: Annotated[int, Field(ge=1, le=8)] = 4
 
 
+class LoadTable(_Table):
+    """``[load]``: each trial loads rows into a table."""
+
+    table: str
+    ddl: str
+    """SQL, or the name of an SQL file beside the study."""
+    rows: PositiveInt = 300_000
+    quick_rows: PositiveInt = 20_000
+    file: str | None = None
+    replay: str | None = None
+    crash: bool = False
+
+
+class MethodTable(_Table):
+    """``[variant.load]``: how a variant loads."""
+
+    feed: LoadFeed = "copy"
+    batch_rows: PositiveInt | None = None
+    sessions: Annotated[int, Field(ge=1, le=64)] = 1
+    steps: tuple[LoadStep, ...] = ()
+    rows_most: PositiveInt | None = None
+
+
 class VariantTable(_Table):
     """``[[variant]]``."""
 
@@ -145,6 +168,7 @@ class VariantTable(_Table):
     optional: bool = False
     """Left out, and named, where an install does not have it."""
     cut: CutTable = CutTable()
+    load: MethodTable = MethodTable()
 
 
 class DesignTable(_Table):
@@ -206,6 +230,7 @@ class StudyFile(_Table):
     streaming: StreamingTable | None = None
     failover: FailoverTable | None = None
     crash: CrashTable | None = None
+    load: LoadTable | None = None
     reference: ReferenceTable | None = None
 
 

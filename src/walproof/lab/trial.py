@@ -9,7 +9,8 @@ The window ends when pgbench does. Without warm-up it opens when pgbench has mad
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from walproof.facts import (
     CutFacts,
     Failover,
     Install,
+    Load,
     Plan,
     PowerCut,
     Series,
@@ -30,6 +32,8 @@ from walproof.facts import (
 from walproof.lab.crash_trial import crash_and_recover, predict_variants
 from walproof.lab.emulated_disk import emulated_disk
 from walproof.lab.failover import PairConditions, fail_over
+from walproof.lab.load_source import PreparedLoad
+from walproof.lab.load_trial import TableLoad
 from walproof.lab.power_cut import CutLab, CutOrder, cut_metrics, cut_power, draw_seed
 from walproof.lab.replay_recording import ReplayRecording
 from walproof.lab.replay_run import ReplayRun
@@ -78,13 +82,15 @@ class TrialRunner:
         cuts: Mapping[tuple[str, str, bool], CutLab],
         replays: Mapping[tuple[str, str], ReplayRecording],
         pairs: Mapping[tuple[str, bool], Path],
+        loads: Mapping[str, PreparedLoad],
         keep_failures: Path | None,
     ) -> None:
         """``installs``: label -> the install whose binaries the server's user can reach;
         ``prepared``: (install, workload) -> template; ``cuts``: (install, workload, whether it has checksums)
         -> what power cuts start from; ``replays``: (install, variant) -> the WAL that it replays;
         ``pairs``: (install, whether it has checksums) -> the template of a pair that streams;
-        ``keep_failures``: see :func:`walproof.lab.session.execute`."""
+        ``loads``: install -> the rows that its trials load; ``keep_failures``: see
+        :func:`walproof.lab.session.execute`."""
         self._plan = plan
         self._workspace = workspace
         self._installs = installs
@@ -93,6 +99,7 @@ class TrialRunner:
         self._cuts = cuts
         self._replays = replays
         self._pairs = pairs
+        self._loads = loads
         self._keep_failures = keep_failures
 
     def self_test(self, progress: Progress) -> str:
@@ -112,6 +119,8 @@ class TrialRunner:
                 self._stream(order, self._plan.streaming, measured)
             elif self._plan.failover is not None:
                 self._fail_over(order, self._plan.failover, measured)
+            elif self._plan.load is not None:
+                self._load(order, self._plan.load, measured)
             elif self._plan.power_cut is None or not self._plan.power_cut.only:
                 self._measure_apart(order, measured)
             if self._plan.power_cut is not None:
@@ -237,6 +246,47 @@ class TrialRunner:
     def _load_seed(self, order: TrialOrder) -> int:
         """Equal for all variants of a round, different between rounds."""
         return (self._plan.seed * 1_000_003 + order.round) % 2**31
+
+    def _load(self, order: TrialOrder, load: Load, measured: _Measured) -> None:
+        """The variant's load, and in the first round, where the study wants it, one that is broken off."""
+        with self._loaded_cluster(order, f"trial-{order.number}", measured) as cluster:
+            cluster.start(self._load_settings(order))
+            settings, _ = server_facts(cluster.conninfo)
+            measured.settings.update(settings)
+            measured.window_start = time.time()
+            measured.add("load", self._table_load(order, load, cluster).measure(self._plan.probes))
+            measured.window_s = measured.metrics["load_s"]
+        if load.crash and order.round == 1:
+            with self._loaded_cluster(order, f"crash-{order.number}", measured) as cluster:
+                cluster.start(self._load_settings(order))
+                measured.add(
+                    "crash", self._table_load(order, load, cluster).break_off(self._load_settings(order))
+                )
+
+    def _load_settings(self, order: TrialOrder) -> dict[str, str]:
+        variant = self._plan.variant(order.variant)
+        return {"log_checkpoints": "on", **self._plan.base_settings, **variant.settings, **variant.implied}
+
+    def _table_load(self, order: TrialOrder, load: Load, cluster: Cluster) -> TableLoad:
+        return TableLoad(cluster, self._loads[order.install], load, self._plan.variant(order.variant).load)
+
+    @contextmanager
+    def _loaded_cluster(self, order: TrialOrder, name: str, measured: _Measured) -> Iterator[Cluster]:
+        """A cluster with the empty table, not started."""
+        folder = self._workspace.make_folder(name)
+        try:
+            templates.clone(self._loads[order.install].folder, folder)
+            with emulated_disk(self._workspace, folder, self._plan.device) as environment:
+                cluster = Cluster(self._installs[order.install], self._workspace, folder, environment)
+                try:
+                    yield cluster
+                except WalproofError:
+                    measured.log = cluster.log_tail()
+                    raise
+                finally:
+                    cluster.stop("immediate")
+        finally:
+            self._workspace.remove_folder(folder)
 
     def _replay(self, order: TrialOrder, measured: _Measured) -> None:
         """Replay the variant's WAL. In the first round it is replayed before, as warm-up and to count system

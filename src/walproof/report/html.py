@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from walproof.report.view import ReportView
+    from walproof.report.layout import ReportView
 
 
 _BREAKS = re.compile(r"(?<=[=_:])(?=\w)")

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from walproof.analysis import CutSummary, cut_summaries
 
 if TYPE_CHECKING:
-    from walproof.report.view import ReportView
+    from walproof.report.layout import ReportView
 
 FORMAT = 1
 

@@ -13,7 +13,7 @@ from walproof.report.figures.style import SYMBOLS
 from walproof.report.plaintext import one_line, printable
 
 if TYPE_CHECKING:
-    from walproof.report.view import ReportView
+    from walproof.report.layout import ReportView
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|~#])")
 _URL = re.compile(r"(https?|www)(?=[:.])", re.IGNORECASE)

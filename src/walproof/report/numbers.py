@@ -53,7 +53,11 @@ def utc(unix_s: float) -> str:
 
 def metric_noun(metric: str, tps: str = "tps") -> str:
     """What a metric is called in a heading: ``tps`` by the given word, others by their own."""
-    return {"tps": tps, "startup_us_per_row": "replay CPU a row"}.get(metric, metric)
+    return {
+        "tps": tps,
+        "startup_us_per_row": "replay CPU a row",
+        "complete_rows_per_s": "complete rows/s",
+    }.get(metric, metric)
 
 
 def counted(count: int, noun: str) -> str:

@@ -61,6 +61,11 @@ def plan_tables(run: Run) -> list[Block]:
 
 
 def _driven_by(plan: Plan) -> str:
+    if plan.load is not None:
+        source = "generated from the seed" if plan.load.file is None else f"from {plan.load.file}"
+        return (
+            f"{plan.load.rows:,} rows into {plan.load.table}, {source}; clients are walproof's own processes."
+        )
     if plan.failover is not None:
         return f"A ledger in {plan.failover.sessions} sessions, by walproof itself."
     if plan.streaming is not None:

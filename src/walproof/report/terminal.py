@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from walproof.report.view import ReportView
+    from walproof.report.layout import ReportView
 
 _COLOURS = {
     DurabilityClass.NONE: "green",

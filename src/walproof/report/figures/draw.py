@@ -12,6 +12,7 @@ from walproof.report.figures.figure import Figure, FigureData
 from walproof.report.figures.flame import FlameData, draw_flames
 from walproof.report.figures.lag import LagData, draw_lag
 from walproof.report.figures.latency import LatencyData, draw_latencies
+from walproof.report.figures.load_curve import LoadCurveData, draw_load_curves
 from walproof.report.figures.losses import LossData, draw_losses
 from walproof.report.figures.measured import MeasuredData, draw_measured
 from walproof.report.figures.outcomes import OutcomeData, draw_outcomes
@@ -63,6 +64,8 @@ def draw(data: FigureData) -> dict[str, Any]:
             return draw_losses(data)
         case MeasuredData():
             return draw_measured(data)
+        case LoadCurveData():
+            return draw_load_curves(data)
         case _:
             assert_never(data)
 

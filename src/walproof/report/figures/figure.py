@@ -9,6 +9,7 @@ from walproof.report.figures.course import CourseData
 from walproof.report.figures.flame import FlameData
 from walproof.report.figures.lag import LagData
 from walproof.report.figures.latency import LatencyData
+from walproof.report.figures.load_curve import LoadCurveData
 from walproof.report.figures.losses import LossData
 from walproof.report.figures.measured import MeasuredData
 from walproof.report.figures.outcomes import OutcomeData
@@ -37,6 +38,7 @@ FigureData: TypeAlias = (
     | OutcomeData
     | LossData
     | MeasuredData
+    | LoadCurveData
 )
 
 

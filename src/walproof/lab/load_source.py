@@ -1,0 +1,262 @@
+"""What trials of loading start from: a cluster with the empty table, rows as files, and what has to arrive.
+
+Everything is made once for each install, kept as a template, and cloned by every trial:
+
+    data/         the DDL applied, rows in the tables that foreign keys point at
+    rows.copy     COPY's text format          rows.pickle    the first rows as Python values
+    load.json     rows, and for each number of rows that a variant loads a checksum of the table after it
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psycopg
+
+from walproof.errors import WorkloadError
+from walproof.facts import Install, Load, LoadMethod, Plan
+from walproof.lab.schedule import Progress
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.workspace import Workspace
+from walproof.units import format_bytes
+from walproof.workload.loading import parquet, source
+from walproof.workload.loading.contents import (
+    Contents,
+    column_checksums,
+    contents_of,
+    rows_elsewhere,
+)
+from walproof.workload.loading.ddl import apply_ddl
+from walproof.workload.loading.feeds import READY_BYTES
+from walproof.workload.loading.rows import TEXT_FILE, VALUES_FILE
+from walproof.workload.loading.steps import obstacle
+from walproof.workload.loading.table import Column, Session, Table, read_table
+from walproof.workload.loading.target import NATIVE
+
+_FACTS_FILE = "load.json"
+_FORMAT = 2
+_DISK_FACTOR = 8
+"""Room that a trial needs, in sizes of the rows as text: heap, indexes, a second copy of both, and WAL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What is there after so many rows were loaded."""
+
+    contents: Contents
+    elsewhere: Mapping[str, int]
+    """Rows of the other tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedLoad:
+    """A template, and what its facts say."""
+
+    folder: Path
+    rows: int
+    text_bytes: int
+    columns: tuple[str, ...]
+    """Those that are loaded."""
+    compared: tuple[str, ...]
+    """Columns whose values two loads of the same rows agree on."""
+    differing: tuple[str, ...]
+    """All others: a trigger or a default gave them another value each time."""
+    expected: Mapping[int, Expected]
+
+    def rows_of(self, method: LoadMethod) -> int:
+        """How many rows the method loads."""
+        return min(self.rows, method.rows_most or self.rows)
+
+
+def prepare_loads(
+    plan: Plan, reachable: Mapping[str, Install], workspace: Workspace, progress: Progress
+) -> dict[str, PreparedLoad]:
+    """Install -> what its trials start from; nothing for a study that is not of loading.
+
+    Raises WorkloadError, also when a variant cannot load this table or the disk is too small for it.
+    """
+    found: dict[str, PreparedLoad] = {}
+    if plan.load is None:
+        return found
+    for label, install in reachable.items():
+        progress.preparing(f"rows of {plan.load.table} on PostgreSQL {label}")
+        found[label] = _prepare(plan, plan.load, install, workspace)
+    return found
+
+
+def _prepare(plan: Plan, load: Load, install: Install, workspace: Workspace) -> PreparedLoad:
+    methods = [variant.load for variant in plan.variants]
+    setup = json.dumps(
+        [_FORMAT, load.table, load.ddl, load.rows, load.file_digest, load.replay, plan.seed,
+         [[one.rows_most, one.feed in READY_BYTES] for one in methods]]
+    )  # fmt: skip
+
+    def fill(cluster: Cluster) -> None:
+        _fill(cluster, load, methods, plan.seed)
+
+    folder = templates.prepare_loaded(workspace, install, plan.initdb_options, setup, fill)
+    prepared = _read(folder)
+    _check_methods(plan, load, install, prepared, workspace)
+    needed, free = prepared.text_bytes * _DISK_FACTOR, shutil.disk_usage(folder).free
+    if needed > free:
+        raise WorkloadError(
+            f"not enough disk for loading {prepared.rows} rows",
+            detail=f"Needs about {format_bytes(needed)}; free are {format_bytes(free)}.",
+            hint="Fewer --rows, or another folder (--on), needs less.",
+        )
+    return prepared
+
+
+def table_of(
+    ddl: str, name: str, install: Install, workspace: Workspace, initdb_options: Sequence[str] = ()
+) -> Table:
+    """What the catalogs of ``install`` say of the table that ``ddl`` makes in a cluster, removed at once.
+
+    Raises WorkloadError with the line of DDL that does not apply, ClusterError or DiskError.
+    """
+    folder = workspace.make_folder("table")
+    try:
+        templates.clone(templates.prepare_empty(workspace, install, initdb_options), folder, flush=False)
+        cluster = Cluster(install, workspace, folder)
+        cluster.start(templates.LOAD_SETTINGS)
+        try:
+            apply_ddl(cluster.conninfo, ddl)
+            with cluster.connect() as session:
+                return read_table(session, name)
+        finally:
+            cluster.stop("immediate")
+    finally:
+        workspace.remove_folder(folder)
+
+
+def _check_methods(
+    plan: Plan, load: Load, install: Install, prepared: PreparedLoad, workspace: Workspace
+) -> None:
+    table = table_of(load.ddl, load.table, install, workspace, plan.initdb_options)
+    columns = [column for column in table.columns if column.name in prepared.columns]
+    bad = [
+        f"{one.name}: {reason}"
+        for one in plan.variants
+        if (reason := obstacle(table, columns, one.load, install.version_num, load.replay)) is not None
+    ]
+    if bad:
+        raise WorkloadError(
+            f"{len(bad)} of {len(plan.variants)} methods cannot load {load.table} on {install.label}",
+            detail="\n".join(bad),
+            hint="Leave them out of the study.",
+        )
+
+
+def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) -> None:
+    apply_ddl(cluster.conninfo, load.ddl)
+    with cluster.connect() as session:
+        table = read_table(session, load.table)
+        if session.execute(f"SELECT FROM {table.name} LIMIT 1".encode()).fetchone() is not None:
+            raise WorkloadError(f"the DDL puts rows into {table.name}", hint="The table has to be empty.")
+        if load.file is None:
+            source.fill_source(session, table, load.rows, seed)
+            rows = load.rows
+        else:
+            file = Path(load.file)
+            if file.suffix == parquet.SUFFIX:
+                file = parquet.as_csv(file, cluster.folder)
+            rows = source.read_source(session, table, file)
+            if file.parent == cluster.folder:
+                file.unlink()
+            source.fill_referenced(session, table, seed)
+        columns = source.loaded_columns(session, table)
+        counts = {min(rows, one.rows_most or rows) for one in methods}
+        facts = _expect(session, table, columns, sorted(counts))
+        as_values = [min(rows, one.rows_most or rows) for one in methods if one.feed not in READY_BYTES]
+        text_bytes = _write(session, columns, cluster.folder, max(as_values, default=0))
+        session.execute(f"DROP TABLE {source.SOURCE}".encode())
+        # What was rolled back has left its dead rows: an empty table has to be an empty file.
+        session.execute("VACUUM (FULL)")
+        (cluster.folder / _FACTS_FILE).write_text(
+            json.dumps(
+                {"rows": rows, "text_bytes": text_bytes, "columns": [c.name for c in columns], **facts}
+            )
+        )
+
+
+def _expect(
+    session: Session, table: Table, columns: tuple[Column, ...], counts: list[int]
+) -> dict[str, object]:
+    """What the table holds after plain INSERTs of so many rows, each load rolled back.
+
+    Two loads show which columns get another value each time (a serial, now() in a trigger): those cannot be
+    compared. Raises WorkloadError with the server's complaint about a row.
+    """
+    listed = ", ".join(column.name for column in columns)
+    insert = f"INSERT INTO {table.name} ({listed}) SELECT {listed} FROM {source.SOURCE}"
+    order = f" WHERE {source.NUMBER} < %s ORDER BY {source.NUMBER}"
+    expected: dict[str, object] = {}
+    first: dict[str, str] = {}
+    try:
+        with session.transaction(force_rollback=True):
+            session.execute(f"{insert}{order}".encode(), (counts[-1],))
+            first = column_checksums(session, table.name)
+        for count in reversed(counts):
+            with session.transaction(force_rollback=True):
+                session.execute(f"{insert}{order}".encode(), (count,))
+                if count == counts[-1]:
+                    second = column_checksums(session, table.name)
+                    compared = [name for name, sum_ in first.items() if second[name] == sum_]
+                expected[str(count)] = {
+                    "contents": asdict(contents_of(session, table.name, compared)),
+                    "elsewhere": rows_elsewhere(session, table.name, (source.SOURCE,)),
+                }
+    except psycopg.Error as error:
+        raise WorkloadError(
+            f"{table.name} does not take the rows: {error.diag.message_primary}",
+            detail=error.diag.message_detail,
+            hint="--file names a CSV of rows that the table takes.",
+        ) from error
+    differing = [name for name in first if name not in compared]
+    return {"compared": compared, "differing": differing, "expected": expected}
+
+
+def _write(session: Session, columns: tuple[Column, ...], folder: Path, values_most: int) -> int:
+    """Write the rows as files; return the bytes of their text."""
+    listed = ", ".join(column.name for column in columns)
+    text_bytes = 0
+    query = f"SELECT {listed} FROM {source.SOURCE} ORDER BY {source.NUMBER}"
+    with (
+        (folder / TEXT_FILE).open("wb") as file,
+        session.cursor() as cursor,
+        cursor.copy(f"COPY ({query}) TO STDOUT".encode()) as copy,
+    ):
+        for block in copy:
+            file.write(block)
+            text_bytes += len(block)
+    chosen = ", ".join(column.name if column.base in NATIVE else f"{column.name}::text" for column in columns)
+    query = f"SELECT {chosen} FROM {source.SOURCE} WHERE {source.NUMBER} < %s ORDER BY {source.NUMBER}"
+    try:
+        rows = session.execute(query.encode(), (values_most,)).fetchall()
+    except psycopg.DataError as error:
+        raise WorkloadError(f"Python has no value for one of the rows: {str(error).strip()}") from error
+    with (folder / VALUES_FILE).open("wb") as file:
+        pickle.dump(rows, file)
+    return text_bytes
+
+
+def _read(folder: Path) -> PreparedLoad:
+    data = json.loads((folder / _FACTS_FILE).read_text())
+    return PreparedLoad(
+        folder=folder,
+        rows=data["rows"],
+        text_bytes=data["text_bytes"],
+        columns=tuple(data["columns"]),
+        compared=tuple(data["compared"]),
+        differing=tuple(data["differing"]),
+        expected={
+            int(count): Expected(Contents(**one["contents"]), one["elsewhere"])
+            for count, one in data["expected"].items()
+        },
+    )

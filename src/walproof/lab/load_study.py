@@ -1,0 +1,103 @@
+"""What a study of loading says beyond settings: the table, its rows, and how each variant loads them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+from walproof.errors import StudyError
+from walproof.facts import Install, Load, LoadMethod, Workload
+from walproof.lab.studyfile import MethodTable, StudyFile
+from walproof.workload.loading.steps import unavailable
+
+_READ_BYTES = 1 << 20
+_COPIES = ("copy", "copy rows", "copy binary")
+
+
+def check_load(study: StudyFile) -> None:
+    """Refuse what has no meaning in a study of loading. Raises StudyError."""
+    if len(study.workload) != 1 or study.workload[0].script or study.workload[0].builtin:
+        raise StudyError(
+            "a study of loading has one workload, without scripts", detail="Its load is that of [load]."
+        )
+    if any(part is not None for part in (study.power_cut, study.replay, study.failover, study.crash)):
+        raise StudyError("a study has one of [crash], [failover], [load], [power_cut] and [replay]")
+    for variant in study.variant:
+        _check_method(variant.name, variant.load)
+
+
+def _check_method(name: str, method: MethodTable) -> None:
+    steps, where = set(method.steps), f'variant "{name}"'
+    if "freeze" in steps and "truncate" not in steps:
+        raise StudyError(
+            f'{where} has the step "freeze" without "truncate"',
+            detail="COPY FREEZE needs a table that was created or truncated in the same transaction.",
+        )
+    if "truncate" in steps and (method.feed not in _COPIES or method.sessions > 1 or method.batch_rows):
+        raise StudyError(
+            f'{where} has the step "truncate", which needs one COPY in one transaction',
+            detail=f"It has the feed {method.feed}, {method.sessions} sessions and "
+            f"{'batches' if method.batch_rows else 'one batch'}.",
+        )
+    if method.feed == "adbc" and method.batch_rows:
+        raise StudyError(f"{where}: adbc ingests all rows at once", hint="Leave out batch_rows.")
+
+
+def method_of(table: MethodTable) -> LoadMethod:
+    """The method as it was typed, with the batch that its feed has by itself."""
+    batch_rows = table.batch_rows
+    if batch_rows is None and table.feed in ("values", "unnest"):
+        batch_rows = 1_000 if table.feed == "values" else 10_000
+    return LoadMethod(table.feed, batch_rows, table.sessions, table.steps, table.rows_most)
+
+
+def missing_for(method: LoadMethod, install: Install) -> str | None:
+    """What keeps ``install`` or this machine from the method, whatever the table; None for nothing."""
+    return unavailable(method, install.version_num)
+
+
+def load_of(study: StudyFile, quick: bool, scripts: Path) -> Load | None:
+    """The plan's load; None for any other study. Raises StudyError when a file cannot be read."""
+    table = study.load
+    if table is None:
+        return None
+    ddl = table.ddl
+    if ddl.endswith(".sql") and "\n" not in ddl:
+        ddl = _read(scripts / ddl).decode("utf-8", "replace")
+    file = None if table.file is None else scripts / table.file
+    return Load(
+        table=table.table,
+        ddl=ddl,
+        rows=table.quick_rows if quick else table.rows,
+        file=None if file is None else str(file.absolute()),
+        file_digest=None if file is None else digest_of(file),
+        replay=table.replay,
+        crash=table.crash,
+    )
+
+
+def load_workload(workload: Workload, study: StudyFile, quick: bool) -> Workload:
+    """The load as a workload: of one session as long as no variant says otherwise."""
+    assert study.load is not None
+    most = max((variant.load.sessions for variant in study.variant), default=1)
+    return replace(workload, builtin=None, duration_s=None, transactions=1, clients=most, protocol="extended")
+
+
+def digest_of(file: Path) -> str:
+    """SHA-256 of a file's bytes. Raises StudyError."""
+    digest = hashlib.sha256()
+    try:
+        with file.open("rb") as opened:
+            while block := opened.read(_READ_BYTES):
+                digest.update(block)
+    except OSError as error:
+        raise StudyError(f'could not read file "{file}": {error.strerror}') from error
+    return digest.hexdigest()
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise StudyError(f'could not read file "{path}": {error.strerror}') from error

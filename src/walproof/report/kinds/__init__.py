@@ -1,0 +1,1 @@
+"""One kind of study a file: what its report shows."""

@@ -1,0 +1,68 @@
+"""A study of loading: rows a second until the table is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from walproof.analysis import Analysis
+from walproof.facts import Run, Trial
+from walproof.report.answer import how_sure, what_would_help
+from walproof.report.blocks import Section
+from walproof.report.cells import Cells
+from walproof.report.figures.load_curve import describe_load_curves, load_curves
+from walproof.report.figures.ratios import describe_ratios, install_ratios, variant_ratios
+from walproof.report.layout import Body, FigureMaker, ReportView, certainty_section, lay_out
+from walproof.report.load import (
+    busy_tables,
+    load_answers,
+    load_published_tables,
+    load_tables,
+    part_tables,
+    risk_tables,
+)
+from walproof.report.results import install_table
+
+
+def load_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportView:
+    """The report of a study whose trials fill a table: rows a second until it is complete."""
+    cells = Cells(run.plan, trials)
+    make = FigureMaker(run, analysis)
+    overview = make.figure(
+        "ratios",
+        f"How fast is the table complete, relative to {run.plan.baseline}?",
+        "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round. Colour and "
+        "heading: durability class during the load. The line at 1x is the baseline.",
+        variant_ratios(cells, analysis),
+        describe_ratios,
+    )
+    curves = make.figure(
+        "curves",
+        "How large need a batch be, and how many sessions help?",
+        "Filled: median over trials; hollow: a trial. Knee: the smallest value within 5 % of the best.",
+        load_curves(cells),
+        describe_load_curves,
+    )
+    installs = make.figure(
+        "installs",
+        "Does the PostgreSQL version matter to loading?",
+        "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round.",
+        install_ratios(cells, analysis),
+        describe_ratios,
+    )
+    sections = (
+        Section("results", "Results", (*load_tables(cells, analysis), *busy_tables(cells))),
+        Section("curves", "Batches and sessions", curves),
+        Section("parts", "What is put off", tuple(part_tables(cells))),
+        Section("risk", "Durability", tuple(risk_tables(cells))),
+        Section("published", "Beside the published figures", tuple(load_published_tables(cells))),
+        Section("installs", "Installs", (*installs, *install_table(cells, analysis))),
+        certainty_section(cells, trials, analysis),
+    )
+    body = Body(
+        answers=load_answers(cells, analysis),
+        how_sure=how_sure(run, cells, analysis, ()),
+        what_would_help=what_would_help(run.plan, trials, analysis),
+        overview=overview,
+        sections=sections,
+    )
+    return lay_out(run, trials, analysis, body)

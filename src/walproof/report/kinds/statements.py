@@ -1,0 +1,40 @@
+"""A study of statements: bytes of WAL instead of throughput."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from walproof.analysis import Analysis
+from walproof.facts import Run, Trial
+from walproof.report.answer import how_sure
+from walproof.report.blocks import Section
+from walproof.report.cells import Cells
+from walproof.report.certainty import (
+    failure_blocks,
+)
+from walproof.report.figures.statements import describe_statements, statement_data
+from walproof.report.layout import Body, FigureMaker, ReportView, lay_out
+from walproof.report.statements import statement_answers, statement_sections
+
+
+def statement_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportView:
+    """The report of a study whose trials measure statements: bytes instead of throughput."""
+    cells = Cells(run.plan, trials)
+    overview = FigureMaker(run, analysis).figure(
+        "statements",
+        "How many bytes of WAL does each statement write under each variant?",
+        "A point is a trial.",
+        statement_data(cells),
+        describe_statements,
+    )
+    sections = (
+        *statement_sections(cells, analysis),
+        Section("failures", "Failed trials", tuple(failure_blocks(cells, trials, analysis))),
+    )
+    body = Body(
+        answers=statement_answers(cells, analysis),
+        how_sure=how_sure(run, cells, analysis, ()),
+        overview=overview,
+        sections=sections,
+    )
+    return lay_out(run, trials, analysis, body)

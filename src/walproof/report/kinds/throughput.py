@@ -1,0 +1,202 @@
+"""A study of load: throughput under each variant, and everything that explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from walproof.advise import Finding
+from walproof.analysis import Analysis, cut_summaries, predicted_crashes
+from walproof.facts import Run, Series, Trial
+from walproof.report.answer import answers, how_sure, what_would_help
+from walproof.report.blocks import Section, Verdict, Verdicts
+from walproof.report.causes import checkpoint_table, disk_table, lock_paragraphs, process_tables, wait_table
+from walproof.report.cells import Cells
+from walproof.report.certainty import (
+    drift_paragraph,
+)
+from walproof.report.crashes import away_data, written_data
+from walproof.report.failover import failover_tables
+from walproof.report.figures.course import course, describe_course
+from walproof.report.figures.latency import describe_latencies, latencies
+from walproof.report.figures.measured import describe_measured
+from walproof.report.figures.ratios import describe_ratios, factor_ratios, install_ratios, variant_ratios
+from walproof.report.figures.seconds import describe_seconds, seconds
+from walproof.report.figures.style import symbol_key
+from walproof.report.figures.waits import describe_waits, wait_shares
+from walproof.report.figures.writers import describe_writers
+from walproof.report.flushes import flush_blocks
+from walproof.report.kinds.cuts import cut_sections
+from walproof.report.layout import Body, FigureMaker, ReportView, certainty_section, lay_out
+from walproof.report.prediction import prediction_blocks
+from walproof.report.recovery import recovery_answers, recovery_tables, whatif_tables
+from walproof.report.results import factor_tables, install_table, published_tables, result_tables
+from walproof.report.volume import volume_blocks, writer_data
+
+
+def throughput_view(
+    run: Run,
+    trials: Sequence[Trial],
+    series: Sequence[Series],
+    analysis: Analysis,
+    findings: Sequence[Finding],
+) -> ReportView:
+    """Lay out facts that have been analysed."""
+    cells = Cells(run.plan, trials)
+    summaries = cut_summaries(run.plan, trials)
+    make = FigureMaker(run, analysis)
+    overview = make.figure(
+        "ratios",
+        f"How much throughput does each variant give, relative to {run.plan.baseline}?",
+        "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round, hollow "
+        "where it stands apart from the others. Colour and heading: durability class. The line at 1x is "
+        f"the baseline, of durability class {run.plan.variant(run.plan.baseline).durability.value}.",
+        variant_ratios(cells, analysis),
+        describe_ratios,
+    )
+    waits = make.figure(
+        "waits",
+        "What do active backends wait for?",
+        "Numbers in a bar are percent. Durability class: " + symbol_key() + ".",
+        wait_shares(cells),
+        describe_waits,
+    )
+    latency = make.figure(
+        "latency",
+        "How long does a transaction take?",
+        "Hollow: a trial; filled: the median over trials. Durability class: " + symbol_key() + ".",
+        latencies(cells),
+        describe_latencies,
+    )
+    by_second = make.figure(
+        "seconds",
+        "How even is throughput within a window?",
+        "Line: median over trials; band: lowest to highest. Each panel has its own axis from 0. "
+        "Colour and second line: durability class.",
+        seconds(cells, series),
+        describe_seconds,
+    )
+    order = make.figure(
+        "course",
+        "Did the machine change during the run?",
+        "A point is a trial. The last panel puts all trials on one scale; dashed: the trend.",
+        course(cells, trials, analysis),
+        describe_course,
+    )
+    factors = make.figure(
+        "factors",
+        "What does each factor do, and which act together?",
+        "Diamond: effect of a level against the factor's first level; "
+        "a product of two: what both together do beyond each.",
+        factor_ratios(cells, analysis.factors),
+        describe_ratios,
+    )
+    installs = make.figure(
+        "installs",
+        "Does the PostgreSQL version matter?",
+        "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round.",
+        install_ratios(cells, analysis),
+        describe_ratios,
+    )
+    writers = make.figure(
+        "writers",
+        "Does compression write less, or only through another process?",
+        "A bar is a trial. Its length is the total; colours are who wrote.",
+        writer_data(cells),
+        describe_writers,
+    )
+    crashes = predicted_crashes(run.plan, trials)
+    away = make.figure(
+        "away",
+        "How long is each variant's server away after it was killed?",
+        "A point is a crash; diamond: the median. Durability class: "
+        + symbol_key()
+        + "."
+        + (f" Cross: predicted from {run.plan.baseline} alone, its WAL and its crash." if crashes else ""),
+        away_data(cells, crashes),
+        describe_measured,
+    )
+    written = make.figure(
+        "written",
+        "How much WAL does the same load write under each variant?",
+        "A circle is a trial; diamond: the median; cross: predicted from the WAL of "
+        f"{run.plan.baseline} alone.",
+        written_data(cells),
+        describe_measured,
+    )
+    sections = (
+        Section(
+            "recovery",
+            "Recovery after a crash",
+            (*recovery_tables(cells), *written, *whatif_tables(cells, crashes)),
+        ),
+        Section("failover", "What a failover loses", tuple(failover_tables(cells))),
+        Section("volume", "WAL volume", (*writers, *volume_blocks(cells, analysis, list(trials)))),
+        Section("flushes", "Flush rates", tuple(flush_blocks(run, cells))),
+        Section("results", "Results", (*result_tables(cells, analysis, findings, summaries), *latency)),
+        Section(
+            "published",
+            "Beside the published figures",
+            (*published_tables(cells, analysis), *prediction_blocks(run, cells, analysis)),
+        ),
+        *cut_sections(run, trials, cells, analysis, summaries),
+        Section("factors", "Factors", (*factors, *factor_tables(cells, analysis))),
+        Section("installs", "Installs", (*installs, *install_table(cells, analysis))),
+        Section(
+            "causes",
+            "Where the time goes",
+            (
+                *waits,
+                *lock_paragraphs(run.plan, analysis),
+                *wait_table(cells),
+                *process_tables(cells),
+                *disk_table(cells),
+            ),
+        ),
+        Section("checkpoints", "Within the windows", (*by_second, *checkpoint_table(cells))),
+        certainty_section(cells, trials, analysis, *drift_paragraph(analysis), *order),
+    )
+    body = Body(
+        answers=(*recovery_answers(cells), *answers(cells, analysis)),
+        how_sure=how_sure(run, cells, analysis, findings),
+        what_would_help=what_would_help(run.plan, trials, analysis),
+        findings=tuple(findings),
+        overview=(*away, *overview) or installs,
+        verdicts=_verdicts(cells, findings),
+        sections=sections,
+    )
+    return lay_out(run, trials, analysis, body)
+
+
+def _verdicts(cells: Cells, findings: Sequence[Finding]) -> tuple[Verdicts, ...]:
+    """Findings by group and variant, in the order in which they were found."""
+    groups = []
+    for install, workload in cells.groups():
+        own = []
+        for variant in cells.variants():
+            said = [
+                f.sentence
+                for f in findings
+                if (f.install, f.workload, f.variant) == (install, workload, variant.name)
+            ]
+            if said:
+                own.append(
+                    Verdict(
+                        variant.name,
+                        variant.durability,
+                        tuple(_sentence(text, variant.name) for text in said),
+                    )
+                )
+        if own:
+            groups.append(Verdicts(cells.group_title(install, workload), tuple(own)))
+    run_wide = tuple(_sentence(f.sentence) for f in findings if f.variant is None)
+    if run_wide:
+        groups.append(Verdicts("The run", (Verdict("", None, run_wide),)))
+    return tuple(groups)
+
+
+def _sentence(text: str, variant: str = "") -> str:
+    """With a capital, unless it begins with a name (of a variant or a setting), and a full stop."""
+    begins_with_word = text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0].rstrip(",;:").isalpha()
+    if begins_with_word and not (variant and text.startswith(variant)):
+        text = text[:1].upper() + text[1:]
+    return text if text.endswith(".") else f"{text}."

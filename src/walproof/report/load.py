@@ -1,0 +1,304 @@
+"""The tables of a study of loading: how fast, what was written, who was busy, what was put off and risked."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from walproof.analysis import Analysis, Conclusion
+from walproof.analysis.loading import Busy, who_was_busy
+from walproof.facts import Variant
+from walproof.report.answer import Answer
+from walproof.report.blocks import Block, Cell, Column, Table, class_cell
+from walproof.report.cells import Cells
+from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio
+from walproof.settings.durability import DurabilityClass
+from walproof.settings.risk import durability_class
+from walproof.units import format_bytes
+
+LOAD_METRIC = "complete_rows_per_s"
+"""What variants are compared by: everything counts until the table is as good as after any other."""
+
+_COLUMNS = (
+    Column("method"),
+    Column("rows", numeric=True, terminal=False),
+    Column("rows/s load", numeric=True),
+    Column("rows/s complete", numeric=True),
+    Column("ratio to baseline", numeric=True),
+    Column("WAL B/row load", numeric=True),
+    Column("WAL B/row complete", numeric=True),
+    Column("busy"),
+    Column("trials", numeric=True, terminal=False),
+)
+_BUSY = (
+    Column("method"),
+    Column("busy"),
+    Column("client cores", numeric=True),
+    Column("backend cores", numeric=True),
+    Column("most frequent wait"),
+    Column("share of samples", numeric=True),
+)
+_BUSY_NOTE = (
+    "Cores: what each session's client process and its backend used during the load. Client, server: it "
+    "fills one. In turn: both together fill one. Disk, locks: three samples in ten wait for them. Neither: "
+    "other work on the machine, or waits too short to see."
+)
+_NOTE = (
+    "Medians over trials; the ratio is of complete rows/s, the geometric mean of ratios within rounds. "
+    '"load": until the last row is committed. "complete": with what is done after it, the first full read '
+    "after a checkpoint, and VACUUM ANALYZE. Busy: whose core was full; see below. "
+    "Methods that load fewer rows fill smaller indexes."
+)
+_PARTS = (
+    Column("method"),
+    Column("load s", numeric=True),
+    Column("after it s", numeric=True),
+    Column("first read s", numeric=True),
+    Column("vacuum s", numeric=True),
+    Column("WAL load", numeric=True),
+    Column("after it", numeric=True),
+    Column("first read", numeric=True),
+    Column("vacuum", numeric=True),
+    Column("table", numeric=True, terminal=False),
+    Column("files at most", numeric=True, terminal=False),
+)
+_PARTS_NOTE = (
+    "After it: indexes, constraints, SET LOGGED, triggers. First read: of every row after a checkpoint; it "
+    "sets hint bits. Files at most: data files beyond what was there before, looked at five times a second."
+)
+_RISKS = (
+    Column("method"),
+    Column("during the load"),
+    Column("after it"),
+    Column("killed in the middle"),
+)
+_RISKS_NOTE = (
+    "Killed in the middle: every process of the server by SIGKILL when half of the rows were on their way, "
+    "once a method; what is in the table after recovery. A power cut loses more where the class says so."
+)
+_PUBLISHED = (
+    Column("method"),
+    Column("rows/s published", numeric=True),
+    Column("rows/s here", numeric=True),
+    Column("ratio published", numeric=True),
+    Column("ratio here", numeric=True),
+    Column("WAL B/row published", numeric=True),
+    Column("WAL B/row here", numeric=True),
+)
+_FINISHED, _FINISHED_WAL = "finished_rows_per_s", "finished_wal_bytes_per_row"
+
+
+def busy_of(cells: Cells, cell: tuple[str, str, str]) -> Busy | None:
+    """What most of the cell's trials were limited by."""
+    found = Counter(busy for trial in cells.finished(cell) if (busy := who_was_busy(trial.metrics)))
+    return found.most_common(1)[0][0] if found else None
+
+
+def load_tables(cells: Cells, analysis: Analysis) -> list[Block]:
+    """Rates, WAL and who was busy; one table an install."""
+    return [
+        Table(
+            cells.group_title(install, workload),
+            _COLUMNS,
+            tuple(_row(cells, analysis, (install, workload, v.name)) for v in cells.variants()),
+            _NOTE,
+        )
+        for install, workload in cells.groups()
+    ]
+
+
+def busy_tables(cells: Cells) -> list[Block]:
+    """Who was busy, and with what."""
+    return [
+        Table(
+            f"Who was busy: {cells.group_title(install, workload)}",
+            _BUSY,
+            tuple(_busy(cells, (install, workload, v.name)) for v in cells.variants()),
+            _BUSY_NOTE,
+            terminal=False,
+        )
+        for install, workload in cells.groups()
+    ]
+
+
+def part_tables(cells: Cells) -> list[Block]:
+    """Where the time and the WAL go until the table is complete."""
+    return [
+        Table(
+            f"Until the table is complete: {cells.group_title(install, workload)}",
+            _PARTS,
+            tuple(_parts(cells, (install, workload, v.name)) for v in cells.variants()),
+            _PARTS_NOTE,
+        )
+        for install, workload in cells.groups()
+    ]
+
+
+def risk_tables(cells: Cells) -> list[Block]:
+    """Durability classes, and what a crash in the middle leaves."""
+    return [
+        Table(
+            f"What is at risk: {cells.group_title(install, workload)}",
+            _RISKS,
+            tuple(
+                (
+                    Cell(variant.name),
+                    class_cell(variant.durability),
+                    class_cell(class_after(cells, variant)),
+                    Cell(_crash(cells, (install, workload, variant.name))),
+                )
+                for variant in cells.variants()
+            ),
+            _RISKS_NOTE,
+        )
+        for install, workload in cells.groups()
+    ]
+
+
+def load_published_tables(cells: Cells) -> list[Block]:
+    """Beside published figures, which end where the table is indexed and logged."""
+    blocks: list[Block] = []
+    for install, workload in cells.groups():
+        published = {one.variant: one.metrics for one in cells.plan.references_of(workload)}
+        if not published:
+            continue
+        base = cells.plan.baseline
+        rows = []
+        for variant in cells.variants():
+            theirs = published.get(variant.name, {})
+            own = (install, workload, variant.name)
+            here = cells.median(own, _FINISHED)
+            rows.append(
+                (
+                    variant.name,
+                    number(theirs.get(_FINISHED)),
+                    number(here),
+                    _times(theirs.get(_FINISHED), published.get(base, {}).get(_FINISHED)),
+                    _times(here, cells.median((install, workload, base), _FINISHED)),
+                    number(theirs.get(_FINISHED_WAL)),
+                    number(cells.median(own, _FINISHED_WAL)),
+                )
+            )
+        source = f" Published: {cells.plan.reference_source}." if cells.plan.reference_source else ""
+        blocks.append(
+            Table(
+                f"Published and here: {cells.group_title(install, workload)}",
+                _PUBLISHED,
+                tuple(tuple(map(Cell, row)) for row in rows),
+                f"Load and what is done after it, without first read and VACUUM.{source}",
+            )
+        )
+    return blocks
+
+
+def load_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
+    """The fastest way of each durability class, what limits it, and what it leaves for later."""
+    found = []
+    for install, workload in cells.groups():
+        sentences = []
+        rates = {
+            v.name: rate
+            for v in cells.variants()
+            if (rate := cells.median((install, workload, v.name), LOAD_METRIC)) is not None
+        }
+        if not rates:
+            continue
+        slowest, fastest = min(rates, key=lambda n: rates[n]), max(rates, key=lambda n: rates[n])
+        sentences.append(
+            f"From {number(rates[slowest])} complete rows/s ({slowest}) to {number(rates[fastest])} "
+            f"({fastest})."
+        )
+        sentences += _gains(cells, analysis, install, workload)
+        bound = [
+            v.name for v in cells.variants() if busy_of(cells, (install, workload, v.name)) is Busy.CLIENT
+        ]
+        if bound:
+            sentences.append(
+                f"{counted(len(bound), 'method')} of {len(rates)} are bound by the client, a full core: "
+                f"{', '.join(bound[:4])}{' and others' if len(bound) > 4 else ''}."
+            )
+        found.append(Answer(cells.group_title(install, workload), tuple(sentences)))
+    return tuple(found)
+
+
+def _gains(cells: Cells, analysis: Analysis, install: str, workload: str) -> list[str]:
+    sentences = []
+    for durability in DurabilityClass:
+        own = [
+            effect
+            for variant in cells.variants()
+            if variant.durability is durability
+            and (effect := analysis.effect(install, workload, variant.name)) is not None
+            and effect.conclusion is Conclusion.HIGHER
+        ]
+        if own:
+            best = max(own, key=lambda one: one.ratio or 0.0)
+            risk = "" if durability is DurabilityClass.NONE else f" (during the load: {durability.value})"
+            sentences.append(
+                f"{best.variant} completes {ratio(best.ratio, best.interval)} the rows/s of "
+                f"{cells.plan.baseline}{risk}."
+            )
+    return sentences
+
+
+def class_after(cells: Cells, variant: Variant) -> DurabilityClass:
+    """What its settings risk when the load is over; tables that were unlogged are not any more."""
+    return durability_class({**cells.plan.base_settings, **variant.settings, **variant.implied})
+
+
+def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+    effect = analysis.effect(*cell)
+    busy = busy_of(cells, cell)
+    texts = (
+        cell[2],
+        number(cells.median(cell, "rows")),
+        number(cells.median(cell, "rows_per_s")),
+        number(cells.median(cell, LOAD_METRIC)),
+        "1x" if effect is None else ratio(effect.ratio, effect.interval),
+        number(cells.median(cell, "wal_bytes_per_row")),
+        number(cells.median(cell, "complete_wal_bytes_per_row")),
+        UNKNOWN if busy is None else busy.value,
+        str(len(cells.finished(cell))),
+    )
+    return tuple(map(Cell, texts))
+
+
+def _busy(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+    busy = busy_of(cells, cell)
+    waits = {name: share for name, share in cells.shares(cell, "wait_share.").items() if name != "CPU"}
+    top = max(waits, key=lambda name: waits[name], default=None)
+    texts = (
+        cell[2],
+        UNKNOWN if busy is None else busy.value,
+        number(cells.median(cell, "client_busy")),
+        number(cells.median(cell, "server_busy")),
+        UNKNOWN if top is None else top,
+        UNKNOWN if top is None else percent(waits[top]),
+    )
+    return tuple(map(Cell, texts))
+
+
+def _parts(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+    phases = ("load", "finish", "first_read", "vacuum")
+    seconds = [number(cells.median(cell, f"{phase}_s")) for phase in phases]
+    wal = [_bytes(cells.median(cell, f"{phase}_wal_bytes")) for phase in phases]
+    sizes = [_bytes(cells.median(cell, name)) for name in ("table_bytes", "data_bytes_max")]
+    return tuple(map(Cell, (cell[2], *seconds, *wal, *sizes)))
+
+
+def _crash(cells: Cells, cell: tuple[str, str, str]) -> str:
+    shares, lacks = cells.values(cell, "crash_rows_share"), cells.values(cell, "crash_lacks")
+    if not shares:
+        return UNKNOWN
+    share = shares[0]
+    text = "empty" if share == 0 else "complete" if share == 1 else f"partial: {percent(share)} of the rows"
+    if lacks and lacks[0]:
+        text += f"; {counted(round(lacks[0]), 'part')} of its definition to put right"
+    return text
+
+
+def _times(value: float | None, base: float | None) -> str:
+    return UNKNOWN if value is None or not base else ratio(value / base)
+
+
+def _bytes(count: float | None) -> str:
+    return UNKNOWN if count is None else format_bytes(count)

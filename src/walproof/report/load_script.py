@@ -1,0 +1,125 @@
+"""The recipe of a load as a script for psql, with what undoes it, and the evidence of every step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from walproof.advise.loading import LoadAdvice, StepGain
+from walproof.analysis import Conclusion, Effect
+from walproof.report.numbers import ratio
+from walproof.settings.durability import DurabilityClass
+
+_NEEDS_RESTART = frozenset({"wal_level", "max_wal_senders", "wal_buffers"})
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The SQL of the chosen steps; ``first`` begins the load's only transaction."""
+
+    table: str
+    columns: str
+    before: tuple[str, ...]
+    first: tuple[str, ...]
+    after: tuple[str, ...]
+    is_frozen: bool
+    undo: tuple[str, ...]
+    """What puts the table right when the load is given up in its middle."""
+
+
+def load_script(
+    advice: LoadAdvice, recipe: Recipe, settings: Sequence[tuple[str, str]], file: str | None
+) -> str:
+    """The script. ``settings`` are those that stay; the file is named where the user named one."""
+    sessions = advice.variant.load.sessions
+    risk = advice.variant.durability
+    lines = [
+        f"-- Load of {recipe.table} on PostgreSQL {advice.install}, measured on a clone of its definition.",
+        f"-- During the load: {_risk(risk)}",
+        "-- For psql. It stops where the table is not empty.",
+    ]
+    lines += ["--", "-- What each step gains in the company of the others, as complete rows/s:"]
+    lines += [f"--   {_say_gain(one)}" for one in advice.kept] or ["--   none gains measurably"]
+    if advice.undecided:
+        fate = "kept, because all together gain" if advice.keeps_undecided else "left out"
+        lines += [f"-- Not decided, {fate}; more --rounds would tell:"]
+        lines += [f"--   {_say_gain(one)}" for one in advice.undecided]
+    if advice.dropped:
+        lines += ["-- Steps that gained nothing and are left out:"]
+        lines += [f"--   {_say_gain(one)}" for one in advice.dropped]
+    if advice.instead:
+        lines += ["-- Tried in addition, against all steps together:"]
+        lines += [f"--   {_say_effect(one, advice)}" for one in advice.instead]
+    if advice.plain:
+        lines += ["-- All steps together, against a load without any:"]
+        lines += [f"--   {_say_plain(one)}" for one in advice.plain]
+    lines += ["", "\\set ON_ERROR_STOP on", ""]
+    # A TRUNCATE that follows would take rows away that nobody meant to lose.
+    lines += [
+        f"DO $$ BEGIN IF EXISTS (SELECT FROM {recipe.table}) THEN",
+        "  RAISE EXCEPTION 'the table is not empty'; END IF; END $$;",
+    ]
+    lines += _settings_lines(settings)
+    lines += [f"{one};" for one in recipe.before]
+    freeze = ", FREEZE" if recipe.is_frozen else ""
+    copy = (
+        f"\\copy {recipe.table} ({recipe.columns}) FROM '{file or 'rows.csv'}'"
+        f" WITH (FORMAT csv, HEADER{freeze})"
+    )
+    if sessions > 1:
+        lines += [f"-- {sessions} sessions at the same time, each with its part of the file:"]
+    lines += ["BEGIN;", *(f"{one};" for one in recipe.first), copy, "COMMIT;"]
+    lines += [f"{one};" for one in recipe.after]
+    lines += [f"VACUUM (ANALYZE) {recipe.table};"]
+    lines += ["", "-- Undo of the settings:"]
+    lines += [f"ALTER SYSTEM RESET {name};" for name, _ in settings] or ["-- none were changed"]
+    lines += ["SELECT pg_reload_conf();"] if settings else []
+    lines += ["", "-- If the load is given up in its middle, this puts the table right:"]
+    lines += [f"-- {one};" for one in recipe.undo] or ["-- nothing has to be done"]
+    return "\n".join(lines) + "\n"
+
+
+def _settings_lines(settings: Sequence[tuple[str, str]]) -> list[str]:
+    if not settings:
+        return []
+    lines = [f"ALTER SYSTEM SET {name} = '{value}';" for name, value in settings]
+    lines.append("SELECT pg_reload_conf();")
+    restart = [name for name, _ in settings if name in _NEEDS_RESTART]
+    if restart:
+        lines.append(
+            f"-- {', '.join(restart)}: restart the server here and after the undo; it ends archiving,"
+        )
+        lines.append("-- standbys and point-in-time recovery across the load.")
+    return [*lines, ""]
+
+
+def _say_gain(gain: StepGain) -> str:
+    if gain.conclusion is Conclusion.TOO_FEW:
+        return f"{gain.step}: {ratio(gain.ratio)}, one round only"
+    return f"{gain.step}: {ratio(gain.ratio, gain.interval)}, {_word(gain.conclusion)}"
+
+
+def _say_effect(effect: Effect, advice: LoadAdvice) -> str:
+    chosen = "; part of this recipe" if effect.variant == advice.variant.name else ""
+    return f"{effect.variant}: {ratio(effect.ratio, effect.interval)}, {_word(effect.conclusion)}{chosen}"
+
+
+def _say_plain(effect: Effect) -> str:
+    if not effect.ratio:
+        return f"{effect.variant}: no finished trials"
+    return f"{effect.variant}: {ratio(1 / effect.ratio)}"
+
+
+def _word(conclusion: Conclusion) -> str:
+    return {
+        Conclusion.HIGHER: "a gain",
+        Conclusion.LOWER: "a loss",
+        Conclusion.NO_DIFFERENCE: "no measurable difference",
+        Conclusion.TOO_FEW: "too few rounds",
+    }[conclusion]
+
+
+def _risk(risk: DurabilityClass) -> str:
+    if risk is DurabilityClass.NONE:
+        return "what is committed is durable; begin again when it is interrupted."
+    return f"{risk.value}; after it nothing of the kind."

@@ -1,0 +1,6 @@
+"""Loading a table: where rows come from, how they get to the server, what is done to the table around it.
+
+``table`` reads what a table is, ``source`` makes rows for it, ``rows`` hands them to a client, ``feeds`` has
+every way to send them (a family a file), ``steps`` says what precedes and follows, ``sessions`` runs clients
+as processes of their own, ``contents`` compares what arrived. ``ddl`` takes the user's SQL apart.
+"""

@@ -1,0 +1,130 @@
+"""One session that loads: a process of its own, so that its CPU is its own and many can work at once.
+
+    -> the order, a line of JSON        reads its rows, connects
+    <- "ready"
+    -> "go"                             loads
+    <- "half" and waits for ever, when it is to be broken off; else the outcome, a line of JSON
+
+It ends when its standard input is closed: nothing of it outlives walproof.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from walproof.errors import WorkloadError
+from walproof.facts import LoadFeed
+from walproof.workload.loading import arrow
+from walproof.workload.loading.feeds import FEEDS, READY_BYTES
+from walproof.workload.loading.rows import Rows
+from walproof.workload.loading.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a session is to do."""
+
+    conninfo: str
+    folder: str
+    """Of the prepared rows."""
+    feed: LoadFeed
+    batch_rows: int | None
+    start: int
+    stop: int
+    is_broken_off: bool
+    target: Target
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a session did. Times are time.monotonic(), which all processes of a machine share."""
+
+    began_s: float
+    ended_s: float
+    cpu_s: float
+    error: str | None = None
+
+
+def order_line(order: Order) -> str:
+    """The order as a line of JSON."""
+    return json.dumps(asdict(order)) + "\n"
+
+
+def read_order(line: str) -> Order:
+    """From a line of JSON."""
+    data = json.loads(line)
+    target: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in data.pop("target").items()
+    }
+    return Order(**data, target=Target(**target))
+
+
+def main() -> None:
+    """Do what standard input orders."""
+    order = read_order(sys.stdin.readline())
+    feed = FEEDS[order.feed]
+    rows = Rows(
+        Path(order.folder),
+        order.start,
+        order.stop,
+        as_values=order.feed not in READY_BYTES,
+        halt=_halt if order.is_broken_off else None,
+    )
+    if order.feed == "adbc":
+        arrow.load_driver()
+    try:
+        session = psycopg.connect(order.conninfo, autocommit=True)
+    except psycopg.Error as error:
+        _say(json.dumps(asdict(Outcome(0.0, 0.0, 0.0, str(error).strip()))))
+        return
+    _say("ready")
+    if sys.stdin.readline() != "go\n":
+        return
+    # From here on a closed input ends the process, whatever it is doing.
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    began_s, cpu_s, said = time.monotonic(), time.process_time(), None
+    try:
+        feed(session, order.target, rows, order.batch_rows)
+    except psycopg.Error as error:
+        said = error.diag.message_primary or str(error).strip()
+        if error.diag.context:
+            said += f" ({error.diag.context.splitlines()[0]})"
+    except WorkloadError as error:
+        said = error.message
+    outcome = Outcome(began_s, time.monotonic(), time.process_time() - cpu_s, said)
+    session.close()
+    _say(json.dumps(asdict(outcome)))
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def _halt() -> None:
+    _say("half")
+    threading.Event().wait()
+
+
+def _end_with_input() -> None:
+    import os
+
+    sys.stdin.read()
+    os._exit(1)
+
+
+def read_outcome(line: str) -> Outcome:
+    """From a line of JSON."""
+    return Outcome(**json.loads(line))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""Many rows in one INSERT: as a list of VALUES, or as arrays."""
+
+from __future__ import annotations
+
+from walproof.workload.loading.rows import Rows
+from walproof.workload.loading.table import Session
+from walproof.workload.loading.target import NATIVE, Target
+
+PARAMETERS_MOST = 65_535
+"""Of one statement: their number is 16 bits of the protocol."""
+
+
+def values(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
+    """``VALUES (..), (..)``: as many rows as the batch has and parameters allow; a transaction each."""
+    most = PARAMETERS_MOST // len(target.columns)
+    size = min(batch_rows or most, most)
+    head = f"INSERT INTO {target.table} ({target.column_list}) VALUES "
+    full = (head + target.placeholders(size)).encode()
+    for batch in rows.batches(size):
+        statement = full if len(batch) == size else (head + target.placeholders(len(batch))).encode()
+        session.execute(statement, [value for row in batch for value in row])
+
+
+def unnest(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
+    """``SELECT .. FROM unnest(array, array)``: a parameter for each column, whatever the rows."""
+    kinds = [
+        kind if base in NATIVE else "text" for kind, base in zip(target.types, target.bases, strict=True)
+    ]
+    arrays = ", ".join(f"%s::{kind}[]" for kind in kinds)
+    names = ", ".join(f"c{number}" for number in range(len(kinds)))
+    chosen = ", ".join(f"c{number}::{kind}" for number, kind in enumerate(target.types))
+    statement = (
+        f"INSERT INTO {target.table} ({target.column_list})"
+        f" SELECT {chosen} FROM unnest({arrays}) AS u({names})"
+    ).encode()
+    for batch in rows.batches(batch_rows):
+        session.execute(statement, [list(column) for column in zip(*batch, strict=True)])

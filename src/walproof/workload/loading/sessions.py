@@ -1,0 +1,118 @@
+"""The clients of a load, seen from walproof: started, released at one moment, waited for."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from walproof.errors import WorkloadError
+from walproof.workload.loading.client import Order, Outcome, order_line, read_outcome
+
+_READY_PATIENCE_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """All sessions together."""
+
+    began_s: float
+    """time.monotonic() of the first to begin, and of the last to end."""
+    ended_s: float
+    cpu_s: float
+    """Of all client processes, while they loaded."""
+
+
+class LoadSessions:
+    """Client processes, one an order. A context manager that leaves none behind."""
+
+    def __init__(self, orders: Sequence[Order]) -> None:
+        self._clients: list[subprocess.Popen[str]] = []
+        self._orders = orders
+
+    def __enter__(self) -> LoadSessions:
+        """Start them and return when each has its rows and its connection. Raises WorkloadError."""
+        for order in self._orders:
+            client = subprocess.Popen(
+                [sys.executable, "-m", "walproof.workload.loading.client", order.folder],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+            )  # fmt: skip
+            self._clients.append(client)
+            assert client.stdin is not None
+            client.stdin.write(order_line(order))
+            client.stdin.flush()
+        try:
+            self._each("ready", _READY_PATIENCE_S)
+        except WorkloadError:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End those that still run."""
+        self.close()
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Process ids."""
+        return tuple(client.pid for client in self._clients)
+
+    def go(self) -> None:
+        """Let all begin."""
+        for client in self._clients:
+            assert client.stdin is not None
+            client.stdin.write("go\n")
+            client.stdin.flush()
+
+    def wait(self, patience_s: float) -> Loaded:
+        """Until all have ended. Raises WorkloadError with the first complaint of a session."""
+        found: list[Outcome] = [read_outcome(line) for line in self._lines(patience_s)]
+        for outcome in found:
+            if outcome.error is not None:
+                raise WorkloadError(f"the load failed: {outcome.error}")
+        return Loaded(
+            min(one.began_s for one in found),
+            max(one.ended_s for one in found),
+            sum(one.cpu_s for one in found),
+        )
+
+    def wait_for_half(self, patience_s: float) -> None:
+        """Until every session that is to be broken off stands still in its middle. Raises WorkloadError."""
+        self._each("half", patience_s)
+
+    def close(self) -> None:
+        """End every client."""
+        for client in self._clients:
+            client.kill()
+        for client in self._clients:
+            client.wait()
+            for pipe in (client.stdin, client.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+
+    def _each(self, word: str, patience_s: float) -> None:
+        for line in self._lines(patience_s):
+            if line.strip() != word:
+                said = read_outcome(line).error if line.startswith("{") else None
+                raise WorkloadError(f"a loading session did not get {word}: {said or 'it ended'}")
+
+    def _lines(self, patience_s: float) -> list[str]:
+        """The next line of each client. Raises WorkloadError when one is late."""
+        deadline = time.monotonic() + patience_s
+        lines = []
+        for client in self._clients:
+            assert client.stdout is not None
+            with selectors.DefaultSelector() as selector:
+                selector.register(client.stdout, selectors.EVENT_READ)
+                if not selector.select(max(0.0, deadline - time.monotonic())):
+                    raise WorkloadError(f"a load did not end within {patience_s:.0f} s")
+            line = client.stdout.readline()
+            if not line:
+                raise WorkloadError(f"a loading session ended with status {client.wait()}")
+            lines.append(line)
+        return lines

@@ -1,0 +1,338 @@
+"""Rows for a table: generated from a seed by the types of its columns, or read from the user's CSV.
+
+The server makes them, in a table of its own (`walproof_source`) with one more column, the row's number. Every
+value follows from seed, column and number by md5, so rows are the same on every version. Keys are unique
+because they hold the number; foreign keys point at rows that are there.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from walproof.errors import WorkloadError
+from walproof.workload.loading.table import Column, ForeignKey, Session, Table, read_table
+
+SOURCE = "walproof_source"
+NUMBER = "walproof_row"
+"""Its column of the row's number, from 0."""
+_REFERENCED_ROWS = 1_000
+"""Rows in an empty table that a foreign key points at."""
+_DEPTH_MOST = 8
+_READ_BYTES = 1 << 18
+
+_BITS = "('x' || substr({hash}, 1, {digits}))::bit({bits})::{integer}"
+
+
+def fill_source(session: Session, table: Table, rows: int, seed: int) -> None:
+    """Make the source table with ``rows`` generated rows. Raises WorkloadError, as for an unknown type."""
+    _make_source(session, table)
+    fill_referenced(session, table, seed)
+    _fill(session, table, SOURCE, rows, seed, numbered=True)
+
+
+def fill_referenced(session: Session, table: Table, seed: int, depth: int = 0) -> None:
+    """Rows for the tables that foreign keys of ``table`` point at, where they have none."""
+    for key in table.foreign_keys:
+        if key.target == table.name or _has_rows(session, key.target):
+            continue
+        if depth > _DEPTH_MOST:
+            raise WorkloadError(
+                f'foreign keys of "{table.name}" form a circle', hint="Put rows into the DDL."
+            )
+        other = read_table(session, key.target)
+        fill_referenced(session, other, seed, depth + 1)
+        _fill(session, other, other.name, _REFERENCED_ROWS, seed, numbered=False)
+
+
+def read_source(session: Session, table: Table, file: Path) -> int:
+    """Make the source table of a CSV file with a header line; return its rows.
+
+    Raises WorkloadError with the server's own complaint, its line and column.
+    """
+    header = _header(file)
+    known = {column.name.strip('"'): column for column in table.columns}
+    for name in header:
+        if name not in known:
+            raise WorkloadError(
+                f'column "{name}" of file "{file}" is not in table {table.name}',
+                detail=f"Columns that a load can fill: {', '.join(known)}.",
+                hint="The first line of the file names its columns.",
+            )
+    missing = [name for name, column in known.items() if column.is_required and name not in header]
+    for name in missing:
+        if not _has_default(session, table, known[name]):
+            raise WorkloadError(
+                f'column "{name}" of table {table.name} is not in file "{file}"',
+                detail="It is NOT NULL and has no default.",
+            )
+    kept = tuple(known[name] for name in header)
+    _make_source(session, table, kept)
+    columns = ", ".join(column.name for column in kept)
+    try:
+        with (
+            file.open("rb") as opened,
+            session.cursor() as cursor,
+            cursor.copy(f"COPY {SOURCE} ({columns}) FROM STDIN (FORMAT csv, HEADER)".encode()) as copy,
+        ):
+            while block := opened.read(_READ_BYTES):
+                copy.write(block)
+    except OSError as error:
+        raise WorkloadError(f'could not read file "{file}": {error.strerror}') from error
+    except psycopg.Error as error:
+        context = (error.diag.context or "").replace(f"COPY {SOURCE}, ", "")
+        raise WorkloadError(
+            f'file "{file}" does not match table {table.name}: {error.diag.message_primary}',
+            detail=context or None,
+            hint="Nothing was loaded.",
+        ) from error
+    row = session.execute(f"SELECT count(*) FROM {SOURCE}".encode()).fetchone()
+    assert row is not None
+    if not row[0]:
+        raise WorkloadError(f'file "{file}" has no rows')
+    return int(row[0])
+
+
+def loaded_columns(session: Session, table: Table) -> tuple[Column, ...]:
+    """The columns of ``table`` that the source has, in the source's order."""
+    rows = session.execute(
+        "SELECT quote_ident(attname) FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0"
+        " AND attname <> %s ORDER BY attnum",
+        (SOURCE, NUMBER),
+    )
+    known = {column.name: column for column in table.columns}
+    return tuple(known[str(name)] for (name,) in rows)
+
+
+def _make_source(session: Session, table: Table, columns: tuple[Column, ...] | None = None) -> None:
+    listed = ", ".join(column.name for column in columns or table.columns)
+    session.execute(f"CREATE TABLE {SOURCE} AS SELECT {listed} FROM {table.name} LIMIT 0".encode())
+    session.execute(
+        f"ALTER TABLE {SOURCE} ADD {NUMBER} bigint GENERATED ALWAYS AS IDENTITY (MINVALUE 0 START 0)".encode()
+    )
+
+
+def _fill(session: Session, table: Table, into: str, rows: int, seed: int, *, numbered: bool) -> None:
+    unique = {name for key in table.keys for name in key[:1]}
+    foreign: dict[str, tuple[ForeignKey, int]] = {
+        name: (key, position)
+        for key in table.foreign_keys
+        if key.target != table.name
+        for position, name in enumerate(key.columns)
+    }
+    partitions = _partition_values(session, table) if table.is_partitioned else {}
+    values, joins = [], {}
+    for column in table.columns:
+        if column.name in partitions:
+            values.append(partitions[column.name])
+        elif column.name in foreign:
+            key, position = foreign[column.name]
+            alias = "f" + str(table.foreign_keys.index(key))
+            joins[alias] = _join(alias, key, f"{seed}/{key.constraint.name}")
+            values.append(f"{alias}.c{position}")
+        else:
+            values.append(_expression(session, table, column, seed, is_unique=column.name in unique))
+    columns = ", ".join(column.name for column in table.columns)
+    command = (
+        f"INSERT INTO {into} ({columns}) SELECT {', '.join(values)}"
+        f" FROM generate_series(0, {rows - 1}) i {' '.join(joins.values())} ORDER BY i"
+    )
+    try:
+        session.execute(command.encode())
+    except psycopg.Error as error:
+        raise WorkloadError(
+            f"could not generate rows for {table.name}: {str(error).strip().splitlines()[0]}",
+            hint="--file names a CSV of rows that the table takes.",
+        ) from error
+
+
+def _join(alias: str, key: ForeignKey, salt: str) -> str:
+    """Rows of the other table by number, one of which is drawn for each row."""
+    columns = ", ".join(f"{name} AS c{position}" for position, name in enumerate(key.target_columns))
+    order = ", ".join(key.target_columns)
+    count = f"(SELECT count(*) FROM {key.target})"
+    drawn = _BITS.format(hash=f"md5({_literal(salt)} || '/' || i)", digits=7, bits=28, integer="int")
+    return (
+        f"JOIN (SELECT {columns}, row_number() OVER (ORDER BY {order}) - 1 AS n FROM {key.target}) {alias}"
+        f" ON {alias}.n = {drawn} % {count}"
+    )
+
+
+def _expression(session: Session, table: Table, column: Column, seed: int, *, is_unique: bool) -> str:
+    """SQL of a value of the column in row ``i``. Raises WorkloadError for a type that is not known."""
+    hash_ = f"md5({_literal(f'{seed}/{column.name}/')} || i)"
+    if column.kind == "e":
+        bits = _BITS.format(hash=hash_, digits=7, bits=28, integer="int")
+        listed = f"enum_range(NULL::{column.type})"
+        return f"({listed})[1 + {bits} % array_length({listed}, 1)]"
+    if column.base.startswith("_") and column.kind == "b":
+        element = Column(column.name, column.type.removesuffix("[]"), column.base[1:], "b", -1, True)
+        one = _expression(session, table, element, seed, is_unique=False)
+        return f"ARRAY[{one}, {one}]::{column.type}"
+    length = column.modifier - 4 if column.base in ("varchar", "bpchar") and column.modifier > 4 else None
+    value = _unique(column, hash_, length) if is_unique else _usual(column, hash_, length)
+    if value is None:
+        raise WorkloadError(
+            f"column {column.name} of {table.name} has a type without a generator: {column.type}",
+            hint="--file names a CSV of rows that the table takes.",
+        )
+    return f"({value})::{column.type}"
+
+
+def _unique(column: Column, hash_: str, length: int | None) -> str | None:
+    """A value that no other row has."""
+    match column.base:
+        case "int2" | "int4" | "int8" | "numeric" | "float8":
+            return "i + 1"
+        case "text" | "varchar" | "bpchar" | "name":
+            return f"right({hash_} || '-' || i, {min(length or 31, 31)})"
+        case "uuid":
+            return hash_
+        case "date":
+            return "date '2000-01-01' + i"
+        case "timestamp" | "timestamptz":
+            return "timestamp '2026-01-01' + i * interval '1 s'"
+        case "bytea":
+            return f"decode({hash_}, 'hex')"
+    return None
+
+
+def _usual(column: Column, hash_: str, length: int | None) -> str | None:
+    bits = _BITS.format(hash=hash_, digits=7, bits=28, integer="int")
+    match column.base:
+        case "int2":
+            return f"{bits} % 30000"
+        case "int4":
+            return bits
+        case "int8":
+            return _BITS.format(hash=hash_, digits=15, bits=60, integer="bigint")
+        case "float4" | "float8":
+            return f"{bits} / 1000.0"
+        case "numeric":
+            precision, scale = _numeric(column.modifier)
+            # One less than fits, because a half may be rounded up.
+            return f"mod({bits}, {max(1, 10 ** min(8, precision - scale) - 1)}) + 0.5"
+        case "bool":
+            return f"{bits} % 2 = 0"
+        case "text" | "varchar" | "bpchar" | "name":
+            return f"left({hash_}, {min(length or 31, 31)})"
+        case "date":
+            return f"date '2020-01-01' + {bits} % 2000"
+        case "timestamp" | "timestamptz":
+            return f"timestamp '2020-01-01' + {bits} * interval '1 s'"
+        case "time":
+            return f"time '00:00' + {bits} % 86400 * interval '1 s'"
+        case "interval":
+            return f"{bits} % 86400 * interval '1 s'"
+        case "uuid":
+            return hash_
+        case "bytea":
+            return f"decode({hash_}, 'hex')"
+        case "json" | "jsonb":
+            return f"json_build_object('n', {bits}, 's', left({hash_}, 12))"
+        case "inet":
+            return f"'10.0.0.0'::inet + {bits} % 16000000"
+    return None
+
+
+def _numeric(modifier: int) -> tuple[int, int]:
+    """(precision, scale) of numeric's type modifier (numeric.c); 12 and 2 where there is none."""
+    if modifier < 4:
+        return 12, 2
+    return (modifier - 4) >> 16 & 0xFFFF, (modifier - 4) & 0x7FF
+
+
+_BOUNDS = re.compile(r"FOR VALUES FROM \((.+)\) TO \((.+)\)")
+_LIST = re.compile(r"FOR VALUES IN \((.+)\)")
+
+
+def _partition_values(session: Session, table: Table) -> dict[str, str]:
+    """Column -> SQL of values that its partitions take in turn, where it is partitioned by one column.
+
+    Hash partitions take any value. Raises WorkloadError where values cannot be found.
+    """
+    found = session.execute(
+        "SELECT p.partstrat::text, array(SELECT quote_ident(a.attname) FROM unnest(p.partattrs::int2[]) n"
+        " JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = n)"
+        " FROM pg_partitioned_table p WHERE p.partrelid = %s::regclass",
+        (table.name,),
+    ).fetchone()
+    assert found is not None
+    if found[0] == "h":
+        return {}
+    bounds = [
+        str(row[0])
+        for row in session.execute(
+            "SELECT pg_get_expr(c.relpartbound, c.oid)"
+            " FROM pg_inherits h JOIN pg_class c ON c.oid = h.inhrelid"
+            " WHERE h.inhparent = %s::regclass ORDER BY c.oid",
+            (table.name,),
+        )
+    ]
+    if not bounds:
+        raise WorkloadError(f"{table.name} has no partitions", hint="The DDL has to make some.")
+    column = next((one for one in table.columns if list(found[1]) == [one.name]), None)
+    values = [value for one in bounds for value in _values_within(one, column)] if column else []
+    if not values or column is None:
+        if "DEFAULT" in bounds:
+            return {}
+        raise WorkloadError(
+            f"could not find values that the partitions of {table.name} take",
+            detail="\n".join(bounds),
+            hint="--file names a CSV of rows that the table takes.",
+        )
+    listed = ", ".join(values)
+    return {column.name: f"(ARRAY[{listed}])[1 + i % {len(values)}]"}
+
+
+def _values_within(bound: str, column: Column | None) -> list[str]:
+    assert column is not None
+    listed = _LIST.match(bound)
+    if listed:
+        return [f"({one.strip()})::{column.type}" for one in listed[1].split(",") if one.strip() != "NULL"]
+    ends = _BOUNDS.match(bound)
+    if ends is None:
+        return []
+    low, high = ends[1], ends[2]
+    if column.base not in ("int2", "int4", "int8", "numeric", "date", "timestamp", "timestamptz"):
+        return [] if low == "MINVALUE" else [f"({low})::{column.type}"]
+    if low == "MINVALUE":
+        return [] if high == "MAXVALUE" else [_less(high, column)]
+    return [f"({low})::{column.type}"]
+
+
+def _less(high: str, column: Column) -> str:
+    step = "interval '1 s'" if column.base.startswith("timestamp") else "1"
+    return f"(({high})::{column.type} - {step})::{column.type}"
+
+
+def _header(file: Path) -> list[str]:
+    import csv
+
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as opened:
+            return next(csv.reader(opened), [])
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise WorkloadError(
+            f'could not read file "{file}"', detail=getattr(error, "strerror", None) or str(error)
+        ) from error
+
+
+def _has_rows(session: Session, table: str) -> bool:
+    return session.execute(f"SELECT 1 FROM {table} LIMIT 1".encode()).fetchone() is not None
+
+
+def _has_default(session: Session, table: Table, column: Column) -> bool:
+    row = session.execute(
+        "SELECT atthasdef OR attidentity <> '' FROM pg_attribute"
+        " WHERE attrelid = %s::regclass AND quote_ident(attname) = %s",
+        (table.name, column.name),
+    ).fetchone()
+    return row is not None and bool(row[0])
+
+
+def _literal(text: str) -> str:
+    return sql.Literal(text).as_string(None)

@@ -1,0 +1,106 @@
+"""What is done to a table around a load, and how it is put right again; also what a table does not allow.
+
+Everything is undone from what the catalogs said before: names, definitions, and nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from walproof.facts import LoadMethod, LoadStep
+from walproof.workload.loading import arrow
+from walproof.workload.loading.table import Column, Table
+from walproof.workload.loading.target import NATIVE
+
+_MERGE_FROM = 150000
+_NOT_VALID_FROM = 180000
+"""First version in which a foreign key of a partitioned table may be NOT VALID (commit b663b9436e)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Statements before the load, first in its transaction, and after it."""
+
+    before: tuple[str, ...]
+    first: tuple[str, ...]
+    after: tuple[str, ...]
+    is_frozen: bool
+
+
+def around(table: Table, steps: Sequence[LoadStep], replay: str | None, version_num: int) -> Around:
+    """What these steps mean for ``table``."""
+    before: list[str] = []
+    after: list[str] = []
+    name = table.name
+    if "triggers off" in steps:
+        before.append(f"ALTER TABLE {name} DISABLE TRIGGER USER")
+    if "late foreign keys" in steps:
+        before += [f"ALTER TABLE {name} DROP CONSTRAINT {key.constraint.name}" for key in table.foreign_keys]
+    if "late indexes" in steps:
+        before += [f"ALTER TABLE {name} DROP CONSTRAINT {one.name}" for one in table.key_constraints]
+        before += [f"DROP INDEX {one.name}" for one in table.indexes]
+    if "unlogged" in steps:
+        before.append(f"ALTER TABLE {name} SET UNLOGGED")
+        # First of all that follows: what is built afterwards is then written once.
+        after.append(f"ALTER TABLE {name} SET LOGGED")
+    if "late indexes" in steps:
+        after += [f"ALTER TABLE {name} ADD CONSTRAINT {one.name} {one.sql}" for one in table.key_constraints]
+        after += [one.sql for one in table.indexes]
+    if "late foreign keys" in steps:
+        has_not_valid = not table.is_partitioned or version_num >= _NOT_VALID_FROM
+        for key in table.foreign_keys:
+            words = f"ALTER TABLE {name} ADD CONSTRAINT {key.constraint.name} {key.constraint.sql}"
+            after.append(f"{words} NOT VALID" if has_not_valid else words)
+            if has_not_valid:
+                after.append(f"ALTER TABLE {name} VALIDATE CONSTRAINT {key.constraint.name}")
+    if "triggers off" in steps:
+        after += [replay] if replay else []
+        after.append(f"ALTER TABLE {name} ENABLE TRIGGER USER")
+    return Around(
+        tuple(before),
+        (f"TRUNCATE {name}",) if "truncate" in steps else (),
+        tuple(after),
+        "freeze" in steps,
+    )
+
+
+def unavailable(method: LoadMethod, version_num: int) -> str | None:
+    """What this version or this machine lacks for the method, whatever the table; None for nothing."""
+    if method.feed == "merge" and version_num < _MERGE_FROM:
+        return "MERGE exists from PostgreSQL 15"
+    if method.feed == "adbc" and not arrow.is_there():
+        return "adbc-driver-postgresql and pyarrow are not installed (extra: arrow)"
+    return None
+
+
+def obstacle(
+    table: Table, columns: Sequence[Column], method: LoadMethod, version_num: int, replay: str | None
+) -> str | None:
+    """Why ``table`` cannot be loaded by this method on this version; None when it can."""
+    steps = method.steps
+    if (reason := unavailable(method, version_num)) is not None:
+        return reason
+    if method.feed in ("stage", "merge") and not table.keys:
+        return "the table has no unique key to find rows by"
+    if method.feed == "copy binary":
+        for column in columns:
+            if column.base not in NATIVE:
+                return f"column {column.name} has type {column.type}, which the client cannot write in binary"
+    if method.feed == "adbc":
+        for column in columns:
+            if column.base not in arrow.TYPES:
+                return f"column {column.name} has type {column.type}, which Arrow does not have"
+    if table.is_partitioned and ("freeze" in steps or "unlogged" in steps):
+        return "COPY FREEZE and UNLOGGED are not for partitioned tables"
+    if table.is_referenced and any(one in steps for one in ("truncate", "unlogged", "late indexes")):
+        return "another table has a foreign key to it"
+    if "late indexes" in steps and not (table.indexes or table.key_constraints):
+        return "the table has no indexes"
+    if "late foreign keys" in steps and not table.foreign_keys:
+        return "the table has no foreign keys"
+    if "triggers off" in steps and not table.triggers:
+        return "the table has no triggers"
+    if "triggers off" in steps and replay is None:
+        return "nothing says what its triggers do for the whole table (replay)"
+    return None

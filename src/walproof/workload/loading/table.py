@@ -1,0 +1,160 @@
+"""What a table is: columns, keys, indexes, constraints and triggers, as the catalogs have them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from walproof.errors import WorkloadError
+
+Session = psycopg.Connection[TupleRow]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column that a load fills."""
+
+    name: str
+    """Quoted where SQL needs it."""
+    type: str
+    """As format_type() writes it, with length and precision."""
+    base: str
+    """Name of the type in pg_type, of a domain the one under it: ``int8``, ``_int4``, ``varchar``."""
+    kind: str
+    """pg_type.typtype of it: ``b`` base, ``e`` enum, ``c`` composite, ``r`` range."""
+    modifier: int
+    """pg_attribute.atttypmod, of a domain its own; -1 for none."""
+    is_required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """An index or a constraint: its name, and the SQL that makes it again."""
+
+    name: str
+    sql: str
+    """Of an index the whole statement, of a constraint what follows its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """Columns that have to be found in another table."""
+
+    constraint: Definition
+    columns: tuple[str, ...]
+    target: str
+    target_columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table into which rows are loaded. Names are quoted where SQL needs it."""
+
+    name: str
+    """With its schema."""
+    columns: tuple[Column, ...]
+    """Without generated columns and identities that are always generated: a load cannot give them."""
+    keys: tuple[tuple[str, ...], ...]
+    """Columns of each unique index without expressions and predicates, the primary key first."""
+    indexes: tuple[Definition, ...]
+    """Those that belong to no constraint."""
+    key_constraints: tuple[Definition, ...]
+    """Primary keys, unique and exclusion constraints: each has an index."""
+    foreign_keys: tuple[ForeignKey, ...]
+    triggers: tuple[str, ...]
+    """Names of the user's own that are enabled."""
+    is_partitioned: bool
+    is_referenced: bool
+    """Another table has a foreign key to it."""
+
+    @property
+    def column_list(self) -> str:
+        """``a, b, c``."""
+        return ", ".join(column.name for column in self.columns)
+
+
+_RELATION = """
+SELECT c.oid, c.oid::regclass::text, c.relkind::text,
+       EXISTS (SELECT FROM pg_constraint k WHERE k.confrelid = c.oid AND k.contype = 'f'
+                 AND k.conrelid <> c.oid)
+  FROM pg_class c WHERE c.oid = to_regclass(%s)
+"""
+_COLUMNS = """
+SELECT quote_ident(a.attname), format_type(a.atttypid, a.atttypmod), b.typname::text, b.typtype::text,
+       CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END, a.attnotnull OR t.typnotnull
+  FROM pg_attribute a
+  JOIN pg_type t ON t.oid = a.atttypid
+  JOIN pg_type b ON b.oid = CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END
+ WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped
+   AND a.attgenerated = '' AND a.attidentity <> 'a'
+ ORDER BY a.attnum
+"""
+_KEYS = """
+SELECT array(SELECT quote_ident(a.attname) FROM unnest(i.indkey::int2[]) WITH ORDINALITY u(n, o)
+              JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = u.n
+              WHERE u.o <= i.indnkeyatts ORDER BY u.o)
+  FROM pg_index i
+ WHERE i.indrelid = %s AND i.indisunique AND i.indexprs IS NULL AND i.indpred IS NULL
+ ORDER BY i.indisprimary DESC, i.indexrelid
+"""
+_INDEXES = """
+SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid)
+  FROM pg_index i
+ WHERE i.indrelid = %s
+   AND NOT EXISTS (SELECT FROM pg_constraint k
+                    WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
+ ORDER BY i.indexrelid
+"""
+_CONSTRAINTS = """
+SELECT quote_ident(conname), pg_get_constraintdef(oid) FROM pg_constraint
+ WHERE conrelid = %s AND contype IN ('p', 'u', 'x') ORDER BY contype, oid
+"""
+_FOREIGN_KEYS = """
+SELECT quote_ident(k.conname), pg_get_constraintdef(k.oid), k.confrelid::regclass::text,
+       array(SELECT quote_ident(a.attname) FROM unnest(k.conkey) WITH ORDINALITY u(n, o)
+              JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.o),
+       array(SELECT quote_ident(a.attname) FROM unnest(k.confkey) WITH ORDINALITY u(n, o)
+              JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.n ORDER BY u.o)
+  FROM pg_constraint k
+ WHERE k.conrelid = %s AND k.contype = 'f' AND k.conparentid = 0 ORDER BY k.oid
+"""
+_TRIGGERS = """
+SELECT quote_ident(tgname) FROM pg_trigger
+ WHERE tgrelid = %s AND NOT tgisinternal AND tgenabled <> 'D' ORDER BY tgname
+"""
+
+
+def read_table(session: Session, name: str) -> Table:
+    """What the catalogs say of the table that SQL calls ``name``. Raises WorkloadError."""
+    try:
+        found = session.execute(_RELATION, (name,)).fetchone()
+    except psycopg.Error as error:
+        raise WorkloadError(f'"{name}" is not the name of a table: {str(error).strip()}') from error
+    if found is None:
+        raise WorkloadError(
+            f'table "{name}" does not exist', hint="Write the name as SQL would: schema.table."
+        )
+    oid, full, kind, is_referenced = found
+    if kind not in ("r", "p"):
+        raise WorkloadError(
+            f'"{name}" is not a table', detail=f"pg_class.relkind is {kind}; expected r or p."
+        )
+    columns = tuple(Column(*row) for row in session.execute(_COLUMNS, (oid,)))
+    if not columns:
+        raise WorkloadError(f'table "{name}" has no column that a load could fill')
+    return Table(
+        name=str(full),
+        columns=columns,
+        keys=tuple(tuple(row[0]) for row in session.execute(_KEYS, (oid,)) if row[0]),
+        indexes=tuple(Definition(*row) for row in session.execute(_INDEXES, (oid,))),
+        key_constraints=tuple(Definition(*row) for row in session.execute(_CONSTRAINTS, (oid,))),
+        foreign_keys=tuple(
+            ForeignKey(Definition(name, sql), tuple(columns), target, tuple(theirs))
+            for name, sql, target, columns, theirs in session.execute(_FOREIGN_KEYS, (oid,))
+        ),
+        triggers=tuple(str(row[0]) for row in session.execute(_TRIGGERS, (oid,))),
+        is_partitioned=kind == "p",
+        is_referenced=bool(is_referenced),
+    )

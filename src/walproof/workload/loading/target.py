@@ -1,0 +1,49 @@
+"""What every feed is told of the table: its name, the columns that it fills, and what comes first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NATIVE = frozenset({
+    "int2", "int4", "int8", "float4", "float8", "numeric", "bool", "text", "varchar", "bpchar", "date",
+    "timestamp", "timestamptz", "uuid", "bytea",
+})  # fmt: skip
+"""Types (pg_type's names) whose values are Python's own; values of all others are handed over as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Names are SQL, quoted where needed."""
+
+    table: str
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    """As format_type() writes them."""
+    bases: tuple[str, ...]
+    """Names in pg_type: what binary values are written as."""
+    key: tuple[str, ...] = ()
+    """Columns of a unique key, for upserts."""
+    first: tuple[str, ...] = ()
+    """Statements that begin the load's only transaction."""
+    is_frozen: bool = False
+    """COPY with FREEZE."""
+
+    @property
+    def column_list(self) -> str:
+        """``a, b, c``."""
+        return ", ".join(self.columns)
+
+    def copy(self, options: str = "") -> bytes:
+        """COPY from the client."""
+        listed = ", ".join(one for one in (options, "FREEZE" if self.is_frozen else "") if one)
+        words = f"COPY {self.table} ({self.column_list}) FROM STDIN"
+        return f"{words} ({listed})".encode() if listed else words.encode()
+
+    def insert(self) -> bytes:
+        """INSERT of one row of parameters."""
+        return f"INSERT INTO {self.table} ({self.column_list}) VALUES {self.placeholders(1)}".encode()
+
+    def placeholders(self, rows: int) -> str:
+        """``(%s::int8, %s::text), ...``: cast, so that the server never has to guess."""
+        one = "(" + ", ".join(f"%s::{kind}" for kind in self.types) + ")"
+        return ", ".join([one] * rows)

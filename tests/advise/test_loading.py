@@ -1,0 +1,97 @@
+"""Only steps that were measured to gain are advised, and only risks that were allowed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.advise.findings import make_measured_trials
+from tests.analysis.facts import make_plan
+from walproof.advise.loading import LoadAdvice, advise_load
+from walproof.analysis import analyse
+from walproof.facts import LoadMethod, Trial, Variant
+from walproof.settings.durability import DurabilityClass
+
+RATES = {
+    "every step": 100.0,
+    "without late indexes": 50.0,
+    "without COPY FREEZE": 100.0,
+    "without triggers off": 125.0,
+    "2 sessions": 150.0,
+    "UNLOGGED, then SET LOGGED": 200.0,
+    "plain COPY": 25.0,
+}
+PLAN = replace(
+    make_plan(
+        variants=[
+            Variant(
+                name,
+                {},
+                durability=DurabilityClass.TABLE if "UNLOGGED" in name else DurabilityClass.NONE,
+                load=LoadMethod(sessions=2 if name == "2 sessions" else 1),
+            )
+            for name in RATES
+        ]
+    ),
+    baseline="every step",
+)
+
+
+def _advice(may_lose: DurabilityClass) -> LoadAdvice:
+    order = {name: number for number, name in enumerate(RATES)}
+    trials = make_measured_trials(PLAN, lambda cell: {"complete_rows_per_s": RATES[cell[2]]}, rounds=4)
+
+    def wobble(trial: Trial) -> int:
+        return (trial.round + order[trial.variant]) % 3
+
+    noisy = [
+        replace(
+            trial,
+            metrics={"complete_rows_per_s": RATES[trial.variant] * (1 + 0.01 * wobble(trial))},
+        )
+        for trial in trials
+    ]  # fmt: skip
+    (advice,) = advise_load(PLAN, analyse(PLAN, noisy, "complete_rows_per_s"), may_lose)
+    return advice
+
+
+def test_a_step_is_judged_by_what_leaving_it_out_costs() -> None:
+    advice = _advice(DurabilityClass.NONE)
+    assert [one.step for one in advice.kept] == ["late indexes"]
+    assert advice.kept[0].ratio == pytest.approx(2.0, rel=0.03)
+    interval = advice.kept[0].interval
+    assert interval is not None
+    assert interval.low < 2.0 < interval.high
+    assert [one.step for one in advice.dropped] == ["COPY FREEZE", "triggers off"]
+    assert [one.variant for one in advice.plain] == ["plain COPY"]
+
+
+@pytest.mark.parametrize(("plain", "is_kept"), [(25.0, True), (100.0, False)])
+def test_what_noise_leaves_open_stays_only_in_a_whole_that_gains(plain: float, is_kept: bool) -> None:
+    trials = make_measured_trials(PLAN, lambda cell: {"complete_rows_per_s": RATES[cell[2]]}, rounds=4)
+    rates = {**RATES, "plain COPY": plain}
+    noisy = [
+        replace(
+            trial,
+            metrics={
+                "complete_rows_per_s": rates[trial.variant]
+                * (2.0 if trial.variant == "without COPY FREEZE" and trial.round % 2 else 1.0)
+                * (1 + 0.001 * ((trial.round * len(trial.variant)) % 3))
+            },
+        )
+        for trial in trials
+    ]
+    (advice,) = advise_load(PLAN, analyse(PLAN, noisy, "complete_rows_per_s"), DurabilityClass.NONE)
+    assert [one.step for one in advice.undecided] == ["COPY FREEZE"]
+    assert ("COPY FREEZE" in advice.left_out) is not is_kept
+    assert "late indexes" not in advice.left_out
+    assert "triggers off" in advice.left_out
+
+
+@pytest.mark.parametrize(
+    ("may_lose", "best"),
+    [(DurabilityClass.NONE, "2 sessions"), (DurabilityClass.TABLE, "UNLOGGED, then SET LOGGED")],
+)
+def test_a_risk_is_taken_where_it_was_allowed(may_lose: DurabilityClass, best: str) -> None:
+    assert _advice(may_lose).variant.name == best

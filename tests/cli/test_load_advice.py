@@ -1,0 +1,149 @@
+"""``load-advice`` as a user runs it: mistakes, the plan, a whole small study, and the recipe in psql."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import walproof
+from tests.workload.loading.shop import REPLAY, SHOP
+from walproof.advise.loading import LoadAdvice
+from walproof.facts import Install, LoadStep, Variant
+from walproof.facts.store import Store
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.schema import dump_schema, without_password
+from walproof.postgres.workspace import Workspace
+from walproof.report.load_script import Recipe, load_script
+from walproof.workload.loading.ddl import apply_ddl
+from walproof.workload.loading.steps import around
+from walproof.workload.loading.table import read_table
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(200)]
+
+CASES: list[tuple[tuple[str, ...], str]] = [
+    (("--table", "absent.sql"), 'could not read file "absent.sql"'),
+    (("--table", "shop.sql"), "the DDL makes 3 tables"),
+    (("--table", "shop.sql:nothing"), 'table "nothing" does not exist'),
+    (("--table", "shop.sql:audit", "--rows", "many"), '--rows is "many"'),
+    (("--table", "shop.sql:audit", "--may-lose", "face"), "nothing, commits, table, cluster"),
+    (("--table", "shop.sql:audit", "--replay", "absent.sql"), 'could not read file "absent.sql"'),
+    (("--table", "shop.sql:audit", "--file", "absent.csv"), "absent.csv"),
+    (("--table", "bad.sql"), "DDL, line 2: syntax error"),
+    (("--table", "nothing"), "names no table"),
+    (("--table", "secret=word:t"), "no connection string"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("advice")
+    (path / "shop.sql").write_text(SHOP)
+    (path / "bad.sql").write_text("CREATE TABLE a\n (x int,, y int);")
+    (path / "replay.sql").write_text(REPLAY)
+    return path
+
+
+@pytest.mark.parametrize(("arguments", "says"), CASES)
+def test_a_mistake_is_one_clear_error(folder: Path, arguments: tuple[str, ...], says: str) -> None:
+    done = walproof("load-advice", "--pg", "embedded", *arguments, cwd=folder)
+    assert done.returncode == 2, done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "word" not in done.stderr
+
+
+def test_the_plan_leaves_each_step_out_once(folder: Path) -> None:
+    done = walproof(
+        "load-advice", "--pg", "embedded", "--table", 'shop.sql:"Orders"', "--replay", "replay.sql",
+        "--may-lose", "table", "--dry-run", cwd=folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for step in ("COPY FREEZE", "late indexes", "late foreign keys", "triggers off"):
+        assert f"without {step}  [none]" in done.stdout
+    assert "UNLOGGED, then SET LOGGED  [may lose table]" in done.stdout
+    assert "200,000 rows into" in done.stdout
+
+
+def test_a_small_study_from_the_file_to_the_page(folder: Path) -> None:
+    """Two methods, one of which the first round also breaks off; facts are stored and shown."""
+    (folder / "small.toml").write_text(
+        'name = "small"\ntitle = "?"\n[design]\nrounds = 1\n[load]\ntable = "a"\nrows = 500\ncrash = true\n'
+        'ddl = "CREATE TABLE a (x int PRIMARY KEY, y text)"\n[[workload]]\nname = "rows"\n'
+        '[[variant]]\nname = "COPY"\n[[variant]]\nname = "late"\nload = { steps = ["late indexes"] }\n'
+    )
+    done = walproof("run", "small.toml", "--pg", "embedded", "--out", "out", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "What is at risk" in done.stdout
+    store = Store(folder / "out" / "walproof.sqlite")
+    trials = store.trials(store.run("last").id)
+    store.close()
+    assert [trial.reason for trial in trials] == [None] * 2
+    assert [t.metrics.get("crash_rows_share") for t in trials] == [0.0, 0.0]
+    assert list((folder / "out" / "reports").iterdir())
+
+
+def test_psql_takes_the_recipe(folder: Path, embedded: Install, workspace: Workspace) -> None:
+    """Every step at once, in a database of the DDL; afterwards all of its definition is there again."""
+    steps: tuple[LoadStep, ...] = ("truncate", "freeze", "late indexes", "late foreign keys", "triggers off")
+    home = workspace.make_folder("recipe")
+    templates.clone(templates.prepare_empty(workspace, embedded, ()), home, flush=False)
+    cluster = Cluster(embedded, workspace, home)
+    cluster.start({})
+    try:
+        apply_ddl(cluster.conninfo, SHOP)
+        with cluster.connect() as session:
+            before = read_table(session, '"Orders"')
+            session.execute("INSERT INTO customers SELECT i, 'c' FROM generate_series(1, 3) i")
+        about = around(before, steps, REPLAY, embedded.version_num)
+        rows = folder / "orders.csv"
+        rows.write_text(before.column_list + "\n" + "1,2,2026-01-01,2026-01-01,5,1,1,t,5,n,c,,,{1},,new,,\n")
+        advice = LoadAdvice("18", Variant("every step", {}), (), (), False, (), (), ())
+        recipe = Recipe(
+            before.name, before.column_list, about.before, about.first, about.after, about.is_frozen, ()
+        )
+        script = load_script(advice, recipe, [("max_wal_size", "2GB")], str(rows))
+        (folder / "recipe.sql").write_text(script)
+        psql = Path(embedded.bindir) / "psql"
+        done = subprocess.run(
+            [str(psql), "-X", "-d", cluster.conninfo, "-f", str(folder / "recipe.sql")],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        again = subprocess.run(
+            [str(psql), "-X", "-d", cluster.conninfo, "-f", str(folder / "recipe.sql")],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert "the table is not empty" in again.stderr
+        with cluster.connect() as session:
+            after = read_table(session, '"Orders"')
+            count = session.execute('SELECT (SELECT count(*) FROM "Orders"), count(*) FROM audit').fetchone()
+        assert count == (1, 1)
+        assert (set(after.indexes), after.key_constraints, after.foreign_keys, after.triggers) == (
+            set(before.indexes), before.key_constraints, before.foreign_keys, before.triggers,
+        )  # fmt: skip
+    finally:
+        cluster.stop("immediate")
+
+
+def test_definitions_come_from_a_server_and_secrets_do_not(
+    embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{embedded.bindir}{os.pathsep}{os.environ['PATH']}")
+    home = workspace.make_folder("schema")
+    templates.clone(templates.prepare_empty(workspace, embedded, ()), home, flush=False)
+    cluster = Cluster(embedded, workspace, home)
+    cluster.start({})
+    try:
+        apply_ddl(cluster.conninfo, SHOP)
+        text = dump_schema(cluster.conninfo + " password=hush", [embedded])
+        with cluster.connect() as session:
+            session.execute("CREATE DATABASE other")
+        apply_ddl(cluster.conninfo.replace("dbname=postgres", "dbname=other"), text)
+    finally:
+        cluster.stop("immediate")
+    assert "CREATE TABLE public.audit" in text
+    assert "hush" not in without_password("host=h password=hush dbname=d")

@@ -1,0 +1,114 @@
+"""The report of loads, and the script that comes of them, from made facts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from tests.report.facts import make_facts
+from walproof.advise.loading import LoadAdvice, StepGain
+from walproof.analysis import Conclusion
+from walproof.facts import Load, LoadMethod, Reference, Run, Trial, TrialState, Variant
+from walproof.report import build_view, to_html, to_json, to_markdown
+from walproof.report.cells import Cells
+from walproof.report.figures.load_curve import describe_load_curves, load_curves
+from walproof.report.load_script import Recipe, load_script
+from walproof.settings.durability import DurabilityClass
+
+VARIANTS = (
+    Variant("COPY", {}),
+    Variant("COPY, 10", {}, load=LoadMethod(batch_rows=10)),
+    Variant("COPY, 100", {}, load=LoadMethod(batch_rows=100)),
+    Variant("COPY, 1000", {}, load=LoadMethod(batch_rows=1000)),
+    Variant("2 sessions", {}, load=LoadMethod(sessions=2)),
+    Variant(
+        "UNLOGGED", {}, durability=DurabilityClass.TABLE, load=LoadMethod(steps=("unlogged",))
+    ),
+    Variant(
+        "async", {"synchronous_commit": "off"}, durability=DurabilityClass.LAST_COMMITS,
+        load=LoadMethod("insert", 1, rows_most=100),
+    ),
+)  # fmt: skip
+RATES = (1000.0, 300.0, 980.0, 1010.0, 1700.0, 1500.0, 20.0)
+
+
+def _facts() -> tuple[Run, tuple[Trial, ...]]:
+    facts = make_facts()
+    plan = replace(
+        facts.run.plan, load=Load("t", "CREATE TABLE t (x int)", 1000, crash=True), variants=VARIANTS,
+        baseline="COPY", workloads=facts.run.plan.workloads[:1], installs=facts.run.plan.installs[:1],
+        references=(Reference("COPY", None, metrics={"finished_rows_per_s": 5000.0}),),
+    )  # fmt: skip
+    trials: list[Trial] = []
+    for round_, wobble in enumerate((0.99, 1.0, 1.02), start=1):
+        for (install, workload, name), rate in zip(plan.cells, RATES, strict=True):
+            metrics = {
+                "rows": 1000.0, "rows_per_s": rate * wobble, "complete_rows_per_s": rate * wobble / 2,
+                "finished_rows_per_s": rate * wobble / 1.5, "finished_wal_bytes_per_row": 291.0,
+                "wal_bytes_per_row": 291.0, "complete_wal_bytes_per_row": 400.0, "client_busy": 0.95,
+                "server_busy": 0.5, "load_s": 1.0, "finish_s": 0.5, "first_read_s": 0.1, "vacuum_s": 0.4,
+            }  # fmt: skip
+            if round_ == 1:
+                metrics |= {"crash_rows_share": 0.5 if name == "async" else 0.0}
+                metrics |= {"crash_lacks": 1.0 if name == "UNLOGGED" else 0.0}
+            number = len(trials) + 1
+            trials.append(
+                Trial(
+                    number, round_, install, workload, name, TrialState.DONE, 0.0, 1.0, 0.0, 1.0, metrics, {}
+                )
+            )
+    return replace(facts.run, plan=plan), tuple(trials)
+
+
+def test_the_report_says_who_was_busy_what_was_put_off_and_what_a_crash_left() -> None:
+    run, trials = _facts()
+    view = build_view(run, trials)
+    said = " ".join(sentence for answer in view.answers for sentence in answer.sentences)
+    assert "2 sessions completes 1.70x" in said
+    assert "7 methods of 7 are bound by the client" in said
+    text = to_markdown(view).replace("\\", "")
+    assert "partial: 50 % of the rows" in text
+    assert "empty; 1 part of its definition to put right" in text
+    assert "| UNLOGGED | ▲ may lose table | ● none | empty; 1 part" in text
+    assert "Published and here" in text
+    assert "5000" in text
+    assert json.loads(to_json(view))["analysis"]["metric"] == "complete_rows_per_s"
+    page = to_html(view)
+    assert page.count("<svg") >= 2
+    assert "How large need a batch be" in page
+
+
+def test_curves_hold_variants_that_differ_in_one_number() -> None:
+    run, trials = _facts()
+    data = load_curves(Cells(run.plan, trials))
+    assert data is not None
+    found = {curve.swept: [point.at for point in curve.points] for curve in data.curves}
+    assert found == {"sessions": [1, 2], "rows a batch": [10, 100, 1000]}
+    assert "knee at 100, more gains nothing" in describe_load_curves(data)
+    assert "knee at 2, more was not tried" in describe_load_curves(data)
+
+
+def test_the_script_names_gains_losses_settings_and_their_undo() -> None:
+    advice = LoadAdvice(
+        "18.3",
+        replace(VARIANTS[0], settings={"wal_level": "minimal"}),
+        (StepGain("late indexes", 2.0, None, Conclusion.HIGHER),),
+        (StepGain("triggers off", 1.3, None, Conclusion.TOO_FEW),),
+        True,
+        (StepGain("COPY FREEZE", 1.0, None, Conclusion.NO_DIFFERENCE),),
+        (),
+        (),
+    )
+    recipe = Recipe(
+        "t", "x", ("DROP INDEX i",), (), ("CREATE INDEX i ON t (x)",), False, ("CREATE INDEX i ON t (x)",)
+    )
+    text = load_script(advice, recipe, [("wal_level", "minimal")], "my.csv")
+    order = [
+        "SET wal_level", "restart the server", "DROP INDEX i;", "\\copy t (x) FROM 'my.csv'",
+        "CREATE INDEX i", "VACUUM (ANALYZE) t;", "RESET wal_level;", "-- CREATE INDEX i",
+    ]  # fmt: skip
+    places = [text.index(words) for words in order]
+    assert places == sorted(places)
+    assert "late indexes: 2.00x, a gain" in text
+    assert text.index("Not decided, kept") < text.index("triggers off: 1.30x, one round only")
+    assert text.index("gained nothing") < text.index("COPY FREEZE: 1.00x, no measurable difference")

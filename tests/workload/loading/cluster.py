@@ -1,0 +1,52 @@
+"""Loads on real servers: one cluster takes all methods, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from walproof.facts import Install, Plan
+from walproof.lab.load_source import PreparedLoad, prepare_loads
+from walproof.lab.study import Overrides, resolve
+from walproof.lab.studyfile import check_study
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.workspace import Workspace
+
+
+class Silent:
+    """Says nothing."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
+def load_plan(
+    install: Install, ddl: str, table: str, variants: Sequence[dict[str, Any]], rows: int, **load: Any
+) -> Plan:
+    study = check_study(
+        {
+            "name": "loads", "title": "?", "workload": [{"name": "rows"}], "variant": list(variants),
+            "load": {"table": table, "ddl": ddl, "rows": rows, **load},
+        },
+        "test",
+    )  # fmt: skip
+    return resolve(study, Overrides(), folder=Path("/somewhere"), given=(install,))
+
+
+@contextmanager
+def loaded_cluster(
+    plan: Plan, install: Install, workspace: Workspace, settings: dict[str, str]
+) -> Iterator[tuple[Cluster, PreparedLoad]]:
+    """A running clone of the plan's template."""
+    (prepared,) = prepare_loads(plan, {install.label: install}, workspace, Silent()).values()
+    folder = workspace.make_folder("loads")
+    templates.clone(prepared.folder, folder, flush=False)
+    cluster = Cluster(install, workspace, folder)
+    cluster.start(settings)
+    try:
+        yield cluster, prepared
+    finally:
+        cluster.stop("immediate")

@@ -1,0 +1,227 @@
+"""Every method ends with the rows and the definition that plain INSERTs leave: 13, 16 and 18, one table.
+
+What a load ends with is compared by the trial itself, so the last test shows that this comparison can fail.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.workload.loading.cluster import load_plan, loaded_cluster
+from tests.workload.loading.shop import NARROW, REPLAY, SHOP
+from walproof.errors import WorkloadError
+from walproof.facts import Install, LoadMethod
+from walproof.lab.load_source import Expected
+from walproof.lab.load_trial import TableLoad
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.install import discover
+from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.workspace import Workspace
+from walproof.workload.loading.contents import Contents
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(200)]
+
+ROWS = 1_500
+METHODS: dict[str, dict[str, Any]] = {
+    "autocommit": {"feed": "insert", "batch_rows": 1, "rows_most": 200},
+    "batches": {"feed": "insert", "batch_rows": 400},
+    "prepared": {"feed": "prepared insert"},
+    "pipeline": {"feed": "pipeline", "batch_rows": 700},
+    "executemany": {"feed": "executemany"},
+    "values": {"feed": "values", "batch_rows": 400},
+    "unnest": {"feed": "unnest", "batch_rows": 400},
+    "copy rows": {"feed": "copy rows"},
+    "copy": {"feed": "copy"},
+    "copy batches": {"feed": "copy", "batch_rows": 400},
+    "three sessions": {"feed": "copy", "sessions": 3},
+    "freeze": {"feed": "copy", "steps": ["truncate", "freeze"]},
+    "unlogged": {"feed": "copy", "steps": ["unlogged"]},
+    "late": {"feed": "copy", "sessions": 2, "steps": ["late indexes", "late foreign keys", "triggers off"]},
+    "stage": {"feed": "stage"},
+    "stage batches": {"feed": "stage", "batch_rows": 400},
+    "merge": {"feed": "merge"},
+}
+MAJORS = sorted({one.version_num // 10000: one for one in discover()}.items())
+CHOSEN = [one for major, one in MAJORS if major in (13, 16, 18)]
+
+
+def _empty(cluster: Cluster, table: str) -> None:
+    with cluster.connect() as session:
+        session.execute(f"TRUNCATE {table}".encode())
+
+
+def _variants(methods: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"name": name, "optional": True, "load": method} for name, method in methods.items()]
+
+
+@pytest.mark.parametrize("chosen", CHOSEN, ids=[one.version for one in CHOSEN])
+def test_every_method_ends_with_the_same_rows(chosen: Install, workspace: Workspace) -> None:
+    """The clone runs with wal_level=minimal, so that loads after a TRUNCATE skip WAL as well."""
+    install = reachable_install(chosen, server_user())
+    plan = load_plan(install, SHOP, '"Orders"', _variants(METHODS), ROWS, replay=REPLAY)
+    assert plan.load is not None
+    settings = {"wal_level": "minimal", "max_wal_senders": "0", "autovacuum": "off"}
+    assert ("merge" in [one.variant for one in plan.left_out]) == (install.version_num < 150000)
+    with loaded_cluster(plan, install, workspace, settings) as (cluster, prepared):
+        assert set(prepared.differing) == set()
+        assert prepared.rows == ROWS
+        for variant in plan.variants:
+            seen = TableLoad(cluster, prepared, plan.load, variant.load).measure(()).metrics
+            assert seen["rows"] == prepared.rows_of(variant.load), variant.name
+            assert seen["complete_rows_per_s"] <= seen["finished_rows_per_s"] <= seen["rows_per_s"]
+            assert seen["client_cpu_s"] > 0
+            _empty(cluster, '"Orders", audit')
+
+
+def test_drivers_with_their_own_types(embedded: Install, workspace: Workspace) -> None:
+    methods: dict[str, dict[str, Any]] = {
+        "binary": {"feed": "copy binary"},
+        "frozen binary": {"feed": "copy binary", "steps": ["truncate", "freeze"]},
+        "adbc": {"feed": "adbc"},
+    }
+    plan = load_plan(embedded, NARROW, "public.narrow", _variants(methods), ROWS)
+    assert plan.load is not None
+    assert "adbc" in [one.name for one in plan.variants]
+    with loaded_cluster(plan, embedded, workspace, {"autovacuum": "off"}) as (cluster, prepared):
+        probed = TableLoad(cluster, prepared, plan.load, plan.variants[0].load).measure(plan.probes).metrics
+        assert probed["server_busy"] >= 0
+        _empty(cluster, "narrow")
+        for variant in plan.variants[1:]:
+            TableLoad(cluster, prepared, plan.load, variant.load).measure(())
+            _empty(cluster, "narrow")
+        other = {
+            count: Expected(Contents(one.contents.rows, "1"), one.elsewhere)
+            for count, one in prepared.expected.items()
+        }
+        with pytest.raises(WorkloadError, match="does not hold the rows") as raised:
+            TableLoad(cluster, replace(prepared, expected=other), plan.load, LoadMethod()).measure(())
+        assert "checksum 1, got" in str(raised.value.detail)
+
+
+def test_what_a_crash_in_the_middle_leaves(embedded: Install, workspace: Workspace) -> None:
+    """Half of the rows are on their way when the server is killed; each load starts from an empty table."""
+    left: dict[str, tuple[float, float]] = {}
+    methods: dict[str, dict[str, Any]] = {
+        "one transaction": {"feed": "copy"},
+        "batches": {"feed": "copy", "batch_rows": 100},
+        "late indexes": {"feed": "copy", "steps": ["late indexes"]},
+        "unlogged": {"feed": "copy", "batch_rows": 100, "steps": ["unlogged"]},
+    }
+    plan = load_plan(embedded, NARROW, "narrow", _variants(methods), ROWS)
+    assert plan.load is not None
+    settings = {"autovacuum": "off"}
+    for variant in plan.variants:
+        with loaded_cluster(plan, embedded, workspace, settings) as (cluster, prepared):
+            seen = TableLoad(cluster, prepared, plan.load, variant.load).break_off(settings).metrics
+        left[variant.name] = (seen["crash_rows_share"], seen["crash_lacks"])
+        workspace.remove_folder(cluster.folder)
+    assert left["one transaction"] == (0.0, 0.0)
+    assert 0.3 < left["batches"][0] < 1.0
+    assert left["late indexes"] == (0.0, 2.0)
+    assert left["unlogged"] == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("ddl", "table", "says"),
+    [
+        ("CREATE TABLE a (x int);\nCREATE TABLE b (\n x integr);", "a", "DDL, line 3: type"),
+        ("CREATE TABLE a (x int);\n\nCREATE TABLE a (x int);", "a", "DDL, line 3: relation"),
+        ("CREATE EXTENSION absent;", "a", "DDL, line 1: extension"),
+        ("CREATE TABLE a (x int)", "b", 'table "b" does not exist'),
+        ("CREATE VIEW a AS SELECT 1 AS x", "a", '"a" is not a table'),
+        ("CREATE TABLE a (x int4range)", "a", "without a generator: int4range"),
+        ("CREATE TABLE a (x int CHECK (x < 0))", "a", "does not take the rows"),
+        ("CREATE TABLE a (x int); INSERT INTO a VALUES (1)", "a", "puts rows into a"),
+        ("COPY a FROM STDIN;", "a", "COPY FROM STDIN is not supported"),
+    ],
+)
+def test_ddl_that_does_not_do(
+    embedded: Install, workspace: Workspace, ddl: str, table: str, says: str
+) -> None:
+    plan = load_plan(embedded, ddl, table, _variants({"copy": {}}), 10)
+    with (
+        pytest.raises(WorkloadError, match="(?s)" + says),
+        loaded_cluster(plan, embedded, workspace, {}),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("id,account\n1,5\n2,x\n", "line 3, column account"),
+        ("id,colour\n1,5\n", 'column "colour" of file'),
+        ("account\n5\n", 'column "id" of table'),
+        ("id,account\n1,5\n1,6\n", "duplicate key"),
+        ("id,account\n1\n", "missing data for column"),
+        ("id,account\n", "has no rows"),
+    ],
+)
+def test_a_file_that_does_not_match(
+    embedded: Install, workspace: Workspace, tmp_path: Path, text: str, says: str
+) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text(text)
+    plan = load_plan(embedded, NARROW, "narrow", _variants({"copy": {}}), 10, file=str(file))
+    with (
+        pytest.raises(WorkloadError) as raised,
+        loaded_cluster(plan, embedded, workspace, {}),
+    ):
+        pass
+    assert says in f"{raised.value.message} {raised.value.detail}"
+
+
+def test_a_parquet_file_arrives_with_its_nulls(
+    embedded: Install, workspace: Workspace, tmp_path: Path
+) -> None:
+    arrow: Any = importlib.import_module("pyarrow")
+    file = tmp_path / "rows.parquet"
+    columns = {"id": [1, 2], "account": [7, None], "kind": ["a,b", None], "amount": [0.5, 2.0]}
+    importlib.import_module("pyarrow.parquet").write_table(arrow.table(columns), file)
+    plan = load_plan(embedded, NARROW, "narrow", _variants({"copy": {}}), 10, file=str(file))
+    assert plan.load is not None
+    with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared):
+        TableLoad(cluster, prepared, plan.load, LoadMethod()).measure(())
+        with cluster.connect() as session:
+            found = session.execute("SELECT id, account, kind, amount FROM narrow ORDER BY 1").fetchall()
+    assert found == [(1, 7, "a,b", 0.5), (2, None, None, 2.0)]
+    file.write_bytes(b"PAR1 and nothing else")
+    broken = load_plan(embedded, NARROW, "narrow", _variants({"copy": {}}), 10, file=str(file))
+    with (
+        pytest.raises(WorkloadError, match="could not read Parquet file"),
+        loaded_cluster(broken, embedded, workspace, {}),
+    ):
+        pass
+
+
+def test_the_rows_of_a_file_and_partitions(embedded: Install, workspace: Workspace, tmp_path: Path) -> None:
+    """Rows are generated into every partition; a file's rows arrive with defaults for what it lacks."""
+    ddl = (
+        "CREATE TABLE p (id serial, day date NOT NULL, PRIMARY KEY (id, day)) PARTITION BY RANGE (day);"
+        "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM ('2026-01-01') TO ('2026-01-02');"
+        "CREATE TABLE p2 PARTITION OF p FOR VALUES FROM ('2026-01-02') TO ('2026-02-01');"
+    )
+    generated = load_plan(embedded, ddl, "p", _variants({"copy": {}}), 10)
+    assert generated.load is not None
+    with loaded_cluster(generated, embedded, workspace, {}) as (cluster, prepared):
+        TableLoad(cluster, prepared, generated.load, LoadMethod()).measure(())
+        with cluster.connect() as session:
+            row = session.execute("SELECT (SELECT count(*) FROM p1), (SELECT count(*) FROM p2)").fetchone()
+        assert row == (5, 5)
+    workspace.remove_folder(cluster.folder)
+    file = tmp_path / "rows.csv"
+    file.write_text("day\n2026-01-01\n2026-01-05\n2026-01-07\n")
+    given = load_plan(
+        embedded, ddl, "p", _variants({"copy": {}, "late": {"steps": ["late indexes"]}}), 10, file=str(file)
+    )
+    assert given.load is not None
+    with loaded_cluster(given, embedded, workspace, {}) as (cluster, prepared):
+        assert (prepared.rows, prepared.differing) == (3, ("id",))
+        seen = TableLoad(cluster, prepared, given.load, LoadMethod()).measure(())
+        assert "values of id differ" in seen.warnings[-1]
