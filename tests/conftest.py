@@ -55,6 +55,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("install", chosen, ids=[install.version for install in chosen], indirect=True)
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in its own hook of that name
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where tests run side by side, those with servers do not: they would disturb each other."""
     for item in items:
