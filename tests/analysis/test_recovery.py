@@ -40,7 +40,7 @@ def phase(name: str, buffers: int, source: random.Random, noise: float) -> Phase
     cost_us = sum(
         own[quantity] * factor * TRUE_US[term.name] for term in TERMS for quantity, factor in term.quantities
     )
-    return PhaseReplay(name, buffers, cost_us / 1e6 * source.uniform(1, 1 + noise), own)
+    return PhaseReplay(name, buffers, True, cost_us / 1e6 * source.uniform(1, 1 + noise), own)
 
 
 def calibration(noise: float) -> Calibration:

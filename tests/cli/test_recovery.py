@@ -58,7 +58,7 @@ def calibrated(cpu: str | None = None, version: str = f"{VERSION}.1") -> Calibra
         for buffers in (16, 64):
             units = {name: 1000.0 if name != strong else 200_000.0 for name in QUANTITIES}
             cost = 2e-6 * sum(units.values()) * (1.0 + 0.01 * (buffers == 64))
-            phases.append(PhaseReplay(f"phase {number}", buffers, cost, units))
+            phases.append(PhaseReplay(f"phase {number}", buffers, True, cost, units))
     return Calibration(
         Machine(cpu or own_cpu, cores, version, page_bytes, huge_pages=False, data_checksums=False),
         made_at=1_700_000_000.0,

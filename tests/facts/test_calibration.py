@@ -24,7 +24,7 @@ MACHINE = Machine("Some (R) CPU @ 2 GHz", 4, "18.4", 4096, huge_pages=True, data
 CALIBRATION = Calibration(
     MACHINE,
     made_at=1.5,
-    phases=(PhaseReplay("insert", 8, 0.25, {"records": 10.0}),),
+    phases=(PhaseReplay("insert", 8, True, 0.25, {"records": 10.0}),),
     cold=(ColdReplay(8, True, 2.0, 1.0, None, 5e8, 100.0),),
     checkpoints=(CheckpointRun(8, 7, 7.0, 0.0, 3.0, 0.5),),
     read_iops=None,

@@ -30,8 +30,12 @@ def test_phases_are_told_apart(
     # Segments of 1 MB can pass between two looks, so how many phases are seen is a matter of time.
     assert {phase.phase for phase in found.phases} <= PHASES
     assert all(phase.cpu_s >= 0 and phase.work["records"] > 0 for phase in found.phases)
-    assert {phase.buffers for phase in found.phases} == {6553, 819}
-    by_name = {phase.phase: phase.work for phase in found.phases if phase.buffers == 819}
+    assert {(phase.buffers, phase.prefetch) for phase in found.phases} == {
+        (buffers, prefetch) for buffers in (6553, 819) for prefetch in (True, False)
+    }
+    assert not any(phase.work["prefetches"] for phase in found.phases if not phase.prefetch)
+    assert [one.prefetch for one in found.cold] == [True, False]
+    by_name = {one.phase: one.work for one in found.phases if one.buffers == 819 and one.prefetch}
     if "insert" in by_name:
         assert by_name["insert"]["records"] == pytest.approx(50_000, rel=0.02)
     if "random" in by_name:

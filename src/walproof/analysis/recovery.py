@@ -277,11 +277,14 @@ def fit(calibration: Calibration) -> Coefficients:
 
 
 def _mean_repeats(phases: Iterable[PhaseReplay]) -> list[PhaseReplay]:
-    """One row for each phase and size. What makes repeats differ makes later recoveries differ as well."""
-    repeats: dict[tuple[str, int], list[PhaseReplay]] = {}
+    """One row for each phase, size and recovery_prefetch.
+
+    What makes repeats differ makes later recoveries differ as well.
+    """
+    repeats: dict[tuple[str, int, bool], list[PhaseReplay]] = {}
     for phase in phases:
         if phase.cpu_s > 0:
-            repeats.setdefault((phase.phase, phase.buffers), []).append(phase)
+            repeats.setdefault((phase.phase, phase.buffers, phase.prefetch), []).append(phase)
     return [replace(own[0], cpu_s=fmean(one.cpu_s for one in own)) for own in repeats.values()]
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from walproof.errors import StoreError
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,8 @@ class PhaseReplay:
 
     phase: str
     buffers: int
+    prefetch: bool
+    """Whether recovery_prefetch was on."""
     cpu_s: float
     work: Mapping[str, float]
     """Quantities of ``walproof.wal.recovery`` that the phase adds, by name."""
@@ -61,6 +63,7 @@ class ColdReplay:
     """Whether recovery_prefetch was on."""
     cpu_s: float
     warm_cpu_s: float
+    """With the same recovery_prefetch."""
     read_bytes: int | None
     """What the startup process made the disk read."""
     wal_bytes: float

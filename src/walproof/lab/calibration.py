@@ -38,13 +38,20 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.probe.environment import observe_environment
 from walproof.units import Lsn
-from walproof.wal.recovery import PAGE_BYTES, QUANTITIES, RecoveryWork, analyse, find_redo
+from walproof.wal.recovery import (
+    PAGE_BYTES,
+    QUANTITIES,
+    RecoveryAnalysis,
+    RecoveryWork,
+    analyse,
+    find_redo,
+)
 
 NEED_BYTES = 5 << 30
 """Of the scratch folder: the filled cluster, its image, and a clone of that."""
 LARGE_BUFFERS, SMALL_BUFFERS = 65536, 8192
 """512 MB, in which all pages of the load find room, and 64 MB."""
-REPEATS = 2
+REPEATS = 3
 CHECKPOINTS_AFTER = ("wide", "scatter", "uuid")
 """Phases at whose end a shortened replay ends, for the sake of its checkpoint."""
 _READS_PAGES = 32768
@@ -67,8 +74,11 @@ _LOAD_SETTINGS = {
 _FILL = (
     # 48 rows a page, with room for a few versions.
     "CREATE TABLE {name} (id int, v int, f text) WITH (fillfactor = 80)",
-    "INSERT INTO {name} SELECT n, 0, repeat('x', 100) FROM generate_series(0, {pages} * 48 - 1) n",
+    "INSERT INTO {name} SELECT n, 0, {text} FROM generate_series(0, {pages} * 48 - 1) n",
 )
+_PLAIN_TEXT = "repeat('x', 100)"
+_PACKED_TEXT = "md5(n::text) || repeat(' ', 68)"
+"""Of tables whose images are compressed: a part that is worth it and one that is not, as in most tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,25 +168,27 @@ def calibrate(
     found = analyse(image.wal, start=start, buffers=[large, small], marks=bounds)
     replays = []
     for repeat in range(REPEATS):
-        for buffers in (large, small):
-            progress(f"replay {repeat + 1} with shared_buffers of {buffers * PAGE_BYTES >> 20} MB")
-            replays.append((buffers, recover(image, workspace, _replay_settings(buffers))))
-    phases = [
-        row
-        for buffers, measured in replays
-        for row in _phase_rows(buffers, measured, spans, list(found.steps), found.segment_size)
-    ]
+        for prefetch in _prefetches(install):
+            for buffers in (large, small):
+                progress(
+                    f"replay {repeat + 1} with shared_buffers of {buffers * PAGE_BYTES >> 20} MB"
+                    + ("" if prefetch else ", without prefetching")
+                )
+                measured = recover(image, workspace, _replay_settings(install, buffers, prefetch))
+                replays.append(_Replay(buffers, prefetch, measured))
+    phases = [row for one in replays for row in _phase_rows(one, spans, found)]
     last = found.last
-    checkpoints = [_checkpoint_run(buffers, measured, last) for buffers, measured in replays]
+    checkpoints = [_checkpoint_run(one.buffers, one.measured, last) for one in replays]
     for name in CHECKPOINTS_AFTER:
         place = next(i for i, (phase, _, _) in enumerate(spans) if phase == name)
         for buffers in (large, small):
             progress(f'checkpoint after phase "{name}"')
             until = _segment_name(spans[place][2], found.timeline, found.segment_size)
-            measured = recover(image, workspace, _replay_settings(buffers), until=until)
+            settings = _replay_settings(install, buffers, _prefetches(install)[0])
+            measured = recover(image, workspace, settings, until=until)
             checkpoints.append(_checkpoint_run(buffers, measured, found.steps[place + 1]))
     progress("replays with a cold cache")
-    cold = _cold(image, workspace, last, large, [one for size, one in replays if size == large])
+    cold = _cold(image, workspace, last, [one for one in replays if one.buffers == large])
     return Calibration(
         machine=machine,
         made_at=time.time(),
@@ -186,6 +198,20 @@ def calibrate(
         read_iops=iops,
         read_latency_us=latency_us,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Replay:
+    """One replay of the whole load with a warm cache."""
+
+    buffers: int
+    prefetch: bool
+    measured: MeasuredRecovery
+
+
+def _prefetches(install: Install) -> tuple[bool, ...]:
+    """Values of recovery_prefetch to replay with: what the calls of the prefetcher cost is the difference."""
+    return (True, False) if install.version_num >= 150000 else (False,)
 
 
 class _Filled:
@@ -224,7 +250,9 @@ class _Filled:
     def _fill(self, connection: psycopg.Connection[tuple[object, ...]]) -> None:
         for table in _PAGES:
             for statement in _FILL:
-                _execute(connection, statement.format(name=table, pages=_pages(table, self._share)))
+                text = _PACKED_TEXT if table.startswith("packed") else _PLAIN_TEXT
+                pages = _pages(table, self._share)
+                _execute(connection, statement.format(name=table, pages=pages, text=text))
         for statement in (
             "CREATE TABLE narrow (a int, b int)",
             "CREATE TABLE wide (a int, f text)",
@@ -330,25 +358,24 @@ def _read_pages(descriptor: int, pages: Sequence[int], limit_s: float) -> tuple[
 
 
 def _phase_rows(
-    buffers: int,
-    measured: MeasuredRecovery,
-    spans: Sequence[tuple[str, Lsn, Lsn]],
-    steps: Sequence[RecoveryWork],
-    segment_size: int,
+    replay: _Replay, spans: Sequence[tuple[str, Lsn, Lsn]], found: RecoveryAnalysis
 ) -> list[PhaseReplay]:
     """CPU of each phase's segments, beside what they hold."""
-    costs = {
-        _segment_start(name, segment_size): cpu for name, cpu in measured.course.segments_cpu_s().items()
-    }
+    size = found.segment_size
+    seen = replay.measured.course.segments_cpu_s()
+    costs = {_segment_start(name, size): cpu for name, cpu in seen.items()}
     rows = []
     # The last phase's last segment has no end.
     for place, (name, begin, end) in enumerate(spans[:-1]):
-        own = range(begin, end, segment_size)
+        own = range(begin, end, size)
         if any(start not in costs for start in own):
             continue  # a segment so short that no look fell into it
-        before, after = (steps[at].quantities(buffers) for at in (place, place + 1))
+        before, after = (found.steps[at].quantities(replay.buffers) for at in (place, place + 1))
         work = {key: after[key] - before[key] for key in QUANTITIES}
-        rows.append(PhaseReplay(name, buffers, sum(costs[start] for start in own), work))
+        if not replay.prefetch:
+            work["prefetches"] = 0
+        cpu_s = sum(costs[start] for start in own)
+        rows.append(PhaseReplay(name, replay.buffers, replay.prefetch, cpu_s, work))
     return rows
 
 
@@ -362,21 +389,15 @@ def _checkpoint_run(buffers: int, measured: MeasuredRecovery, work: RecoveryWork
 
 
 def _cold(
-    image: CrashImage,
-    workspace: Workspace,
-    work: RecoveryWork,
-    buffers: int,
-    warm: Sequence[MeasuredRecovery],
+    image: CrashImage, workspace: Workspace, work: RecoveryWork, warm: Sequence[_Replay]
 ) -> tuple[ColdReplay, ...]:
-    others = [one.times.cpu_s for one in warm if one.times.cpu_s is not None]
+    """Beside the quickest of the replays ``warm`` with the same recovery_prefetch."""
     found = []
-    for prefetch in (True, False):
-        settings = _replay_settings(buffers)
-        if image.install.version_num >= 150000:
-            settings["recovery_prefetch"] = "try" if prefetch else "off"
-        elif prefetch:
-            continue
-        measured = recover(image, workspace, settings, Cache.COLD)
+    for prefetch in _prefetches(image.install):
+        same = [one for one in warm if one.prefetch == prefetch]
+        others = [cpu for one in same if (cpu := one.measured.times.cpu_s) is not None]
+        buffers = same[0].buffers
+        measured = recover(image, workspace, _replay_settings(image.install, buffers, prefetch), Cache.COLD)
         own, pool = measured.times.cpu_s, work.pools[buffers]
         if own is not None and others:
             pages = pool.disk_reads if prefetch else pool.disk_reads_off
@@ -387,8 +408,11 @@ def _cold(
     return tuple(found)
 
 
-def _replay_settings(buffers: int) -> dict[str, str]:
-    return {"shared_buffers": f"{buffers * PAGE_BYTES >> 10}kB", "autovacuum": "off"}
+def _replay_settings(install: Install, buffers: int, prefetch: bool) -> dict[str, str]:
+    settings = {"shared_buffers": f"{buffers * PAGE_BYTES >> 10}kB", "autovacuum": "off"}
+    if install.version_num >= 150000:
+        settings["recovery_prefetch"] = "try" if prefetch else "off"
+    return settings
 
 
 def _switch(connection: psycopg.Connection[tuple[object, ...]]) -> Lsn:
