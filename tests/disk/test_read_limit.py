@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import subprocess
 import time
 from pathlib import Path
 
@@ -33,10 +34,18 @@ def device(tmp_path: Path) -> Path:
 def test_what_the_kernel_is_told(tmp_path: Path, device: Path, version: int, file: str, line: str) -> None:
     groups = tmp_path / "groups"
     (groups / "blkio" if version == 1 else groups).mkdir(parents=True)
-    with ReadLimit(device, 500, "limit", groups) as limit:
-        limit.add(4711)
-        assert (groups / file).read_text() == line
-        assert (groups / file).with_name("cgroup.procs").read_text() == "4711"
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        with ReadLimit(device, 500, "limit", groups) as limit:
+            limit.add(child.pid)
+            assert (groups / file).read_text() == line
+            assert (groups / file).with_name("cgroup.procs").read_text() == str(child.pid)
+            # A process that is in already may have started others before.
+            limit.add(os.getpid())
+            assert (groups / file).with_name("cgroup.procs").read_text() == str(child.pid)
+    finally:
+        child.kill()
+        child.wait()
 
 
 def test_a_folder_without_a_disk_is_refused(tmp_path: Path) -> None:

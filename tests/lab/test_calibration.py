@@ -13,7 +13,7 @@ from walproof.postgres.workspace import Workspace
 
 PHASES = {
     "insert", "wide", "scatter", "image", "hot", "random image", "random", "sequence", "uuid", "uuid again",
-    "read", "pglz", "lz4", "zstd", "commit",
+    "read", "pglz", "lz4", "zstd", "commit", "prune", "delete", "vacuum", "toast", "gin",
 }  # fmt: skip
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 

@@ -12,6 +12,8 @@ import contextlib
 from pathlib import Path
 from types import TracebackType
 
+import psutil
+
 from walproof.errors import DiskError
 
 GROUPS = Path("/sys/fs/cgroup")
@@ -54,11 +56,19 @@ class ReadLimit:
         return self
 
     def add(self, pid: int) -> None:
-        """Put a process into the group; what it starts from now on is in it as well. Raises DiskError."""
+        """Put a process into the group, and what it has started. Raises DiskError.
+
+        What it starts from now on is in the group as well.
+        """
         try:
             (self._folder / "cgroup.procs").write_text(str(pid))
         except OSError as error:
             raise DiskError(f"reads of process {pid} cannot be limited: {error.strerror}") from error
+        # Started before the process was moved, and so not in the group: recovery begins within milliseconds.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(pid).children(recursive=True):
+                with contextlib.suppress(ProcessLookupError):
+                    (self._folder / "cgroup.procs").write_text(str(child.pid))
 
     def __exit__(
         self,

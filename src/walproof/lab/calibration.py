@@ -112,6 +112,11 @@ def _phases(share: float) -> tuple[Phase, ...]:
     def insert(into: str, values: str, rows: int) -> str:
         return f"INSERT INTO {into} SELECT {values} FROM generate_series(1, {count(rows)}) n"
 
+    # Of 4096 different words.
+    words = (
+        "SELECT to_tsvector('simple', string_agg(substr(md5((n * 31 + w)::text), 1, 3), ' '))"
+        " FROM generate_series(1, 20) w"
+    )
     commits = f"FOR n IN 1..{count(60_000)} LOOP INSERT INTO narrow VALUES (n, n); COMMIT; END LOOP"
     return (
         Phase("insert", (insert("narrow", "n, n", 500_000),)),
@@ -129,6 +134,18 @@ def _phases(share: float) -> tuple[Phase, ...]:
         Phase("lz4", (_update("packed_lz4", "id % 48 = 0"),), (("wal_compression", "lz4"),)),
         Phase("zstd", (_update("packed_zstd", "id % 48 = 0"),), (("wal_compression", "zstd"),)),
         Phase("commit", (f"DO $$ BEGIN {commits}; END $$",)),
+        # What takes a page apart and puts it together again costs more than its bytes say.
+        Phase("prune", tuple(_update("other", "id % 48 BETWEEN 10 AND 25") for _ in range(4))),
+        Phase("delete", ("DELETE FROM erased WHERE id % 3 = 0",)),
+        Phase("vacuum", ("VACUUM (PARALLEL 0) erased",)),
+        Phase(
+            "toast",
+            (
+                insert("toasted", "n, repeat(md5(n::text), 200)", 6000),
+                "UPDATE toasted SET f = f || 'y' WHERE id % 2 = 0",
+            ),
+        ),
+        Phase("gin", (insert("worded", f"({words})", 8000),)),
         # Whose end nobody measures: it closes the segments of the one before, and is long enough to be seen.
         Phase("end", ("INSERT INTO narrow SELECT n, n FROM generate_series(1, 60000) n",)),
     )
@@ -136,7 +153,7 @@ def _phases(share: float) -> tuple[Phase, ...]:
 
 _ROWS_A_PAGE = 48
 _PAGES = {"scattered": 12000, "updated": 20000, "other": 6000, "bare": 6000, "packed": 3000,
-          "packed_lz4": 3000, "packed_zstd": 3000}  # fmt: skip
+          "packed_lz4": 3000, "packed_zstd": 3000, "erased": 6000}  # fmt: skip
 _UUIDS = 1_200_000
 
 
@@ -263,6 +280,11 @@ class _Filled:
             f" FROM generate_series(1, {int(_UUIDS * self._share)})",
             "CREATE INDEX ON uuids (u)",
             "CREATE INDEX ON updated (id)",
+            "CREATE INDEX ON erased (id)",
+            "CREATE TABLE toasted (id int, f text)",
+            "ALTER TABLE toasted ALTER f SET STORAGE EXTERNAL",
+            "CREATE TABLE worded (words tsvector)",
+            "CREATE INDEX ON worded USING gin (words)",
             "VACUUM (FREEZE, ANALYZE) " + ", ".join(_PAGES),
             "SET enable_hashjoin = off",
             "SET enable_mergejoin = off",
