@@ -55,15 +55,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("install", chosen, ids=[install.version for install in chosen], indirect=True)
 
 
-@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in its own hook of that name
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run side by side, those with servers do not: they would disturb each other."""
-    for item in items:
-        fixtures = set(getattr(item, "fixturenames", ()))
-        if item.get_closest_marker("live") or fixtures & {"install", "embedded", "workspace"}:
-            item.add_marker(pytest.mark.xdist_group("servers"))
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """In CI a skipped test is a failure: a skip must never hide that something was not tested."""
