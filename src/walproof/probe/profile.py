@@ -59,6 +59,9 @@ def begin_profile(pid: int, folder: Path) -> tuple[Profiler | None, str | None]:
 
     ``folder`` takes perf's file.
     """
+    # perf opens events of its own before it looks for the process, and so seems to have begun.
+    if not Path(f"/proc/{pid}").exists():
+        return None, f"process {pid} is gone: there is no profile"
     try:
         return PerfProfiler(pid, folder), None
     except ProbeError as error:
