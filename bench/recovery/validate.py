@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from bench.recovery.workloads import WORKLOADS, Workload
-from walproof.analysis.recovery import Coefficients, Disk, checkpoint_s, fit, predict, redo_terms_s
+from walproof.analysis.recovery import SHIPPED, Coefficients, Disk, checkpoint_s, fit, predict, redo_terms_s
 from walproof.facts import Install
 from walproof.facts.calibration import read_calibration
 from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, recover, take_crash_image
@@ -49,7 +49,7 @@ def main() -> None:
     """Run the loads whose name holds a word, or sum up a file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pg", default="15")
-    parser.add_argument("--calibration", type=Path)
+    parser.add_argument("--calibration", type=Path, help='file, or with --summary "shipped"')
     parser.add_argument("--only", default="")
     parser.add_argument("--distances", default="150,500", help="MB, ascending")
     parser.add_argument("--repeats", type=int, default=2)
@@ -61,7 +61,8 @@ def main() -> None:
     if arguments.summary is not None:
         rows = [json.loads(line) for line in arguments.summary.read_text().splitlines()]
         if arguments.calibration is not None:
-            coefficients = fit(read_calibration(arguments.calibration))
+            is_shipped = str(arguments.calibration) == "shipped"
+            coefficients = SHIPPED if is_shipped else fit(read_calibration(arguments.calibration))
             rows = [predict_again(row, coefficients) for row in rows]
         for row in rows:
             print(_line(row))
