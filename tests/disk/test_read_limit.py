@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -34,18 +35,19 @@ def device(tmp_path: Path) -> Path:
 def test_what_the_kernel_is_told(tmp_path: Path, device: Path, version: int, file: str, line: str) -> None:
     groups = tmp_path / "groups"
     (groups / "blkio" if version == 1 else groups).mkdir(parents=True)
-    child = subprocess.Popen(["sleep", "60"])
-    try:
+    with subprocess.Popen(
+        ["sh", "-c", "read _ & echo $!; wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as shell:
+        assert shell.stdout is not None
+        child = shell.stdout.readline().decode().strip()
         with ReadLimit(device, 500, "limit", groups) as limit:
-            limit.add(child.pid)
+            limit.add(shell.pid)
             assert (groups / file).read_text() == line
-            assert (groups / file).with_name("cgroup.procs").read_text() == str(child.pid)
-            # A process that is in already may have started others before.
-            limit.add(os.getpid())
-            assert (groups / file).with_name("cgroup.procs").read_text() == str(child.pid)
-    finally:
-        child.kill()
-        child.wait()
+            # Of a file, the last that was written: first the process, then what it had started.
+            written = (groups / file).with_name("cgroup.procs").read_text()
+        shell.kill()
+        os.kill(int(child), signal.SIGKILL)
+    assert written == child
 
 
 def test_a_folder_without_a_disk_is_refused(tmp_path: Path) -> None:
