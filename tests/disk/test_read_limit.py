@@ -35,9 +35,8 @@ def device(tmp_path: Path) -> Path:
 def test_what_the_kernel_is_told(tmp_path: Path, device: Path, version: int, file: str, line: str) -> None:
     groups = tmp_path / "groups"
     (groups / "blkio" if version == 1 else groups).mkdir(parents=True)
-    with subprocess.Popen(
-        ["sh", "-c", "read _ & echo $!; wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as shell:
+    command = ["sh", "-c", "sleep 60 & echo $!; wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as shell:
         assert shell.stdout is not None
         child = shell.stdout.readline().decode().strip()
         with ReadLimit(device, 500, "limit", groups) as limit:
