@@ -24,7 +24,16 @@ from typing import Any
 import numpy as np
 
 from bench.recovery.workloads import WORKLOADS, Workload
-from walproof.analysis.recovery import SHIPPED, Coefficients, Disk, checkpoint_s, fit, predict, redo_terms_s
+from walproof.analysis.recovery import (
+    SHIPPED,
+    Coefficients,
+    Disk,
+    checkpoint_s,
+    fit,
+    predict,
+    reads_ahead,
+    redo_terms_s,
+)
 from walproof.facts import Install
 from walproof.facts.calibration import read_calibration
 from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, recover, take_crash_image
@@ -218,7 +227,7 @@ def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, 
     dirty = {"resident": row["p_dirty"], "spilled": own["spilled"], "runs": own["runs"]}
     if row.get("iops"):
         near = 1 - own["far_reads"] / own["reads"] if own["reads"] and row["prefetch"] == "off" else 0.0
-        redo_s = max(cpu, pages * (1 - near + near / 16) / row["iops"])
+        redo_s = max(cpu, reads_ahead(pages, near) / row["iops"])
     else:
         redo_s = max(cpu, row["p_redo_s"] - row["p_cpu_s"] + cpu)
     return {

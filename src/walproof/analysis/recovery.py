@@ -228,7 +228,7 @@ def _cold(
     read = work.record_bytes + float(PAGE_BYTES) * pages
     cold = coefficients.cold_us
     cpu = warm_s + (pages * cold["pages"] + work.record_bytes / MB * cold["wal"]) / 1e6
-    requests = float(pages) if is_prefetched else _read_ahead(pages, near_share)
+    requests = float(pages) if is_prefetched else reads_ahead(pages, near_share)
     limited = requests / disk.iops if disk.iops else None
     redo = max(cpu, limited or 0.0)
     if not is_prefetched and disk.read_latency_us is not None:
@@ -239,8 +239,8 @@ def _cold(
     return ColdRedo(pages, requests, read, cpu, limited, redo)
 
 
-def _read_ahead(pages: int, near_share: float) -> float:
-    """Reads of the disk where the kernel sees pages in order: it fetches the next ones with them.
+def reads_ahead(pages: int, near_share: float) -> float:
+    """Reads of the disk for pages of which that share is in order: the kernel reads ahead there.
 
     The prefetcher asks for each page by itself, so its requests stay as many as its pages.
     """
