@@ -50,7 +50,10 @@ from walproof.wal.recovery import (
 NEED_BYTES = 5 << 30
 """Of the scratch folder: the filled cluster, its image, and a clone of that."""
 LARGE_BUFFERS, SMALL_BUFFERS = 65536, 8192
-"""512 MB, in which all pages of the load find room, and 64 MB."""
+"""512 and 64 MB."""
+_LOAD_BUFFERS = 196608
+"""1.5 GB, in which all pages of the load find room: one that was written before the crash is newer than the
+records that made it, which replay then skips."""
 REPEATS = 3
 CHECKPOINTS_AFTER = ("wide", "scatter", "uuid")
 """Phases at whose end a shortened replay ends, for the sake of its checkpoint."""
@@ -64,7 +67,7 @@ _LOAD_SETTINGS = {
     "checkpoint_timeout": "1h",
     "synchronous_commit": "off",
     "wal_compression": "off",
-    # Pages stay in shared_buffers, so that those on disk are older than every record.
+    # Pages stay in shared_buffers: see _LOAD_BUFFERS.
     "bgwriter_lru_maxpages": "0",
     "full_page_writes": "on",
     "maintenance_work_mem": "256MB",
@@ -248,7 +251,7 @@ class _Filled:
         templates.clone(empty, folder, flush=False)
         cluster = Cluster(self._install, self._workspace, folder)
         cluster.start(
-            _LOAD_SETTINGS | {"shared_buffers": f"{int(LARGE_BUFFERS * self._share) * PAGE_BYTES >> 10}kB"}
+            _LOAD_SETTINGS | {"shared_buffers": f"{int(_LOAD_BUFFERS * self._share) * PAGE_BYTES >> 10}kB"}
         )
         try:
             with cluster.connect() as connection:
@@ -431,7 +434,12 @@ def _cold(
 
 
 def _replay_settings(install: Install, buffers: int, prefetch: bool) -> dict[str, str]:
-    settings = {"shared_buffers": f"{buffers * PAGE_BYTES >> 10}kB", "autovacuum": "off"}
+    settings = {
+        "shared_buffers": f"{buffers * PAGE_BYTES >> 10}kB",
+        "autovacuum": "off",
+        # What it writes during replay, the checkpoint does not: how much is a matter of time.
+        "bgwriter_lru_maxpages": "0",
+    }
     if install.version_num >= 150000:
         settings["recovery_prefetch"] = "try" if prefetch else "off"
     return settings
