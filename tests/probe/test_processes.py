@@ -6,22 +6,25 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from walproof.errors import ProbeError
+from walproof.probe import processes
 from walproof.probe.cpu import CpuProbe
 from walproof.probe.io import IoProbe
 from walproof.probe.processes import (
     Account,
+    ProcessSampler,
     children,
     is_running,
     process_kind,
     read_stat,
     totals_by_kind,
 )
-from walproof.probe.protocol import Observation
+from walproof.probe.protocol import Observation, Subject
 
 if TYPE_CHECKING:
     from .conftest import Server
@@ -97,6 +100,21 @@ def test_what_ended_processes_leave_behind_goes_to_the_backends() -> None:
         "pgbench": 5,
     }
     assert totals_by_kind(accounts, 0)["client_backend"] == 8
+
+
+def test_a_child_that_ends_during_a_walk_is_walked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its counters move from itself to the postmaster: read in between, they are in neither."""
+    monkeypatch.setattr(processes, "children", lambda _: [])
+    monkeypatch.setattr(processes, "SAMPLE_HZ", 0.01)  # no walk in between
+    inherited = iter([100, 130, 130, 130, 150, 150])  # each walk reads it, and looks again
+
+    def read(pid: int) -> tuple[int, int] | None:
+        return (5, next(inherited)) if pid == os.getpid() else None
+
+    sampler = ProcessSampler(Subject("", Path(), Path(), os.getpid(), 0, 180000), read)
+    sampler.start()
+    accounts = sampler.stop()
+    assert [(account.first, account.last) for account in accounts] == [((5, 130), (5, 150))]
 
 
 def _stat_ticks(pid: int, *fields: int) -> int | None:

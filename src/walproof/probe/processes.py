@@ -246,7 +246,7 @@ def totals_by_kind(accounts: list[Account], inherited: int) -> dict[str, int]:
         for account in accounts
         if not account.alive and account.kind not in (POSTMASTER, DRIVER)
     )
-    # Where children ended in every walk (`_walk_settled`) one may have been read that the postmaster was not yet left.
+    # It may fall short where children ended in every walk (`_walk_settled`).
     if inherited > seen:
         totals[CLIENT_BACKEND] = totals.get(CLIENT_BACKEND, 0) + inherited - seen
     return totals
