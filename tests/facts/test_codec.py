@@ -43,7 +43,7 @@ CHANGES: dict[str, Any] = {
     "replay": Replay(1000, 2000, 500),
     "streaming": Streaming(1000, 500),
     "failover": Failover(5.0, 4),
-    "crash": Crash(True, predict=True, iops=3000),
+    "crash": Crash(True, predict=True, iops=3000, power_cut=True),
     "load": Load("t", "CREATE TABLE t (x int)", 1000),
     "format": 2,
 }

@@ -27,6 +27,7 @@ probes = []
 cold = true
 predict = true
 iops = 2000
+power_cut = true
 [[workload]]
 name = "w"
 transactions = 3000
@@ -59,6 +60,10 @@ def test_what_the_baseline_says_of_another_crash_is_what_that_one_had_to_do(tmp_
         assert trial.metrics["recorded_wal_bytes"] == about
         assert trial.metrics["recovery_s"] > 0
         assert trial.metrics["recovery_cold_s"] > 0
+        # What was not flushed is lost: with synchronous commits that is less than one of them.
+        lost = trial.metrics["recovery_wal_bytes"] - trial.metrics["recovery_cut_wal_bytes"]
+        assert 0 <= lost < 100_000
+        assert trial.metrics["recovery_cut_s"] > 0
         # Where nobody may limit reads, the trial says so.
         said = [text for text in trial.warnings if text.startswith("recovery: no recovery with 2000 reads")]
         assert bool(said) != ("recovery_limited_s" in trial.metrics)

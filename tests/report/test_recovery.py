@@ -17,9 +17,11 @@ from walproof.report.markdown import to_markdown
 from walproof.wal.recovery import QUANTITIES
 
 
-def tables(*, cold: bool, iops: int | None = None, references: tuple[Reference, ...] = ()) -> list[Table]:
+def tables(
+    *, cold: bool, iops: int | None = None, power_cut: bool = False, references: tuple[Reference, ...] = ()
+) -> list[Table]:
     facts = durability()
-    plan = replace(facts.run.plan, crash=Crash(cold, iops=iops), references=references)
+    plan = replace(facts.run.plan, crash=Crash(cold, iops=iops, power_cut=power_cut), references=references)
     trials = [
         replace(
             trial,
@@ -29,6 +31,7 @@ def tables(*, cold: bool, iops: int | None = None, references: tuple[Reference, 
                 "recovery_checkpoint_s": 0.25, "recovery_s": trial.round + 0.5,
                 "recovery_cold_redo_s": 2.0 * trial.round, "recovery_cold_s": 2.0 * trial.round + 0.5,
                 "recovery_limited_redo_s": 7.0 * trial.round, "recovery_limited_s": 7.0 * trial.round + 0.5,
+                "recovery_cut_redo_s": 4.0 * trial.round, "recovery_cut_s": 4.0 * trial.round + 0.5,
             },
         )
         for trial in facts.trials
@@ -152,6 +155,13 @@ def test_a_limited_disk_has_columns_of_its_own() -> None:
     assert cell(table, table.rows[0][0].text, "limited away s") == "21.5"
     assert "3,000 reads a second" in (table.note or "")
     assert not any("cold" in one.title for one in table.columns)
+
+
+def test_a_power_cut_has_columns_of_its_own() -> None:
+    table = tables(cold=False, power_cut=True)[0]
+    assert cell(table, table.rows[0][0].text, "cut redo s") == "12.0"
+    assert cell(table, table.rows[0][0].text, "cut away s") == "12.5"
+    assert "only what was flushed" in (table.note or "")
 
 
 def test_published_recoveries_stand_beside() -> None:

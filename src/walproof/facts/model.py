@@ -164,6 +164,8 @@ class Crash:
     """All WAL of the load is kept, and what every variant would have written predicted from it."""
     iops: int | None = None
     """It is recovered once more, cache cold, with so many reads a second at most."""
+    power_cut: bool = False
+    """It runs on a simulated disk, and is recovered once more, cache cold, from what was flushed."""
 
 
 LoadFeed: TypeAlias = Literal[

@@ -3,16 +3,20 @@
 [ measured window ] -> SIGKILL of every process -> clone -> start, cache warm
                                                 -> clone -> start, nothing in the page cache
                                                 -> the same, with few reads a second
+                                                -> what was flushed, as after a power cut, cache cold
                                                 -> its WAL: how much it is, and, of the baseline's, what every
                                                    variant would have written and had to replay
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from walproof.errors import DiskError
+from walproof.disk.image import Survival, build_image
+from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
+from walproof.errors import DiskError, WalproofError
 from walproof.facts import Crash
 from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, recover
 from walproof.postgres import template as templates
@@ -27,18 +31,39 @@ from walproof.wal.target import SETTINGS, target_of
 from walproof.wal.whatif import Outcome, Target, WhatIf, identify, simulate
 
 
+@contextmanager
+def power_cut_disk(workspace: Workspace, folder: Path, crash: Crash | None) -> Iterator[SimulatedDisk | None]:
+    """The disk under a server whose power will be cut; None where none will. Raises DiskError."""
+    if crash is None or not crash.power_cut:
+        yield None
+        return
+    state = STATE_FOLDER / f"{workspace.folder.name}-{folder.name}"
+    with SimulatedDisk([folder / "data"], DiskModel(), state, owner=workspace.owner) as disk:
+        yield disk
+
+
 def crash_and_recover(
-    cluster: Cluster, workspace: Workspace, settings: Mapping[str, str], crash: Crash
+    cluster: Cluster,
+    workspace: Workspace,
+    settings: Mapping[str, str],
+    crash: Crash,
+    disk: SimulatedDisk | None,
 ) -> Observation:
     """Kill the running ``cluster`` and recover copies of its files under the same settings.
+
+    ``disk`` is what it runs on where its power is to be cut, at the same moment.
 
     Metrics: ``recovery_wal_bytes`` (from the redo point), ``recovery_redo_s``, ``recovery_cpu_s`` (of redo,
     from 14), ``recovery_checkpoint_s``, ``recovery_checkpoint_buffers`` (at the end of recovery),
     ``recovery_s`` (until connections are accepted); with a cold cache ``recovery_cold_redo_s``,
     ``recovery_cold_cpu_s``, ``recovery_cold_s``, and where reads are limited, too,
-    ``recovery_limited_redo_s`` and so on; a warning where they cannot be. Raises ClusterError,
-    AnalysisError or DiskError.
+    ``recovery_limited_redo_s`` and so on, a warning where they cannot be; after a power cut, of which nothing
+    survives that was not flushed, ``recovery_cut_redo_s`` and so on and ``recovery_cut_wal_bytes``, a warning
+    where the server does not come back. Raises ClusterError, AnalysisError or DiskError.
     """
+    if disk is not None:
+        disk.cut()
+        disk.settle()
     cluster.kill()
     (cluster.data / "postmaster.pid").unlink(missing_ok=True)
     templates.sync(cluster.folder)
@@ -55,7 +80,28 @@ def crash_and_recover(
             found |= _cold(limited, "limited_")
         except DiskError as error:
             warnings.append(f"no recovery with {crash.iops} reads a second: {error.message}")
+    if disk is not None:
+        try:
+            cut = _recover_flushed(disk, image, workspace, settings)
+            found |= _cold(cut, "cut_") | {"recovery_cut_wal_bytes": float(cut.times.wal_bytes)}
+        except WalproofError as error:
+            warnings.append(f"no recovery from the power cut: {error.message}")
     return Observation(found, warnings=tuple(warnings))
+
+
+def _recover_flushed(
+    disk: SimulatedDisk, image: CrashImage, workspace: Workspace, settings: Mapping[str, str]
+) -> MeasuredRecovery:
+    """From the files as they are when all is lost that was not flushed: replay has the most to do."""
+    folder = workspace.make_folder("power-cut")
+    try:
+        build_image(disk, [folder / "data"], 0, Survival("nothing"))
+        (folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+        templates.sync(folder)
+        flushed = CrashImage(image.install, folder)
+        return recover(flushed, workspace, settings, Cache.COLD, name="recovery-cut")
+    finally:
+        workspace.remove_folder(folder)
 
 
 def _cold(measured: MeasuredRecovery, prefix: str) -> dict[str, float]:

@@ -487,7 +487,7 @@ def _crash(study: StudyFile, overrides: Overrides) -> Crash | None:
             "[crash] predict needs workloads of a fixed number of transactions",
             detail="What another variant writes is predicted for the same transactions.",
         )
-    return Crash(study.crash.cold, study.crash.predict, study.crash.iops)
+    return Crash(study.crash.cold, study.crash.predict, study.crash.iops, study.crash.power_cut)
 
 
 def _with_room(base: Mapping[str, str], workloads: Sequence[Workload]) -> dict[str, str]:

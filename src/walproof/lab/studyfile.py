@@ -126,6 +126,7 @@ class CrashTable(_Table):
     cold: bool = False
     predict: bool = False
     iops: PositiveInt | None = None
+    power_cut: bool = False
 
 
 class FailoverTable(_Table):

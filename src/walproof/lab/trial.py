@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from walproof.disk.simulated import SimulatedDisk
 from walproof.errors import ProbeError, WalproofError, WorkloadError
 from walproof.facts import (
     Crash,
@@ -29,7 +30,7 @@ from walproof.facts import (
     TrialState,
     Workload,
 )
-from walproof.lab.crash_trial import crash_and_recover, predict_variants
+from walproof.lab.crash_trial import crash_and_recover, power_cut_disk, predict_variants
 from walproof.lab.emulated_disk import emulated_disk
 from walproof.lab.failover import PairConditions, fail_over
 from walproof.lab.load_source import PreparedLoad
@@ -155,12 +156,17 @@ class TrialRunner:
         folder = self._workspace.make_folder(f"trial-{order.number}")
         try:
             templates.clone(self._prepared[(order.install, order.workload)], folder)
-            with emulated_disk(self._workspace, folder, self._plan.device) as environment:
+            with (
+                emulated_disk(self._workspace, folder, self._plan.device) as environment,
+                power_cut_disk(self._workspace, folder, self._plan.crash) as disk,
+            ):
+                if disk is not None:
+                    environment |= disk.environment
                 cluster = Cluster(self._installs[order.install], self._workspace, folder, environment)
                 try:
                     self._measure(order, cluster, measured)
                     if self._plan.crash is not None:
-                        self._crash(order, cluster, self._plan.crash, measured)
+                        self._crash(order, cluster, self._plan.crash, disk, measured)
                 except WalproofError:
                     measured.log = cluster.log_tail()
                     raise
@@ -188,11 +194,18 @@ class TrialRunner:
         if power_cut.only:
             measured.window_s = cut.load_s
 
-    def _crash(self, order: TrialOrder, cluster: Cluster, crash: Crash, measured: _Measured) -> None:
+    def _crash(
+        self,
+        order: TrialOrder,
+        cluster: Cluster,
+        crash: Crash,
+        disk: SimulatedDisk | None,
+        measured: _Measured,
+    ) -> None:
         variant = self._plan.variant(order.variant)
         settings = {**self._plan.base_settings, **variant.settings, **variant.implied}
         end = _insert_lsn(cluster)
-        measured.add("recovery", crash_and_recover(cluster, self._workspace, settings, crash))
+        measured.add("recovery", crash_and_recover(cluster, self._workspace, settings, crash, disk))
         if crash.predict and measured.wal_start is not None:
             # From the baseline alone; of the others, how much they wrote.
             every = {

@@ -3,12 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from walproof.analysis import PredictedCrash
+from walproof.facts import Crash
 from walproof.report.cells import Cells
 from walproof.report.figures.measured import MeasuredData, MeasuredPanel, MeasuredRow, measured_data
 
 _MEGABYTE = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class MoreRecovery:
+    """A recovery of the same crash with less at hand than the page cache."""
+
+    prefix: str
+    """``recovery_PREFIX_redo_s`` and so on are its metrics."""
+    label: str
+    note: str
+
+
+def more_recoveries(crash: Crash) -> tuple[MoreRecovery, ...]:
+    """What a study recovers beside the warm one, in the order of columns."""
+    found = []
+    if crash.cold:
+        note = 'in the "cold" columns it has nothing, as after a reboot'
+        found.append(MoreRecovery("cold", "cold cache", note))
+    if crash.iops is not None:
+        note = f'"limited": cold, and the kernel lets the server do {crash.iops:,} reads a second'
+        found.append(MoreRecovery("limited", f"cold, {crash.iops:,} reads a second", note))
+    if crash.power_cut:
+        note = '"cut": cold, and the files have only what was flushed, as after a power cut'
+        found.append(MoreRecovery("cut", "after a power cut", note))
+    return tuple(found)
 
 
 def away_data(cells: Cells, predicted: Sequence[PredictedCrash]) -> MeasuredData | None:
@@ -18,10 +45,7 @@ def away_data(cells: Cells, predicted: Sequence[PredictedCrash]) -> MeasuredData
         return None
     away = {(one.install, one.workload, one.variant): one.away_s for one in predicted}
     metrics = {"warm cache": "recovery_s"}
-    if crash.cold:
-        metrics["cold cache"] = "recovery_cold_s"
-    if crash.iops is not None:
-        metrics[f"cold, {crash.iops:,} reads a second"] = "recovery_limited_s"
+    metrics |= {more.label: f"recovery_{more.prefix}_s" for more in more_recoveries(crash)}
     return _data(cells, "time until connections are accepted", "s", metrics, 1, away)
 
 

@@ -9,6 +9,7 @@ from walproof.facts import Crash, Reference
 from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Cell, Column, Table, class_cell
 from walproof.report.cells import Cells
+from walproof.report.crashes import more_recoveries
 from walproof.report.numbers import UNKNOWN, number
 from walproof.units import format_bytes
 
@@ -26,12 +27,10 @@ _COLUMNS = (
     Column("checkpoint s", numeric=True),
     Column("away s", numeric=True),
 )
-_COLD = (Column("cold redo s", numeric=True), Column("cold away s", numeric=True))
-_LIMITED = (Column("limited redo s", numeric=True), Column("limited away s", numeric=True))
 _NOTE = (
     "Every process is killed when the load ends, somewhere in a checkpoint cycle: medians over the crashes, "
     'and the most that was seen. "redo": replay of the WAL behind the redo point; "away": until connections '
-    "are accepted, with the checkpoint at the end. The page cache still has the data{cold}. CPU is told from "
+    "are accepted, with the checkpoint at the end. The page cache still has the data{more}. CPU is told from "
     "PostgreSQL 14 on."
 )
 _PUBLISHED = (
@@ -100,9 +99,8 @@ def recovery_tables(cells: Cells) -> list[Block]:
     crash = cells.plan.crash
     if crash is None:
         return []
-    cold = '; in the "cold" columns it has nothing, as after a reboot' if crash.cold else ""
-    if crash.iops is not None:
-        cold += f'; "limited": cold, and the kernel lets the server do {crash.iops:,} reads a second'
+    more = more_recoveries(crash)
+    columns = [Column(f"{one.prefix} {what} s", numeric=True) for one in more for what in ("redo", "away")]
     blocks: list[Block] = []
     for install, workload in cells.groups():
         title = cells.group_title(install, workload)
@@ -110,9 +108,9 @@ def recovery_tables(cells: Cells) -> list[Block]:
         blocks.append(
             Table(
                 f"Away after a crash: {title}",
-                (*_COLUMNS, *(_COLD if crash.cold else ()), *(() if crash.iops is None else _LIMITED)),
+                (*_COLUMNS, *columns),
                 tuple(_row(cells, (install, workload, name), crash) for name in names),
-                _NOTE.format(cold=cold),
+                _NOTE.format(more="".join(f"; {one.note}" for one in more)),
             )
         )
         published = {
@@ -203,11 +201,10 @@ def _row(cells: Cells, cell: tuple[str, str, str], crash: Crash) -> tuple[Cell, 
         number(cells.median(cell, "recovery_checkpoint_s")),
         number(cells.median(cell, "recovery_s")),
     ]
-    prefixes = (["cold"] if crash.cold else []) + ([] if crash.iops is None else ["limited"])
-    for prefix in prefixes:
+    for more in more_recoveries(crash):
         texts += [
-            number(cells.median(cell, f"recovery_{prefix}_redo_s")),
-            number(cells.median(cell, f"recovery_{prefix}_s")),
+            number(cells.median(cell, f"recovery_{more.prefix}_redo_s")),
+            number(cells.median(cell, f"recovery_{more.prefix}_s")),
         ]
     durability = class_cell(cells.plan.variant(cell[2]).durability)
     return (Cell(cell[2]), durability, *(Cell(text) for text in texts))
