@@ -69,13 +69,13 @@ def measure(name: str, images: str, pages: int, work: Path, iops: int | None) ->
         finally:
             cluster.stop("immediate")
         own = analyse(image.wal, start=find_redo(image.wal).redo, buffers=[BUFFERS]).last
-        pool = own.pools[BUFFERS]
         for prefetch in ("try", "off"):
             settings = SETTINGS | {"recovery_prefetch": prefetch}
             found = recover(image, workspace, settings, Cache.COLD, query=QUERY)
             counted = found.answer or ()
             is_on = prefetch == "try"
-            fetched = pool.disk_reads if is_on else pool.disk_reads_off
+            pool = own.pool(BUFFERS, prefetch=is_on)
+            fetched = pool.disk_reads
             expected = (own.record_bytes + 8192 * fetched) / 1e6
             read = (found.course.read_bytes or 0) / 1e6
             limited = ""
@@ -88,7 +88,7 @@ def measure(name: str, images: str, pages: int, work: Path, iops: int | None) ->
                 limited = f" {slow:.2f} / {expected_s:.2f} |"
             print(
                 f"| {install.version} | {images} | {prefetch} "
-                f"| {counted[0]} / {pool.prefetches if is_on else 0} |"
+                f"| {counted[0]} / {pool.prefetches} |"
                 f" {counted[4]} | {fetched} | {read:.0f} / {expected:.0f} |"
                 f" {found.times.redo_elapsed_s:.2f}, {found.times.cpu_s:.2f} |{limited}",
                 flush=True,

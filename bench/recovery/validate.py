@@ -3,10 +3,14 @@
     PYTHONPATH=. python bench/recovery/validate.py --pg 15 --calibration FILE [--only WORD] [--out FILE]
 
 Each load runs on a server that never checkpoints; at each distance its files are copied as a crash would
-leave them. Every image is recovered by servers with each shared_buffers, twice with a warm cache, once with a
-cold one and each recovery_prefetch. Every recovery is a line of JSON with what was measured and what was
-predicted; --summary FILE prints errors by kind. CPU is compared, and elapsed time without the time for which
-others had the processor.
+leave them. Every image is recovered by servers with each shared_buffers, some times with a warm cache, once
+with a cold one and each recovery_prefetch. Every recovery is a line of JSON with what was measured and what
+was predicted; --summary FILE prints errors by kind. CPU is compared, and elapsed time without the time for
+which others had the processor.
+
+How fast the machine is changes from minute to minute where it has neighbours. So before each recovery a piece
+of the calibration's own load is recovered, always the same: what that takes, beside what the calibration says
+of it, is the machine's speed at the time, and errors are told with and without it.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +40,7 @@ from walproof.analysis.recovery import (
 )
 from walproof.facts import Install
 from walproof.facts.calibration import read_calibration
+from walproof.lab.calibration import crash_of_load
 from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, recover, take_crash_image
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import SUPERUSER, Cluster
@@ -52,6 +57,8 @@ FILL = {
 BUFFERS = (16384, 49152)
 """128 MB and 384 MB: none of them is a size of the calibration."""
 STEP_S = 2
+REFERENCE_SHARE, REFERENCE_BUFFERS = 0.2, 16384
+"""Of the calibration's load, and the shared_buffers that recover it."""
 
 
 def main() -> None:
@@ -61,7 +68,7 @@ def main() -> None:
     parser.add_argument("--calibration", type=Path, help='file, or with --summary "shipped"')
     parser.add_argument("--only", default="")
     parser.add_argument("--distances", default="150,500", help="MB, ascending")
-    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--repeats", type=int, default=2, help="of each warm recovery")
     parser.add_argument("--iops", default="", help="limits on reads a second for more cold recoveries (root)")
     parser.add_argument("--out", type=Path, default=Path("bench/recovery/results.jsonl"))
     parser.add_argument("--summary", type=Path)
@@ -80,14 +87,30 @@ def main() -> None:
     user = server_user()
     install = reachable_install(find(arguments.pg), user)
     distances = [int(text) << 20 for text in arguments.distances.split(",")]
-    for workload in WORKLOADS:
-        if arguments.only and workload.name not in arguments.only.split(","):
-            continue
-        with Workspace(arguments.work, user) as workspace, arguments.out.open("a") as out:
-            for row in validate(install, workspace, workload, distances, arguments):
+    with Workspace(arguments.work, user) as workspace, arguments.out.open("a") as out:
+        reference = Reference(install, workspace)
+        for workload in WORKLOADS:
+            if arguments.only and workload.name not in arguments.only.split(","):
+                continue
+            for row in validate(install, workspace, workload, distances, reference, arguments):
                 out.write(json.dumps(row) + "\n")
                 out.flush()
                 print(_line(row), flush=True)
+
+
+class Reference:
+    """The recovery that tells how fast the machine is."""
+
+    def __init__(self, install: Install, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._image = crash_of_load(install, workspace, lambda _: None, share=REFERENCE_SHARE, segment_mb=1)
+        found = analyse(self._image.wal, start=find_redo(self._image.wal).redo, buffers=[REFERENCE_BUFFERS])
+        self.work = found.last.quantities(REFERENCE_BUFFERS)
+
+    def cpu_s(self) -> float:
+        """Of redo, now."""
+        measured = recover(self._image, self._workspace, {"shared_buffers": f"{REFERENCE_BUFFERS * 8}kB"})
+        return measured.times.cpu_s or float("nan")
 
 
 def validate(
@@ -95,6 +118,7 @@ def validate(
     workspace: Workspace,
     workload: Workload,
     distances: list[int],
+    reference: Reference,
     arguments: argparse.Namespace,
 ) -> Iterator[dict[str, Any]]:
     """One row for each recovery."""
@@ -109,7 +133,7 @@ def validate(
         analysis_s = time.monotonic() - began
         for buffers in BUFFERS:
             prediction = predict(work, buffers, coefficients, disk)
-            kinds = [(Cache.WARM, "try")] * (arguments.repeats if buffers == BUFFERS[0] else 1)
+            kinds = [(Cache.WARM, "try")] * arguments.repeats
             kinds += [(Cache.COLD, "try"), (Cache.COLD, "off")] if buffers == BUFFERS[0] else []
             asked: list[tuple[Cache, str, int | None]] = [
                 (cache, prefetch, None) for cache, prefetch in kinds
@@ -122,12 +146,15 @@ def validate(
                 settings = {"shared_buffers": f"{buffers * 8}kB"}
                 if install.version_num >= 150000:
                     settings["recovery_prefetch"] = prefetch
+                reference_s = reference.cpu_s()
                 measured = recover(image, workspace, settings, cache, iops=iops)
                 if iops is not None:
                     prediction = predict(work, buffers, coefficients, replace(disk, iops=float(iops)))
                 yield {
                     "pg": install.version, "workload": workload.name, "buffers": buffers,
                     "cache": cache.value, "prefetch": prefetch, "iops": iops, "analysis_s": analysis_s,
+                    "reference_cpu_s": reference_s, "reference_work": reference.work,
+                    "p_reference_s": _reference_s(reference.work, coefficients),
                     **_measured(measured), **_predicted(prediction, work, buffers, cache, prefetch),
                 }  # fmt: skip
         workspace.remove_folder(image.folder)
@@ -196,20 +223,24 @@ def _predicted(
 ) -> dict[str, Any]:
     cold = prediction.cold if prefetch == "try" else prediction.cold_off
     is_cold = cache is Cache.COLD
+    is_on = prefetch == "try"
+    pool = work.pool(buffers, prefetch=is_on)
     return {
         "p_cpu_s": cold.cpu_s if is_cold else prediction.warm_s,
         "p_redo_s": cold.redo_s if is_cold else prediction.warm_s,
         "p_bytes": cold.bytes if is_cold else None,
         "p_checkpoint_s": prediction.checkpoint_s,
-        "p_dirty": work.pools[buffers].resident,
-        "work": {**work.quantities(buffers), "pages": work.pages, "dropped": work.relations_dropped,
-                 "truncations": work.truncations, "runs": work.pools[buffers].runs,
-                 "spilled": work.pools[buffers].spilled,
-                 "disk_reads": work.pools[buffers].disk_reads,
-                 "disk_reads_off": work.pools[buffers].disk_reads_off},
+        "p_dirty": pool.resident,
+        "work": {**work.quantities(buffers, prefetch=is_on), "pages": work.pages,
+                 "dropped": work.relations_dropped, "truncations": work.truncations, "runs": pool.runs,
+                 "spilled": pool.spilled, "disk_reads": pool.disk_reads},
         "terms_s": dict(prediction.terms_s),
         "band": prediction.coefficients.cold_band if is_cold else prediction.coefficients.band,
     }  # fmt: skip
+
+
+def _reference_s(work: Mapping[str, float], coefficients: Coefficients) -> float:
+    return sum(redo_terms_s(work, coefficients).values())
 
 
 def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, Any]:
@@ -217,10 +248,8 @@ def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, 
     own = row["work"]
     terms = redo_terms_s(own, coefficients)
     cpu = sum(terms.values())
-    if row["prefetch"] == "off":
-        cpu -= terms["prefetches"]
     if row["cache"] == "cold":
-        pages = own["disk_reads"] if row["prefetch"] == "try" else own["disk_reads_off"]
+        pages = own["disk_reads"]
         cpu += (
             pages * coefficients.cold_us["pages"] + own["record_bytes"] / 1e6 * coefficients.cold_us["wal"]
         ) / 1e6
@@ -232,7 +261,7 @@ def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, 
         redo_s = max(cpu, row["p_redo_s"] - row["p_cpu_s"] + cpu)
     return {
         **row, "p_cpu_s": cpu, "p_redo_s": redo_s, "p_checkpoint_s": checkpoint_s(dirty, coefficients),
-        "terms_s": terms,
+        "terms_s": terms, "p_reference_s": _reference_s(row["reference_work"], coefficients),
         "band": coefficients.cold_band if row["cache"] == "cold" else coefficients.band,
     }  # fmt: skip
 
@@ -263,8 +292,15 @@ def summarise(rows: list[dict[str, Any]]) -> None:
         warm = [row for row in own if row["cache"] == "warm"]
         cold = [row for row in own if row["cache"] == "cold"]
         print(f"PostgreSQL {pg}: {len(own)} recoveries")
+        speeds = [row["p_reference_s"] / row["reference_cpu_s"] for row in every]
+        print(
+            "  the machine's speed, from the calibration's own load: median "
+            f"{np.median(speeds):.2f} of what it was, {min(speeds):.2f} to {max(speeds):.2f}"
+        )
         _say("warm redo, CPU", _errors(warm, "p_cpu_s", "redo_cpu_s"))
+        _say("warm redo, CPU, at that speed", _errors(_at_speed(warm), "p_cpu_s", "redo_cpu_s"))
         _say("cold redo, CPU", _errors(cold, "p_cpu_s", "redo_cpu_s"))
+        _say("cold redo, CPU, at that speed", _errors(_at_speed(cold), "p_cpu_s", "redo_cpu_s"))
         undisturbed = [
             {**row, "undisturbed_s": max(row["redo_elapsed_s"] - row["waited_s"], row["redo_cpu_s"])}
             for row in cold
@@ -292,6 +328,15 @@ def summarise(rows: list[dict[str, Any]]) -> None:
             held = [1 / some[0]["band"] <= ratio <= some[0]["band"] for ratio in ratios]
             if held:
                 print(f"  band holds, {kind}: {sum(held)} of {len(held)}")
+
+
+def _at_speed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With what was measured as it would have been at the calibration's speed."""
+    return [
+        {**row, "redo_cpu_s": row["redo_cpu_s"] * row["p_reference_s"] / row["reference_cpu_s"]}
+        for row in rows
+        if row["redo_cpu_s"]
+    ]
 
 
 def _ratios(rows: list[dict[str, Any]], predicted: str, measured: str) -> list[float]:

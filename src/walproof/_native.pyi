@@ -153,7 +153,6 @@ class _PoolWork(TypedDict):
     evictions: int
     prefetches: int
     disk_reads: int
-    disk_reads_off: int
     resident: int
     spilled: int
     runs: int
@@ -174,6 +173,7 @@ class _RecoveryWork(TypedDict):
     far_misses: int
     distant_misses: int
     pools: list[_PoolWork]
+    pools_off: list[_PoolWork]
     """One for each of ``buffers``."""
 
 class _Recovery(TypedDict):

@@ -107,8 +107,9 @@ def test_too_few_phases_are_refused() -> None:
 def work(**changes: int) -> RecoveryWork:
     pool = PoolWork(
         misses=900, reads=500, far_reads=400, frames=600, evictions=100, prefetches=450, disk_reads=700,
-        disk_reads_off=300, resident=600, spilled=50, runs=20,
+        resident=600, spilled=50, runs=20,
     )  # fmt: skip
+    off = replace(pool, prefetches=0, disk_reads=300)
     return RecoveryWork(
         start=Lsn(0), end=Lsn(50_000_000), records=100_000, record_bytes=49_000_000, references=120_000,
         images={"off": ImageWork(3000, 20_000_000), "pglz": ImageWork(0, 0), "lz4": ImageWork(10, 100),
@@ -116,7 +117,7 @@ def work(**changes: int) -> RecoveryWork:
         restored=3010, initialised=100, pages=650,
         relations_dropped=0, truncations=0, recent_misses=5000, far_misses=2000,
         distant_misses=500,
-        pools={BUFFERS: replace(pool, **changes)},
+        pools={BUFFERS: replace(pool, **changes)}, pools_off={BUFFERS: off},
     )  # fmt: skip
 
 

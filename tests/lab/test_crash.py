@@ -114,6 +114,49 @@ def test_the_prefetcher_is_simulated_call_by_call(server: Cluster, workspace: Wo
     assert prefetch == pytest.approx(work.pools[BUFFERS].prefetches, rel=0.03, abs=30)
 
 
+@pytest.mark.pg(">= 16")
+def test_pages_are_evicted_as_in_the_server_with_and_without_the_prefetcher(
+    server: Cluster, workspace: Workspace
+) -> None:
+    """What the prefetcher finds in a buffer does not grow its usage count."""
+    try:
+        with server.connect() as connection:
+            for statement in (
+                "CREATE TABLE wide (id int PRIMARY KEY, v int, f text) WITH (fillfactor = 60)",
+                "INSERT INTO wide SELECT n, 0, repeat('x', 300) FROM generate_series(1, 40000) n",
+                "CHECKPOINT",
+                "SET enable_hashjoin = off",
+                "SET enable_mergejoin = off",
+                # Some pages often, most of them seldom, in no order.
+                "UPDATE wide SET v = v + 1 FROM (SELECT 1 + (39999 * random() ^ 6)::int AS picked"
+                " FROM generate_series(1, 30000)) picks WHERE id = picked",
+            ):
+                connection.execute(statement.encode())
+        image = take_crash_image(server, workspace.make_folder("image"))
+    finally:
+        server.stop("immediate")
+    buffers = 1024
+    work = analyse(image.wal, start=find_redo(image.wal).redo, buffers=[buffers]).last
+    query = (
+        "SELECT reads, evictions FROM pg_stat_io WHERE backend_type = 'startup' AND context = 'normal'"
+        " AND object = 'relation'"
+    )
+    evictions = {}
+    for prefetch in (True, False):
+        settings = SETTINGS | {
+            "shared_buffers": f"{buffers * 8}kB",
+            "recovery_prefetch": "try" if prefetch else "off",
+        }
+        found = recover(image, workspace, settings, query=query)
+        assert found.answer is not None
+        reads, evictions[prefetch] = (int(str(value)) for value in found.answer)
+        pool = work.pool(buffers, prefetch=prefetch)
+        # Replay also touches pages that no record names.
+        assert reads == pytest.approx(pool.reads, rel=0.005, abs=5)
+        assert evictions[prefetch] == pytest.approx(pool.evictions, rel=0.005, abs=5)
+    assert evictions[True] > evictions[False]
+
+
 @pytest.mark.pg(">= 18")
 def test_a_clean_stop_needs_no_redo(server: Cluster, workspace: Workspace) -> None:
     server.stop("fast")

@@ -75,7 +75,11 @@ def test_sizes_that_no_server_has_are_refused(wal: dict[int, Path], buffers: int
 
 
 def test_settings_of_the_prefetcher_count(wal: dict[int, Path]) -> None:
-    near, far = (analyse(wal[15], buffers=[4096], concurrency=n).last.pools[4096] for n in (1, 100))
-    assert near.disk_reads_off == far.disk_reads_off
-    assert near.disk_reads <= far.disk_reads
-    assert analyse(wal[14], buffers=[4096], concurrency=100).last.pools[4096].prefetches == 0
+    near, far = (analyse(wal[15], buffers=[4096], concurrency=n).last for n in (1, 100))
+    assert near.pools_off == far.pools_off
+    assert near.pool(4096, prefetch=False).prefetches == 0
+    assert near.pool(4096).disk_reads <= far.pool(4096).disk_reads
+    assert near.pool(4096, prefetch=False).disk_reads <= near.pool(4096).disk_reads
+    before_15 = analyse(wal[14], buffers=[4096], concurrency=100).last
+    assert before_15.pools == before_15.pools_off
+    assert before_15.pool(4096).prefetches == 0

@@ -101,8 +101,10 @@ fn features_dict<'py>(py: Python<'py>, features: &Features) -> PyResult<Bound<'p
     dict.set_item("recent_misses", work.recent_misses)?;
     dict.set_item("far_misses", work.far_misses)?;
     dict.set_item("distant_misses", work.distant_misses)?;
-    let pools = features.pools.iter().map(|pool| pool_dict(py, *pool));
-    dict.set_item("pools", pools.collect::<PyResult<Vec<_>>>()?)?;
+    for (name, pools) in [("pools", &features.pools), ("pools_off", &features.pools_off)] {
+        let pools = pools.iter().map(|pool| pool_dict(py, *pool));
+        dict.set_item(name, pools.collect::<PyResult<Vec<_>>>()?)?;
+    }
     Ok(dict)
 }
 
@@ -116,7 +118,6 @@ fn pool_dict(py: Python<'_>, pool: PoolWork) -> PyResult<Bound<'_, PyDict>> {
         ("evictions", pool.evictions),
         ("prefetches", pool.prefetches),
         ("disk_reads", pool.disk_reads),
-        ("disk_reads_off", pool.disk_reads_off),
         ("resident", pool.resident),
         ("spilled", pool.spilled),
         ("runs", pool.runs),

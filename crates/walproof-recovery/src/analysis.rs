@@ -41,6 +41,8 @@ pub struct Features {
     pub work: Work,
     /// For each size of `shared_buffers`, in their order.
     pub pools: Vec<PoolWork>,
+    /// The same with `recovery_prefetch=off`.
+    pub pools_off: Vec<PoolWork>,
 }
 
 /// What the recording asks of recovery.
@@ -206,7 +208,7 @@ impl<'a> Decoder<'a> {
     fn mark(&mut self) {
         self.piece.events.push((self.base + self.piece.references.len() as u64, Event::Mark));
         let work = Work { pages: self.pages.count(), ..self.work };
-        self.features.push(Features { end: self.last_end, work, pools: Vec::new() });
+        self.features.push(Features { end: self.last_end, work, pools: Vec::new(), pools_off: Vec::new() });
     }
 
     fn send(&mut self) {
@@ -243,7 +245,10 @@ fn simulate(receiver: &Receiver<Sent>, buffers: &[u32], concurrency: u32) -> Sim
     sizes.dedup();
     let mut all = Vec::new();
     if let Some((smallest, larger)) = sizes.split_first() {
-        all.push(Simulation::Pool(Box::new(Pool::new(*smallest, larger, concurrency))));
+        all.push(Simulation::Pool(Box::new(Pool::new(*smallest, larger, 0))));
+        if concurrency > 0 {
+            all.push(Simulation::Pool(Box::new(Pool::new(*smallest, larger, concurrency))));
+        }
     }
     for capacity in [RECENT_PAGES, DISTANT_PAGES] {
         all.push(Simulation::Recent(Recent::new(capacity), Vec::new()));
@@ -313,7 +318,8 @@ impl Stream {
 impl Simulations {
     /// Puts what was simulated beside what was counted; `places` tells which pages are neighbours.
     fn add_to(self, buffers: &[u32], features: &mut [Features], places: &[(u32, u32)]) {
-        let mut by_size: BTreeMap<u32, Vec<PoolWork>> = BTreeMap::new();
+        // By size and whether it prefetches.
+        let mut found: BTreeMap<(u32, bool), Vec<PoolWork>> = BTreeMap::new();
         for one in self.all {
             match one {
                 Simulation::Recent(recent, marks) => {
@@ -327,22 +333,28 @@ impl Simulations {
                     }
                 }
                 Simulation::Pool(pool) => {
+                    let prefetches = pool.prefetches();
                     let marks: Vec<PoolWork> = pool
                         .marks
                         .into_par_iter()
                         .map(|(work, pages)| PoolWork { runs: runs(&pages, places), ..work })
                         .collect();
-                    for size in pool.larger {
-                        by_size.insert(size, marks.clone());
+                    for size in std::iter::once(pool.size).chain(pool.larger.iter().copied()) {
+                        found.insert((size, prefetches), marks.clone());
                     }
-                    by_size.insert(pool.size, marks);
                 }
             }
         }
         for size in buffers {
-            let own = by_size.get(&(*size).max(1));
-            for (features, work) in features.iter_mut().zip(own.into_iter().flatten()) {
-                features.pools.push(*work);
+            let size = (*size).max(1);
+            let off = found.get(&(size, false));
+            // Where nothing prefetches, both are the same.
+            let on = found.get(&(size, true)).or(off);
+            for ((features, on), off) in
+                features.iter_mut().zip(on.into_iter().flatten()).zip(off.into_iter().flatten())
+            {
+                features.pools.push(*on);
+                features.pools_off.push(*off);
             }
         }
     }

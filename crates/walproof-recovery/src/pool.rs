@@ -9,6 +9,10 @@
 //! of another fork it passes over *before* it remembers the block, so the next bare reference to that page
 //! is found neither among the 4 last blocks nor, not being replayed yet, in `shared_buffers`: the page is fetched though
 //! replay will build it from its image.
+//!
+//! Where the prefetcher finds the page in a buffer, replay takes that buffer without looking the page up again
+//! (`ReadRecentBuffer`), and that way, through `PinBuffer_Locked`, its usage count does not grow (14 to 18): pages that come
+//! again and again leave `shared_buffers` earlier than with `recovery_prefetch=off`.
 
 use crate::pages::Page;
 use crate::reference::{Event, Reference, BUILT, FAR, LAST, NOT_PREFETCHED, NOT_REPLAYED};
@@ -27,10 +31,8 @@ pub(crate) const RECORD_MOST: usize = 33;
 
 /// The page was referenced since the redo point.
 const TOUCHED: u8 = 1;
-/// The kernel has the page, read or written, if the prefetcher is on.
+/// The kernel has the page, read or written.
 const CACHED: u8 = 2;
-/// The kernel has the page, read or written, if it is off.
-const CACHED_OFF: u8 = 4;
 
 /// What replay does with `shared_buffers` of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,24 +49,14 @@ pub struct PoolWork {
     pub evictions: u64,
     /// Pages that the prefetcher asked the kernel for.
     pub prefetches: u64,
-    /// Of a cold cache: pages that come from the disk with the prefetcher on.
+    /// Of a cold cache: pages that come from the disk.
     pub disk_reads: u64,
-    /// Of a cold cache: pages that come from the disk with `recovery_prefetch=off`.
-    pub disk_reads_off: u64,
     /// Dirty pages in the buffers at last: what the checkpoint writes.
     pub resident: u64,
     /// Dirty pages that were written to the kernel before and are no longer in the buffers: what it only flushes.
     pub spilled: u64,
     /// Runs of neighbouring blocks among the dirty pages in the buffers.
     pub runs: u64,
-}
-
-impl PoolWork {
-    /// Pages that the prefetcher fetches and nobody reads.
-    #[must_use]
-    pub fn wasted_prefetches(&self) -> u64 {
-        self.disk_reads.saturating_sub(self.disk_reads_off)
-    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +70,17 @@ struct Frame {
 struct Known {
     frame: u32,
     seen: u8,
+}
+
+/// What the prefetcher found when it looked at a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looked {
+    /// Passed over.
+    Nothing,
+    /// The page was not there, and was asked for.
+    Fetched,
+    /// The page was in this buffer.
+    Found(u32),
 }
 
 /// Buffers of one size, and of larger ones as long as nothing tells them apart: until a buffer is taken from
@@ -121,6 +124,11 @@ impl Pool {
         }
     }
 
+    /// Whether it looks ahead.
+    pub(crate) fn prefetches(&self) -> bool {
+        self.prefetcher.is_some()
+    }
+
     /// Replays the whole records among `references`, of which the first is number `base` of the stream, up to
     /// number `until`; the others are there to be looked ahead at. `pages`: numbers of pages are below that.
     /// The pool of a larger size, where this one no longer stands for it: it has the same piece yet to replay.
@@ -150,7 +158,7 @@ impl Pool {
             let Some(reference) = references.get((at - base) as usize) else { break };
             starts = reference.flags & LAST != 0;
             if reference.flags & NOT_REPLAYED == 0 {
-                self.touch(*reference);
+                self.touch(*reference, at);
             }
             self.replayed = at + 1;
         }
@@ -181,16 +189,19 @@ impl Pool {
         PoolWork { resident: self.resident, spilled: self.touched - self.resident, ..self.work }
     }
 
-    /// One reference: the page is found, or a buffer is found for it.
+    /// Reference number `at`: the page is found, or a buffer is found for it.
     #[inline]
-    fn touch(&mut self, reference: Reference) {
+    fn touch(&mut self, reference: Reference, at: u64) {
         let Some(known) = self.known.get_mut(reference.page as usize) else { return };
         if known.seen & TOUCHED == 0 {
             known.seen |= TOUCHED;
             self.touched += 1;
         }
         if let Some(frame) = self.frames.get_mut(known.frame as usize) {
-            frame.usage = (frame.usage + 1).min(USAGE_MOST);
+            let is_hint = |prefetcher: &Prefetcher| prefetcher.looked_at(at) == Looked::Found(known.frame);
+            if !self.prefetcher.as_ref().is_some_and(is_hint) {
+                frame.usage = (frame.usage + 1).min(USAGE_MOST);
+            }
             return;
         }
         self.work.misses += 1;
@@ -198,8 +209,7 @@ impl Pool {
             self.work.reads += 1;
             self.work.far_reads += u64::from(reference.flags & FAR != 0);
             self.work.disk_reads += u64::from(known.seen & CACHED == 0);
-            self.work.disk_reads_off += u64::from(known.seen & CACHED_OFF == 0);
-            known.seen |= CACHED | CACHED_OFF;
+            known.seen |= CACHED;
         }
         let frame = self.take_frame();
         if let Some(own) = self.frames.get_mut(frame as usize) {
@@ -232,7 +242,7 @@ impl Pool {
             }
             if let Some(victim) = self.known.get_mut(frame.page as usize) {
                 victim.frame = NONE;
-                victim.seen |= CACHED | CACHED_OFF;
+                victim.seen |= CACHED;
                 self.work.evictions += 1;
                 self.resident -= 1;
             }
@@ -260,20 +270,19 @@ impl Pool {
         prefetcher.complete(next);
         while prefetcher.has_room() {
             let Some(reference) = references.get((prefetcher.ahead - base) as usize) else { break };
-            let is_fetched =
-                reference.flags & NOT_PREFETCHED == 0 && !prefetcher.is_repeated(reference.page) && {
-                    let known = self.known.get_mut(reference.page as usize);
-                    known.is_some_and(|known| {
-                        let is_miss = known.frame == NONE;
-                        if is_miss {
-                            self.work.prefetches += 1;
-                            self.work.disk_reads += u64::from(known.seen & CACHED == 0);
-                            known.seen |= CACHED;
-                        }
-                        is_miss
-                    })
-                };
-            prefetcher.push(is_fetched);
+            let is_passed_over =
+                reference.flags & NOT_PREFETCHED != 0 || prefetcher.is_repeated(reference.page);
+            let looked = match self.known.get_mut(reference.page as usize) {
+                Some(known) if !is_passed_over && known.frame == NONE => {
+                    self.work.prefetches += 1;
+                    self.work.disk_reads += u64::from(known.seen & CACHED == 0);
+                    known.seen |= CACHED;
+                    Looked::Fetched
+                }
+                Some(known) if !is_passed_over => Looked::Found(known.frame),
+                _ => Looked::Nothing,
+            };
+            prefetcher.push(looked);
         }
     }
 }
@@ -283,8 +292,8 @@ impl Pool {
 struct Prefetcher {
     in_flight_most: u32,
     distance: u32,
-    /// Whether each reference in the queue was fetched, by its number.
-    fetched: Vec<bool>,
+    /// What came of each reference in the queue, by its number.
+    looked: Vec<Looked>,
     /// Next reference to be looked at, and first one in the queue.
     ahead: u64,
     tail: u64,
@@ -298,7 +307,7 @@ impl Prefetcher {
         Prefetcher {
             in_flight_most: concurrency,
             distance: (concurrency * DISTANCE_MULTIPLIER).min(RING as u32 - 64),
-            fetched: vec![false; RING],
+            looked: vec![Looked::Nothing; RING],
             ahead: 0,
             tail: 0,
             in_flight: 0,
@@ -311,8 +320,7 @@ impl Prefetcher {
     /// prefetcher came to them are passed over (`XLogPrefetcherReadRecord`).
     fn complete(&mut self, next: u64) {
         while self.tail < next.min(self.ahead) {
-            let slot = self.fetched.get(self.tail as usize % RING);
-            self.in_flight -= u32::from(slot.is_some_and(|fetched| *fetched));
+            self.in_flight -= u32::from(self.looked_at(self.tail) == Looked::Fetched);
             self.tail += 1;
         }
         self.tail = next;
@@ -323,12 +331,18 @@ impl Prefetcher {
         self.in_flight < self.in_flight_most && self.ahead - self.tail < u64::from(self.distance)
     }
 
-    fn push(&mut self, is_fetched: bool) {
-        if let Some(slot) = self.fetched.get_mut(self.ahead as usize % RING) {
-            *slot = is_fetched;
+    fn push(&mut self, looked: Looked) {
+        if let Some(slot) = self.looked.get_mut(self.ahead as usize % RING) {
+            *slot = looked;
         }
-        self.in_flight += u32::from(is_fetched);
+        self.in_flight += u32::from(looked == Looked::Fetched);
         self.ahead += 1;
+    }
+
+    /// What came of reference number `at`, one of the record being replayed or behind it.
+    fn looked_at(&self, at: u64) -> Looked {
+        let is_known = at < self.ahead;
+        self.looked.get(at as usize % RING).copied().filter(|_| is_known).unwrap_or(Looked::Nothing)
     }
 
     /// Whether the page is among the last four that were remembered; it is remembered if not.

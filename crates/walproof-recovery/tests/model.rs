@@ -64,7 +64,7 @@ struct Model {
     used: BTreeSet<usize>,
     hand: usize,
     touched: BTreeSet<PageName>,
-    cached: [BTreeSet<PageName>; 2],
+    cached: BTreeSet<PageName>,
     work: PoolWork,
 }
 
@@ -77,7 +77,7 @@ impl Model {
             used: BTreeSet::new(),
             hand: 0,
             touched: BTreeSet::new(),
-            cached: [BTreeSet::new(), BTreeSet::new()],
+            cached: BTreeSet::new(),
             work: PoolWork::default(),
         }
     }
@@ -86,28 +86,28 @@ impl Model {
         self.buffers.iter().position(|buffer| buffer.is_some_and(|(own, _)| own == page))
     }
 
-    fn touch(&mut self, touch: &Touch, is_far: bool) {
+    /// `hint`: where the prefetcher found the page.
+    fn touch(&mut self, touch: &Touch, is_far: bool, hint: Option<usize>) {
         self.touched.insert(touch.page);
         if let Some(buffer) = self.find(touch.page) {
             let (_, usage) = self.buffers[buffer].as_mut().unwrap();
-            *usage = (*usage + 1).min(5);
+            if hint != Some(buffer) {
+                *usage = (*usage + 1).min(5);
+            }
             return;
         }
         self.work.misses += 1;
         if !touch.has_image && !touch.will_init {
             self.work.reads += 1;
             self.work.far_reads += u64::from(is_far);
-            self.work.disk_reads += u64::from(self.cached[0].insert(touch.page));
-            self.work.disk_reads_off += u64::from(self.cached[1].insert(touch.page));
+            self.work.disk_reads += u64::from(self.cached.insert(touch.page));
         }
         let buffer = self.free.pop_front().unwrap_or_else(|| loop {
             let at = self.hand;
             self.hand = (self.hand + 1) % self.size;
             let (page, usage) = self.buffers[at].as_mut().unwrap();
             if *usage == 0 {
-                for cached in &mut self.cached {
-                    cached.insert(*page);
-                }
+                self.cached.insert(*page);
                 self.work.evictions += 1;
                 break at;
             }
@@ -119,22 +119,21 @@ impl Model {
 
     fn drop(&mut self, page: PageName) {
         self.touched.remove(&page);
-        for cached in &mut self.cached {
-            cached.remove(&page);
-        }
+        self.cached.remove(&page);
         if let Some(buffer) = self.find(page) {
             self.buffers[buffer] = None;
             self.free.push_front(buffer);
         }
     }
 
-    fn prefetch(&mut self, page: PageName) -> bool {
-        if self.find(page).is_some() {
-            return false;
+    /// Where it was found; nowhere: it is asked for.
+    fn prefetch(&mut self, page: PageName) -> Option<usize> {
+        let found = self.find(page);
+        if found.is_none() {
+            self.work.prefetches += 1;
+            self.work.disk_reads += u64::from(self.cached.insert(page));
         }
-        self.work.prefetches += 1;
-        self.work.disk_reads += u64::from(self.cached[0].insert(page));
-        true
+        found
     }
 
     fn work(&self) -> PoolWork {
@@ -164,6 +163,8 @@ fn replay(steps: &[Step], size: usize, concurrency: usize, marks: &[usize]) -> V
     let mut queue: VecDeque<(usize, bool)> = VecDeque::new();
     let mut ahead = 0;
     let mut recent: VecDeque<PageName> = VecDeque::new();
+    // Number of a touch -> where the prefetcher found its page.
+    let mut hints: HashMap<usize, usize> = HashMap::new();
     let mut found = Vec::new();
     for (at, step) in steps.iter().enumerate() {
         if marks.contains(&at) {
@@ -183,7 +184,10 @@ fn replay(steps: &[Step], size: usize, concurrency: usize, marks: &[usize]) -> V
                     if recent.len() > 4 {
                         recent.pop_front();
                     }
-                    io = model.prefetch(touch.page);
+                    match model.prefetch(touch.page) {
+                        Some(buffer) => drop(hints.insert(ahead, buffer)),
+                        None => io = true,
+                    }
                 }
                 queue.push_back((*step, io));
                 ahead += 1;
@@ -194,8 +198,9 @@ fn replay(steps: &[Step], size: usize, concurrency: usize, marks: &[usize]) -> V
                 for touch in touches {
                     let fork = |page: &&PageName| (page.0, page.1) == (touch.page.0, touch.page.1);
                     let before = seen.iter().rev().find(fork).copied();
+                    let hint = hints.get(&seen.len()).copied();
                     seen.push(touch.page);
-                    model.touch(touch, before.is_none_or(|before| before.2.abs_diff(touch.page.2) > 8));
+                    model.touch(touch, before.is_none_or(|before| before.2.abs_diff(touch.page.2) > 8), hint);
                 }
             }
             // Pages go in the order of their first appearance.
@@ -321,6 +326,9 @@ proptest! {
             let expected = replay(&steps, *size as usize, concurrency as usize, &marks);
             let got: Vec<PoolWork> = found.features.iter().map(|features| features.pools[at]).collect();
             prop_assert_eq!(got, expected, "{} buffers", size);
+            let expected = replay(&steps, *size as usize, 0, &marks);
+            let got: Vec<PoolWork> = found.features.iter().map(|features| features.pools_off[at]).collect();
+            prop_assert_eq!(got, expected, "{} buffers, recovery_prefetch=off", size);
         }
         let work = found.last().work;
         prop_assert_eq!(work.recent_misses, recent_misses(&steps, RECENT_PAGES));
@@ -339,7 +347,7 @@ proptest! {
         let plan = Plan { buffers: vec![50], ..Plan::default() };
         let found = analyse(segments, Range { start: Some(start), ..Range::default() }, &plan).unwrap();
         prop_assert_eq!(found.last().pools[0], replay(&steps, 50, 0, &[])[0]);
-        prop_assert_eq!(found.last().pools[0].wasted_prefetches(), 0);
+        prop_assert_eq!(found.last().pools_off[0], found.last().pools[0]);
     }
 }
 

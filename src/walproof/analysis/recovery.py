@@ -177,28 +177,15 @@ def predict(
     """Predict the recovery of ``work`` by a server with that many buffers (one of ``work.pools``)."""
     disk = disk or Disk()
     terms = redo_terms_s(work.quantities(buffers), coefficients)
-    warm, pool = sum(terms.values()), work.pools[buffers]
-    # Without the prefetcher its calls are saved.
-    quiet = warm - terms["prefetches"]
-    near = 1 - pool.far_reads / pool.reads if pool.reads else 0.0
+    warm, pool = sum(terms.values()), work.pool(buffers)
     dirty = {"resident": pool.resident, "spilled": pool.spilled, "runs": pool.runs}
     return Prediction(
         buffers=buffers,
         work=work,
         terms_s=terms,
         warm_s=warm,
-        cold=_cold(
-            work,
-            pool.disk_reads,
-            warm,
-            coefficients,
-            disk,
-            is_prefetched=pool.prefetches > 0,
-            near_share=near,
-        ),
-        cold_off=_cold(
-            work, pool.disk_reads_off, quiet, coefficients, disk, is_prefetched=False, near_share=near
-        ),
+        cold=_cold(work, buffers, coefficients, disk, prefetch=True),
+        cold_off=_cold(work, buffers, coefficients, disk, prefetch=False),
         checkpoint_s=checkpoint_s(dirty, coefficients),
         coefficients=coefficients,
     )
@@ -216,15 +203,12 @@ def checkpoint_s(quantities: Mapping[str, float], coefficients: Coefficients) ->
 
 
 def _cold(
-    work: RecoveryWork,
-    pages: int,
-    warm_s: float,
-    coefficients: Coefficients,
-    disk: Disk,
-    *,
-    is_prefetched: bool,
-    near_share: float,
+    work: RecoveryWork, buffers: int, coefficients: Coefficients, disk: Disk, *, prefetch: bool
 ) -> ColdRedo:
+    pool = work.pool(buffers, prefetch=prefetch)
+    warm_s = sum(redo_terms_s(work.quantities(buffers, prefetch=prefetch), coefficients).values())
+    pages, is_prefetched = pool.disk_reads, pool.prefetches > 0
+    near_share = 1 - pool.far_reads / pool.reads if pool.reads else 0.0
     read = work.record_bytes + float(PAGE_BYTES) * pages
     cold = coefficients.cold_us
     cpu = warm_s + (pages * cold["pages"] + work.record_bytes / MB * cold["wal"]) / 1e6

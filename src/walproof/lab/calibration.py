@@ -198,15 +198,15 @@ def calibrate(
                 replays.append(_Replay(buffers, prefetch, measured))
     phases = [row for one in replays for row in _phase_rows(one, spans, found)]
     last = found.last
-    checkpoints = [_checkpoint_run(one.buffers, one.measured, last) for one in replays]
+    checkpoints = [_checkpoint_run(one, last) for one in replays]
     for name in CHECKPOINTS_AFTER:
         place = next(i for i, (phase, _, _) in enumerate(spans) if phase == name)
         for buffers in (large, small):
             progress(f'checkpoint after phase "{name}"')
             until = _segment_name(spans[place][2], found.timeline, found.segment_size)
-            settings = _replay_settings(install, buffers, _prefetches(install)[0])
-            measured = recover(image, workspace, settings, until=until)
-            checkpoints.append(_checkpoint_run(buffers, measured, found.steps[place + 1]))
+            prefetch = _prefetches(install)[0]
+            measured = recover(image, workspace, _replay_settings(install, buffers, prefetch), until=until)
+            checkpoints.append(_checkpoint_run(_Replay(buffers, prefetch, measured), found.steps[place + 1]))
     progress("replays with a cold cache")
     cold = _cold(image, workspace, last, [one for one in replays if one.buffers == large])
     return Calibration(
@@ -218,6 +218,16 @@ def calibrate(
         read_iops=iops,
         read_latency_us=latency_us,
     )
+
+
+def crash_of_load(
+    install: Install, workspace: Workspace, progress: Progress, *, share: float, segment_mb: int
+) -> CrashImage:
+    """A crash at the end of the calibration's load, for those who want to recover it themselves.
+
+    Raises ClusterError and DiskError.
+    """
+    return _Filled(install, workspace, share, segment_mb).make(progress)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,21 +405,22 @@ def _phase_rows(
         own = range(begin, end, size)
         if any(start not in costs for start in own):
             continue  # a segment so short that no look fell into it
-        before, after = (found.steps[at].quantities(replay.buffers) for at in (place, place + 1))
+        before, after = (
+            found.steps[at].quantities(replay.buffers, prefetch=replay.prefetch) for at in (place, place + 1)
+        )
         work = {key: after[key] - before[key] for key in QUANTITIES}
-        if not replay.prefetch:
-            work["prefetches"] = 0
         cpu_s = sum(costs[start] for start in own)
         rows.append(PhaseReplay(name, replay.buffers, replay.prefetch, cpu_s, work))
     return rows
 
 
-def _checkpoint_run(buffers: int, measured: MeasuredRecovery, work: RecoveryWork) -> CheckpointRun | None:
-    checkpoint, pool = measured.times.checkpoint, work.pools[buffers]
+def _checkpoint_run(replay: _Replay, work: RecoveryWork) -> CheckpointRun | None:
+    checkpoint = replay.measured.times.checkpoint
+    pool = work.pool(replay.buffers, prefetch=replay.prefetch)
     if checkpoint is None:
         return None
     return CheckpointRun(
-        buffers, checkpoint.buffers, pool.resident, pool.spilled, pool.runs, checkpoint.total_s
+        replay.buffers, checkpoint.buffers, pool.resident, pool.spilled, pool.runs, checkpoint.total_s
     )
 
 
@@ -423,13 +434,10 @@ def _cold(
         others = [cpu for one in same if (cpu := one.measured.times.cpu_s) is not None]
         buffers = same[0].buffers
         measured = recover(image, workspace, _replay_settings(image.install, buffers, prefetch), Cache.COLD)
-        own, pool = measured.times.cpu_s, work.pools[buffers]
+        own, pool = measured.times.cpu_s, work.pool(buffers, prefetch=prefetch)
         if own is not None and others:
-            pages = pool.disk_reads if prefetch else pool.disk_reads_off
-            read = measured.course.read_bytes
-            found.append(
-                ColdReplay(buffers, prefetch, own, min(others), read, float(work.record_bytes), pages)
-            )
+            read, wal = measured.course.read_bytes, float(work.record_bytes)
+            found.append(ColdReplay(buffers, prefetch, own, min(others), read, wal, pool.disk_reads))
     return tuple(found)
 
 

@@ -135,13 +135,21 @@ def predict_variants(
     for (name, own), target, outcome in zip(settings.items(), targets, found.outcomes, strict=True):
         metrics[f"predicted_wal_bytes.{name}"] = float(outcome.wal_bytes)
         metrics[f"predicted_images.{name}"] = float(outcome.images)
-        work = _recovery_work(wal, end, found, outcome, target, _buffers(version, own))
+        prefetch = own.get("recovery_prefetch") != "off"
+        work = _recovery_work(wal, end, found, outcome, target, _buffers(version, own), prefetch=prefetch)
         metrics |= {f"predicted_{quantity}.{name}": count for quantity, count in work.items()}
     return Observation(metrics)
 
 
 def _recovery_work(
-    wal: Path, end: Lsn, found: WhatIf, outcome: Outcome, target: Target, buffers: int
+    wal: Path,
+    end: Lsn,
+    found: WhatIf,
+    outcome: Outcome,
+    target: Target,
+    buffers: int,
+    *,
+    prefetch: bool,
 ) -> dict[str, float]:
     """Of a crash at the end: the records since the simulated redo point, with the simulated images."""
     redo = Lsn(found.start + outcome.crash_offset)
@@ -152,10 +160,10 @@ def _recovery_work(
     compression = found.recorded.compression if as_recorded else target.wal_compression
     mean = outcome.image_bytes / outcome.images if outcome.images else 0.0
     work = analysis.last.with_restored(mean, compression)
-    pool = work.pools[buffers]
+    pool = work.pool(buffers, prefetch=prefetch)
     return {
         "recovery_wal_bytes": float(work.wal_bytes),
-        **{name: float(count) for name, count in work.quantities(buffers).items()},
+        **{name: float(count) for name, count in work.quantities(buffers, prefetch=prefetch).items()},
         "resident": float(pool.resident),
         "spilled": float(pool.spilled),
         "runs": float(pool.runs),

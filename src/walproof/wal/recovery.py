@@ -49,20 +49,13 @@ class PoolWork:
     prefetches: int
     """Pages that recovery_prefetch asked the kernel for."""
     disk_reads: int
-    """Of a cold cache: pages from the disk with recovery_prefetch=try."""
-    disk_reads_off: int
-    """Of a cold cache: pages from the disk with recovery_prefetch=off."""
+    """Of a cold cache: pages from the disk."""
     resident: int
     """Dirty pages at the end, which the checkpoint writes."""
     spilled: int
     """Dirty pages that the kernel got before, which the checkpoint only flushes."""
     runs: int
     """Runs of neighbouring blocks among ``resident``."""
-
-    @property
-    def wasted_prefetches(self) -> int:
-        """Pages that are fetched from a cold disk and never read."""
-        return max(0, self.disk_reads - self.disk_reads_off)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +92,9 @@ class RecoveryWork:
     distant_misses: int
     """References whose page was not among the 8192 (64 MB) referenced last."""
     pools: Mapping[int, PoolWork]
-    """By shared_buffers, in buffers of 8 kB."""
+    """By shared_buffers, in buffers of 8 kB; with recovery_prefetch=try, where the version has it."""
+    pools_off: Mapping[int, PoolWork]
+    """The same with recovery_prefetch=off."""
 
     @property
     def wal_bytes(self) -> int:
@@ -125,9 +120,13 @@ class RecoveryWork:
             images=images,
         )
 
-    def quantities(self, buffers: int) -> dict[str, float]:
-        """What the CPU of a replay is made of, by name (QUANTITIES), with that many buffers."""
-        pool = self.pools[buffers]
+    def pool(self, buffers: int, *, prefetch: bool = True) -> PoolWork:
+        """With so many buffers and that recovery_prefetch. Raises KeyError for a size not simulated."""
+        return (self.pools if prefetch else self.pools_off)[buffers]
+
+    def quantities(self, buffers: int, *, prefetch: bool = True) -> dict[str, float]:
+        """What the CPU of a replay is made of, by name (QUANTITIES); as `pool`."""
+        pool = self.pool(buffers, prefetch=prefetch)
         return {
             "records": self.records,
             "record_bytes": self.record_bytes,
@@ -274,6 +273,7 @@ def analyse(
                 far_misses=one["far_misses"],
                 distant_misses=one["distant_misses"],
                 pools={size: PoolWork(**own) for size, own in zip(sizes, one["pools"], strict=True)},
+                pools_off={size: PoolWork(**own) for size, own in zip(sizes, one["pools_off"], strict=True)},
             )
             for one in raw["features"]
         ),

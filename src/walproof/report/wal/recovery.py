@@ -206,9 +206,9 @@ def _predictions(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
             "dominating": one.dominating.name,
             "terms_s": dict(one.terms_s),
             "quantities": one.work.quantities(one.buffers),
-            "dirty_pages": one.work.pools[one.buffers].resident,
-            "dirty_runs": one.work.pools[one.buffers].runs,
-            "spilled_pages": one.work.pools[one.buffers].spilled,
+            "dirty_pages": one.work.pool(one.buffers).resident,
+            "dirty_runs": one.work.pool(one.buffers).runs,
+            "spilled_pages": one.work.pool(one.buffers).spilled,
         }
         for one in predictions
     ]
