@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 from walproof.analysis import Analysis, Conclusion
 from walproof.analysis.loading import Busy, who_was_busy
@@ -11,6 +12,7 @@ from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Cell, Column, Table, class_cell
 from walproof.report.cells import Cells
 from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio
+from walproof.report.variants import compared, variant_cells, variant_tables
 from walproof.settings.durability import DurabilityClass
 from walproof.settings.risk import durability_class
 from walproof.units import format_bytes
@@ -95,63 +97,26 @@ def busy_of(cells: Cells, cell: tuple[str, str, str]) -> Busy | None:
 
 def load_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     """Rates, WAL and who was busy; one table an install."""
-    return [
-        Table(
-            cells.group_title(install, workload),
-            _COLUMNS,
-            tuple(_row(cells, analysis, (install, workload, v.name)) for v in cells.variants()),
-            _NOTE,
-        )
-        for install, workload in cells.groups()
-    ]
+    return variant_tables(cells, _COLUMNS, partial(_row, cells, analysis), _NOTE)
 
 
 def busy_tables(cells: Cells) -> list[Block]:
     """Who was busy, and with what."""
-    return [
-        Table(
-            f"Who was busy: {cells.group_title(install, workload)}",
-            _BUSY,
-            tuple(_busy(cells, (install, workload, v.name)) for v in cells.variants()),
-            _BUSY_NOTE,
-            terminal=False,
-        )
-        for install, workload in cells.groups()
-    ]
+    return variant_tables(
+        cells, _BUSY, partial(_busy, cells), _BUSY_NOTE, about="Who was busy", terminal=False
+    )
 
 
 def part_tables(cells: Cells) -> list[Block]:
     """Where the time and the WAL go until the table is complete."""
-    return [
-        Table(
-            f"Until the table is complete: {cells.group_title(install, workload)}",
-            _PARTS,
-            tuple(_parts(cells, (install, workload, v.name)) for v in cells.variants()),
-            _PARTS_NOTE,
-        )
-        for install, workload in cells.groups()
-    ]
+    return variant_tables(
+        cells, _PARTS, partial(_parts, cells), _PARTS_NOTE, about="Until the table is complete"
+    )
 
 
 def risk_tables(cells: Cells) -> list[Block]:
     """Durability classes, and what a crash in the middle leaves."""
-    return [
-        Table(
-            f"What is at risk: {cells.group_title(install, workload)}",
-            _RISKS,
-            tuple(
-                (
-                    Cell(variant.name),
-                    class_cell(variant.durability),
-                    class_cell(class_after(cells, variant)),
-                    Cell(_crash(cells, (install, workload, variant.name))),
-                )
-                for variant in cells.variants()
-            ),
-            _RISKS_NOTE,
-        )
-        for install, workload in cells.groups()
-    ]
+    return variant_tables(cells, _RISKS, partial(_risks, cells), _RISKS_NOTE, about="What is at risk")
 
 
 def load_published_tables(cells: Cells) -> list[Block]:
@@ -246,14 +211,13 @@ def class_after(cells: Cells, variant: Variant) -> DurabilityClass:
 
 
 def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
-    effect = analysis.effect(*cell)
     busy = busy_of(cells, cell)
     texts = (
         cell[2],
         number(cells.median(cell, "rows")),
         number(cells.median(cell, "rows_per_s")),
         number(cells.median(cell, LOAD_METRIC)),
-        "1x" if effect is None else ratio(effect.ratio, effect.interval),
+        compared(analysis, cell),
         number(cells.median(cell, "wal_bytes_per_row")),
         number(cells.median(cell, "complete_wal_bytes_per_row")),
         UNKNOWN if busy is None else busy.value,
@@ -283,6 +247,15 @@ def _parts(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
     wal = [_bytes(cells.median(cell, f"{phase}_wal_bytes")) for phase in phases]
     sizes = [_bytes(cells.median(cell, name)) for name in ("table_bytes", "data_bytes_max")]
     return tuple(map(Cell, (cell[2], *seconds, *wal, *sizes)))
+
+
+def _risks(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+    variant = cells.plan.variant(cell[2])
+    return (
+        *variant_cells(variant),
+        class_cell(class_after(cells, variant)),
+        Cell(_crash(cells, cell)),
+    )
 
 
 def _crash(cells: Cells, cell: tuple[str, str, str]) -> str:

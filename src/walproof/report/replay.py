@@ -7,12 +7,14 @@ with the share of small records, so what a row costs stands beside it, and the i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from walproof.analysis import Analysis, Conclusion, FactorTerm
 from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Cell, Column, Table
 from walproof.report.cells import Cells
 from walproof.report.numbers import counted, number, percent, ratio
+from walproof.report.variants import compared, variant_tables
 
 REPLAY_METRIC = "startup_us_per_row"
 """What variants are compared by: rows are the same in each, while their WAL is not."""
@@ -46,16 +48,7 @@ _CALLS = ("syscalls", "lseek", "pread64", "pwrite64", "fadvise64")
 
 def replay_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     """One table an install."""
-    return [
-        Table(
-            cells.group_title(install, workload),
-            _COLUMNS,
-            tuple(_row(cells, analysis, (install, workload, v.name)) for v in cells.variants()),
-            _NOTE,
-            terminal=_fits(cells),
-        )
-        for install, workload in cells.groups()
-    ]
+    return variant_tables(cells, _COLUMNS, partial(_row, cells, analysis), _NOTE, terminal=_fits(cells))
 
 
 def syscall_tables(cells: Cells) -> list[Block]:
@@ -195,13 +188,12 @@ def _extremes(analysis: Analysis, install: str, workload: str) -> list[str]:
 
 
 def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
-    effect = analysis.effect(*cell)
     waited, ran = cells.median(cell, "run_queue_s"), cells.median(cell, "startup_cpu_s")
     read = cells.median(cell, "read_bytes")
     texts: Sequence[str] = (
         cell[2],
         number(cells.median(cell, REPLAY_METRIC)),
-        "1x" if effect is None else ratio(effect.ratio, effect.interval),
+        compared(analysis, cell),
         number(cells.median(cell, "startup_us_per_record")),
         number(cells.median(cell, "replay_mb_per_cpu_s")),
         number(cells.median(cell, "rows_per_s_max")),

@@ -6,6 +6,8 @@ a primary that writes fewer rows relieves its standby, and a row is no cheaper t
 
 from __future__ import annotations
 
+from functools import partial
+
 from walproof.analysis import Analysis, Conclusion
 from walproof.analysis.replication import KEEPING_UP_S
 from walproof.report.answer import Answer
@@ -13,6 +15,7 @@ from walproof.report.blocks import Block, Cell, Column, Table
 from walproof.report.cells import Cells
 from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio
 from walproof.report.replay import REPLAY_METRIC, version_sentences
+from walproof.report.variants import compared, variant_tables
 from walproof.units import format_bytes
 
 _RELIEVED = 0.95
@@ -68,28 +71,12 @@ _PUBLISHED = (
 
 def streaming_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     """What a row cost, a table a workload and install."""
-    return [
-        Table(
-            cells.group_title(install, workload),
-            _COLUMNS,
-            tuple(_row(cells, analysis, (install, workload, v.name)) for v in cells.variants()),
-            _NOTE,
-        )
-        for install, workload in cells.groups()
-    ]
+    return variant_tables(cells, _COLUMNS, partial(_row, cells, analysis), _NOTE)
 
 
 def lag_tables(cells: Cells) -> list[Block]:
     """How far the standby was behind, a table a workload and install."""
-    return [
-        Table(
-            f"Behind: {cells.group_title(install, workload)}",
-            _LAG_COLUMNS,
-            tuple(_lag_row(cells, (install, workload, v.name)) for v in cells.variants()),
-            _LAG_NOTE,
-        )
-        for install, workload in cells.groups()
-    ]
+    return variant_tables(cells, _LAG_COLUMNS, partial(_lag_row, cells), _LAG_NOTE, about="Behind")
 
 
 def beside_published(cells: Cells) -> list[Block]:
@@ -198,7 +185,6 @@ def _relief(cells: Cells, analysis: Analysis, install: str, workload: str) -> li
 
 
 def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
-    effect = analysis.effect(*cell)
     rate, waited = cells.median(cell, "wal_bytes_per_s"), cells.median(cell, "run_queue_s")
     ran = cells.median(cell, "startup_cpu_s")
     texts = (
@@ -209,7 +195,7 @@ def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[
         number(cells.median(cell, "fpi_per_row")),
         percent(cells.median(cell, "startup_core_share")),
         number(cells.median(cell, REPLAY_METRIC)),
-        "1x" if effect is None else ratio(effect.ratio, effect.interval),
+        compared(analysis, cell),
         number(cells.median(cell, "replay_mb_per_cpu_s")),
         percent(waited / ran if waited is not None and ran else None),
         str(len(cells.finished(cell))),
