@@ -9,13 +9,13 @@ from walproof.analysis import Analysis, Conclusion
 from walproof.analysis.loading import Busy, who_was_busy
 from walproof.facts import Variant
 from walproof.report.answer import Answer
-from walproof.report.blocks import Block, Cell, Column, Table, class_cell
+from walproof.report.blocks import Block, Cell, Column, Table, class_cell, text_cells
 from walproof.report.cells import Cells
-from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio
+from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio, size
+from walproof.report.published import published_columns, say_source
 from walproof.report.variants import compared, variant_cells, variant_tables
 from walproof.settings.durability import DurabilityClass
 from walproof.settings.risk import durability_class
-from walproof.units import format_bytes
 
 LOAD_METRIC = "complete_rows_per_s"
 """What variants are compared by: everything counts until the table is as good as after any other."""
@@ -79,12 +79,7 @@ _RISKS_NOTE = (
 )
 _PUBLISHED = (
     Column("method"),
-    Column("rows/s published", numeric=True),
-    Column("rows/s here", numeric=True),
-    Column("ratio published", numeric=True),
-    Column("ratio here", numeric=True),
-    Column("WAL B/row published", numeric=True),
-    Column("WAL B/row here", numeric=True),
+    *published_columns("rows/s", "ratio", "WAL B/row"),
 )
 _FINISHED, _FINISHED_WAL = "finished_rows_per_s", "finished_wal_bytes_per_row"
 
@@ -143,13 +138,12 @@ def load_published_tables(cells: Cells) -> list[Block]:
                     number(cells.median(own, _FINISHED_WAL)),
                 )
             )
-        source = f" Published: {cells.plan.reference_source}." if cells.plan.reference_source else ""
         blocks.append(
             Table(
                 f"Published and here: {cells.group_title(install, workload)}",
                 _PUBLISHED,
-                tuple(tuple(map(Cell, row)) for row in rows),
-                f"Load and what is done after it, without first read and VACUUM.{source}",
+                tuple(map(text_cells, rows)),
+                say_source(cells.plan, "Load and what is done after it, without first read and VACUUM."),
             )
         )
     return blocks
@@ -223,7 +217,7 @@ def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[
         UNKNOWN if busy is None else busy.value,
         str(len(cells.finished(cell))),
     )
-    return tuple(map(Cell, texts))
+    return text_cells(texts)
 
 
 def _busy(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
@@ -238,15 +232,15 @@ def _busy(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
         UNKNOWN if top is None else top,
         UNKNOWN if top is None else percent(waits[top]),
     )
-    return tuple(map(Cell, texts))
+    return text_cells(texts)
 
 
 def _parts(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
     phases = ("load", "finish", "first_read", "vacuum")
     seconds = [number(cells.median(cell, f"{phase}_s")) for phase in phases]
-    wal = [_bytes(cells.median(cell, f"{phase}_wal_bytes")) for phase in phases]
-    sizes = [_bytes(cells.median(cell, name)) for name in ("table_bytes", "data_bytes_max")]
-    return tuple(map(Cell, (cell[2], *seconds, *wal, *sizes)))
+    wal = [size(cells.median(cell, f"{phase}_wal_bytes")) for phase in phases]
+    sizes = [size(cells.median(cell, name)) for name in ("table_bytes", "data_bytes_max")]
+    return text_cells((cell[2], *seconds, *wal, *sizes))
 
 
 def _risks(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
@@ -271,7 +265,3 @@ def _crash(cells: Cells, cell: tuple[str, str, str]) -> str:
 
 def _times(value: float | None, base: float | None) -> str:
     return UNKNOWN if value is None or not base else ratio(value / base)
-
-
-def _bytes(count: float | None) -> str:
-    return UNKNOWN if count is None else format_bytes(count)

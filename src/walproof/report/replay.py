@@ -11,7 +11,7 @@ from functools import partial
 
 from walproof.analysis import Analysis, Conclusion, FactorTerm
 from walproof.report.answer import Answer
-from walproof.report.blocks import Block, Cell, Column, Table
+from walproof.report.blocks import Block, Cell, Column, Table, text_cells
 from walproof.report.cells import Cells
 from walproof.report.numbers import counted, number, percent, ratio
 from walproof.report.variants import compared, variant_tables
@@ -205,4 +205,4 @@ def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[
         percent(waited / ran if waited is not None and ran else None),
         str(len(cells.finished(cell))),
     )
-    return tuple(map(Cell, texts))
+    return text_cells(texts)

@@ -11,9 +11,9 @@ from functools import partial
 from walproof.analysis import Analysis, Conclusion
 from walproof.analysis.replication import KEEPING_UP_S
 from walproof.report.answer import Answer
-from walproof.report.blocks import Block, Cell, Column, Table
+from walproof.report.blocks import Block, Cell, Column, Table, text_cells
 from walproof.report.cells import Cells
-from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio
+from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio, size
 from walproof.report.replay import REPLAY_METRIC, version_sentences
 from walproof.report.variants import compared, variant_tables
 from walproof.units import format_bytes
@@ -200,26 +200,22 @@ def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[
         percent(waited / ran if waited is not None and ran else None),
         str(len(cells.finished(cell))),
     )
-    return tuple(map(Cell, texts))
+    return text_cells(texts)
 
 
 def _lag_row(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
     ends = cells.values(cell, "replay_lag_s_end")
     kept = sum(one < KEEPING_UP_S for one in ends)
 
-    def size(metric: str) -> str:
-        value = cells.median(cell, metric)
-        return UNKNOWN if value is None else format_bytes(value)
-
     texts = (
         cell[2],
-        size("lag_bytes_max"),
+        size(cells.median(cell, "lag_bytes_max")),
         number(cells.median(cell, "replay_lag_s_max")),
-        size("lag_bytes_max.network"),
-        size("lag_bytes_max.flush"),
-        size("lag_bytes_max.replay"),
+        size(cells.median(cell, "lag_bytes_max.network")),
+        size(cells.median(cell, "lag_bytes_max.flush")),
+        size(cells.median(cell, "lag_bytes_max.replay")),
         number(cells.median(cell, "replay_lag_s_end")),
         number(cells.median(cell, "catch_up_s")),
         f"{kept} of {len(ends)}" if ends else UNKNOWN,
     )
-    return tuple(map(Cell, texts))
+    return text_cells(texts)
