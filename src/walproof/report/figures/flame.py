@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from walproof.report.cells import Cells
+from walproof.report.figures.channels import kind_colour
 from walproof.report.figures.style import INK, WIDTH, chart_of, configured
 from walproof.report.numbers import percent
 
@@ -146,11 +147,7 @@ def draw_flames(data: FlameData) -> dict[str, Any]:
             x2="x2:Q",
             y=y,
             y2="y2:Q",
-            color=alt.Color(
-                "kind:N",
-                scale=alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values())),
-                legend=alt.Legend(title=None, orient="top", symbolType="square"),
-            ),
+            color=kind_colour("kind", _COLOURS),
             description=alt.Description("about:N"),
         )
         # Labels begin at the left edge of their box, and stand in its middle.
