@@ -59,11 +59,6 @@ class PoolWork:
     runs: int
     """Runs of neighbouring blocks among ``resident``."""
 
-    @property
-    def wasted_prefetches(self) -> int:
-        """Pages that are fetched from a cold disk and never read."""
-        return max(0, self.disk_reads - self.disk_reads_off)
-
 
 @dataclass(frozen=True, slots=True)
 class ImageWork:
