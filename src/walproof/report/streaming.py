@@ -14,7 +14,7 @@ from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Cell, Column, Table, text_cells
 from walproof.report.cells import Cells
 from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio, size
-from walproof.report.replay import REPLAY_METRIC, version_sentences
+from walproof.report.replay import CORE_WAIT_NOTE, REPLAY_METRIC, core_wait, version_sentences
 from walproof.report.variants import compared, variant_tables
 from walproof.units import format_bytes
 
@@ -37,8 +37,7 @@ _COLUMNS = (
 _NOTE = (
     "Medians over trials; the ratio is the geometric mean of ratios within rounds, of CPU a row. CPU of the "
     "startup process is counted until all rows of the load are replayed. WAL MB/CPU s is the speed of "
-    "published benches: compare it where rows/s are equal, or not at all. No core: time ready to run and "
-    "without a core, relative to running."
+    f"published benches: compare it where rows/s are equal, or not at all. {CORE_WAIT_NOTE}"
 )
 _LAG_COLUMNS = (
     Column("variant"),
@@ -185,8 +184,7 @@ def _relief(cells: Cells, analysis: Analysis, install: str, workload: str) -> li
 
 
 def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
-    rate, waited = cells.median(cell, "wal_bytes_per_s"), cells.median(cell, "run_queue_s")
-    ran = cells.median(cell, "startup_cpu_s")
+    rate = cells.median(cell, "wal_bytes_per_s")
     texts = (
         cell[2],
         number(cells.median(cell, "rows_per_s")),
@@ -197,7 +195,7 @@ def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[
         number(cells.median(cell, REPLAY_METRIC)),
         compared(analysis, cell),
         number(cells.median(cell, "replay_mb_per_cpu_s")),
-        percent(waited / ran if waited is not None and ran else None),
+        core_wait(cells, cell),
         str(len(cells.finished(cell))),
     )
     return text_cells(texts)
