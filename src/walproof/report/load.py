@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from functools import partial
 
 from walproof.analysis import Analysis, Conclusion
 from walproof.analysis.loading import Busy, who_was_busy
 from walproof.facts import Variant
 from walproof.report.answer import Answer
-from walproof.report.blocks import Block, Cell, Column, Table, class_cell, text_cells
+from walproof.report.blocks import Block, Cell, Column, class_cell, text_cells
 from walproof.report.cells import Cells
 from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio, size
 from walproof.report.published import published_columns, say_source
-from walproof.report.variants import compared, variant_cells, variant_tables
+from walproof.report.variants import compared, variant_cells, variant_table, variant_tables
 from walproof.settings.durability import DurabilityClass
 from walproof.settings.risk import durability_class
 
@@ -117,35 +118,12 @@ def risk_tables(cells: Cells) -> list[Block]:
 def load_published_tables(cells: Cells) -> list[Block]:
     """Beside published figures, which end where the table is indexed and logged."""
     blocks: list[Block] = []
-    for install, workload in cells.groups():
-        published = {one.variant: one.metrics for one in cells.plan.references_of(workload)}
-        if not published:
-            continue
-        base = cells.plan.baseline
-        rows = []
-        for variant in cells.variants():
-            theirs = published.get(variant.name, {})
-            own = (install, workload, variant.name)
-            here = cells.median(own, _FINISHED)
-            rows.append(
-                (
-                    variant.name,
-                    number(theirs.get(_FINISHED)),
-                    number(here),
-                    _times(theirs.get(_FINISHED), published.get(base, {}).get(_FINISHED)),
-                    _times(here, cells.median((install, workload, base), _FINISHED)),
-                    number(theirs.get(_FINISHED_WAL)),
-                    number(cells.median(own, _FINISHED_WAL)),
-                )
-            )
-        blocks.append(
-            Table(
-                f"Published and here: {cells.group_title(install, workload)}",
-                _PUBLISHED,
-                tuple(map(text_cells, rows)),
-                say_source(cells.plan, "Load and what is done after it, without first read and VACUUM."),
-            )
-        )
+    note = say_source(cells.plan, "Load and what is done after it, without first read and VACUUM.")
+    for group in cells.groups():
+        published = {one.variant: one.metrics for one in cells.plan.references_of(group[1])}
+        if published:
+            row = partial(_published, cells, published)
+            blocks.append(variant_table(cells, group, _PUBLISHED, row, note, about="Published and here"))
     return blocks
 
 
@@ -261,6 +239,24 @@ def _crash(cells: Cells, cell: tuple[str, str, str]) -> str:
     if lacks and lacks[0]:
         text += f"; {counted(round(lacks[0]), 'part')} of its definition to put right"
     return text
+
+
+def _published(
+    cells: Cells, published: Mapping[str, Mapping[str, float]], cell: tuple[str, str, str]
+) -> tuple[Cell, ...]:
+    install, workload, variant = cell
+    base = cells.plan.baseline
+    theirs, here = published.get(variant, {}), cells.median(cell, _FINISHED)
+    texts = (
+        variant,
+        number(theirs.get(_FINISHED)),
+        number(here),
+        _times(theirs.get(_FINISHED), published.get(base, {}).get(_FINISHED)),
+        _times(here, cells.median((install, workload, base), _FINISHED)),
+        number(theirs.get(_FINISHED_WAL)),
+        number(cells.median(cell, _FINISHED_WAL)),
+    )
+    return text_cells(texts)
 
 
 def _times(value: float | None, base: float | None) -> str:

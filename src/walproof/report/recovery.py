@@ -134,23 +134,15 @@ def whatif_tables(cells: Cells, crashes: Sequence[PredictedCrash]) -> list[Block
     baseline = cells.plan.baseline
     blocks: list[Block] = []
     for install, workload in cells.groups():
-        source = (install, workload, baseline)
-        rows = []
-        for variant in cells.variants():
-            own = (install, workload, variant.name)
-            row = [variant.name]
-            for quantity, show in (("wal_bytes", size), ("images", number)):
-                measured = cells.median(own, f"recorded_{quantity}")
-                predicted = cells.median(source, f"predicted_{quantity}.{variant.name}")
-                row += [show(measured), show(predicted), _error(predicted, measured)]
-            rows.append(text_cells(row))
         blocks.append(
-            Table(
-                f"Predicted from {baseline} alone: {cells.group_title(install, workload)}",
+            variant_table(
+                cells,
+                (install, workload),
                 _WHATIF,
-                tuple(rows),
+                partial(_whatif_row, cells),
                 "WAL of the same transactions, medians over rounds; predicted by walproof wal whatif from "
                 f"the WAL of {baseline}, which knows nothing of the others but their settings.",
+                about=f"Predicted from {baseline} alone",
             )
         )
         of_group = [one for one in crashes if (one.install, one.workload) == (install, workload)]
@@ -166,6 +158,17 @@ def whatif_tables(cells: Cells, crashes: Sequence[PredictedCrash]) -> list[Block
                 )
             )
     return blocks
+
+
+def _whatif_row(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+    install, workload, variant = cell
+    source = (install, workload, cells.plan.baseline)
+    texts = [variant]
+    for quantity, show in (("wal_bytes", size), ("images", number)):
+        measured = cells.median(cell, f"recorded_{quantity}")
+        predicted = cells.median(source, f"predicted_{quantity}.{variant}")
+        texts += [show(measured), show(predicted), _error(predicted, measured)]
+    return text_cells(texts)
 
 
 def _crash_row(cells: Cells, one: PredictedCrash) -> tuple[Cell, ...]:
