@@ -18,7 +18,6 @@ class Workload:
     """Of pgbench's own tables; 0: none."""
     clients: int = 4
     settings: Mapping[str, str] = field(default_factory=dict)
-    least_version: int = 13
 
 
 _ORDERS = (

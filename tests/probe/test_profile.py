@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from walproof.errors import ProbeError
+from walproof.facts.profile import KERNEL_MARK
 from walproof.probe.profile import (
     IN_SERVER,
-    KERNEL_MARK,
     KernelProfiler,
     PerfProfiler,
     begin_profile,

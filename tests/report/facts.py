@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 from walproof.facts import (
     Environment,
@@ -308,3 +309,14 @@ def hostile_facts() -> Facts:
     run = make_run(plan)
     run = replace(run, id=HOSTILE, environment=Environment({"cpu": HOSTILE}, {"18.3": {HOSTILE: HOSTILE}}))
     return Facts(run, (warned, *trials[1:-1], broken), series)
+
+
+MAKERS: Mapping[str, Callable[[], Facts]] = {
+    "durability": durability,
+    "factorial": factorial_facts,
+    "two installs": two_installs_facts,
+    "hostile": hostile_facts,
+    "one round": partial(small_facts, 1),
+    "no trials": partial(make_facts, 0),
+}
+"""Every kind of facts that a renderer has to show whole."""

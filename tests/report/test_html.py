@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from html.parser import HTMLParser
 
 import pytest
 
 from tests.report.facts import (
     HOSTILE,
+    MAKERS,
     Facts,
     durability,
-    factorial_facts,
     hostile_facts,
-    make_facts,
     small_facts,
-    two_installs_facts,
 )
 from walproof.report import build_view, to_html
 
@@ -58,21 +56,10 @@ def page_of(facts: Facts, study_text: str | None = None) -> tuple[str, Page]:
     return text, Page(text)
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        durability,
-        factorial_facts,
-        two_installs_facts,
-        hostile_facts,
-        partial(small_facts, 1),
-        partial(make_facts, 0),
-    ],
-    ids=["durability", "factorial", "two installs", "hostile", "one round", "no trials"],
-)
-def test_page_is_whole_and_asks_for_nothing(make: object) -> None:
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_page_is_whole_and_asks_for_nothing(make: Callable[[], Facts]) -> None:
     """Parse the page; no element may load anything, and every tag is closed."""
-    text, page = page_of(make())  # type: ignore[operator]
+    text, page = page_of(make())
     assert page.open == []
     assert len(text.encode()) < 2_000_000
     for tag, attrs in page.tags:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import io
-from functools import partial
+from collections.abc import Callable
 
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
 from tests.report.facts import (
+    MAKERS,
+    Facts,
     durability,
-    factorial_facts,
     hostile_facts,
     make_facts,
-    small_facts,
-    two_installs_facts,
 )
 from walproof.report import build_view, print_terminal
 
@@ -27,20 +26,9 @@ def printed(facts: object, width: int = 100, color: bool = False) -> str:
     return out.getvalue()
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        durability,
-        factorial_facts,
-        two_installs_facts,
-        hostile_facts,
-        partial(small_facts, 1),
-        partial(make_facts, 0),
-    ],
-    ids=["durability", "factorial", "two installs", "hostile", "one round", "no trials"],
-)
-def test_fits_in_100_columns(make: object) -> None:
-    for line in printed(make()).splitlines():  # type: ignore[operator]
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_fits_in_100_columns(make: Callable[[], Facts]) -> None:
+    for line in printed(make()).splitlines():
         assert cell_len(line.rstrip()) <= 100, line
 
 

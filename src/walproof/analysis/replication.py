@@ -164,7 +164,6 @@ def share(counts: Mapping[str, int], names: Sequence[str]) -> float:
 CONFLICT_WAITS = ("IPC/RecoveryConflictSnapshot", "IPC/RecoveryConflictTablespace", "Lock/", "BufferPin/",
                   "Buffer/")  # fmt: skip
 DELAY_WAITS = ("Timeout/RecoveryApplyDelay",)
-PAUSE_WAITS = ("IPC/RecoveryPause", "Timeout/RecoveryPause")
 IDLE_WAITS = ("Activity/", "Timeout/RecoveryRetrieveRetryInterval")
 IO_WAITS = ("IO/",)
 CPU_WAITS = (RUNNING,)

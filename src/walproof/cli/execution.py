@@ -9,6 +9,7 @@ from pathlib import Path
 from walproof.cli.options import open_store, result_console
 from walproof.cli.plan import plan_text
 from walproof.cli.progress import TerminalProgress
+from walproof.cli.stored import view_of
 from walproof.errors import StoreError
 from walproof.facts import Plan, Run, Trial
 from walproof.facts.codec import plan_hash, to_json
@@ -80,9 +81,9 @@ def present(
     show: Callable[[Run, Store], None] | None = None,
 ) -> None:
     """Print a run's result, as ``show`` does where there is one, and write its HTML report."""
-    from walproof.report import SERIES_SHOWN, build_view, print_terminal, to_html, to_json
+    from walproof.report import print_terminal, to_html, to_json
 
-    view = build_view(run, store.trials(run.id), store.series(run.id, SERIES_SHOWN))
+    view = view_of(run, store)
     path = out / "reports" / f"{run.id}.html"
     write_file(path, to_html(view))
     if show is not None:

@@ -34,20 +34,16 @@ def report(
 ) -> None:
     """Write a run's report. HTML goes to a file beside the results, the other forms to stdout."""
     from walproof.cli.execution import write_file
+    from walproof.cli.stored import read_view
     from walproof.errors import ReportError
-    from walproof.report import SERIES_SHOWN, build_view, to_html, to_json, to_markdown
+    from walproof.report import to_html, to_json, to_markdown
 
     if open_ and (format_ is not Format.html or str(output) == "-"):
         raise ReportError("--open needs an HTML report in a file", hint="Leave out --format, or --open.")
-    opened = options.open_existing_store(out, store)
-    try:
-        run = opened.run(name)
-        view = build_view(run, opened.trials(run.id), opened.series(run.id, SERIES_SHOWN))
-    finally:
-        opened.close()
+    view = read_view(name, out, store)
     text = {Format.html: to_html, Format.md: to_markdown, Format.json: to_json}[format_](view)
     if output is None and format_ is Format.html:
-        output = out / "reports" / f"{run.id}.html"
+        output = out / "reports" / f"{view.run.id}.html"
     if output is None or str(output) == "-":
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         return

@@ -19,14 +19,10 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show a stored run: tables, verdicts, and how sure they are."""
-    from walproof.report import SERIES_SHOWN, build_view, print_terminal, to_json
+    from walproof.cli.stored import read_view
+    from walproof.report import print_terminal, to_json
 
-    opened = options.open_existing_store(out, store)
-    try:
-        run = opened.run(name)
-        view = build_view(run, opened.trials(run.id), opened.series(run.id, SERIES_SHOWN))
-    finally:
-        opened.close()
+    view = read_view(name, out, store)
     if json:
         sys.stdout.write(to_json(view) + "\n")
     else:

@@ -59,6 +59,10 @@ class Receiver:
     """Seconds since a message of the upstream came, by the standby's clock alone."""
 
 
+STARVED_SHARE = 0.3
+"""Of its CPU time: a startup process that waited longer for a core is said to have lacked one."""
+
+
 @dataclass(frozen=True, slots=True)
 class StartupProcess:
     """The kernel's account of the process that replays, where it runs on the observer's machine.

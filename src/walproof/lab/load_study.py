@@ -77,7 +77,7 @@ def load_of(study: StudyFile, quick: bool, scripts: Path) -> Load | None:
     )
 
 
-def load_workload(workload: Workload, study: StudyFile, quick: bool) -> Workload:
+def load_workload(workload: Workload, study: StudyFile) -> Workload:
     """The load as a workload: of one session as long as no variant says otherwise."""
     assert study.load is not None
     most = max((variant.load.sessions for variant in study.variant), default=1)

@@ -22,7 +22,8 @@ import psycopg
 
 from walproof.errors import ClusterError, ProbeError
 from walproof.facts import Install, ReplayConditions
-from walproof.facts.replication import StartupProcess
+from walproof.facts.profile import profile_metrics
+from walproof.facts.replication import STARVED_SHARE, StartupProcess
 from walproof.lab.replay_recording import ReplayRecording
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -33,8 +34,6 @@ from walproof.probe.protocol import Observation
 from walproof.probe.startup import read_startup, state_of
 from walproof.units import Lsn
 
-STARVED_SHARE = 0.3
-"""Of its CPU time: a startup process that waited longer for a core makes its trial carry a warning."""
 _STANDBY = {
     "autovacuum": "off",
     "fsync": "off",
@@ -113,8 +112,8 @@ class ReplayRun:
         return Observation(metrics)
 
     def profile(self, name: str) -> Observation:
-        """Replay once more and count stacks of the startup process: ``profile_perf.<stack>`` in samples, or
-        ``profile_kernel.<stack>`` where there is no perf (:mod:`walproof.probe.profile`)."""
+        """Replay once more and count stacks of the startup process, by perf or, where there is none, by
+        looking at its kernel stacks (:mod:`walproof.probe.profile`)."""
         with _Copy(self._workspace, self._install, self._recording, name) as cluster:
             pid = self._start(cluster)
             os.kill(pid, signal.SIGSTOP)
@@ -132,10 +131,7 @@ class ReplayRun:
                 stacks = profiler.stop()
             except ProbeError as error:
                 return Observation(warnings=(*warnings, error.message))
-        prefix = f"profile_{profiler.method}."
-        return Observation(
-            {f"{prefix}{stack}": float(count) for stack, count in stacks.items()}, warnings=warnings
-        )
+        return Observation(profile_metrics(profiler.method, stacks), warnings=warnings)
 
     def _start(self, cluster: Cluster) -> int:
         """Start the server; the process id of its startup process."""

@@ -137,7 +137,7 @@ def resolve(
         check_load(study)
         if overrides.power_cut_images is not None:
             raise StudyError("--power-cut is not for studies of loading")
-        workloads = tuple(load_workload(workload, study, overrides.quick) for workload in workloads)
+        workloads = tuple(load_workload(workload, study) for workload in workloads)
     cells, left_out = _available(base, cells, study, chosen)
     _check_settings(base, cells, chosen)
     variants = tuple(_variant(base, cell, chosen, workloads) for cell in cells)

@@ -17,9 +17,6 @@ from walproof.errors import StudyError, UnitError
 from walproof.facts import LoadFeed, LoadStep, NameRule
 from walproof.units import parse_duration_s
 
-BUILTINS = ("tpcb-like", "simple-update", "select-only")
-"""pgbench's own scripts (manual, "pgbench", option --builtin)."""
-
 
 def _duration(value: object) -> float:
     if not isinstance(value, (str, int, float)) or isinstance(value, bool):

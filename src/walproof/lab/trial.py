@@ -152,10 +152,22 @@ class TrialRunner:
         )
 
     def _measure_apart(self, order: TrialOrder, measured: _Measured) -> None:
-        """The measured window, in a folder of its own; what the server said is kept when it fails."""
-        folder = self._workspace.make_folder(f"trial-{order.number}")
+        """The measured window, and the crash after it where the study wants one."""
+        template = self._prepared[(order.install, order.workload)]
+        with self._cluster(order, f"trial-{order.number}", template, measured) as (cluster, disk):
+            self._measure(order, cluster, measured)
+            if self._plan.crash is not None:
+                self._crash(order, cluster, self._plan.crash, disk, measured)
+
+    @contextmanager
+    def _cluster(
+        self, order: TrialOrder, name: str, template: Path, measured: _Measured
+    ) -> Iterator[tuple[Cluster, SimulatedDisk | None]]:
+        """A clone of the template in its own folder, not started, and the disk under it where its power will
+        be cut; its log is kept if it fails."""
+        folder = self._workspace.make_folder(name)
         try:
-            templates.clone(self._prepared[(order.install, order.workload)], folder)
+            templates.clone(template, folder)
             with (
                 emulated_disk(self._workspace, folder, self._plan.device) as environment,
                 power_cut_disk(self._workspace, folder, self._plan.crash) as disk,
@@ -164,9 +176,7 @@ class TrialRunner:
                     environment |= disk.environment
                 cluster = Cluster(self._installs[order.install], self._workspace, folder, environment)
                 try:
-                    self._measure(order, cluster, measured)
-                    if self._plan.crash is not None:
-                        self._crash(order, cluster, self._plan.crash, disk, measured)
+                    yield cluster, disk
                 except WalproofError:
                     measured.log = cluster.log_tail()
                     raise
@@ -262,7 +272,8 @@ class TrialRunner:
 
     def _load(self, order: TrialOrder, load: Load, measured: _Measured) -> None:
         """The variant's load, and in the first round, where the study wants it, one that is broken off."""
-        with self._loaded_cluster(order, f"trial-{order.number}", measured) as cluster:
+        empty = self._loads[order.install].folder
+        with self._cluster(order, f"trial-{order.number}", empty, measured) as (cluster, _):
             cluster.start(self._load_settings(order))
             settings, _ = server_facts(cluster.conninfo)
             measured.settings.update(settings)
@@ -270,7 +281,7 @@ class TrialRunner:
             measured.add("load", self._table_load(order, load, cluster).measure(self._plan.probes))
             measured.window_s = measured.metrics["load_s"]
         if load.crash and order.round == 1:
-            with self._loaded_cluster(order, f"crash-{order.number}", measured) as cluster:
+            with self._cluster(order, f"crash-{order.number}", empty, measured) as (cluster, _):
                 cluster.start(self._load_settings(order))
                 measured.add(
                     "crash", self._table_load(order, load, cluster).break_off(self._load_settings(order))
@@ -282,24 +293,6 @@ class TrialRunner:
 
     def _table_load(self, order: TrialOrder, load: Load, cluster: Cluster) -> TableLoad:
         return TableLoad(cluster, self._loads[order.install], load, self._plan.variant(order.variant).load)
-
-    @contextmanager
-    def _loaded_cluster(self, order: TrialOrder, name: str, measured: _Measured) -> Iterator[Cluster]:
-        """A cluster with the empty table, not started."""
-        folder = self._workspace.make_folder(name)
-        try:
-            templates.clone(self._loads[order.install].folder, folder)
-            with emulated_disk(self._workspace, folder, self._plan.device) as environment:
-                cluster = Cluster(self._installs[order.install], self._workspace, folder, environment)
-                try:
-                    yield cluster
-                except WalproofError:
-                    measured.log = cluster.log_tail()
-                    raise
-                finally:
-                    cluster.stop("immediate")
-        finally:
-            self._workspace.remove_folder(folder)
 
     def _replay(self, order: TrialOrder, measured: _Measured) -> None:
         """Replay the variant's WAL. In the first round it is replayed before, as warm-up and to count system

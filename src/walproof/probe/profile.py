@@ -19,11 +19,10 @@ from pathlib import Path
 from typing import Protocol
 
 from walproof.errors import ProbeError
+from walproof.facts.profile import KERNEL_MARK
 from walproof.probe.processes import read_proc
 from walproof.probe.startup import state_of
 
-KERNEL_MARK = "_[k]"
-"""Ends the name of a kernel function, as in other folded stacks."""
 IN_SERVER = "in the server itself"
 CUT_SHORT = "(caller not known)"
 _ROOT = "StartupXLOG"

@@ -115,7 +115,7 @@ def _figures(cells: Cells, analysis: Analysis, install: str, workload: str) -> l
     return [*sentences, f"{variant}: {number(middle)} transactions/s, median of {count}."]
 
 
-def how_sure(run: Run, cells: Cells, analysis: Analysis, findings: Sequence[Finding]) -> tuple[str, ...]:
+def how_sure(run: Run, analysis: Analysis, findings: Sequence[Finding]) -> tuple[str, ...]:
     """What the answer rests on, the doubts first in weight."""
     effects = (*analysis.effects, *analysis.install_effects)
     lines = [_extent(run, analysis)]

@@ -9,7 +9,8 @@ from walproof.facts import Plan
 from walproof.report.blocks import Block, Cell, Column, Paragraph, Table, class_cell, without_empty_columns
 from walproof.report.cells import Cells
 from walproof.report.figures.waits import CPU, OTHER, wait_shares
-from walproof.report.numbers import number, percent, ratio, with_interval
+from walproof.report.numbers import UNKNOWN, number, percent, ratio, size, with_interval
+from walproof.report.variants import GROUPED_COLUMNS, grouped_cells
 from walproof.units import format_bytes
 
 _KINDS_MOST = 5
@@ -79,9 +80,7 @@ def wait_table(cells: Cells) -> list[Block]:
             texts = [percent(shares[event]) for event in (CPU, *named, OTHER)]
             rows.append((Cell(panel.title), Cell(bar.variant), class_cell(bar.durability), *map(Cell, texts)))
     columns = (
-        Column("workload"),
-        Column("variant"),
-        Column("durability class"),
+        *GROUPED_COLUMNS,
         Column("on CPU", numeric=True),
         *(Column(event, numeric=True) for event in (*named, OTHER)),
     )
@@ -127,7 +126,7 @@ def _by_kind(
         return []
     rows = [
         (
-            *_head(cells, cell),
+            *grouped_cells(cells, cell),
             *(Cell(number(cells.median(cell, prefix + kind))) for kind in kinds),
             *(Cell(percent(cells.median(cell, metric))) for _, metric in shares),
         )
@@ -135,19 +134,11 @@ def _by_kind(
         if cells.finished(cell)
     ]
     columns = (
-        *_HEAD,
+        *GROUPED_COLUMNS,
         *(Column(f"{kind.replace('_', ' ')} {unit}", numeric=True) for kind in kinds),
         *(Column(name, numeric=True) for name, _ in shares),
     )
     return [without_empty_columns(Table(title, columns, tuple(rows), note, terminal=False, grouped=True))]
-
-
-_HEAD = (Column("workload"), Column("variant"), Column("durability class"))
-
-
-def _head(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
-    variant = cells.plan.variant(cell[2])
-    return (Cell(cells.group_title(cell[0], cell[1])), Cell(variant.name), class_cell(variant.durability))
 
 
 def disk_table(cells: Cells) -> list[Block]:
@@ -159,10 +150,10 @@ def disk_table(cells: Cells) -> list[Block]:
     for cell in seen:
         written = cells.median(cell, "disk_write_bytes")
         window = cells.window_s(cell)
-        rate = f"{format_bytes(written / window)}/s" if written is not None and window else "-"
+        rate = f"{format_bytes(written / window)}/s" if written is not None and window else UNKNOWN
         rows.append(
             (
-                *_head(cells, cell),
+                *grouped_cells(cells, cell),
                 Cell(percent(cells.median(cell, "disk_busy_share"))),
                 *(
                     Cell(number(cells.median(cell, f"disk_{metric}")))
@@ -178,7 +169,7 @@ def disk_table(cells: Cells) -> list[Block]:
             )
         )
     columns = (
-        *_HEAD,
+        *GROUPED_COLUMNS,
         Column("busy", numeric=True),
         Column("writes/s", numeric=True),
         Column("KiB per write", numeric=True),
@@ -203,16 +194,16 @@ def checkpoint_table(cells: Cells) -> list[Block]:
         since = cells.median(cell, "wal_since_redo_bytes_start")
         rows.append(
             (
-                *_head(cells, cell),
+                *grouped_cells(cells, cell),
                 Cell(str(len(cells.values(cell, "checkpoints_timed")))),
                 *(Cell(f"{sum(values):.0f}") for values in kinds),
                 Cell(percent(cells.median(cell, "checkpoint_active_share"))),
-                Cell("-" if since is None else format_bytes(since)),
+                Cell(size(since)),
                 Cell(percent(cells.median(cell, "wal_fpi_share"))),
             )
         )
     columns = (
-        *_HEAD,
+        *GROUPED_COLUMNS,
         Column("windows", numeric=True),
         Column("started by WAL volume", numeric=True),
         Column("started by time", numeric=True),

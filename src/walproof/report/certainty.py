@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from walproof.analysis import Analysis
 from walproof.facts import Trial, TrialState
-from walproof.report.blocks import Block, Cell, Column, Listing, Paragraph, Table, class_cell
+from walproof.report.blocks import Block, Cell, Column, Listing, Paragraph, Table, text_cells
 from walproof.report.cells import Cells
 from walproof.report.numbers import counted, number, p_value, percent, ratio
+from walproof.report.variants import GROUPED_COLUMNS, grouped_cells, variant_cells
 
 _LOGS_MOST = 10
 """Logs shown in full: the rest fail for the same few reasons, and the store has them."""
@@ -25,8 +26,7 @@ def precision_tables(cells: Cells, analysis: Analysis) -> list[Block]:
         where = cells.group_title(effect.install, effect.workload)
         if effect.baseline[0] != effect.install:
             where += f" against {effect.baseline[0]}"
-        variant = cells.plan.variant(effect.variant)
-        head = (Cell(where), Cell(variant.name), class_cell(variant.durability))
+        head = (Cell(where), *variant_cells(cells.plan.variant(effect.variant)))
         texts = (
             ratio(effect.ratio, effect.interval),
             ratio(effect.median_ratio),
@@ -38,11 +38,10 @@ def precision_tables(cells: Cells, analysis: Analysis) -> list[Block]:
         more = [
             "-" if n.more is None else "reached" if n.more == 0 else f"{n.more}" for n in precision.needed
         ]
-        known.append((*head, *map(Cell, texts)))
-        needed_rows.append((*head, *map(Cell, more)))
-    head_columns = (Column("workload"), Column("variant"), Column("durability class"))
+        known.append((*head, *text_cells(texts)))
+        needed_rows.append((*head, *text_cells(more)))
     columns = (
-        *head_columns,
+        *GROUPED_COLUMNS,
         Column("ratio", numeric=True),
         Column("median ratio", numeric=True),
         Column("rounds", numeric=True),
@@ -54,7 +53,7 @@ def precision_tables(cells: Cells, analysis: Analysis) -> list[Block]:
         f"{percent(analysis.level)} t intervals of the mean log ratio, both trials from the same round. "
         f"p is adjusted for {counted(effects[0].comparisons, 'comparison')} (Holm)."
     )
-    more_columns = (*head_columns, *(Column(f"to ± {percent(width)}", numeric=True) for width in widths))
+    more_columns = (*GROUPED_COLUMNS, *(Column(f"to ± {percent(width)}", numeric=True) for width in widths))
     more_note = "How many more rounds each precision takes, if the spread stays as seen."
     return [
         Table("How well each ratio is known", columns, tuple(known), note, terminal=False, grouped=True),
@@ -90,21 +89,16 @@ def failure_blocks(cells: Cells, trials: Sequence[Trial], analysis: Analysis) ->
         return []
     rows = []
     for failure in analysis.failures:
-        variant = cells.plan.variant(failure.variant)
         rows.append(
             (
-                Cell(cells.group_title(failure.install, failure.workload)),
-                Cell(variant.name),
-                class_cell(variant.durability),
+                *grouped_cells(cells, (failure.install, failure.workload, failure.variant)),
                 Cell(str(len(failure.trials))),
                 Cell(", ".join(map(str, failure.trials))),
                 Cell(failure.reason),
             )
         )
     columns = (
-        Column("workload"),
-        Column("variant"),
-        Column("durability class"),
+        *GROUPED_COLUMNS,
         Column("failed", numeric=True),
         Column("trials", terminal=False),
         Column("reason"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from walproof.report.blocks import Block, Cell, Column, Table, class_cell
+from functools import partial
+
+from walproof.report.blocks import Block, Cell, Column
 from walproof.report.cells import Cells
 from walproof.report.numbers import UNKNOWN, number
+from walproof.report.variants import variant_cells, variant_tables
 
 _COLUMNS = (
     Column("variant"),
@@ -30,23 +33,14 @@ def failover_tables(cells: Cells) -> list[Block]:
     """One table an install; nothing for a study without failovers."""
     if cells.plan.failover is None:
         return []
-    return [
-        Table(
-            f"Lost at a failover: {cells.group_title(install, workload)}",
-            _COLUMNS,
-            tuple(_row(cells, (install, workload, v.name)) for v in cells.variants()),
-            _NOTE,
-        )
-        for install, workload in cells.groups()
-    ]
+    return variant_tables(cells, _COLUMNS, partial(_row, cells), _NOTE, about="Lost at a failover")
 
 
 def _row(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
     lost = cells.values(cell, "commits_lost")
     windows = cells.values(cell, "loss_window_ms")
     return (
-        Cell(cell[2]),
-        class_cell(cells.plan.variant(cell[2]).durability),
+        *variant_cells(cells.plan.variant(cell[2])),
         Cell(str(len(lost))),
         Cell(str(sum(one > 0 for one in lost))),
         Cell(number(sum(cells.values(cell, "commits_acknowledged")))),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from walproof.facts import Run
-from walproof.report.blocks import Block, Cell, Column, Paragraph, Table
+from walproof.report.blocks import Block, Column, Paragraph, Table, text_cells
 from walproof.report.cells import Cells
 from walproof.report.numbers import UNKNOWN, number
+from walproof.report.published import say_source
 
 _SETTING = "wal_sync_method"
 _ON_LINUX = "fdatasync"
@@ -40,7 +41,7 @@ def flush_blocks(run: Run, cells: Cells) -> list[Block]:
             tps = cells.median((install, workload, variant.name), "tps") if variant else None
             texts.append(number(tps))
             texts.append(UNKNOWN if tps is None or not rate else number(tps / rate))
-        rows.append(tuple(map(Cell, texts)))
+        rows.append(text_cells(texts))
     columns = [
         Column("method"),
         Column("flushes/s", numeric=True),
@@ -61,10 +62,10 @@ def flush_blocks(run: Run, cells: Cells) -> list[Block]:
     )
     if plan.device is not None:
         note += " They are the real disk's; throughput is on the emulated one."
-    if plan.reference_source:
-        note += f" Published: {plan.reference_source}."
     return [
-        Table("Does pg_test_fsync predict the throughput?", tuple(columns), tuple(rows), note),
+        Table(
+            "Does pg_test_fsync predict the throughput?", tuple(columns), tuple(rows), say_source(plan, note)
+        ),
         Paragraph(
             "One client commits at most once a flush: tps per flush is below 1 by the work of a transaction. "
             "Many clients share flushes (group commit), so it can be above 1. With open_datasync and "

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from functools import partial
 
 from walproof.analysis import Analysis, Conclusion
 from walproof.analysis.loading import Busy, who_was_busy
 from walproof.facts import Variant
 from walproof.report.answer import Answer
-from walproof.report.blocks import Block, Cell, Column, Table, class_cell
+from walproof.report.blocks import Block, Cell, Column, class_cell, text_cells
 from walproof.report.cells import Cells
-from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio
+from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio, size
+from walproof.report.published import published_columns, say_source
+from walproof.report.variants import compared, variant_cells, variant_table, variant_tables
 from walproof.settings.durability import DurabilityClass
 from walproof.settings.risk import durability_class
-from walproof.units import format_bytes
 
 LOAD_METRIC = "complete_rows_per_s"
 """What variants are compared by: everything counts until the table is as good as after any other."""
@@ -77,12 +80,7 @@ _RISKS_NOTE = (
 )
 _PUBLISHED = (
     Column("method"),
-    Column("rows/s published", numeric=True),
-    Column("rows/s here", numeric=True),
-    Column("ratio published", numeric=True),
-    Column("ratio here", numeric=True),
-    Column("WAL B/row published", numeric=True),
-    Column("WAL B/row here", numeric=True),
+    *published_columns("rows/s", "ratio", "WAL B/row"),
 )
 _FINISHED, _FINISHED_WAL = "finished_rows_per_s", "finished_wal_bytes_per_row"
 
@@ -95,98 +93,37 @@ def busy_of(cells: Cells, cell: tuple[str, str, str]) -> Busy | None:
 
 def load_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     """Rates, WAL and who was busy; one table an install."""
-    return [
-        Table(
-            cells.group_title(install, workload),
-            _COLUMNS,
-            tuple(_row(cells, analysis, (install, workload, v.name)) for v in cells.variants()),
-            _NOTE,
-        )
-        for install, workload in cells.groups()
-    ]
+    return variant_tables(cells, _COLUMNS, partial(_row, cells, analysis), _NOTE)
 
 
 def busy_tables(cells: Cells) -> list[Block]:
     """Who was busy, and with what."""
-    return [
-        Table(
-            f"Who was busy: {cells.group_title(install, workload)}",
-            _BUSY,
-            tuple(_busy(cells, (install, workload, v.name)) for v in cells.variants()),
-            _BUSY_NOTE,
-            terminal=False,
-        )
-        for install, workload in cells.groups()
-    ]
+    return variant_tables(
+        cells, _BUSY, partial(_busy, cells), _BUSY_NOTE, about="Who was busy", terminal=False
+    )
 
 
 def part_tables(cells: Cells) -> list[Block]:
     """Where the time and the WAL go until the table is complete."""
-    return [
-        Table(
-            f"Until the table is complete: {cells.group_title(install, workload)}",
-            _PARTS,
-            tuple(_parts(cells, (install, workload, v.name)) for v in cells.variants()),
-            _PARTS_NOTE,
-        )
-        for install, workload in cells.groups()
-    ]
+    return variant_tables(
+        cells, _PARTS, partial(_parts, cells), _PARTS_NOTE, about="Until the table is complete"
+    )
 
 
 def risk_tables(cells: Cells) -> list[Block]:
     """Durability classes, and what a crash in the middle leaves."""
-    return [
-        Table(
-            f"What is at risk: {cells.group_title(install, workload)}",
-            _RISKS,
-            tuple(
-                (
-                    Cell(variant.name),
-                    class_cell(variant.durability),
-                    class_cell(class_after(cells, variant)),
-                    Cell(_crash(cells, (install, workload, variant.name))),
-                )
-                for variant in cells.variants()
-            ),
-            _RISKS_NOTE,
-        )
-        for install, workload in cells.groups()
-    ]
+    return variant_tables(cells, _RISKS, partial(_risks, cells), _RISKS_NOTE, about="What is at risk")
 
 
 def load_published_tables(cells: Cells) -> list[Block]:
     """Beside published figures, which end where the table is indexed and logged."""
     blocks: list[Block] = []
-    for install, workload in cells.groups():
-        published = {one.variant: one.metrics for one in cells.plan.references_of(workload)}
-        if not published:
-            continue
-        base = cells.plan.baseline
-        rows = []
-        for variant in cells.variants():
-            theirs = published.get(variant.name, {})
-            own = (install, workload, variant.name)
-            here = cells.median(own, _FINISHED)
-            rows.append(
-                (
-                    variant.name,
-                    number(theirs.get(_FINISHED)),
-                    number(here),
-                    _times(theirs.get(_FINISHED), published.get(base, {}).get(_FINISHED)),
-                    _times(here, cells.median((install, workload, base), _FINISHED)),
-                    number(theirs.get(_FINISHED_WAL)),
-                    number(cells.median(own, _FINISHED_WAL)),
-                )
-            )
-        source = f" Published: {cells.plan.reference_source}." if cells.plan.reference_source else ""
-        blocks.append(
-            Table(
-                f"Published and here: {cells.group_title(install, workload)}",
-                _PUBLISHED,
-                tuple(tuple(map(Cell, row)) for row in rows),
-                f"Load and what is done after it, without first read and VACUUM.{source}",
-            )
-        )
+    note = say_source(cells.plan, "Load and what is done after it, without first read and VACUUM.")
+    for group in cells.groups():
+        published = {one.variant: one.metrics for one in cells.plan.references_of(group[1])}
+        if published:
+            row = partial(_published, cells, published)
+            blocks.append(variant_table(cells, group, _PUBLISHED, row, note, about="Published and here"))
     return blocks
 
 
@@ -246,20 +183,19 @@ def class_after(cells: Cells, variant: Variant) -> DurabilityClass:
 
 
 def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
-    effect = analysis.effect(*cell)
     busy = busy_of(cells, cell)
     texts = (
         cell[2],
         number(cells.median(cell, "rows")),
         number(cells.median(cell, "rows_per_s")),
         number(cells.median(cell, LOAD_METRIC)),
-        "1x" if effect is None else ratio(effect.ratio, effect.interval),
+        compared(analysis, cell),
         number(cells.median(cell, "wal_bytes_per_row")),
         number(cells.median(cell, "complete_wal_bytes_per_row")),
         UNKNOWN if busy is None else busy.value,
         str(len(cells.finished(cell))),
     )
-    return tuple(map(Cell, texts))
+    return text_cells(texts)
 
 
 def _busy(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
@@ -274,15 +210,24 @@ def _busy(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
         UNKNOWN if top is None else top,
         UNKNOWN if top is None else percent(waits[top]),
     )
-    return tuple(map(Cell, texts))
+    return text_cells(texts)
 
 
 def _parts(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
     phases = ("load", "finish", "first_read", "vacuum")
     seconds = [number(cells.median(cell, f"{phase}_s")) for phase in phases]
-    wal = [_bytes(cells.median(cell, f"{phase}_wal_bytes")) for phase in phases]
-    sizes = [_bytes(cells.median(cell, name)) for name in ("table_bytes", "data_bytes_max")]
-    return tuple(map(Cell, (cell[2], *seconds, *wal, *sizes)))
+    wal = [size(cells.median(cell, f"{phase}_wal_bytes")) for phase in phases]
+    sizes = [size(cells.median(cell, name)) for name in ("table_bytes", "data_bytes_max")]
+    return text_cells((cell[2], *seconds, *wal, *sizes))
+
+
+def _risks(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+    variant = cells.plan.variant(cell[2])
+    return (
+        *variant_cells(variant),
+        class_cell(class_after(cells, variant)),
+        Cell(_crash(cells, cell)),
+    )
 
 
 def _crash(cells: Cells, cell: tuple[str, str, str]) -> str:
@@ -296,9 +241,23 @@ def _crash(cells: Cells, cell: tuple[str, str, str]) -> str:
     return text
 
 
+def _published(
+    cells: Cells, published: Mapping[str, Mapping[str, float]], cell: tuple[str, str, str]
+) -> tuple[Cell, ...]:
+    install, workload, variant = cell
+    base = cells.plan.baseline
+    theirs, here = published.get(variant, {}), cells.median(cell, _FINISHED)
+    texts = (
+        variant,
+        number(theirs.get(_FINISHED)),
+        number(here),
+        _times(theirs.get(_FINISHED), published.get(base, {}).get(_FINISHED)),
+        _times(here, cells.median((install, workload, base), _FINISHED)),
+        number(theirs.get(_FINISHED_WAL)),
+        number(cells.median(cell, _FINISHED_WAL)),
+    )
+    return text_cells(texts)
+
+
 def _times(value: float | None, base: float | None) -> str:
     return UNKNOWN if value is None or not base else ratio(value / base)
-
-
-def _bytes(count: float | None) -> str:
-    return UNKNOWN if count is None else format_bytes(count)

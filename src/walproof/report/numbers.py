@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from walproof.advise.wording import say_percent, say_ratio
 from walproof.analysis import Interval
+from walproof.units import format_bytes
 
 UNKNOWN = "-"
 
@@ -19,6 +20,11 @@ def number(value: float | None) -> str:
     if abs(value) < 0.001:
         return f"{value:.2g}"
     return f"{value:#.3g}".rstrip(".")
+
+
+def size(count: float | None) -> str:
+    """Bytes: ``16.0 MB``."""
+    return UNKNOWN if count is None else format_bytes(count)
 
 
 def ratio(value: float | None, interval: Interval | None = None) -> str:

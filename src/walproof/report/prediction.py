@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from walproof.analysis import Analysis, predict_published
 from walproof.facts import Run
-from walproof.report.blocks import Block, Cell, Column, Table, class_cell, text_cells
+from walproof.report.blocks import Block, Column, Table, text_cells
 from walproof.report.cells import Cells
 from walproof.report.numbers import UNKNOWN, number, ratio
+from walproof.report.variants import VARIANT_COLUMNS, variant_cells
 
 
 def prediction_blocks(run: Run, cells: Cells, analysis: Analysis) -> list[Block]:
@@ -23,8 +24,7 @@ def prediction_blocks(run: Run, cells: Cells, analysis: Analysis) -> list[Block]
             effect = analysis.effect(found.install, found.workload, one.variant)
             rows.append(
                 (
-                    Cell(one.variant),
-                    class_cell(run.plan.variant(one.variant).durability),
+                    *variant_cells(run.plan.variant(one.variant)),
                     *text_cells(
                         (
                             ratio(effect.ratio, effect.interval) if effect else ratio(one.here),
@@ -39,8 +39,7 @@ def prediction_blocks(run: Run, cells: Cells, analysis: Analysis) -> list[Block]
             Table(
                 f"The published machine, from this one: {title}",
                 (
-                    Column("variant"),
-                    Column("durability class"),
+                    *VARIANT_COLUMNS,
                     Column("measured here", numeric=True),
                     Column("predicted there", numeric=True),
                     Column("published", numeric=True),

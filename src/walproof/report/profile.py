@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from walproof.facts.profile import KERNEL_MARK, stacks_of
 from walproof.report.blocks import Block, Cell, Column, Paragraph, Table
 from walproof.report.cells import Cells
-from walproof.report.figures.flame import KERNEL_MARK, stacks_of
 from walproof.report.numbers import counted, percent
 
 _FUNCTIONS_MOST = 12

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from walproof.analysis import PredictedCrash
 from walproof.facts import Crash, Reference
 from walproof.report.answer import Answer
-from walproof.report.blocks import Block, Cell, Column, Table, class_cell
+from walproof.report.blocks import Block, Cell, Column, Table, text_cells
 from walproof.report.cells import Cells
 from walproof.report.crashes import more_recoveries
-from walproof.report.numbers import UNKNOWN, number
-from walproof.units import format_bytes
+from walproof.report.numbers import UNKNOWN, number, size
+from walproof.report.published import published_columns, say_source
+from walproof.report.variants import variant_cells, variant_table
 
 _MEGABYTE = 1e6
 _COLUMNS = (
@@ -35,23 +37,15 @@ _NOTE = (
 )
 _PUBLISHED = (
     Column("variant"),
-    Column("WAL published", numeric=True),
-    Column("WAL here", numeric=True),
-    Column("redo s published", numeric=True),
-    Column("redo s here", numeric=True),
-    Column("MB/s published", numeric=True),
-    Column("MB/s here", numeric=True),
+    *published_columns("WAL", "redo s", "MB/s"),
 )
-
-
+_PREDICTED_AND_ERROR = (Column("predicted", numeric=True), Column("error", numeric=True))
 _WHATIF = (
     Column("variant"),
     Column("WAL measured", numeric=True),
-    Column("predicted", numeric=True),
-    Column("error", numeric=True),
+    *_PREDICTED_AND_ERROR,
     Column("images measured", numeric=True),
-    Column("predicted", numeric=True),
-    Column("error", numeric=True),
+    *_PREDICTED_AND_ERROR,
 )
 _PREDICTED = (
     Column("variant"),
@@ -62,8 +56,7 @@ _PREDICTED = (
     Column("checkpoint s", numeric=True, terminal=False),
     Column("predicted", numeric=True, terminal=False),
     Column("away s", numeric=True),
-    Column("predicted", numeric=True),
-    Column("error", numeric=True),
+    *_PREDICTED_AND_ERROR,
 )
 
 
@@ -91,7 +84,7 @@ def recovery_answers(cells: Cells) -> tuple[Answer, ...]:
 
 def _say_away(cells: Cells, cell: tuple[str, str, str], seconds: float) -> str:
     wal = cells.median(cell, "recovery_wal_bytes")
-    return f"{cell[2]}, away for {number(seconds)} s with {_bytes(wal)} of WAL to replay"
+    return f"{cell[2]}, away for {number(seconds)} s with {size(wal)} of WAL to replay"
 
 
 def recovery_tables(cells: Cells) -> list[Block]:
@@ -103,14 +96,14 @@ def recovery_tables(cells: Cells) -> list[Block]:
     columns = [Column(f"{one.prefix} {what} s", numeric=True) for one in more for what in ("redo", "away")]
     blocks: list[Block] = []
     for install, workload in cells.groups():
-        title = cells.group_title(install, workload)
-        names = [variant.name for variant in cells.variants()]
         blocks.append(
-            Table(
-                f"Away after a crash: {title}",
+            variant_table(
+                cells,
+                (install, workload),
                 (*_COLUMNS, *columns),
-                tuple(_row(cells, (install, workload, name), crash) for name in names),
+                partial(_row, cells, crash),
                 _NOTE.format(more="".join(f"; {one.note}" for one in more)),
+                about="Away after a crash",
             )
         )
         published = {
@@ -119,9 +112,16 @@ def recovery_tables(cells: Cells) -> list[Block]:
             if one.metrics.get("recovery_redo_s") is not None
         }
         if published:
-            rows = tuple(_beside(cells, (install, workload, n), published.get(n)) for n in names)
-            source = f"Published: {cells.plan.reference_source}." if cells.plan.reference_source else None
-            blocks.append(Table(f"Redo, published and here: {title}", _PUBLISHED, rows, source))
+            blocks.append(
+                variant_table(
+                    cells,
+                    (install, workload),
+                    _PUBLISHED,
+                    partial(_beside, cells, published),
+                    say_source(cells.plan),
+                    about="Redo, published and here",
+                )
+            )
     return blocks
 
 
@@ -132,23 +132,15 @@ def whatif_tables(cells: Cells, crashes: Sequence[PredictedCrash]) -> list[Block
     baseline = cells.plan.baseline
     blocks: list[Block] = []
     for install, workload in cells.groups():
-        source = (install, workload, baseline)
-        rows = []
-        for variant in cells.variants():
-            own = (install, workload, variant.name)
-            row = [variant.name]
-            for quantity, show in (("wal_bytes", _bytes), ("images", number)):
-                measured = cells.median(own, f"recorded_{quantity}")
-                predicted = cells.median(source, f"predicted_{quantity}.{variant.name}")
-                row += [show(measured), show(predicted), _error(predicted, measured)]
-            rows.append(tuple(Cell(text) for text in row))
         blocks.append(
-            Table(
-                f"Predicted from {baseline} alone: {cells.group_title(install, workload)}",
+            variant_table(
+                cells,
+                (install, workload),
                 _WHATIF,
-                tuple(rows),
+                partial(_whatif_row, cells),
                 "WAL of the same transactions, medians over rounds; predicted by walproof wal whatif from "
                 f"the WAL of {baseline}, which knows nothing of the others but their settings.",
+                about=f"Predicted from {baseline} alone",
             )
         )
         of_group = [one for one in crashes if (one.install, one.workload) == (install, workload)]
@@ -166,13 +158,24 @@ def whatif_tables(cells: Cells, crashes: Sequence[PredictedCrash]) -> list[Block
     return blocks
 
 
+def _whatif_row(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+    install, workload, variant = cell
+    source = (install, workload, cells.plan.baseline)
+    texts = [variant]
+    for quantity, show in (("wal_bytes", size), ("images", number)):
+        measured = cells.median(cell, f"recorded_{quantity}")
+        predicted = cells.median(source, f"predicted_{quantity}.{variant}")
+        texts += [show(measured), show(predicted), _error(predicted, measured)]
+    return text_cells(texts)
+
+
 def _crash_row(cells: Cells, one: PredictedCrash) -> tuple[Cell, ...]:
     cell = (one.install, one.workload, one.variant)
     away = cells.median(cell, "recovery_s")
     texts = (
         one.variant,
-        _bytes(cells.median(cell, "recovery_wal_bytes")),
-        _bytes(one.wal_bytes),
+        size(cells.median(cell, "recovery_wal_bytes")),
+        size(one.wal_bytes),
         number(cells.median(cell, "recovery_redo_s")),
         number(one.redo_s),
         number(cells.median(cell, "recovery_checkpoint_s")),
@@ -181,19 +184,19 @@ def _crash_row(cells: Cells, one: PredictedCrash) -> tuple[Cell, ...]:
         number(one.away_s),
         _error(one.away_s, away),
     )
-    return tuple(Cell(text) for text in texts)
+    return text_cells(texts)
 
 
 def _error(predicted: float | None, measured: float | None) -> str:
     return UNKNOWN if predicted is None or not measured else f"{100 * (predicted / measured - 1):+.1f} %"
 
 
-def _row(cells: Cells, cell: tuple[str, str, str], crash: Crash) -> tuple[Cell, ...]:
+def _row(cells: Cells, crash: Crash, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
     wal, redo = cells.values(cell, "recovery_wal_bytes"), cells.values(cell, "recovery_redo_s")
     texts = [
         str(len(wal)),
-        _bytes(cells.median(cell, "recovery_wal_bytes")),
-        _bytes(max(wal, default=None)),
+        size(cells.median(cell, "recovery_wal_bytes")),
+        size(max(wal, default=None)),
         number(cells.median(cell, "recovery_redo_s")),
         number(max(redo, default=None)),
         number(cells.median(cell, "recovery_cpu_s")),
@@ -206,26 +209,21 @@ def _row(cells: Cells, cell: tuple[str, str, str], crash: Crash) -> tuple[Cell, 
             number(cells.median(cell, f"recovery_{more.prefix}_redo_s")),
             number(cells.median(cell, f"recovery_{more.prefix}_s")),
         ]
-    durability = class_cell(cells.plan.variant(cell[2]).durability)
-    return (Cell(cell[2]), durability, *(Cell(text) for text in texts))
+    return (*variant_cells(cells.plan.variant(cell[2])), *text_cells(texts))
 
 
-def _beside(cells: Cells, cell: tuple[str, str, str], published: Reference | None) -> tuple[Cell, ...]:
-    theirs = {} if published is None else published.metrics
+def _beside(cells: Cells, published: Mapping[str, Reference], cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+    theirs = published[cell[2]].metrics if cell[2] in published else {}
     wal, redo = cells.median(cell, "recovery_wal_bytes"), cells.median(cell, "recovery_redo_s")
     texts = (
-        _bytes(theirs.get("recovery_wal_bytes")),
-        _bytes(wal),
+        size(theirs.get("recovery_wal_bytes")),
+        size(wal),
         number(theirs.get("recovery_redo_s")),
         number(redo),
         _rate(theirs.get("recovery_wal_bytes"), theirs.get("recovery_redo_s")),
         _rate(wal, redo),
     )
-    return (Cell(cell[2]), *(Cell(text) for text in texts))
-
-
-def _bytes(count: float | None) -> str:
-    return UNKNOWN if count is None else format_bytes(count)
+    return (Cell(cell[2]), *text_cells(texts))
 
 
 def _rate(count: float | None, seconds: float | None) -> str:

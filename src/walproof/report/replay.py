@@ -7,17 +7,18 @@ with the share of small records, so what a row costs stands beside it, and the i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from walproof.analysis import Analysis, Conclusion, FactorTerm
+from walproof.facts.replication import STARVED_SHARE
 from walproof.report.answer import Answer
-from walproof.report.blocks import Block, Cell, Column, Table
+from walproof.report.blocks import Block, Cell, Column, Table, text_cells
 from walproof.report.cells import Cells
 from walproof.report.numbers import counted, number, percent, ratio
+from walproof.report.variants import compared, variant_tables
 
 REPLAY_METRIC = "startup_us_per_row"
 """What variants are compared by: rows are the same in each, while their WAL is not."""
-_STARVED_SHARE = 0.3
-"""As in walproof.lab.replay_run: waiting for a core, relative to running."""
 
 _TERMINAL_VARIANTS_MOST = 12
 
@@ -36,26 +37,17 @@ _COLUMNS = (
     Column("no core", numeric=True, terminal=False),
     Column("trials", numeric=True),
 )
+CORE_WAIT_NOTE = "No core: time ready to run and without a core, relative to running."
 _NOTE = (
     "Medians over trials; the ratio is the geometric mean of ratios within rounds, of CPU a row. "
-    "Most rows/s: the load at which replay fills one core. No core: time ready to run and without a core, "
-    "relative to running."
+    f"Most rows/s: the load at which replay fills one core. {CORE_WAIT_NOTE}"
 )
 _CALLS = ("syscalls", "lseek", "pread64", "pwrite64", "fadvise64")
 
 
 def replay_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     """One table an install."""
-    return [
-        Table(
-            cells.group_title(install, workload),
-            _COLUMNS,
-            tuple(_row(cells, analysis, (install, workload, v.name)) for v in cells.variants()),
-            _NOTE,
-            terminal=_fits(cells),
-        )
-        for install, workload in cells.groups()
-    ]
+    return variant_tables(cells, _COLUMNS, partial(_row, cells, analysis), _NOTE, terminal=_fits(cells))
 
 
 def syscall_tables(cells: Cells) -> list[Block]:
@@ -120,6 +112,12 @@ def version_sentences(cells: Cells, analysis: Analysis, only: str | None = None)
     )
 
 
+def core_wait(cells: Cells, cell: tuple[str, str, str]) -> str:
+    """Time that the startup process was ready and had no core, relative to the time that it ran."""
+    waited, ran = cells.median(cell, "run_queue_s"), cells.median(cell, "startup_cpu_s")
+    return percent(waited / ran if waited is not None and ran else None)
+
+
 def starved_sentences(cells: Cells) -> tuple[str, ...]:
     """How many trials the machine kept from a core."""
     count = total = 0
@@ -137,13 +135,13 @@ def starved_sentences(cells: Cells) -> tuple[str, ...]:
     )
     return (
         f"In {counted(count, 'trial')} of {total} the startup process waited for a core for more than "
-        f"{percent(_STARVED_SHARE)} of the time that it ran: {who}. CPU time is compared, but caches are "
+        f"{percent(STARVED_SHARE)} of the time that it ran: {who}. CPU time is compared, but caches are "
         "shared.",
     )
 
 
 def _starved(waited_s: float | None, ran_s: float | None) -> bool:
-    return waited_s is not None and ran_s is not None and waited_s > _STARVED_SHARE * ran_s
+    return waited_s is not None and ran_s is not None and waited_s > STARVED_SHARE * ran_s
 
 
 def _largest_factor(analysis: Analysis, install: str, workload: str) -> list[str]:
@@ -195,13 +193,11 @@ def _extremes(analysis: Analysis, install: str, workload: str) -> list[str]:
 
 
 def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
-    effect = analysis.effect(*cell)
-    waited, ran = cells.median(cell, "run_queue_s"), cells.median(cell, "startup_cpu_s")
     read = cells.median(cell, "read_bytes")
     texts: Sequence[str] = (
         cell[2],
         number(cells.median(cell, REPLAY_METRIC)),
-        "1x" if effect is None else ratio(effect.ratio, effect.interval),
+        compared(analysis, cell),
         number(cells.median(cell, "startup_us_per_record")),
         number(cells.median(cell, "replay_mb_per_cpu_s")),
         number(cells.median(cell, "rows_per_s_max")),
@@ -210,7 +206,7 @@ def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[
         number(cells.median(cell, "minor_faults")),
         number(None if read is None else read / 1e6),
         number(cells.median(cell, "replay_wall_s")),
-        percent(waited / ran if waited is not None and ran else None),
+        core_wait(cells, cell),
         str(len(cells.finished(cell))),
     )
-    return tuple(map(Cell, texts))
+    return text_cells(texts)

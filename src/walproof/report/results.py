@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from walproof.advise import Finding, FindingKind
 from walproof.analysis import Analysis, Conclusion, CutSummary
 from walproof.facts import Reference
-from walproof.report.blocks import Block, Cell, Column, Table, class_cell
+from walproof.report.blocks import Block, Cell, Column, Table, text_cells
 from walproof.report.cells import Cells
 from walproof.report.figures.waits import CPU
 from walproof.report.numbers import UNKNOWN, metric_noun, number, percent, ratio
 from walproof.report.power_cut import SURVIVAL_NOTE, say_survival
+from walproof.report.published import published_columns, say_source
+from walproof.report.variants import VARIANT_COLUMNS, variant_cells, variant_table
 
 _LIMITS = {
     FindingKind.FLUSH: "WAL flush",
@@ -25,8 +28,7 @@ _LIMITS = {
 
 _RATIO = Column("ratio to baseline", numeric=True)
 _COLUMNS = (
-    Column("variant"),
-    Column("durability class"),
+    *VARIANT_COLUMNS,
     Column("tps", numeric=True),
     Column("trials", numeric=True),
     _RATIO,
@@ -36,8 +38,7 @@ _COLUMNS = (
     Column("p99 ms", numeric=True, terminal=False),
 )
 _COST_COLUMNS = (
-    Column("variant"),
-    Column("durability class"),
+    *VARIANT_COLUMNS,
     Column("WAL bytes/txn", numeric=True),
     Column("page images/txn", numeric=True),
     Column("limit"),
@@ -52,22 +53,19 @@ def result_tables(
     transaction costs and what it waits for."""
     blocks: list[Block] = []
     for install, workload in cells.groups():
-        title = cells.group_title(install, workload)
-        speed = Table(
-            title,
-            _COLUMNS,
-            tuple(_row(cells, analysis, (install, workload, v.name)) for v in cells.variants()),
-            _note(cells, analysis, install, workload),
-        )
+        note = _note(cells, analysis, install, workload)
+        speed = variant_table(cells, (install, workload), _COLUMNS, partial(_row, cells, analysis), note)
         own = [one for one in cuts if (one.install, one.workload) == (install, workload)]
         blocks.append(_with_survival(speed, own) if own else speed)
         blocks.append(
-            Table(
-                f"Cost and limit: {title}",
+            variant_table(
+                cells,
+                (install, workload),
                 _COST_COLUMNS,
-                tuple(_cost_row(cells, findings, (install, workload, v.name)) for v in cells.variants()),
+                partial(_cost_row, cells, findings),
                 "Medians over trials. Limit: what the verdicts name; "
                 "top wait: the largest share of active-backend samples.",
+                about="Cost and limit",
             )
         )
     return blocks
@@ -108,8 +106,7 @@ def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[
         return Cell(number(cells.median(cell, metric)))
 
     return (
-        Cell(variant.name),
-        class_cell(variant.durability),
+        *variant_cells(variant),
         middle("tps"),
         Cell(trials),
         Cell(compared),
@@ -123,8 +120,7 @@ def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[
 def _cost_row(cells: Cells, findings: Sequence[Finding], cell: tuple[str, str, str]) -> tuple[Cell, ...]:
     variant = cells.plan.variant(cell[2])
     return (
-        Cell(variant.name),
-        class_cell(variant.durability),
+        *variant_cells(variant),
         Cell(number(cells.median(cell, "wal_bytes_per_txn"))),
         Cell(number(cells.median(cell, "wal_fpi_per_txn"))),
         Cell(_limit(findings, cell)),
@@ -163,49 +159,40 @@ def _note(cells: Cells, analysis: Analysis, install: str, workload: str) -> str:
 def published_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     """Published figures beside ours, throughput then latency; empty without any in the plan."""
     plan = cells.plan
-    note = f"Published: {plan.reference_source}." if plan.reference_source else None
     blocks: list[Block] = []
     for install, workload in cells.groups():
         published = {r.variant: r for r in plan.references_of(workload) if r.tps is not None}
         if not published:
             continue
-        title = cells.group_title(install, workload)
-        names = [v.name for v in plan.variants]
-        base = published.get(plan.baseline)
-        rows = [_tps_row(cells, analysis, (install, workload, n), published.get(n), base) for n in names]
-        blocks.append(Table(f"Throughput: {title}", _PUBLISHED_TPS, tuple(rows), note))
+        group, note = (install, workload), say_source(plan)
+        row = partial(_tps_row, cells, analysis, published)
+        blocks.append(variant_table(cells, group, _PUBLISHED_TPS, row, note, about="Throughput"))
         if any(r.latency_ms_avg is not None or r.latency_ms_stddev is not None for r in published.values()):
-            rows = [_latency_row(cells, (install, workload, n), published.get(n)) for n in names]
-            blocks.append(Table(f"Latency: {title}", _PUBLISHED_LATENCY, tuple(rows), note, terminal=False))
+            row = partial(_latency_row, cells, published)
+            blocks.append(
+                variant_table(cells, group, _PUBLISHED_LATENCY, row, note, about="Latency", terminal=False)
+            )
     return blocks
 
 
 _PUBLISHED_TPS = (
-    Column("variant"),
-    Column("durability class"),
-    Column("tps published", numeric=True),
-    Column("tps here", numeric=True),
-    Column("ratio published", numeric=True),
-    Column("ratio here", numeric=True),
+    *VARIANT_COLUMNS,
+    *published_columns("tps", "ratio"),
     Column("published ratio is", terminal=False),
 )
 _PUBLISHED_LATENCY = (
-    Column("variant"),
-    Column("durability class"),
-    Column("average ms published", numeric=True),
-    Column("average ms here", numeric=True),
-    Column("stddev ms published", numeric=True),
-    Column("stddev ms here", numeric=True),
+    *VARIANT_COLUMNS,
+    *published_columns("average ms", "stddev ms"),
 )
 
 
 def _tps_row(
     cells: Cells,
     analysis: Analysis,
+    references: Mapping[str, Reference],
     cell: tuple[str, str, str],
-    published: Reference | None,
-    base: Reference | None,
 ) -> tuple[Cell, ...]:
+    published, base = references.get(cell[2]), references.get(cells.plan.baseline)
     effect = analysis.effect(*cell)
     theirs = published.tps / base.tps if published and published.tps and base and base.tps else None
     where = UNKNOWN
@@ -220,19 +207,20 @@ def _tps_row(
         "baseline" if effect is None else ratio(effect.ratio, effect.interval),
         where,
     )
-    variant = cells.plan.variant(cell[2])
-    return (Cell(variant.name), class_cell(variant.durability), *map(Cell, texts))
+    return (*variant_cells(cells.plan.variant(cell[2])), *text_cells(texts))
 
 
-def _latency_row(cells: Cells, cell: tuple[str, str, str], published: Reference | None) -> tuple[Cell, ...]:
+def _latency_row(
+    cells: Cells, references: Mapping[str, Reference], cell: tuple[str, str, str]
+) -> tuple[Cell, ...]:
+    published = references.get(cell[2])
     texts = (
         number(published.latency_ms_avg if published else None),
         number(cells.median(cell, "latency_ms_avg")),
         number(published.latency_ms_stddev if published else None),
         number(cells.median(cell, "latency_ms_stddev")),
     )
-    variant = cells.plan.variant(cell[2])
-    return (Cell(variant.name), class_cell(variant.durability), *map(Cell, texts))
+    return (*variant_cells(cells.plan.variant(cell[2])), *text_cells(texts))
 
 
 def install_table(cells: Cells, analysis: Analysis) -> list[Block]:
@@ -242,13 +230,11 @@ def install_table(cells: Cells, analysis: Analysis) -> list[Block]:
     first = cells.plan.installs[0].label
     rows = []
     for effect in analysis.install_effects:
-        variant = cells.plan.variant(effect.variant)
         rows.append(
             (
                 Cell(effect.install),
                 Cell(effect.workload),
-                Cell(variant.name),
-                class_cell(variant.durability),
+                *variant_cells(cells.plan.variant(effect.variant)),
                 Cell(ratio(effect.ratio, effect.interval)),
                 Cell(str(effect.n)),
                 Cell(effect.conclusion.value),
@@ -257,8 +243,7 @@ def install_table(cells: Cells, analysis: Analysis) -> list[Block]:
     columns = (
         Column("install"),
         Column("workload"),
-        Column("variant"),
-        Column("durability class"),
+        *VARIANT_COLUMNS,
         Column(f"ratio to {first}", numeric=True),
         Column("rounds", numeric=True),
         Column(f"{metric_noun(analysis.metric, 'throughput')} is"),

@@ -15,12 +15,13 @@ from walproof.report.blocks import (
     Paragraph,
     Section,
     Table,
-    class_cell,
     text_cells,
     without_empty_columns,
 )
 from walproof.report.cells import Cells
 from walproof.report.numbers import UNKNOWN, percent, ratio
+from walproof.report.published import say_source
+from walproof.report.variants import VARIANT_COLUMNS, variant_cells
 
 _COUNTS = {
     "lsn": "LSN distance",
@@ -302,8 +303,7 @@ def _published(cells: Cells) -> list[Block]:
                 here = cells.median((install, workload, variant.name), metric)
                 rows.append(
                     (
-                        Cell(variant.name),
-                        class_cell(variant.durability),
+                        *variant_cells(variant),
                         Cell(statement or "all together"),
                         Cell(method),
                         Cell(_count(value)),
@@ -315,8 +315,7 @@ def _published(cells: Cells) -> list[Block]:
             Table(
                 f"Bytes published and here: {cells.group_title(install, workload)}",
                 (
-                    Column("variant"),
-                    Column("durability class"),
+                    *VARIANT_COLUMNS,
                     Column("statement", whole_most=28),
                     Column("counted by"),
                     Column("published", numeric=True),
@@ -324,7 +323,7 @@ def _published(cells: Cells) -> list[Block]:
                     Column("here / published", numeric=True),
                 ),
                 tuple(rows),
-                f"Published: {plan.reference_source}." if plan.reference_source else None,
+                say_source(plan),
             )
         )
     if blocks:

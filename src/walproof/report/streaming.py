@@ -6,13 +6,16 @@ a primary that writes fewer rows relieves its standby, and a row is no cheaper t
 
 from __future__ import annotations
 
+from functools import partial
+
 from walproof.analysis import Analysis, Conclusion
 from walproof.analysis.replication import KEEPING_UP_S
 from walproof.report.answer import Answer
-from walproof.report.blocks import Block, Cell, Column, Table
+from walproof.report.blocks import Block, Cell, Column, Table, text_cells
 from walproof.report.cells import Cells
-from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio
-from walproof.report.replay import REPLAY_METRIC, version_sentences
+from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio, size
+from walproof.report.replay import CORE_WAIT_NOTE, REPLAY_METRIC, core_wait, version_sentences
+from walproof.report.variants import compared, variant_tables
 from walproof.units import format_bytes
 
 _RELIEVED = 0.95
@@ -34,8 +37,7 @@ _COLUMNS = (
 _NOTE = (
     "Medians over trials; the ratio is the geometric mean of ratios within rounds, of CPU a row. CPU of the "
     "startup process is counted until all rows of the load are replayed. WAL MB/CPU s is the speed of "
-    "published benches: compare it where rows/s are equal, or not at all. No core: time ready to run and "
-    "without a core, relative to running."
+    f"published benches: compare it where rows/s are equal, or not at all. {CORE_WAIT_NOTE}"
 )
 _LAG_COLUMNS = (
     Column("variant"),
@@ -68,28 +70,12 @@ _PUBLISHED = (
 
 def streaming_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     """What a row cost, a table a workload and install."""
-    return [
-        Table(
-            cells.group_title(install, workload),
-            _COLUMNS,
-            tuple(_row(cells, analysis, (install, workload, v.name)) for v in cells.variants()),
-            _NOTE,
-        )
-        for install, workload in cells.groups()
-    ]
+    return variant_tables(cells, _COLUMNS, partial(_row, cells, analysis), _NOTE)
 
 
 def lag_tables(cells: Cells) -> list[Block]:
     """How far the standby was behind, a table a workload and install."""
-    return [
-        Table(
-            f"Behind: {cells.group_title(install, workload)}",
-            _LAG_COLUMNS,
-            tuple(_lag_row(cells, (install, workload, v.name)) for v in cells.variants()),
-            _LAG_NOTE,
-        )
-        for install, workload in cells.groups()
-    ]
+    return variant_tables(cells, _LAG_COLUMNS, partial(_lag_row, cells), _LAG_NOTE, about="Behind")
 
 
 def beside_published(cells: Cells) -> list[Block]:
@@ -198,9 +184,7 @@ def _relief(cells: Cells, analysis: Analysis, install: str, workload: str) -> li
 
 
 def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
-    effect = analysis.effect(*cell)
-    rate, waited = cells.median(cell, "wal_bytes_per_s"), cells.median(cell, "run_queue_s")
-    ran = cells.median(cell, "startup_cpu_s")
+    rate = cells.median(cell, "wal_bytes_per_s")
     texts = (
         cell[2],
         number(cells.median(cell, "rows_per_s")),
@@ -209,31 +193,27 @@ def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[
         number(cells.median(cell, "fpi_per_row")),
         percent(cells.median(cell, "startup_core_share")),
         number(cells.median(cell, REPLAY_METRIC)),
-        "1x" if effect is None else ratio(effect.ratio, effect.interval),
+        compared(analysis, cell),
         number(cells.median(cell, "replay_mb_per_cpu_s")),
-        percent(waited / ran if waited is not None and ran else None),
+        core_wait(cells, cell),
         str(len(cells.finished(cell))),
     )
-    return tuple(map(Cell, texts))
+    return text_cells(texts)
 
 
 def _lag_row(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
     ends = cells.values(cell, "replay_lag_s_end")
     kept = sum(one < KEEPING_UP_S for one in ends)
 
-    def size(metric: str) -> str:
-        value = cells.median(cell, metric)
-        return UNKNOWN if value is None else format_bytes(value)
-
     texts = (
         cell[2],
-        size("lag_bytes_max"),
+        size(cells.median(cell, "lag_bytes_max")),
         number(cells.median(cell, "replay_lag_s_max")),
-        size("lag_bytes_max.network"),
-        size("lag_bytes_max.flush"),
-        size("lag_bytes_max.replay"),
+        size(cells.median(cell, "lag_bytes_max.network")),
+        size(cells.median(cell, "lag_bytes_max.flush")),
+        size(cells.median(cell, "lag_bytes_max.replay")),
         number(cells.median(cell, "replay_lag_s_end")),
         number(cells.median(cell, "catch_up_s")),
         f"{kept} of {len(ends)}" if ends else UNKNOWN,
     )
-    return tuple(map(Cell, texts))
+    return text_cells(texts)

@@ -7,12 +7,15 @@ beside its total everywhere.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from walproof.analysis import Analysis, effects
 from walproof.facts import Trial
-from walproof.report.blocks import Block, Cell, Column, Paragraph, Table, class_cell
+from walproof.report.blocks import Block, Cell, Column, Paragraph, Table, class_cell, text_cells
 from walproof.report.cells import Cells
 from walproof.report.figures.writers import WRITERS, WriterData
 from walproof.report.numbers import UNKNOWN, percent, ratio
+from walproof.report.variants import GROUPED_COLUMNS, grouped_cells
 from walproof.units import format_bytes
 
 _METRICS = (
@@ -46,17 +49,13 @@ def volume_blocks(cells: Cells, analysis: Analysis, trials: list[Trial]) -> list
             share = cells.median(cell, "wal_fpi_share")
             rows.append(
                 (
-                    Cell(cells.group_title(install, workload)),
-                    Cell(variant.name),
-                    class_cell(variant.durability),
+                    *grouped_cells(cells, cell),
                     Cell(percent(share)),
-                    *map(Cell, texts),
+                    *text_cells(texts),
                 )
             )
     columns = (
-        Column("workload"),
-        Column("variant"),
-        Column("durability class"),
+        *GROUPED_COLUMNS,
         Column("images, of WAL bytes", numeric=True),
         *(Column(name, numeric=True) for name, _ in _METRICS),
     )
@@ -72,8 +71,6 @@ def volume_blocks(cells: Cells, analysis: Analysis, trials: list[Trial]) -> list
 
 def _with_server_cpu(trial: Trial) -> Trial:
     """The trial with the sum of its processes' CPU per transaction."""
-    from dataclasses import replace
-
     parts = [v for name, v in trial.metrics.items() if name.startswith("cpu_us_per_txn.")]
     if not parts:
         return trial
@@ -111,9 +108,7 @@ def _writer_table(cells: Cells) -> list[Block]:
             )
     has_published = any(row[-1].text != UNKNOWN for row in rows)
     columns = [
-        Column("workload"),
-        Column("variant"),
-        Column("durability class"),
+        *GROUPED_COLUMNS,
         *(Column(kind.replace("_", " "), numeric=True) for kind in WRITERS),
         Column("total", numeric=True),
         Column("published: backend + walwriter + checkpointer", numeric=True, terminal=False),

@@ -19,7 +19,7 @@ from typing import Literal
 from walproof._native import wal_last_checkpoint, wal_recovery
 from walproof.errors import WalError
 from walproof.units import Lsn
-from walproof.wal.totals import Gap, Path
+from walproof.wal.totals import Gap, Path, gaps_of
 
 PAGE_BYTES = 8192
 BUFFERS_MOST = 2**30 // 2
@@ -255,7 +255,7 @@ def analyse(
         timeline=raw["timeline"],
         start=began,
         finish_reason=raw["finish_reason"],
-        gaps=tuple(Gap(Lsn(before), Lsn(behind)) for before, behind in raw["gaps"]),
+        gaps=gaps_of(raw["gaps"]),
         steps=tuple(
             RecoveryWork(
                 start=began,

@@ -7,7 +7,7 @@ folder can be read up to a location that it has flushed.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -119,6 +119,11 @@ class Gap:
     """Where the last record before it ends."""
     end: Lsn
     """Where the first record behind it begins."""
+
+
+def gaps_of(places: Sequence[tuple[int, int]]) -> tuple[Gap, ...]:
+    """From (start, end) as the native module tells them."""
+    return tuple(Gap(Lsn(start), Lsn(end)) for start, end in places)
 
 
 class CheckpointKind(Enum):
@@ -302,7 +307,7 @@ def stats(
         no_relation=WalTotals(*raw["no_relation"]),
         minutes=tuple(Minute(float(at), WalTotals(*own), commits) for at, own, commits in raw["minutes"]),
         untimed=WalTotals(*raw["untimed"]),
-        gaps=tuple(Gap(Lsn(before), Lsn(behind)) for before, behind in raw["gaps"]),
+        gaps=gaps_of(raw["gaps"]),
         accounting=Accounting(**raw["accounting"]),
         error=None if raw["error"] is None else _error(*raw["error"]),
     )

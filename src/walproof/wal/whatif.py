@@ -18,7 +18,7 @@ from walproof._native import wal_identity, wal_whatif
 from walproof.errors import WalError
 from walproof.units import Lsn
 from walproof.wal.clock import Clock, times_elsewhere
-from walproof.wal.totals import Gap, Path
+from walproof.wal.totals import Gap, Path, gaps_of
 
 Compression = Literal["as recorded", "off", "pglz", "lz4", "zstd"]
 COMPRESSIONS: tuple[Compression, ...] = ("as recorded", "off", "pglz", "lz4", "zstd")
@@ -340,7 +340,7 @@ def _whatif(raw: Any, targets: Sequence[Target], clock: Clock) -> WhatIf:
         start=Lsn(raw["start"]),
         end=Lsn(raw["end"]),
         finish_reason=raw["finish_reason"],
-        gaps=tuple(Gap(Lsn(before), Lsn(behind)) for before, behind in raw["gaps"]),
+        gaps=gaps_of(raw["gaps"]),
         clock=clock,
         recorded=Recorded(**recorded),
         sample=ImageSample(

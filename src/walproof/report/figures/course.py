@@ -10,6 +10,7 @@ from typing import Any
 from walproof.analysis import Analysis
 from walproof.facts import Trial
 from walproof.report.cells import Cells
+from walproof.report.figures.channels import point_channels
 from walproof.report.figures.scale import log_range, log_ticks
 from walproof.report.figures.style import FAINT, INK, WIDTH, chart_of, configured, series_style
 from walproof.settings.durability import DurabilityClass
@@ -109,11 +110,11 @@ def draw_course(data: CourseData) -> dict[str, Any]:
     """Vega-Lite specification of the chart."""
     import altair as alt
 
-    colours, shapes = series_style(len(data.variants))
     labels = {name: f"{name} ({durability.value})" for name, durability in data.variants}
     domain = list(labels.values())
     last = len(data.panels) - 1
     legend = alt.Legend(title="variant (durability class)", orient="right")
+    colour, shape = point_channels("variant", domain, *series_style(len(domain)), legend)
     charts = []
     for index, panel in enumerate(data.panels):
         low, high = log_range([p.value for p in panel.points], least=1.05)
@@ -144,8 +145,8 @@ def draw_course(data: CourseData) -> dict[str, Any]:
             .encode(
                 x=x,
                 y=y,
-                color=alt.Color("variant:N", legend=legend, scale=alt.Scale(domain=domain, range=colours)),
-                shape=alt.Shape("variant:N", legend=legend, scale=alt.Scale(domain=domain, range=shapes)),
+                color=colour,
+                shape=shape,
                 description=alt.Description("about:N"),
             )
         )

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from walproof.facts.profile import KERNEL_MARK, stacks_of
 from walproof.report.cells import Cells
+from walproof.report.figures.channels import kind_colour
 from walproof.report.figures.style import INK, WIDTH, chart_of, configured
 from walproof.report.numbers import percent
 
-PROFILE_PREFIXES = {"perf": "profile_perf.", "kernel": "profile_kernel."}
-"""How stacks were counted -> the prefix of their metrics."""
-KERNEL_MARK = "_[k]"
-"""As in walproof.probe.profile: ends the name of a kernel function."""
 _SERVER, _KERNEL = "PostgreSQL and C library", "kernel"
 _COLOURS = {_SERVER: "#E69F00", _KERNEL: "#56B4E9"}
 _LEAST_SHARE = 0.004
@@ -52,19 +50,6 @@ class FlameData:
     """Panels of equal width."""
 
     panels: tuple[FlamePanel, ...]
-
-
-def stacks_of(metrics: Mapping[str, float]) -> tuple[str, dict[tuple[str, ...], int]] | None:
-    """(how they were counted, stack -> samples) of a trial; None when it has no profile."""
-    for method, prefix in PROFILE_PREFIXES.items():
-        own = {
-            tuple(name.removeprefix(prefix).split(";")): int(value)
-            for name, value in metrics.items()
-            if name.startswith(prefix)
-        }
-        if own:
-            return method, own
-    return None
 
 
 def flames(cells: Cells) -> FlameData | None:
@@ -146,11 +131,7 @@ def draw_flames(data: FlameData) -> dict[str, Any]:
             x2="x2:Q",
             y=y,
             y2="y2:Q",
-            color=alt.Color(
-                "kind:N",
-                scale=alt.Scale(domain=list(_COLOURS), range=list(_COLOURS.values())),
-                legend=alt.Legend(title=None, orient="top", symbolType="square"),
-            ),
+            color=kind_colour("kind", _COLOURS),
             description=alt.Description("about:N"),
         )
         # Labels begin at the left edge of their box, and stand in its middle.

@@ -10,7 +10,9 @@ from typing import Any
 from walproof.analysis.replication import Stage
 from walproof.facts import Series, Trial
 from walproof.report.cells import Cells
-from walproof.report.figures.style import INK, WIDTH, chart_of, configured, marked
+from walproof.report.figures.channels import kind_colour
+from walproof.report.figures.multiples import draw_multiples
+from walproof.report.figures.style import INK, WIDTH, chart_of, marked
 from walproof.report.figures.wal_parts import byte_scale
 from walproof.settings.durability import DurabilityClass
 from walproof.units import format_bytes
@@ -130,56 +132,49 @@ def describe_lag(data: LagData) -> str:
 
 def draw_lag(data: LagData) -> dict[str, Any]:
     """Vega-Lite specification of the chart."""
+    return draw_multiples(data.panels, _COLUMNS, _draw_group)
+
+
+def _draw_group(panels: Sequence[LagPanel]) -> list[Any]:
     import altair as alt
 
-    groups: dict[str, list[LagPanel]] = {}
-    for panel in data.panels:
-        groups.setdefault(panel.group, []).append(panel)
     width = WIDTH // _COLUMNS - 75
-    names = list(STAGES.values())
-    rows = []
-    for group, panels in groups.items():
-        scale, unit = byte_scale(max(panel.most_bytes for panel in panels))
-        top = max(panel.most_bytes for panel in panels) / scale or 1.0
-        last_s = max(max(panel.load_s, panel.points[-1].t_s) for panel in panels)
-        charts = []
-        for panel in panels:
-            x = alt.X(
-                "t:Q", title="seconds since the load began",
-                scale=alt.Scale(domain=[0, last_s], nice=False), axis=alt.Axis(grid=False, tickCount=6),
-            )  # fmt: skip
-            y = alt.Y(
-                "low:Q", title=f"not replayed ({unit})", scale=alt.Scale(domain=[0, top * 1.05], nice=False),
-                axis=alt.Axis(tickCount=4, minExtent=36, maxExtent=36),
-            )  # fmt: skip
-            area = (
-                chart_of(_bands(panel, scale))
-                .mark_area(line={"strokeWidth": 0.6}, opacity=0.85)
-                .encode(
-                    x=x,
-                    y=y,
-                    y2="high:Q",
-                    color=alt.Color(
-                        "stage:N",
-                        scale=alt.Scale(domain=names, range=list(_COLOURS)),
-                        legend=alt.Legend(title=None, orient="top", symbolType="square", columns=5),
-                    ),
-                )
+    scale, unit = byte_scale(max(panel.most_bytes for panel in panels))
+    top = max(panel.most_bytes for panel in panels) / scale or 1.0
+    last_s = max(max(panel.load_s, panel.points[-1].t_s) for panel in panels)
+    charts = []
+    for panel in panels:
+        x = alt.X(
+            "t:Q", title="seconds since the load began",
+            scale=alt.Scale(domain=[0, last_s], nice=False), axis=alt.Axis(grid=False, tickCount=6),
+        )  # fmt: skip
+        y = alt.Y(
+            "low:Q", title=f"not replayed ({unit})", scale=alt.Scale(domain=[0, top * 1.05], nice=False),
+            axis=alt.Axis(tickCount=4, minExtent=36, maxExtent=36),
+        )  # fmt: skip
+        area = (
+            chart_of(_bands(panel, scale))
+            .mark_area(line={"strokeWidth": 0.6}, opacity=0.85)
+            .encode(
+                x=x,
+                y=y,
+                y2="high:Q",
+                color=kind_colour("stage", dict(zip(STAGES.values(), _COLOURS, strict=True)), columns=5),
             )
-            about = f"the load ended after {panel.load_s:.1f} s"
-            end = (
-                chart_of([{"t": panel.load_s, "about": about}])
-                .mark_rule(color=INK, strokeDash=[3, 3])
-                .encode(x=x, description=alt.Description("about:N"))
-            )
-            title = alt.TitleParams(
-                marked(panel.variant, panel.durability),
-                subtitle=f"trial {panel.trial}, of {panel.n}: {format_bytes(panel.most_bytes)} at most",
-                limit=width, fontSize=12,
-            )  # fmt: skip
-            charts.append(alt.layer(area, end).properties(width=width, height=110, title=title))
-        rows.append(alt.concat(*charts, columns=_COLUMNS, spacing=14).properties(title=group))
-    return configured(alt.vconcat(*rows, spacing=18))
+        )
+        about = f"the load ended after {panel.load_s:.1f} s"
+        end = (
+            chart_of([{"t": panel.load_s, "about": about}])
+            .mark_rule(color=INK, strokeDash=[3, 3])
+            .encode(x=x, description=alt.Description("about:N"))
+        )
+        title = alt.TitleParams(
+            marked(panel.variant, panel.durability),
+            subtitle=f"trial {panel.trial}, of {panel.n}: {format_bytes(panel.most_bytes)} at most",
+            limit=width, fontSize=12,
+        )  # fmt: skip
+        charts.append(alt.layer(area, end).properties(width=width, height=110, title=title))
+    return charts
 
 
 def _bands(panel: LagPanel, scale: float) -> list[dict[str, Any]]:

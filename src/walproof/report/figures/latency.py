@@ -7,7 +7,8 @@ from statistics import median
 from typing import Any
 
 from walproof.report.cells import Cells
-from walproof.report.figures.scale import log_range, log_ticks, tick_label
+from walproof.report.figures.channels import names_y, point_channels
+from walproof.report.figures.scale import log_range, log_ticks, log_x
 from walproof.report.figures.style import GRID, INK, WIDTH, chart_of, configured, marked
 from walproof.report.numbers import number
 from walproof.settings.durability import DurabilityClass
@@ -82,8 +83,8 @@ def draw_latencies(data: LatencyData) -> dict[str, Any]:
     """Vega-Lite specification of the chart."""
     import altair as alt
 
-    ticks = log_ticks(data.low_ms, data.high_ms)
-    labels = "{" + ",".join(f"'{tick:g}':'{tick_label(tick)}'" for tick in ticks) + "}"
+    legend = alt.Legend(title="percentile", orient="right")
+    colour, shape = point_channels("percentile", PERCENTILES, _COLOURS, _SHAPES, legend)
     last = len(data.panels) - 1
     charts = []
     for index, panel in enumerate(data.panels):
@@ -110,28 +111,9 @@ def draw_latencies(data: LatencyData) -> dict[str, Any]:
                             "about": f"{label}, {name}: median {number(middle)} ms of {len(values)} trials",
                         }
                     )
-        x = alt.X(
-            "x:Q",
-            scale=alt.Scale(type="log", domain=[data.low_ms, data.high_ms], nice=False),
-            axis=alt.Axis(
-                values=list(ticks),
-                labelExpr=f"({labels})[toString(datum.value)]",
-                title="latency of a transaction (ms)" if index == last else None,
-            ),
-        )
-        y = alt.Y(
-            "variant:N",
-            sort=names,
-            title=None,
-            axis=alt.Axis(labelLimit=200, domain=False, ticks=False, grid=True, gridColor=GRID),
-        )
-        legend = alt.Legend(title="percentile", orient="right")
-        colour = alt.Color(
-            "percentile:N", legend=legend, scale=alt.Scale(domain=list(PERCENTILES), range=list(_COLOURS))
-        )
-        shape = alt.Shape(
-            "percentile:N", legend=legend, scale=alt.Scale(domain=list(PERCENTILES), range=list(_SHAPES))
-        )
+        title = "latency of a transaction (ms)" if index == last else None
+        x = log_x(data.low_ms, data.high_ms, log_ticks(data.low_ms, data.high_ms), title)
+        y = names_y("variant", names, 200, grid=True, gridColor=GRID)
         about = alt.Description("about:N")
         trials = (
             chart_of(points)

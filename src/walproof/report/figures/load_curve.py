@@ -8,7 +8,8 @@ from typing import Any, Literal
 from walproof.analysis.loading import Knee, find_knee
 from walproof.facts import LoadMethod, Variant
 from walproof.report.cells import Cells
-from walproof.report.figures.style import INK, WIDTH, chart_of, configured, series_style
+from walproof.report.figures.channels import curve_channels
+from walproof.report.figures.style import INK, WIDTH, chart_of, configured
 
 _HEIGHT = 190
 Swept = Literal["rows a batch", "sessions"]
@@ -106,7 +107,6 @@ def draw_load_curves(data: LoadCurveData) -> dict[str, Any]:
         if not curves:
             continue
         names = [_name(curve, data) for curve in curves]
-        colours, shapes = series_style(len(names))
         values = [
             {
                 "at": p.at,
@@ -136,11 +136,7 @@ def draw_load_curves(data: LoadCurveData) -> dict[str, Any]:
             axis=alt.Axis(values=ticks, format=",d", grid=False, labelFlush=False),
         )
         y = alt.Y("rate:Q", title="rows/s, load", scale=alt.Scale(domainMin=0), axis=alt.Axis(format=",.0f"))
-        colour = alt.Color(
-            "curve:N", sort=names, scale=alt.Scale(domain=names, range=colours),
-            legend=alt.Legend(title=None, orient="right"),
-        )  # fmt: skip
-        shape = alt.Shape("curve:N", sort=names, scale=alt.Scale(domain=names, range=shapes), legend=None)
+        colour, shape = curve_channels("curve", names, alt.Legend(title=None, orient="right"))
         layers = [
             chart_of(values).mark_line(strokeWidth=1.6).encode(x=x, y=y, color=colour),
             chart_of(trials).mark_point(size=28, opacity=0.5).encode(x=x, y=y, color=colour),

@@ -8,6 +8,7 @@ from typing import Any
 
 from walproof.analysis import CutSummary
 from walproof.report.cells import Cells
+from walproof.report.figures.channels import names_y
 from walproof.report.figures.style import FAINT, INK, WIDTH, chart_of, configured, marked
 from walproof.report.numbers import number
 from walproof.settings.durability import DurabilityClass
@@ -99,9 +100,7 @@ def draw_losses(data: LossData) -> dict[str, Any]:
             scale=alt.Scale(type="log", domain=[_LEAST_MS, most]),
             axis=alt.Axis(title="oldest lost commit, ms before the cut (log scale)", tickCount=6),
         )
-        y = alt.Y(
-            "variant:N", sort=names, title=None, axis=alt.Axis(labelLimit=330, domain=False, ticks=False)
-        )
+        y = names_y("variant", names, 330)
         layers = [
             chart_of(points)
             .mark_point(color="#0072B2", opacity=0.6, size=45)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from walproof.report.figures.scale import log_range, log_ticks, tick_label
+from walproof.report.figures.channels import names_y, point_channels
+from walproof.report.figures.scale import log_range, log_ticks, log_x
 from walproof.report.figures.style import GRID, INK, WIDTH, chart_of, configured, marked
 from walproof.report.numbers import number
 from walproof.settings.durability import DurabilityClass
@@ -80,8 +81,6 @@ def draw_measured(data: MeasuredData) -> dict[str, Any]:
     marks = [[_marks(row, data) for row in panel.rows] for panel in data.panels]
     everything = [mark for rows in marks for row in rows for mark in row]
     low, high = log_range([mark["x"] for mark in everything])
-    ticks = log_ticks(low, high)
-    labels = "{" + ",".join(f"'{tick:g}':'{tick_label(tick)}'" for tick in ticks) + "}"
     # kind, colour, shape, filled, size
     styles = [
         *((name, *style, False, 36) for name, style in zip(data.series, _SERIES, strict=False)),
@@ -89,32 +88,19 @@ def draw_measured(data: MeasuredData) -> dict[str, Any]:
         (_PREDICTED, "#D55E00", "cross", True, 90),
     ]
     shown = [style for style in styles if any(mark["kind"] == style[0] for mark in everything)]
-    kinds = [style[0] for style in shown]
-    legend = alt.Legend(title=None, orient="top")
+    colour, shape = point_channels(
+        "kind",
+        [style[0] for style in shown],
+        [style[1] for style in shown],
+        [style[2] for style in shown],
+        alt.Legend(title=None, orient="top"),
+    )
     charts = []
     for index, (panel, rows) in enumerate(zip(data.panels, marks, strict=True)):
         names = [marked(row.variant, row.durability) for row in panel.rows]
-        x = alt.X(
-            "x:Q",
-            scale=alt.Scale(type="log", domain=[low, high], nice=False),
-            axis=alt.Axis(
-                values=list(ticks),
-                labelExpr=f"({labels})[toString(datum.value)]",
-                title=f"{data.axis} ({data.unit})" if index == len(data.panels) - 1 else None,
-            ),
-        )
-        y = alt.Y(
-            "variant:N",
-            sort=names,
-            title=None,
-            axis=alt.Axis(labelLimit=370, domain=False, ticks=False, grid=True, gridColor=GRID),
-        )
-        colour = alt.Color(
-            "kind:N", legend=legend, scale=alt.Scale(domain=kinds, range=[style[1] for style in shown])
-        )
-        shape = alt.Shape(
-            "kind:N", legend=legend, scale=alt.Scale(domain=kinds, range=[style[2] for style in shown])
-        )
+        title = f"{data.axis} ({data.unit})" if index == len(data.panels) - 1 else None
+        x = log_x(low, high, log_ticks(low, high), title)
+        y = names_y("variant", names, 370, grid=True, gridColor=GRID)
         layers = []
         for kind, _, _, filled, size in shown:
             own = [mark for row in rows for mark in row if mark["kind"] == kind]

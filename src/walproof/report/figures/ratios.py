@@ -9,7 +9,7 @@ from typing import Any
 from walproof.analysis import Analysis, Effect, FactorModel, Interval
 from walproof.facts import Plan
 from walproof.report.cells import Cells
-from walproof.report.figures.scale import log_range, log_ticks, tick_label
+from walproof.report.figures.scale import log_range, log_ticks, log_x
 from walproof.report.figures.style import CLASS_COLOURS, FAINT, GRID, INK, WIDTH, chart_of, configured
 from walproof.report.numbers import metric_noun, ratio
 from walproof.settings.durability import DurabilityClass
@@ -177,16 +177,8 @@ def _draw_panel(data: RatioData, panel: RatioPanel, with_axis_title: bool) -> An
     heads, rows = _place(panel)
     count = len(heads) + len(rows)
     width = WIDTH - _LABELS - _FIGURES
-    x_scale = alt.Scale(type="log", domain=[data.low, data.high], nice=False)
-    labels = {tick: tick_label(tick, "x") for tick in data.ticks}
-    axis = alt.Axis(
-        values=list(data.ticks),
-        labelExpr=f"({_lookup(labels)})[toString(datum.value)]",
-        title=data.axis if with_axis_title else None,
-        tickSize=4,
-    )
     y = alt.Y("y:Q", axis=None, scale=alt.Scale(domain=[count - 0.5, -0.5], nice=False, zero=False))
-    x = alt.X("x:Q", scale=x_scale, axis=axis)
+    x = log_x(data.low, data.high, data.ticks, data.axis if with_axis_title else None, "x", tickSize=4)
     colour = alt.Color("colour:N", scale=None)
 
     names = [{"y": at, "label": row.label, "text": row.text} for at, row in rows]
@@ -269,8 +261,3 @@ def _place(panel: RatioPanel) -> tuple[list[tuple[int, str, str]], list[tuple[in
 
 def _colour(row: RatioRow) -> str:
     return CLASS_COLOURS[row.durability] if row.durability else _NEUTRAL
-
-
-def _lookup(labels: dict[float, str]) -> str:
-    """A Vega expression object from tick to label; holds numbers and our own text only."""
-    return "{" + ",".join(f"'{tick:g}':'{label}'" for tick, label in labels.items()) + "}"

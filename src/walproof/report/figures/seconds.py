@@ -9,7 +9,8 @@ from typing import Any
 
 from walproof.facts import Series
 from walproof.report.cells import Cells
-from walproof.report.figures.style import CLASS_COLOURS, WIDTH, chart_of, configured
+from walproof.report.figures.multiples import draw_multiples
+from walproof.report.figures.style import CLASS_COLOURS, WIDTH, chart_of
 from walproof.settings.durability import DurabilityClass
 
 _PANELS_MOST = 32
@@ -92,37 +93,27 @@ def describe_seconds(data: SecondsData) -> str:
 
 def draw_seconds(data: SecondsData) -> dict[str, Any]:
     """Vega-Lite specification of the chart."""
+    return draw_multiples(data.panels, _COLUMNS, lambda panels: [_draw_panel(panel) for panel in panels])
+
+
+def _draw_panel(panel: SecondsPanel) -> Any:
     import altair as alt
 
-    groups: dict[str, list[SecondsPanel]] = {}
-    for panel in data.panels:
-        groups.setdefault(panel.group, []).append(panel)
     width = WIDTH // _COLUMNS - 68
-    rows = []
-    for group, panels in groups.items():
-        charts = []
-        for panel in panels:
-            values = [
-                {"t": s.t_s, "low": s.tps_min, "middle": s.tps_median, "high": s.tps_max}
-                for s in panel.seconds
-            ]
-            colour = CLASS_COLOURS[panel.durability]
-            base = chart_of(values)
-            top = max(s.tps_max for s in panel.seconds) or 1.0
-            x = alt.X(
-                "t:Q", title="second of the window", axis=alt.Axis(grid=False, tickCount=4, tickMinStep=1)
-            )
-            y_scale = alt.Scale(domain=[0, top * 1.05], nice=False)
-            y_axis = alt.Axis(tickCount=3, format=",.0f", minExtent=36, maxExtent=36)
-            band = base.mark_area(opacity=0.3, color=colour).encode(
-                x=x, y=alt.Y("low:Q", scale=y_scale, axis=y_axis, title="transactions/s"), y2="high:Q"
-            )
-            line = base.mark_line(color=colour, strokeWidth=1.6).encode(
-                x=x, y=alt.Y("middle:Q", scale=y_scale)
-            )
-            title = alt.TitleParams(
-                panel.variant, subtitle=f"{panel.durability.value}, n = {panel.n}", limit=width, fontSize=12
-            )
-            charts.append(alt.layer(band, line).properties(width=width, height=80, title=title))
-        rows.append(alt.concat(*charts, columns=_COLUMNS, spacing=14).properties(title=group))
-    return configured(alt.vconcat(*rows, spacing=18))
+    values = [
+        {"t": s.t_s, "low": s.tps_min, "middle": s.tps_median, "high": s.tps_max} for s in panel.seconds
+    ]
+    colour = CLASS_COLOURS[panel.durability]
+    base = chart_of(values)
+    top = max(s.tps_max for s in panel.seconds) or 1.0
+    x = alt.X("t:Q", title="second of the window", axis=alt.Axis(grid=False, tickCount=4, tickMinStep=1))
+    y_scale = alt.Scale(domain=[0, top * 1.05], nice=False)
+    y_axis = alt.Axis(tickCount=3, format=",.0f", minExtent=36, maxExtent=36)
+    band = base.mark_area(opacity=0.3, color=colour).encode(
+        x=x, y=alt.Y("low:Q", scale=y_scale, axis=y_axis, title="transactions/s"), y2="high:Q"
+    )
+    line = base.mark_line(color=colour, strokeWidth=1.6).encode(x=x, y=alt.Y("middle:Q", scale=y_scale))
+    title = alt.TitleParams(
+        panel.variant, subtitle=f"{panel.durability.value}, n = {panel.n}", limit=width, fontSize=12
+    )
+    return alt.layer(band, line).properties(width=width, height=80, title=title)

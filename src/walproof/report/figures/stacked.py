@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from walproof.report.figures.channels import names_y
 from walproof.report.figures.style import INK, WIDTH, chart_of, configured
 
 _BAR, _ROW = 16, 22
@@ -66,12 +67,7 @@ def draw_stacked(panels: Sequence[StackedPanel], style: StackedStyle) -> dict[st
     for panel in panels:
         names = [bar.name for bar in panel.bars]
         base = chart_of([value for bar in panel.bars for value in _values(bar, style)])
-        y = alt.Y(
-            "variant:N",
-            sort=names,
-            title=None,
-            axis=alt.Axis(labelLimit=style.names_width, domain=False, ticks=False),
-        )
+        y = names_y("variant", names, style.names_width)
         axis = alt.Axis(format="%", title=style.axis if panel is panels[-1] else None, tickCount=6)
         bars = base.mark_bar(stroke="#ffffff", strokeWidth=1, height=_BAR).encode(
             x=alt.X("x:Q", scale=alt.Scale(domain=[0, 1]), axis=axis),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from walproof.report.cells import Cells
+from walproof.report.figures.channels import names_y, point_channels
 from walproof.report.figures.style import WIDTH, chart_of, configured, series_style
 from walproof.units import format_bytes
 
@@ -70,11 +71,12 @@ def draw_statements(data: StatementData) -> dict[str, Any]:
     """Vega-Lite specification of the chart."""
     import altair as alt
 
-    colours, shapes = series_style(len(data.variants))
     low = min(max(1.0, point.bytes) for panel in data.panels for point in panel.points)
     high = max(point.bytes for panel in data.panels for point in panel.points)
     scale = alt.Scale(type="log", domain=[low / 1.3, high * 1.3], nice=False)
     domain = list(data.variants)
+    legend = alt.Legend(title="variant", orient="bottom")
+    colour, shape = point_channels("variant", domain, *series_style(len(domain)), legend)
     charts = []
     for panel in data.panels:
         values = [
@@ -86,21 +88,15 @@ def draw_statements(data: StatementData) -> dict[str, Any]:
             }
             for point in panel.points
         ]
-        legend = alt.Legend(title="variant", orient="bottom")
         points = (
             chart_of(values)
             .mark_point(size=55, filled=True, opacity=0.75)
             .encode(
                 x=alt.X("bytes:Q", scale=scale, title="bytes of WAL records (log scale)"),
-                y=alt.Y(
-                    "statement:N",
-                    sort=list(panel.statements),
-                    title=None,
-                    axis=alt.Axis(labelLimit=240, grid=True, domain=False, ticks=False),
-                ),
+                y=names_y("statement", panel.statements, 240, grid=True),
                 yOffset=alt.YOffset("variant:N", sort=domain),
-                color=alt.Color("variant:N", scale=alt.Scale(domain=domain, range=colours), legend=legend),
-                shape=alt.Shape("variant:N", scale=alt.Scale(domain=domain, range=shapes), legend=legend),
+                color=colour,
+                shape=shape,
                 description=alt.Description("about:N"),
             )
         )

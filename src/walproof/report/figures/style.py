@@ -10,7 +10,7 @@ from typing import Any
 
 from walproof.settings.durability import DurabilityClass
 
-INK, FAINT, GRID, PAPER = "#222222", "#666666", "#dddddd", "#ffffff"
+INK, FAINT, GRID = "#222222", "#666666", "#dddddd"
 FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 WIDTH = 900
 """Pixels; the page scales a chart down, never up."""

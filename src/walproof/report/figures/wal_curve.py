@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from walproof.report.figures.channels import curve_channels
 from walproof.report.figures.style import INK, WIDTH, chart_of, configured, series_style
 from walproof.report.figures.wal_parts import byte_scale
 from walproof.units import format_bytes
@@ -73,7 +74,7 @@ def draw_curve(data: WalCurveData) -> dict[str, Any]:
         *(one.wal_bytes for curve in data.curves for one in curve.points),
     )  # fmt: skip
     scale, unit = byte_scale(most)
-    colours, shapes = series_style(len(data.curves))
+    first_colour = series_style(1)[0][0]
     names = [curve.name for curve in data.curves]
     x = alt.X("size:O", sort=labels, title=None, axis=alt.Axis(labelAngle=0))
     y_title = f"WAL ({unit}{data.unit})"
@@ -96,23 +97,18 @@ def draw_curve(data: WalCurveData) -> dict[str, Any]:
         y_scale = alt.Scale(type="log", domain=[least / scale / 1.1, most / scale * 1.1], nice=False)
     else:
         y_scale = alt.Scale(domain=[0, most / scale], nice=True)
-    colour = alt.Color(
-        "timeout:N", sort=names, scale=alt.Scale(domain=names, range=colours),
-        legend=alt.Legend(title="checkpoint_timeout", orient="top"),
-    )  # fmt: skip
+    legend = alt.Legend(title="checkpoint_timeout", orient="top")
+    colour, shape = curve_channels("timeout", names, legend)
     y = alt.Y("wal:Q", title=y_title, scale=y_scale)
     layers = [
         chart_of(band)
-        .mark_area(opacity=0.18, color=colours[0])
+        .mark_area(opacity=0.18, color=first_colour)
         .encode(x=x, y=alt.Y("low:Q", title=y_title, scale=y_scale), y2="high:Q"),
         chart_of(values).mark_line(strokeWidth=1.6).encode(x=x, y=y, color=colour),
         chart_of(values)
         .mark_point(filled=True, size=60, opacity=1)
         .encode(
-            x=x, y=y, color=colour, description=alt.Description("about:N"),
-            shape=alt.Shape(
-                "timeout:N", sort=names, legend=None, scale=alt.Scale(domain=names, range=shapes)
-            ),
+            x=x, y=y, color=colour, shape=shape, description=alt.Description("about:N"),
         ),
         chart_of([{"wal": data.recorded_bytes / scale, "text": "recorded"}])
         .mark_rule(color=INK, strokeDash=[2, 3])

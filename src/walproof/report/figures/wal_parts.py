@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from walproof.report.figures.channels import kind_colour, names_y
 from walproof.report.figures.style import WIDTH, chart_of, configured
 from walproof.units import format_bytes
 
 RECORDS, IMAGES = "records", "full-page images"
-COLOURS = ("#0072B2", "#E69F00")
+COLOURS = {RECORDS: "#0072B2", IMAGES: "#E69F00"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +66,8 @@ def draw_parts(data: WalPartsData) -> dict[str, Any]:
         .encode(
             x=alt.X("x:Q", title=f"WAL ({unit})", axis=alt.Axis(tickCount=6)),
             x2="x2:Q",
-            y=alt.Y(
-                "name:N", sort=names, title=None, axis=alt.Axis(labelLimit=330, domain=False, ticks=False)
-            ),
-            color=alt.Color(
-                "kind:N",
-                scale=alt.Scale(domain=[RECORDS, IMAGES], range=list(COLOURS)),
-                legend=alt.Legend(title=None, orient="top", symbolType="square"),
-            ),
+            y=names_y("name", names, 330),
+            color=kind_colour("kind", COLOURS),
             description=alt.Description("about:N"),
         )
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from walproof.report.figures.channels import kind_colour
 from walproof.report.figures.style import INK, WIDTH, chart_of, configured
 from walproof.report.figures.wal_parts import COLOURS, IMAGES, RECORDS, byte_scale
 from walproof.units import format_bytes
@@ -77,11 +78,7 @@ def draw_rate(data: WalRateData) -> dict[str, Any]:
             x2="x2:Q",
             y=alt.Y("y:Q", title=f"WAL ({unit}/min)"),
             y2="y2:Q",
-            color=alt.Color(
-                "kind:N",
-                scale=alt.Scale(domain=[RECORDS, IMAGES], range=list(COLOURS)),
-                legend=alt.Legend(title=None, orient="top", symbolType="square"),
-            ),
+            color=kind_colour("kind", COLOURS),
         )
     )
     times = [{"x": (at - first) / 60} for at in data.checkpoints_at if first <= at <= last + 60]

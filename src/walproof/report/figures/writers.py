@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from walproof.report.cells import Cells
+from walproof.report.figures.channels import names_y
 from walproof.report.figures.style import INK, WIDTH, chart_of, configured, marked
 from walproof.report.figures.wal_parts import byte_scale
 from walproof.settings.durability import DurabilityClass
@@ -117,12 +118,7 @@ def draw_writers(data: WriterData) -> dict[str, Any]:
             .encode(
                 x=alt.X("x:Q", title=f"bytes written in the window ({unit})"),
                 x2="x2:Q",
-                y=alt.Y(
-                    "variant:N",
-                    sort=names,
-                    title=None,
-                    axis=alt.Axis(labelLimit=200, domain=False, ticks=False),
-                ),
+                y=names_y("variant", names, 200),
                 yOffset=alt.YOffset("trial:O"),
                 color=alt.Color(
                     "kind:N",

@@ -1,1 +1,1 @@
-"""One kind of study a file: what its report shows."""
+"""One kind of study a file: what its report shows; ``comparison`` has what several show."""

@@ -8,9 +8,7 @@ from walproof.analysis import Analysis, CutSummary, cut_summaries
 from walproof.facts import Run, Trial
 from walproof.report.blocks import Section
 from walproof.report.cells import Cells
-from walproof.report.certainty import (
-    failure_blocks,
-)
+from walproof.report.certainty import failure_blocks
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.losses import describe_losses, losses
 from walproof.report.figures.outcomes import describe_outcomes, outcomes

@@ -10,7 +10,7 @@ from walproof.report.answer import how_sure, what_would_help
 from walproof.report.blocks import Section
 from walproof.report.cells import Cells
 from walproof.report.figures.load_curve import describe_load_curves, load_curves
-from walproof.report.figures.ratios import describe_ratios, install_ratios, variant_ratios
+from walproof.report.kinds.comparison import install_figure, variant_figure
 from walproof.report.layout import Body, FigureMaker, ReportView, certainty_section, lay_out
 from walproof.report.load import (
     busy_tables,
@@ -27,13 +27,12 @@ def load_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportVi
     """The report of a study whose trials fill a table: rows a second until it is complete."""
     cells = Cells(run.plan, trials)
     make = FigureMaker(run, analysis)
-    overview = make.figure(
-        "ratios",
+    overview = variant_figure(
+        make,
+        cells,
+        analysis,
         f"How fast is the table complete, relative to {run.plan.baseline}?",
-        "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round. Colour and "
-        "heading: durability class during the load. The line at 1x is the baseline.",
-        variant_ratios(cells, analysis),
-        describe_ratios,
+        ". Colour and heading: durability class during the load. The line at 1x is the baseline.",
     )
     curves = make.figure(
         "curves",
@@ -42,13 +41,7 @@ def load_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportVi
         load_curves(cells),
         describe_load_curves,
     )
-    installs = make.figure(
-        "installs",
-        "Does the PostgreSQL version matter to loading?",
-        "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round.",
-        install_ratios(cells, analysis),
-        describe_ratios,
-    )
+    installs = install_figure(make, cells, analysis, "Does the PostgreSQL version matter to loading?")
     sections = (
         Section("results", "Results", (*load_tables(cells, analysis), *busy_tables(cells))),
         Section("curves", "Batches and sessions", curves),
@@ -60,7 +53,7 @@ def load_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportVi
     )
     body = Body(
         answers=load_answers(cells, analysis),
-        how_sure=how_sure(run, cells, analysis, ()),
+        how_sure=how_sure(run, analysis, ()),
         what_would_help=what_would_help(run.plan, trials, analysis),
         overview=overview,
         sections=sections,

@@ -11,8 +11,8 @@ from walproof.report.blocks import Section
 from walproof.report.cells import Cells
 from walproof.report.figures.flame import describe_flames, flames
 from walproof.report.figures.lag import describe_lag, lag
-from walproof.report.figures.ratios import describe_ratios, factor_ratios, install_ratios, variant_ratios
 from walproof.report.figures.style import symbol_key
+from walproof.report.kinds.comparison import factor_figure, install_figure, variant_figure
 from walproof.report.layout import Body, FigureMaker, ReportView, certainty_section, lay_out
 from walproof.report.profile import profile_tables
 from walproof.report.replay import (
@@ -33,29 +33,17 @@ def replay_view(
     cells = Cells(run.plan, trials)
     is_live = run.plan.streaming is not None
     make = FigureMaker(run, analysis)
-    overview = make.figure(
-        "ratios",
+    overview = variant_figure(
+        make,
+        cells,
+        analysis,
         f"How much CPU does replaying a row take, relative to {run.plan.baseline}?",
-        "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round. Less is "
-        "faster. The line at 1x is the baseline.",
-        variant_ratios(cells, analysis),
-        describe_ratios,
+        ". Less is faster. The line at 1x is the baseline.",
     )
-    factors = make.figure(
-        "factors",
-        "What does each factor do to replay, and which act together?",
-        "Diamond: effect of a level against the factor's first level; "
-        "a product of two: what both together do beyond each.",
-        factor_ratios(cells, analysis.factors),
-        describe_ratios,
+    factors = factor_figure(
+        make, cells, analysis, "What does each factor do to replay, and which act together?"
     )
-    installs = make.figure(
-        "installs",
-        "Does the PostgreSQL version matter to replay?",
-        "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round.",
-        install_ratios(cells, analysis),
-        describe_ratios,
-    )
+    installs = install_figure(make, cells, analysis, "Does the PostgreSQL version matter to replay?")
     behind = make.figure(
         "lag",
         "How far is the standby behind, and where is the WAL meanwhile?",
@@ -84,7 +72,7 @@ def replay_view(
     )
     body = Body(
         answers=(streaming_answers if is_live else replay_answers)(cells, analysis),
-        how_sure=(*how_sure(run, cells, analysis, ()), *starved_sentences(cells)),
+        how_sure=(*how_sure(run, analysis, ()), *starved_sentences(cells)),
         what_would_help=what_would_help(run.plan, trials, analysis),
         overview=overview,
         sections=sections,

@@ -9,9 +9,7 @@ from walproof.facts import Run, Trial
 from walproof.report.answer import how_sure
 from walproof.report.blocks import Section
 from walproof.report.cells import Cells
-from walproof.report.certainty import (
-    failure_blocks,
-)
+from walproof.report.certainty import failure_blocks
 from walproof.report.figures.statements import describe_statements, statement_data
 from walproof.report.layout import Body, FigureMaker, ReportView, lay_out
 from walproof.report.statements import statement_answers, statement_sections
@@ -33,7 +31,7 @@ def statement_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> Rep
     )
     body = Body(
         answers=statement_answers(cells, analysis),
-        how_sure=how_sure(run, cells, analysis, ()),
+        how_sure=how_sure(run, analysis, ()),
         overview=overview,
         sections=sections,
     )

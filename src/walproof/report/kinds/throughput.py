@@ -11,20 +11,18 @@ from walproof.report.answer import answers, how_sure, what_would_help
 from walproof.report.blocks import Section, Verdict, Verdicts
 from walproof.report.causes import checkpoint_table, disk_table, lock_paragraphs, process_tables, wait_table
 from walproof.report.cells import Cells
-from walproof.report.certainty import (
-    drift_paragraph,
-)
+from walproof.report.certainty import drift_paragraph
 from walproof.report.crashes import away_data, written_data
 from walproof.report.failover import failover_tables
 from walproof.report.figures.course import course, describe_course
 from walproof.report.figures.latency import describe_latencies, latencies
 from walproof.report.figures.measured import describe_measured
-from walproof.report.figures.ratios import describe_ratios, factor_ratios, install_ratios, variant_ratios
 from walproof.report.figures.seconds import describe_seconds, seconds
 from walproof.report.figures.style import symbol_key
 from walproof.report.figures.waits import describe_waits, wait_shares
 from walproof.report.figures.writers import describe_writers
 from walproof.report.flushes import flush_blocks
+from walproof.report.kinds.comparison import factor_figure, install_figure, variant_figure
 from walproof.report.kinds.cuts import cut_sections
 from walproof.report.layout import Body, FigureMaker, ReportView, certainty_section, lay_out
 from walproof.report.prediction import prediction_blocks
@@ -44,14 +42,13 @@ def throughput_view(
     cells = Cells(run.plan, trials)
     summaries = cut_summaries(run.plan, trials)
     make = FigureMaker(run, analysis)
-    overview = make.figure(
-        "ratios",
+    overview = variant_figure(
+        make,
+        cells,
+        analysis,
         f"How much throughput does each variant give, relative to {run.plan.baseline}?",
-        "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round, hollow "
-        "where it stands apart from the others. Colour and heading: durability class. The line at 1x is "
-        f"the baseline, of durability class {run.plan.variant(run.plan.baseline).durability.value}.",
-        variant_ratios(cells, analysis),
-        describe_ratios,
+        ", hollow where it stands apart from the others. Colour and heading: durability class. The line at "
+        f"1x is the baseline, of durability class {run.plan.variant(run.plan.baseline).durability.value}.",
     )
     waits = make.figure(
         "waits",
@@ -82,21 +79,8 @@ def throughput_view(
         course(cells, trials, analysis),
         describe_course,
     )
-    factors = make.figure(
-        "factors",
-        "What does each factor do, and which act together?",
-        "Diamond: effect of a level against the factor's first level; "
-        "a product of two: what both together do beyond each.",
-        factor_ratios(cells, analysis.factors),
-        describe_ratios,
-    )
-    installs = make.figure(
-        "installs",
-        "Does the PostgreSQL version matter?",
-        "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round.",
-        install_ratios(cells, analysis),
-        describe_ratios,
-    )
+    factors = factor_figure(make, cells, analysis, "What does each factor do, and which act together?")
+    installs = install_figure(make, cells, analysis, "Does the PostgreSQL version matter?")
     writers = make.figure(
         "writers",
         "Does compression write less, or only through another process?",
@@ -157,7 +141,7 @@ def throughput_view(
     )
     body = Body(
         answers=(*recovery_answers(cells), *answers(cells, analysis)),
-        how_sure=how_sure(run, cells, analysis, findings),
+        how_sure=how_sure(run, analysis, findings),
         what_would_help=what_would_help(run.plan, trials, analysis),
         findings=tuple(findings),
         overview=(*away, *overview) or installs,

@@ -31,7 +31,7 @@ def fill_source(session: Session, table: Table, rows: int, seed: int) -> None:
     """Make the source table with ``rows`` generated rows. Raises WorkloadError, as for an unknown type."""
     _make_source(session, table)
     fill_referenced(session, table, seed)
-    _fill(session, table, SOURCE, rows, seed, numbered=True)
+    _fill(session, table, SOURCE, rows, seed)
 
 
 def fill_referenced(session: Session, table: Table, seed: int, depth: int = 0) -> None:
@@ -45,7 +45,7 @@ def fill_referenced(session: Session, table: Table, seed: int, depth: int = 0) -
             )
         other = read_table(session, key.target)
         fill_referenced(session, other, seed, depth + 1)
-        _fill(session, other, other.name, _REFERENCED_ROWS, seed, numbered=False)
+        _fill(session, other, other.name, _REFERENCED_ROWS, seed)
 
 
 def read_source(session: Session, table: Table, file: Path) -> int:
@@ -115,7 +115,7 @@ def _make_source(session: Session, table: Table, columns: tuple[Column, ...] | N
     )
 
 
-def _fill(session: Session, table: Table, into: str, rows: int, seed: int, *, numbered: bool) -> None:
+def _fill(session: Session, table: Table, into: str, rows: int, seed: int) -> None:
     unique = {name for key in table.keys for name in key[:1]}
     foreign: dict[str, tuple[ForeignKey, int]] = {
         name: (key, position)

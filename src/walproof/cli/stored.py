@@ -1,0 +1,29 @@
+"""From a stored run to its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from walproof.cli import options
+
+if TYPE_CHECKING:
+    from walproof.facts import Run
+    from walproof.facts.store import Store
+    from walproof.report import ReportView
+
+
+def view_of(run: Run, store: Store) -> ReportView:
+    """The report on what ``store`` has of the run."""
+    from walproof.report import SERIES_SHOWN, build_view
+
+    return build_view(run, store.trials(run.id), store.series(run.id, SERIES_SHOWN))
+
+
+def read_view(name: str, out: Path, url: str | None) -> ReportView:
+    """The same of the run that is called so. Raises StoreError."""
+    store = options.open_existing_store(out, url)
+    try:
+        return view_of(store.run(name), store)
+    finally:
+        store.close()

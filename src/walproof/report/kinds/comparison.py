@@ -1,0 +1,33 @@
+"""The charts of ratios, which studies of load, of replay and of loading have in common."""
+
+from __future__ import annotations
+
+from walproof.analysis import Analysis
+from walproof.report.cells import Cells
+from walproof.report.figures.figure import Figure
+from walproof.report.figures.ratios import describe_ratios, factor_ratios, install_ratios, variant_ratios
+from walproof.report.layout import FigureMaker
+
+_MARKS = "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round"
+
+
+def variant_figure(
+    make: FigureMaker, cells: Cells, analysis: Analysis, question: str, reading: str
+) -> tuple[Figure, ...]:
+    """Every variant against the baseline; ``reading`` goes on behind what the marks are."""
+    note = f"{_MARKS}{reading}"
+    return make.figure("ratios", question, note, variant_ratios(cells, analysis), describe_ratios)
+
+
+def factor_figure(make: FigureMaker, cells: Cells, analysis: Analysis, question: str) -> tuple[Figure, ...]:
+    """The terms of the factorial model."""
+    note = (
+        "Diamond: effect of a level against the factor's first level; "
+        "a product of two: what both together do beyond each."
+    )
+    return make.figure("factors", question, note, factor_ratios(cells, analysis.factors), describe_ratios)
+
+
+def install_figure(make: FigureMaker, cells: Cells, analysis: Analysis, question: str) -> tuple[Figure, ...]:
+    """Later installs against the first."""
+    return make.figure("installs", question, f"{_MARKS}.", install_ratios(cells, analysis), describe_ratios)
