@@ -103,7 +103,7 @@ class Reference:
 
     def __init__(self, install: Install, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._image = crash_of_load(install, workspace, lambda _: None, share=REFERENCE_SHARE, segment_mb=1)
+        self._image = crash_of_load(install, workspace, lambda _: None, share=REFERENCE_SHARE)
         found = analyse(self._image.wal, start=find_redo(self._image.wal).redo, buffers=[REFERENCE_BUFFERS])
         self.work = found.last.quantities(REFERENCE_BUFFERS)
 

@@ -181,7 +181,8 @@ def calibrate(
     check_disk(workspace.folder, int(NEED_BYTES * share))
     latency_us, iops = measure_reads(workspace, progress, int(_READS_PAGES * share))
     large, small = int(LARGE_BUFFERS * share), int(SMALL_BUFFERS * share)
-    filled = _Filled(install, workspace, share, segment_mb)
+    options = () if segment_mb == 16 else (f"--wal-segsize={segment_mb}",)
+    filled = _Filled(install, workspace, share, options)
     machine, image, spans = filled.make(progress)
     bounds = [spans[0][1], *(end for _, _, end in spans)]
     start = find_redo(image.wal).redo
@@ -221,13 +222,18 @@ def calibrate(
 
 
 def crash_of_load(
-    install: Install, workspace: Workspace, progress: Progress, *, share: float, segment_mb: int
+    install: Install,
+    workspace: Workspace,
+    progress: Progress,
+    *,
+    share: float,
+    initdb_options: tuple[str, ...] = (),
 ) -> CrashImage:
-    """A crash at the end of the calibration's load, for those who want to recover it themselves.
+    """A crash at the end of that share of the calibration's load, for those who want to recover it.
 
     Raises ClusterError and DiskError.
     """
-    return _Filled(install, workspace, share, segment_mb).make(progress)[1]
+    return _Filled(install, workspace, share, ("--wal-segsize=1", *initdb_options)).make(progress)[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +253,10 @@ def _prefetches(install: Install) -> tuple[bool, ...]:
 class _Filled:
     """The cluster of the load."""
 
-    def __init__(self, install: Install, workspace: Workspace, share: float, segment_mb: int) -> None:
-        self._options = () if segment_mb == 16 else (f"--wal-segsize={segment_mb}",)
+    def __init__(
+        self, install: Install, workspace: Workspace, share: float, initdb_options: tuple[str, ...]
+    ) -> None:
+        self._options = initdb_options
         self._share = share
         self._install = install
         self._workspace = workspace
