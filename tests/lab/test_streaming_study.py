@@ -59,6 +59,7 @@ def test_the_built_in_study_has_the_published_figures_of_two_variants(embedded: 
         ({"failover": {}}, "has one of"),
         ({"crash": {}}, "has one of"),
         ({"variant": [{"name": "v", "settings": {"cache": "cold"}}]}, "cache has no meaning"),
+        ({"variant": [{"name": "v", "settings": {"kernel_audit": "quiet"}}]}, "kernel_audit has no meaning"),
         ({"variant": [{"name": "v", "settings": {"wal_level": "minimal"}}]}, "cannot be made with"),
         ({"streaming": {"rows_per_commit": 1}}, "mistake"),
     ],

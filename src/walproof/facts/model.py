@@ -117,6 +117,11 @@ class PowerCut:
     """The trial is the cut; otherwise it follows the measured window, on a server of its own."""
 
 
+KernelAuditLevel: TypeAlias = Literal["off", "quiet", "recording"]
+"""The kernel's audit while a standby replays: off; on, with a rule that is compared with each system call and
+matches none; or with one that matches each lseek of its user."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReplayConditions:
     """What a variant's WAL is made with and replayed under, beside settings."""
@@ -125,6 +130,7 @@ class ReplayConditions:
     """Data checksums of the cluster (initdb)."""
     is_cold: bool = False
     """No block of the base is in the page cache when replay begins."""
+    kernel_audit: KernelAuditLevel = "off"
 
 
 @dataclass(frozen=True, slots=True)

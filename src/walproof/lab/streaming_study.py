@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from walproof.errors import StudyError
 from walproof.facts import Install, Streaming, Workload
-from walproof.lab.replay_study import CACHE, check_conditions
+from walproof.lab.replay_study import CACHE, KERNEL_AUDIT, check_conditions
 from walproof.lab.studyfile import StudyFile
 
 _PIPELINES_SINCE = 140000
@@ -29,8 +29,9 @@ def check_streaming(study: StudyFile, driver: Install) -> None:
     if study.power_cut is not None or study.replay is not None or study.failover is not None:
         raise StudyError("a study has one of [failover], [power_cut], [replay] and [streaming]")
     values = check_conditions(study)
-    if any(name == CACHE for name, _ in values):
-        raise StudyError(f"{CACHE} has no meaning in a study of a live stream")
+    for name, _ in values:
+        if name in (CACHE, KERNEL_AUDIT):
+            raise StudyError(f"{name} has no meaning in a study of a live stream")
     if driver.version_num < _PIPELINES_SINCE:
         raise StudyError(
             f"pgbench {driver.version} cannot make the load of a live stream",

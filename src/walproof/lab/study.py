@@ -37,7 +37,8 @@ from walproof.lab.studyfile import (
     read_study_file,
 )
 from walproof.postgres import install as installs
-from walproof.postgres.build import rejection
+from walproof.postgres.build import missing_libraries, rejection
+from walproof.postgres.kernel_audit import audit_refusal
 from walproof.probe import PROBES
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.durability import DurabilityClass
@@ -369,7 +370,9 @@ def _available(
 
 
 def _lack(base: Mapping[str, str], cell: Variant, chosen: Sequence[Install]) -> str | None:
-    """What keeps an install from running the variant: its version or its build."""
+    """What keeps an install from running the variant, its version or its build; or this machine."""
+    if cell.replay.kernel_audit != "off" and (refusal := audit_refusal()) is not None:
+        return f"kernel audit: {refusal}"
     for install in chosen:
         if (reason := missing_for(cell.load, install)) is not None:
             return f"PostgreSQL {install.label}: {reason}"
@@ -383,6 +386,8 @@ def _lack(base: Mapping[str, str], cell: Variant, chosen: Sequence[Install]) -> 
         if rejection(install, complete) is not None:
             named = ", ".join(f"{name}={value}" for name, value in cell.settings.items())
             return f"PostgreSQL {install.label} was built without what {named} needs"
+        if missing := missing_libraries(install, complete):
+            return f'PostgreSQL {install.label} has no library "{missing[0]}"'
     return None
 
 
