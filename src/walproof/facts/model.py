@@ -234,11 +234,13 @@ class Variant:
     replay: ReplayConditions = ReplayConditions()
     """What its WAL, in a study of replay, is made with."""
     distance_s: float = 0.0
-    """In a study of failover: delay one way between primary and standby."""
+    """In a study of failover or of a live stream: delay one way between primary and standby."""
     bandwidth_bytes_per_s: int | None = None
-    """In a study of failover: what passes between them, each way; None is no limit."""
+    """In a study of failover or of a live stream: what passes between them, each way; None is no limit."""
     standby_device: str | None = None
     """In a study of failover: the emulated disk of the standby alone, as typed."""
+    replay_cpu_share: float = 1.0
+    """In a study of a live stream: share of one core that the standby's startup process gets at most."""
     load: LoadMethod = LoadMethod()
     """In a study of loading: how."""
 

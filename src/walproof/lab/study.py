@@ -27,7 +27,7 @@ from walproof.lab.design import factorial_design
 from walproof.lab.failover_study import check_failover, failover_of, failover_workload, with_pair
 from walproof.lab.load_study import check_load, load_of, load_workload, method_of, missing_for
 from walproof.lab.replay_study import check_replay, replay_of, replay_workload, with_conditions
-from walproof.lab.streaming_study import check_streaming, streaming_of, streaming_workload
+from walproof.lab.streaming_study import check_streaming, streaming_of, streaming_workload, with_stream
 from walproof.lab.studyfile import (
     CutTable,
     ScriptTable,
@@ -128,8 +128,10 @@ def resolve(
     _require_unique("workload", [workload.name for workload in workloads])
     base = _with_room({**study.base, **overrides.base}, workloads)
     cells, aliases = _cells(study)
-    if study.replay is not None or study.streaming is not None:
+    if study.replay is not None:
         cells = [with_conditions(cell) for cell in cells]
+    if study.streaming is not None:
+        cells = [with_stream(cell) for cell in cells]
     if study.failover is not None:
         check_failover(study)
         workloads = tuple(failover_workload(workload, study, overrides.quick) for workload in workloads)
@@ -450,6 +452,7 @@ def _variant(
         distance_s=cell.distance_s,
         bandwidth_bytes_per_s=cell.bandwidth_bytes_per_s,
         standby_device=cell.standby_device,
+        replay_cpu_share=cell.replay_cpu_share,
         load=cell.load,
     )
 
