@@ -43,10 +43,10 @@ settings = { hot_standby = "off" }
 BEHIND = """
 [[variant]]
 name = "held"
-settings = { replay_cpu = "1%" }
+settings = { replay_cpu = "2%" }
 [[variant]]
 name = "narrow"
-settings = { bandwidth = "100kB/s" }
+settings = { bandwidth = "500kB/s" }
 """
 
 
@@ -89,10 +89,9 @@ def _check(trial: Trial) -> None:
 
 
 def test_who_cannot_follow_falls_behind_and_catches_up(tmp_path: Path, embedded: Install) -> None:
-    """With hardly any CPU, and over a narrow link: at the end of the load WAL waits where it should."""
+    """With hardly any CPU, and over a narrow link: WAL waits where it should."""
     text = STUDY[: STUDY.index("[[variant]]")] + BEHIND
-    # So much as either still takes seconds for.
-    text = text.replace('duration = "1s"', 'duration = "2s"\nrate = 20')
+    text = text.replace('duration = "1s"', 'duration = "1s"\nrate = 100')
     (tmp_path / "small.toml").write_text(text)
     done = walproof("run", "small.toml", "--out", "out", "--pg", "embedded", cwd=tmp_path, timeout_s=170)
     assert done.returncode == 0, done.stderr
@@ -106,7 +105,7 @@ def test_who_cannot_follow_falls_behind_and_catches_up(tmp_path: Path, embedded:
         assert sum(at_end.values()) == trial.metrics["lag_bytes_end"]
     held, narrow = trials["held"].metrics, trials["narrow"].metrics
     assert held["startup_core_share"] < 0.1
-    assert held["lag_bytes_end.replay"] > held["lag_bytes_end"] / 2
+    assert held["lag_bytes_max.replay"] > held["lag_bytes_max"] / 2
     assert narrow["lag_bytes_max.network"] + narrow["lag_bytes_max.write"] > narrow["lag_bytes_max"] / 2
     assert narrow["catch_up_s"] > 0
 

@@ -214,7 +214,7 @@ def _relief(cells: Cells, analysis: Analysis, install: str, workload: str) -> li
     share_base, rows_base = cells.median(base, "startup_core_share"), cells.median(base, "rows_per_s")
     seeming = []
     for variant in cells.variants():
-        if variant.replay_cpu_share < 1:
+        if variant.replay_cpu_share < 1 or variant.distance_s or variant.bandwidth_bytes_per_s is not None:
             continue  # it is held back
         cell = (install, workload, variant.name)
         effect = analysis.effect(*cell)
