@@ -1,4 +1,4 @@
-"""What ``walproof replica watch`` prints while causes of lag are provoked on a real pair, one after the other.
+"""What ``walproof replica watch`` prints while causes of lag are provoked on a real pair, one by one.
 
     PYTHONPATH=. python bench/replication/watched.py [--pg embedded] [--for 9s] [--every 3s] [--to FILE]
 
@@ -89,8 +89,10 @@ def watched(pg: str, work: Path, watching: list[str]) -> Iterator[str]:
                     link.shape(bytes_per_s=LINK_BYTES_PER_S)
                     yield watch(f"a link of {LINK_BYTES_PER_S // 1000} kB/s")
                     link.shape()
-                    with _quota(standby):
-                        yield watch(f"{CORE_SHARE:.0%} of a core for the startup process")
+                with _quota(standby):
+                    with _writing(primary):
+                        yield watch(f"{CORE_SHARE * 100:g} % of a core for the startup process")
+                    yield watch("the same when the load has ended")
                 standby.stop("fast")
                 with emulated_disk(workspace, standby.folder, DEVICE) as environment:
                     standby.environment.update(environment)
@@ -154,10 +156,10 @@ def _watch(primary: Cluster, standby: Standby, watching: list[str]) -> str:
         command += [option, f"host={server.sockets} port={server.port} user={WATCHER} dbname=postgres"]
     done = subprocess.run(
         [sys.executable, "-m", "walproof", *command, *watching],
-        capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "100"},
+        capture_output=True, text=True, check=True, env={**os.environ, "COLUMNS": "110"},
     )  # fmt: skip
     shown = f'$ walproof replica watch --primary "$PRIMARY" --standby "$STANDBY" {" ".join(watching)}'
-    return f"{shown}\n{done.stdout.rstrip()}"
+    return "\n".join([shown, *(line.rstrip() for line in done.stdout.rstrip().splitlines())])
 
 
 if __name__ == "__main__":
