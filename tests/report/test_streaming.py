@@ -106,7 +106,15 @@ def test_a_standby_that_is_held_back_is_not_called_relieved() -> None:
     run, trials, series = _facts(rows_on=50_000.0, us_on=2.4, lag_s_on=0.0)
     held = tuple(replace(one, replay_cpu_share=0.05) for one in run.plan.variants)
     plan = replace(run.plan, variants=held)
-    assert "seems to relieve" not in _said(build_view(replace(run, plan=plan), trials, series))
+    view = build_view(replace(run, plan=plan), trials, series)
+    assert "seems to relieve" not in _said(view)
+    variants = next(
+        block
+        for section in view.sections
+        for block in section.blocks
+        if isinstance(block, Table) and block.title == "Variants"
+    )
+    assert [row[2].text for row in variants.rows] == ["replay_cpu=5%", "wal_compression=on, replay_cpu=5%"]
 
 
 def test_the_published_table_has_what_it_leaves_out() -> None:
