@@ -9,8 +9,9 @@ import pytest
 
 from walproof.errors import StudyError
 from walproof.facts import Install, Plan, Replay
+from walproof.lab.preflight import check
 from walproof.lab.replay_recording import checksum_options
-from walproof.lab.study import Overrides, resolve
+from walproof.lab.study import Overrides, read_study, resolve
 from walproof.lab.studyfile import check_study
 
 STUDY: dict[str, Any] = {
@@ -56,6 +57,7 @@ def test_checksums_are_an_option_of_initdb(install: Install) -> None:
     ("changes", "says"),
     [
         ({"factors": {"cache": ["warm", "tepid"]}}, 'cache cannot be "tepid"'),
+        ({"factors": {"kernel_audit": ["off", "on"]}}, 'kernel_audit cannot be "on"'),
         ({"factors": {"wal_level": ["minimal", "replica"]}}, "cannot be made with wal_level=minimal"),
         ({"workload": [{"name": "w", "builtin": "tpcb-like"}]}, "one workload, without scripts"),
         ({"workload": [{"name": "a"}, {"name": "b"}]}, "one workload"),
@@ -66,3 +68,40 @@ def test_checksums_are_an_option_of_initdb(install: Install) -> None:
 def test_what_has_no_meaning_is_refused(embedded: Install, changes: dict[str, Any], says: str) -> None:
     with pytest.raises(StudyError, match=says):
         _plan(embedded, changes)
+
+
+def test_kernel_audit_is_a_condition(embedded: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be audited here is refused before the first trial, by name."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    plan = _plan(embedded, {"factors": {"kernel_audit": ["off", "quiet"], "wal_compression": ["off", "on"]}})
+    assert {one.replay.kernel_audit for one in plan.variants} == {"off", "quiet"}
+    assert all(set(one.settings) == {"wal_compression"} for one in plan.variants)
+    with pytest.raises(StudyError, match="cannot run here") as refused:
+        check(plan)
+    lines = str(refused.value.detail).splitlines()
+    assert lines == [
+        f"kernel_audit=quiet, wal_compression={value}: kernel audit: auditctl is not installed"
+        for value in ("off", "on")
+    ]
+    assert "CAP_AUDIT_CONTROL" in str(refused.value.hint)
+
+
+def test_a_library_may_be_a_factor(embedded: Install) -> None:
+    factors = {"shared_preload_libraries": ["", "pgaudit"], "wal_level": ["replica", "logical"]}
+    plan = _plan(embedded, {"factors": factors, "base": {"pgaudit.log": "all"}})
+    assert len(plan.variants) == 4
+    with pytest.raises(StudyError, match="cannot run here") as refused:
+        check(plan)
+    assert 'has no library "pgaudit"' in str(refused.value.detail)
+
+
+def test_the_study_of_auditing_leaves_out_what_is_not_here(
+    embedded: Install, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    study, _, folder = read_study("replay-audit")
+    plan = resolve(study, Overrides(), folder=Path("/somewhere"), scripts=folder, given=(embedded,))
+    assert [one.name for one in plan.variants] == ["no audit"]
+    reasons = {one.variant: one.reason for one in plan.left_out}
+    assert 'has no library "pgaudit"' in reasons["pgaudit"]
+    assert reasons["kernel audit, recording"] == "kernel audit: auditctl is not installed"

@@ -40,6 +40,18 @@ def test_streams_rates_and_checksums_are_resolved(embedded: Install) -> None:
     assert [w.duration_s for w in _plan(embedded, quick=True).workloads] == [1.0, 1.0]
 
 
+def test_link_and_share_of_a_core_are_no_settings(embedded: Install) -> None:
+    held = {"replay_cpu": "2.5 %", "bandwidth": "3MB/s", "distance": "25ms", "data_checksums": "on"}
+    plan = _plan(embedded, {"variant": [{"name": "plain"}, {"name": "held", "settings": held}]})
+    plain, variant = plan.variants
+    assert (plain.replay_cpu_share, plain.bandwidth_bytes_per_s, plain.distance_s) == (1.0, None, 0.0)
+    assert variant.settings == {}
+    assert variant.replay.checksums
+    assert variant.replay_cpu_share == 0.025
+    assert variant.bandwidth_bytes_per_s == 3 << 20
+    assert variant.distance_s == 0.025
+
+
 def test_the_built_in_study_has_the_published_figures_of_two_variants(embedded: Install) -> None:
     study, _, folder = read_study("replication-live")
     plan = resolve(study, Overrides(), folder=Path("/somewhere"), scripts=folder, given=(embedded,))
@@ -59,7 +71,13 @@ def test_the_built_in_study_has_the_published_figures_of_two_variants(embedded: 
         ({"failover": {}}, "has one of"),
         ({"crash": {}}, "has one of"),
         ({"variant": [{"name": "v", "settings": {"cache": "cold"}}]}, "cache has no meaning"),
+        ({"variant": [{"name": "v", "settings": {"kernel_audit": "quiet"}}]}, "kernel_audit has no meaning"),
         ({"variant": [{"name": "v", "settings": {"wal_level": "minimal"}}]}, "cannot be made with"),
+        ({"variant": [{"name": "v", "settings": {"standby_device": "hdd-7200"}}]}, "standby_device has no"),
+        ({"variant": [{"name": "v", "settings": {"replay_cpu": "0%"}}]}, 'replay_cpu cannot be "0%"'),
+        ({"variant": [{"name": "v", "settings": {"replay_cpu": "half"}}]}, 'replay_cpu cannot be "half"'),
+        ({"variant": [{"name": "v", "settings": {"replay_cpu": "101%"}}]}, 'replay_cpu cannot be "101%"'),
+        ({"variant": [{"name": "v", "settings": {"bandwidth": "1B/s"}}]}, 'bandwidth "1B/s" is impossible'),
         ({"streaming": {"rows_per_commit": 1}}, "mistake"),
     ],
 )

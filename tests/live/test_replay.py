@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command import walproof
+from tests.workload.loading.cluster import Silent
 from walproof.facts import Install, ReplayConditions, Trial
 from walproof.facts.store import Store
-from walproof.lab.replay_recording import ReplayRecording
+from walproof.lab.replay_recording import ReplayRecording, prepare_recordings
 from walproof.lab.replay_run import ReplayRun
+from walproof.lab.study import Overrides, resolve
+from walproof.lab.studyfile import check_study
+from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import discover
+from walproof.postgres.reach import reachable_install, server_user
 from walproof.postgres.workspace import Workspace
 from walproof.units import Lsn
 
@@ -100,6 +107,30 @@ def _check(install: Install, trials: dict[str, Mapping[str, float]]) -> None:
             assert plain["lseek_per_record"] > 1
         else:
             assert plain["lseek_per_record"] < 0.2
+
+
+@pytest.mark.skipif(not HAS_STRACE, reason="strace is not installed")
+def test_who_observes_late_misses_no_record(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the oldest PostgreSQL at hand: so few rows are replayed long before a late observer attaches."""
+    install = reachable_install(min(discover(), key=lambda one: one.version_num), server_user())
+    study = check_study(tomllib.loads(STUDY), "test")
+    plan = resolve(study, Overrides(), folder=workspace.work, given=(install,))
+    recording = prepare_recordings(plan, {install.label: install}, workspace, Silent())[
+        (install.label, "plain")
+    ]
+    begin = ReplayRun._start
+
+    def begin_late(run: ReplayRun, cluster: Cluster) -> int:
+        pid = begin(run, cluster)
+        time.sleep(0.5)
+        return pid
+
+    monkeypatch.setattr(ReplayRun, "_start", begin_late)
+    counted = ReplayRun(workspace, install, recording, {}, ReplayConditions()).count_syscalls("late")
+    assert counted.warnings == ()
+    # Each page of WAL is read by itself (PostgreSQL: XLogPageRead).
+    pages = recording.wal_bytes / 8192
+    assert counted.metrics["pread64_per_record"] * recording.records > 0.9 * pages
 
 
 def test_without_strace_it_says_so(

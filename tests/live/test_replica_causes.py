@@ -11,6 +11,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,10 +26,12 @@ from walproof.analysis.replication import Pace, Stage
 from walproof.disk.device import parse_device
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.facts import Install
+from walproof.postgres.cpu_share import CpuShare
 from walproof.postgres.link import Link
 from walproof.postgres.reach import server_user
 from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
+from walproof.probe.startup import read_startup
 
 pytestmark = pytest.mark.live
 
@@ -240,6 +244,53 @@ def test_a_startup_process_that_fills_its_core(pair: Pair) -> None:
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, startup, 0)
     assert {Cause.REPLAY_CPU, Cause.REPLAY_STARVED} & set(seen), seen
+    pair.catch_up()
+
+
+def test_replay_that_is_late_for_no_single_reason(pair: Pair) -> None:
+    """Paused for most of each window and resumed before it ends: neither paused nor starved nor busy."""
+    window_s = 1.0
+
+    def pause_for_a_while() -> None:
+        query(pair.standby, "SELECT pg_wal_replay_pause()")
+        time.sleep(0.75 * window_s)
+        query(pair.standby, "SELECT pg_wal_replay_resume()")
+
+    with pair.observer() as observer:
+        observer.observe(0.5)
+        _pile_up(pair, 500_000)
+        seen = []
+        for _ in range(12):
+            pausing = threading.Thread(target=pause_for_a_while)
+            pausing.start()
+            window = observer.observe(window_s)
+            pausing.join()
+            causes = diagnose(window).causes
+            seen.append((causes, window.waits))
+            if [one.cause for one in causes] == [Cause.REPLAY]:
+                record(window, Cause.REPLAY)
+                break
+        else:
+            raise AssertionError("\n".join(map(str, seen)))
+    assert any("RecoveryPause" in line for line in causes[0].evidence)
+    pair.catch_up()
+
+
+def test_a_startup_process_with_a_quota(pair: Pair) -> None:
+    """It may run for a fiftieth of the time."""
+    startup = pid_of(pair.standby, "startup")
+
+    def cpu_s() -> float | None:
+        counted = read_startup(startup)
+        return None if counted is None else counted.cpu_s
+
+    with CpuShare(startup, 0.02, cpu_s):
+        _pile_up(pair, 100_000)
+        query(pair.standby, "SELECT pg_wal_replay_resume()")
+        _, diagnosis = pair.until_named(Cause.REPLAY_STARVED)
+        assert any("state T" in line for line in diagnosis.causes[0].evidence)
+        assert diagnosis.split.startup is not None
+        assert diagnosis.split.startup.cpu_share < 0.3
     pair.catch_up()
 
 

@@ -40,6 +40,14 @@ name = "plain"
 name = "closed"
 settings = { hot_standby = "off" }
 """
+BEHIND = """
+[[variant]]
+name = "held"
+settings = { replay_cpu = "2%" }
+[[variant]]
+name = "narrow"
+settings = { bandwidth = "500kB/s" }
+"""
 
 
 def test_a_live_stream_is_measured_and_reported(tmp_path: Path) -> None:
@@ -78,6 +86,28 @@ def _check(trial: Trial) -> None:
     assert metrics["lag_bytes_max"] >= metrics["lag_bytes_max.replay"]
     assert trial.window_s is not None
     assert metrics["rows_per_s"] == pytest.approx(metrics["rows"] / trial.window_s)
+
+
+def test_who_cannot_follow_falls_behind_and_catches_up(tmp_path: Path, embedded: Install) -> None:
+    """With hardly any CPU, and over a narrow link: WAL waits where it should."""
+    text = STUDY[: STUDY.index("[[variant]]")] + BEHIND
+    text = text.replace('duration = "1s"', 'duration = "1s"\nrate = 100')
+    (tmp_path / "small.toml").write_text(text)
+    done = walproof("run", "small.toml", "--out", "out", "--pg", "embedded", cwd=tmp_path, timeout_s=170)
+    assert done.returncode == 0, done.stderr
+    store = Store(tmp_path / "out" / "walproof.sqlite")
+    trials = {trial.variant: trial for trial in store.trials(store.run("last").id)}
+    store.close()
+    for trial in trials.values():
+        assert trial.reason is None
+        _check(trial)
+        at_end = {stage: trial.metrics[f"lag_bytes_end.{stage}"] for stage in STAGES}
+        assert sum(at_end.values()) == trial.metrics["lag_bytes_end"]
+    held, narrow = trials["held"].metrics, trials["narrow"].metrics
+    assert held["startup_core_share"] < 0.1
+    assert held["lag_bytes_max.replay"] > held["lag_bytes_max"] / 2
+    assert narrow["lag_bytes_max.network"] + narrow["lag_bytes_max.write"] > narrow["lag_bytes_max"] / 2
+    assert narrow["catch_up_s"] > 0
 
 
 def test_where_the_lag_is(embedded: Install, workspace: Workspace) -> None:

@@ -55,6 +55,23 @@ def test_the_largest_factor_of_replay_is_named() -> None:
     assert json.loads(to_json(view))["analysis"]["metric"] == "startup_us_per_row"
 
 
+def test_what_the_kernels_audit_built_is_told() -> None:
+    facts = factorial_facts()
+    plan = replace(facts.run.plan, replay=Replay(1000, 1000, 500), workloads=facts.run.plan.workloads[:1])
+    trials = _replay_trials({variant.name: 2.0 for variant in plan.variants}, plan.cells)
+    audited, quiet = plan.variants[1].name, plan.variants[2].name
+    built = {audited: 3.4, quiet: 0.0}
+    trials = tuple(
+        replace(one, metrics={**one.metrics, "audit_records_per_record": built[one.variant]})
+        if one.variant in built else one
+        for one in trials
+    )  # fmt: skip
+    view = build_view(replace(facts.run, plan=plan), trials)
+    said = " ".join(sentence for answer in view.answers for sentence in answer.sentences)
+    assert f"With {audited} the kernel built 3.40 audit records for each record of WAL." in said
+    assert said.count("audit records") == len(plan.installs)
+
+
 def test_what_a_failover_lost_is_summed_and_its_worst_shown() -> None:
     facts = make_facts()
     plan = replace(

@@ -76,9 +76,45 @@ def test_a_standby_whose_rows_are_cheaper_is_not_called_a_pretender() -> None:
 
 def test_who_fell_behind_is_named_and_counted() -> None:
     view = build_view(*_facts(rows_on=50_000.0, us_on=2.4, lag_s_on=3.0))
-    assert "with compressed one was 3.00 s behind when the load ended" in _said(view)
+    assert "With compressed it was 3.00 s behind when the load ended; it had caught up" in _said(view)
     rows = {row[0].text: [cell.text for cell in row] for row in _table(view, "lag").rows}
     assert (rows["default"][-1], rows["compressed"][-1]) == ("4 of 4", "0 of 4")
+
+
+def test_who_never_catches_up_is_told_with_rates_and_place() -> None:
+    """At these rates; when the load has ended it does."""
+    run, trials, series = _facts(rows_on=100_000.0, us_on=2.4, lag_s_on=3.0)
+    for replayed, never in ((5 * MB, True), (19.5 * MB, False)):
+        rates = {
+            "wal_made_bytes_per_s": 20 * MB, "wal_replayed_bytes_per_s": replayed, "catch_up_s": 11.5,
+            "lag_bytes_end.network": 40 * 2.0**20, "lag_bytes_end.replay": 10 * 2.0**20,
+        }  # fmt: skip
+        changed = [
+            replace(one, metrics={**one.metrics, **rates}) if one.variant == "compressed" else one
+            for one in trials
+        ]
+        view = build_view(run, changed, series)
+        said = _said(view)
+        assert "MB/s were replayed of 20.0 that were made: it" in said
+        assert ("never catches up at these rates" in said) == never
+        assert "50.0 MB, 80 % of that not sent; it had caught up 11.5 s later" in said
+        rows = {row[0].text: [cell.text for cell in row] for row in _table(view, "lag").rows}
+        assert rows["compressed"][6] == ("15.0" if never else "0.500")
+
+
+def test_a_standby_that_is_held_back_is_not_called_relieved() -> None:
+    run, trials, series = _facts(rows_on=50_000.0, us_on=2.4, lag_s_on=0.0)
+    held = tuple(replace(one, replay_cpu_share=0.05) for one in run.plan.variants)
+    plan = replace(run.plan, variants=held)
+    view = build_view(replace(run, plan=plan), trials, series)
+    assert "seems to relieve" not in _said(view)
+    variants = next(
+        block
+        for section in view.sections
+        for block in section.blocks
+        if isinstance(block, Table) and block.title == "Variants"
+    )
+    assert [row[2].text for row in variants.rows] == ["replay_cpu=5%", "wal_compression=on, replay_cpu=5%"]
 
 
 def test_the_published_table_has_what_it_leaves_out() -> None:

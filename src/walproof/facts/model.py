@@ -117,6 +117,11 @@ class PowerCut:
     """The trial is the cut; otherwise it follows the measured window, on a server of its own."""
 
 
+KernelAuditLevel: TypeAlias = Literal["off", "quiet", "recording"]
+"""The kernel's audit while a standby replays: off; on, with a rule that is compared with each system call and
+matches none; or with one that matches each lseek of its user."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReplayConditions:
     """What a variant's WAL is made with and replayed under, beside settings."""
@@ -125,6 +130,7 @@ class ReplayConditions:
     """Data checksums of the cluster (initdb)."""
     is_cold: bool = False
     """No block of the base is in the page cache when replay begins."""
+    kernel_audit: KernelAuditLevel = "off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,11 +236,13 @@ class Variant:
     replay: ReplayConditions = ReplayConditions()
     """What its WAL, in a study of replay, is made with."""
     distance_s: float = 0.0
-    """In a study of failover: delay one way between primary and standby."""
+    """In a study of failover or of a live stream: delay one way between primary and standby."""
     bandwidth_bytes_per_s: int | None = None
-    """In a study of failover: what passes between them, each way; None is no limit."""
+    """In a study of failover or of a live stream: what passes between them, each way; None is no limit."""
     standby_device: str | None = None
     """In a study of failover: the emulated disk of the standby alone, as typed."""
+    replay_cpu_share: float = 1.0
+    """In a study of a live stream: share of one core that the standby's startup process gets at most."""
     load: LoadMethod = LoadMethod()
     """In a study of loading: how."""
 

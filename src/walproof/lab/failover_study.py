@@ -26,6 +26,11 @@ def check_failover(study: StudyFile) -> None:
         )
     if study.power_cut is not None or study.replay is not None:
         raise StudyError("a study has one of [failover], [replay] and [power_cut]")
+    check_pair(study)
+
+
+def check_pair(study: StudyFile) -> None:
+    """Refuse a way or a disk that cannot be. Raises StudyError or DiskError."""
     for name, read in _READERS.items():
         typed = [variant.settings[name] for variant in study.variant if name in variant.settings]
         for value in (*study.factors.get(name, ()), *typed):

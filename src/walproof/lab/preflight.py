@@ -15,7 +15,8 @@ from walproof.errors import StudyError
 from walproof.facts import Plan
 from walproof.lab.replay_recording import recording_key
 from walproof.postgres import template as templates
-from walproof.postgres.build import has_library, rejection
+from walproof.postgres.build import missing_libraries, rejection
+from walproof.postgres.kernel_audit import audit_refusal
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.value import parse
 from walproof.units import format_bytes, parse_bytes
@@ -121,16 +122,18 @@ def check(plan: Plan) -> None:
     That is disk, memory, shared memory and open files that are too small, and what the installs were built
     without.
     """
-    machine, builds = _machine(plan), _builds(plan)
-    if not machine and not builds:
+    machine, builds, audit = _machine(plan), _builds(plan), _audit(plan)
+    if not machine and not builds and not audit:
         return
-    hints = []
+    hints = ["Kernel audit needs auditctl, CAP_AUDIT_CONTROL and that nobody else uses it."] if audit else []
     if machine:
         hints.append("A smaller scale or max_wal_size, or another folder (--on), needs less.")
     if builds:
         hints.append("--pg names another install; the embedded one has no contrib modules, lz4 or zstd.")
     raise StudyError(
-        f'study "{plan.study}" cannot run here', detail="\n".join([*machine, *builds]), hint=" ".join(hints)
+        f'study "{plan.study}" cannot run here',
+        detail="\n".join([*machine, *builds, *audit]),
+        hint=" ".join(hints),
     )
 
 
@@ -177,17 +180,16 @@ def _builds(plan: Plan) -> list[str]:
                 problems.append(f"{variant.name}: PostgreSQL {install.label} says: {said}")
             problems += [
                 f'{variant.name}: PostgreSQL {install.label} has no library "{name}"'
-                for name in _libraries(settings)
-                if not has_library(install, name)
+                for name in missing_libraries(install, settings)
             ]
     return problems
 
 
-def _libraries(settings: Mapping[str, str]) -> list[str]:
-    """Names, without those that are paths, that the server or its sessions are told to load."""
-    listed = [settings.get(f"{who}_preload_libraries", "") for who in ("shared", "session", "local")]
-    names = [name.strip().strip('"') for text in listed for name in text.split(",")]
-    return [name for name in names if name and "/" not in name]
+def _audit(plan: Plan) -> list[str]:
+    """What keeps the variants that want it from the kernel's audit."""
+    audited = [variant.name for variant in plan.variants if variant.replay.kernel_audit != "off"]
+    refusal = audit_refusal() if audited else None
+    return [] if refusal is None else [f"{name}: kernel audit: {refusal}" for name in audited]
 
 
 def _setting_bytes(plan: Plan, settings: Mapping[str, str], name: str, default: int) -> int:

@@ -16,6 +16,8 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
@@ -27,6 +29,7 @@ from walproof.facts.replication import STARVED_SHARE, StartupProcess
 from walproof.lab.replay_recording import ReplayRecording
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
+from walproof.postgres.kernel_audit import KernelAudit
 from walproof.postgres.workspace import Workspace
 from walproof.probe.processes import children
 from walproof.probe.profile import begin_profile
@@ -67,26 +70,35 @@ class ReplayRun:
         """Unix time at which the last replay began."""
 
     def measure(self, name: str) -> Observation:
-        """Replay once in a new folder called ``name``. Raises ClusterError."""
-        with _Copy(self._workspace, self._install, self._recording, name) as cluster:
+        """Replay once in a new folder called ``name``. Raises ClusterError or StudyError."""
+        with ExitStack() as stack:
+            audit: KernelAudit | None = None
+            if self._conditions.kernel_audit != "off":
+                # Before the server starts: only what is started later is audited.
+                audit = stack.enter_context(KernelAudit(self._workspace, self._conditions.kernel_audit))
+            copy = stack.enter_context(_Copy(self._workspace, self._install, self._recording, name))
+            cluster = copy.cluster
             if self._conditions.is_cold:
                 templates.sync(cluster.folder)
                 _forget(cluster.data)
             self.began_at = time.time()
             pid = self._start(cluster)
             wall_s, end = self._wait(cluster, pid)
-        return self._observation(wall_s, end)
+        seen = self._observation(wall_s, end)
+        if audit is None:
+            return seen
+        audited = audit.records / self._recording.records
+        return replace(seen, metrics={**seen.metrics, "audit_records_per_record": audited})
 
     def count_syscalls(self, name: str) -> Observation:
         """Replay once more under ``strace -c``, for counts only: it slows replay several times over."""
         strace = shutil.which("strace")
         if strace is None:
             return Observation(warnings=("strace is not installed: system calls are not counted",))
-        with _Copy(self._workspace, self._install, self._recording, name) as cluster:
+        with _Copy(self._workspace, self._install, self._recording, name, holds_wal=True) as copy:
+            cluster = copy.cluster
             summary = cluster.folder / "strace"
             pid = self._start(cluster)
-            # It stands still until it is traced, so that hardly any call is missed.
-            os.kill(pid, signal.SIGSTOP)
             tracer = subprocess.Popen(
                 [strace, "-c", "-o", str(summary), "-p", str(pid)],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
@@ -94,9 +106,9 @@ class ReplayRun:
             try:
                 assert tracer.stderr is not None
                 said = tracer.stderr.readline()
-                os.kill(pid, signal.SIGCONT)
                 if "attached" not in said:
                     return Observation(warnings=(f"system calls are not counted: {said.strip()}",))
+                copy.release_wal(pid)
                 self._wait(cluster, pid)
             finally:
                 if tracer.poll() is None:
@@ -114,15 +126,15 @@ class ReplayRun:
     def profile(self, name: str) -> Observation:
         """Replay once more and count stacks of the startup process, by perf or, where there is none, by
         looking at its kernel stacks (:mod:`walproof.probe.profile`)."""
-        with _Copy(self._workspace, self._install, self._recording, name) as cluster:
+        with _Copy(self._workspace, self._install, self._recording, name, holds_wal=True) as copy:
+            cluster = copy.cluster
             pid = self._start(cluster)
-            os.kill(pid, signal.SIGSTOP)
             profiler, shortcoming = begin_profile(pid, cluster.folder)
             warnings = () if shortcoming is None else (shortcoming,)
-            os.kill(pid, signal.SIGCONT)
             if profiler is None:
                 return Observation(warnings=warnings)
             try:
+                copy.release_wal(pid)
                 self._wait(cluster, pid)
             except BaseException:
                 profiler.abandon()
@@ -200,20 +212,37 @@ class ReplayRun:
 
 
 class _Copy:
-    """Context manager: a cluster on a copy of the recording; stopped and removed at the end."""
+    """Context manager: a cluster on a copy of the recording; stopped and removed at the end.
 
-    def __init__(self, workspace: Workspace, install: Install, recording: ReplayRecording, name: str) -> None:
+    With ``holds_wal`` its startup process finds no WAL and asks for it again and again, until
+    ``release_wal``: whoever observes it is then there before the first record, however late it comes.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        install: Install,
+        recording: ReplayRecording,
+        name: str,
+        *,
+        holds_wal: bool = False,
+    ) -> None:
         self._workspace = workspace
         self._folder = workspace.make_folder(name)
         self._recording = recording
-        self._cluster = Cluster(install, workspace, self._folder)
+        self._holds_wal = holds_wal
+        self.cluster = Cluster(install, workspace, self._folder)
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> _Copy:
         try:
             templates.clone(self._recording.folder, self._folder, flush=False)
-            data = self._cluster.data
+            data = self.cluster.data
             segments = [str(path) for path in sorted((self._recording.folder / "wal").iterdir())]
-            command = ["cp", "--archive", "--reflink=auto", "--", *segments, str(data / "pg_wal")]
+            target = data / "pg_wal"
+            if self._holds_wal:
+                target = self._held
+                target.mkdir()
+            command = ["cp", "--archive", "--reflink=auto", "--", *segments, str(target)]
             subprocess.run(command, check=True)
             (data / "standby.signal").touch(mode=0o600)
             owner = data.stat()
@@ -221,11 +250,23 @@ class _Copy:
         except BaseException:
             self.__exit__()
             raise
-        return self._cluster
+        return self
 
     def __exit__(self, *_: object) -> None:
-        self._cluster.stop("immediate")
+        self.cluster.stop("immediate")
         self._workspace.remove_folder(self._folder)
+
+    def release_wal(self, startup_pid: int) -> None:
+        """Let the startup process find the segments that were held back."""
+        # The first of them last: when it is found, all are there.
+        for segment in sorted(self._held.iterdir(), reverse=True):
+            segment.rename(self.cluster.data / "pg_wal" / segment.name)
+        # It looks every five seconds (wal_retrieve_retry_interval), and at once when its latch is set.
+        os.kill(startup_pid, signal.SIGHUP)
+
+    @property
+    def _held(self) -> Path:
+        return self._folder / "held-wal"
 
 
 class _Positions:

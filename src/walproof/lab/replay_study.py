@@ -1,19 +1,26 @@
 """What a study of replay says beyond settings: its load, and factors that are no settings.
 
-``data_checksums`` (on, off) is chosen at initdb, ``cache`` (warm, cold) before each trial. All else that
-varies are settings, of which each server, primary and standby, gets those that mean something to it.
+``data_checksums`` (on, off) is chosen at initdb, ``cache`` (warm, cold) and ``kernel_audit`` (off, quiet,
+recording) before each trial. All else that varies are settings, of which each server, primary and standby,
+gets those that mean something to it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import cast, get_args
 
 from walproof.errors import StudyError
-from walproof.facts import Replay, ReplayConditions, Variant, Workload
+from walproof.facts import KernelAuditLevel, Replay, ReplayConditions, Variant, Workload
 from walproof.lab.studyfile import StudyFile
 
-CHECKSUMS, CACHE = "data_checksums", "cache"
-_LEVELS = {CHECKSUMS: ("on", "off"), CACHE: ("warm", "cold")}
+CHECKSUMS, CACHE, KERNEL_AUDIT = "data_checksums", "cache", "kernel_audit"
+_LEVELS: Mapping[str, tuple[str, ...]] = {
+    CHECKSUMS: ("on", "off"),
+    CACHE: ("warm", "cold"),
+    KERNEL_AUDIT: get_args(KernelAuditLevel),
+}
 
 
 def check_replay(study: StudyFile) -> None:
@@ -49,7 +56,9 @@ def with_conditions(cell: Variant) -> Variant:
         cell,
         settings={name: value for name, value in cell.settings.items() if name not in _LEVELS},
         replay=ReplayConditions(
-            checksums=cell.settings.get(CHECKSUMS) == "on", is_cold=cell.settings.get(CACHE) == "cold"
+            checksums=cell.settings.get(CHECKSUMS) == "on",
+            is_cold=cell.settings.get(CACHE) == "cold",
+            kernel_audit=cast("KernelAuditLevel", cell.settings.get(KERNEL_AUDIT, "off")),
         ),
     )
 

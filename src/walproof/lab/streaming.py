@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from walproof.lab.target import target_of
 from walproof.postgres import template as templates
 from walproof.postgres.chain import Chain, StandbyPlan
 from walproof.postgres.cluster import Cluster
+from walproof.postgres.cpu_share import CpuShare
+from walproof.postgres.link import Link
 from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 from walproof.probe.cpu import CpuProbe
@@ -55,6 +58,17 @@ class StreamOrder:
     workload: Workload
     seed: int
     checkpoint_before: bool
+    distance_s: float = 0.0
+    """Delay one way between the servers."""
+    bytes_per_s: int | None = None
+    """What passes between them, each way; None is no limit."""
+    replay_cpu_share: float = 1.0
+    """Of one core, for the standby's startup process."""
+
+    @property
+    def has_link(self) -> bool:
+        """Whether something is between the servers; otherwise they share a unix socket."""
+        return bool(self.distance_s) or self.bytes_per_s is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,26 +127,35 @@ class StreamLab:
         try:
             templates.clone(self._template, folder)
             primary.start(settings)
-            plan = StandbyPlan(STANDBY, settings=settings)
-            with Chain(primary, self._workspace, [plan], settings) as chain:
+            with ExitStack() as stack:
+                link = stack.enter_context(Link(self._workspace, primary)) if order.has_link else None
+                plan = StandbyPlan(STANDBY, settings=settings, route=None if link is None else link.route)
+                chain = stack.enter_context(Chain(primary, self._workspace, [plan], settings))
                 if order.checkpoint_before:
                     with primary.connect() as session:
                         session.execute("CHECKPOINT")
-                return self._measure(order, primary, chain[STANDBY])
+                return self._measure(order, primary, chain[STANDBY], link)
         finally:
             primary.stop("immediate")
             self._workspace.remove_folder(folder)
             self._workspace.remove_folder(self._workspace.folder / STANDBY)
 
-    def _measure(self, order: StreamOrder, primary: Cluster, standby: Standby) -> Streamed:
+    def _measure(self, order: StreamOrder, primary: Cluster, standby: Standby, link: Link | None) -> Streamed:
         facts, _ = server_facts(primary.conninfo)
         answers = order.settings.get("hot_standby", "on") != "off"
         start = _flushed(primary)
         # What the base backup and the checkpoint left is replayed before anything is counted.
         standby.wait_for_replay(start)
-        with StreamSampler(
-            primary.conninfo, standby.conninfo if answers else None, STANDBY, _startup_pid(standby)
-        ) as sampler:
+        if link is not None:
+            # Not before: a stream begins with the whole segment.
+            link.shape(delay_s=order.distance_s, bytes_per_s=order.bytes_per_s)
+        pid = _startup_pid(standby)
+        with ExitStack() as stack:
+            if order.replay_cpu_share < 1:
+                stack.enter_context(CpuShare(pid, order.replay_cpu_share, lambda: _cpu_s(pid)))
+            sampler = stack.enter_context(
+                StreamSampler(primary.conninfo, standby.conninfo if answers else None, STANDBY, pid)
+            )
             load = self._begin(order, primary)
             probes = [(server, CpuProbe()) for server in (primary, standby)]
             try:
@@ -173,6 +196,11 @@ class StreamLab:
 
 def _subject(server: Cluster, load: PgbenchRun) -> Subject:
     return Subject(server.conninfo, server.data, server.log, server.pid, load.pid, server.install.version_num)
+
+
+def _cpu_s(pid: int) -> float | None:
+    startup = read_startup(pid)
+    return None if startup is None else startup.cpu_s
 
 
 def _startup_pid(standby: Standby) -> int:
@@ -225,6 +253,8 @@ def _replay_metrics(
     caught_up = next(one for one in samples if one.replayed >= end)
     cpu_s = caught_up.startup.cpu_s - first.startup.cpu_s
     within_s = at_end.at_s - first.at_s
+    # Its second half: at first a backlog and its buffers form.
+    half = next(one for one in samples if one.at_s >= at_end.at_s - within_s / 2)
     metrics = {
         "startup_cpu_s": cpu_s,
         "startup_us_per_row": cpu_s * 1e6 / rows,
@@ -237,6 +267,12 @@ def _replay_metrics(
         "replay_lag_s_max": max(replay_lag_s(samples, i) for i in range(len(samples))),
         "catch_up_s": max(0.0, caught_up.at_s - ended_s),
     }
+    if at_end.at_s > half.at_s:
+        half_s = at_end.at_s - half.at_s
+        metrics["wal_made_bytes_per_s"] = (at_end.inserted - half.inserted) / half_s
+        metrics["wal_replayed_bytes_per_s"] = (at_end.replayed - half.replayed) / half_s
+    for stage, rest in zip(STAGES, at_end.stages, strict=True):
+        metrics[f"lag_bytes_end.{stage}"] = float(rest)
     for stage, most in zip(STAGES, zip(*(one.stages for one in samples), strict=True), strict=True):
         metrics[f"lag_bytes_max.{stage}"] = float(max(most))
     return metrics

@@ -1,14 +1,22 @@
-"""What a study of a live stream says beyond settings: its load, and ``data_checksums``, chosen at initdb."""
+"""What a study of a live stream says beyond settings: its load, what it is sent over, what replays it.
+
+``data_checksums`` is chosen at initdb; ``distance`` and ``bandwidth`` are those of the link between the
+servers, ``replay_cpu`` (``5%``) is what the standby's startup process gets of one core at most.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from walproof.errors import StudyError
-from walproof.facts import Install, Streaming, Workload
-from walproof.lab.replay_study import CACHE, check_conditions
+from walproof.facts import Install, Streaming, Variant, Workload
+from walproof.lab.failover_study import STANDBY_DEVICE, check_pair, with_pair
+from walproof.lab.replay_study import CACHE, KERNEL_AUDIT, check_conditions, with_conditions
 from walproof.lab.studyfile import StudyFile
 
+REPLAY_CPU = "replay_cpu"
+_LEAST_SHARE = 0.01
 _PIPELINES_SINCE = 140000
 """pgbench's \\startpipeline."""
 
@@ -29,14 +37,35 @@ def check_streaming(study: StudyFile, driver: Install) -> None:
     if study.power_cut is not None or study.replay is not None or study.failover is not None:
         raise StudyError("a study has one of [failover], [power_cut], [replay] and [streaming]")
     values = check_conditions(study)
-    if any(name == CACHE for name, _ in values):
-        raise StudyError(f"{CACHE} has no meaning in a study of a live stream")
+    for name, value in values:
+        if name in (CACHE, KERNEL_AUDIT, STANDBY_DEVICE):
+            raise StudyError(f"{name} has no meaning in a study of a live stream")
+        if name == REPLAY_CPU:
+            _share(value)
+    check_pair(study)
     if driver.version_num < _PIPELINES_SINCE:
         raise StudyError(
             f"pgbench {driver.version} cannot make the load of a live stream",
             detail="It sends a transaction's INSERTs in a pipeline, which pgbench has from 14 on.",
             hint="--pg embedded, beside the others, brings a newer one.",
         )
+
+
+def with_stream(cell: Variant) -> Variant:
+    """The variant with what is no setting taken out of its settings."""
+    typed = {name: value for name, value in cell.settings.items() if name != REPLAY_CPU}
+    share = _share(cell.settings.get(REPLAY_CPU, "100%"))
+    return replace(with_pair(with_conditions(replace(cell, settings=typed))), replay_cpu_share=share)
+
+
+def _share(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", text.strip())
+    share = float(match[1]) / 100 if match is not None else 0.0
+    if not _LEAST_SHARE <= share <= 1:
+        raise StudyError(
+            f'{REPLAY_CPU} cannot be "{text}"', hint=f"A share of one core, from {_LEAST_SHARE:.0%} to 100%."
+        )
+    return share
 
 
 def streaming_of(study: StudyFile) -> Streaming | None:

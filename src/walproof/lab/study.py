@@ -27,7 +27,7 @@ from walproof.lab.design import factorial_design
 from walproof.lab.failover_study import check_failover, failover_of, failover_workload, with_pair
 from walproof.lab.load_study import check_load, load_of, load_workload, method_of, missing_for
 from walproof.lab.replay_study import check_replay, replay_of, replay_workload, with_conditions
-from walproof.lab.streaming_study import check_streaming, streaming_of, streaming_workload
+from walproof.lab.streaming_study import check_streaming, streaming_of, streaming_workload, with_stream
 from walproof.lab.studyfile import (
     CutTable,
     ScriptTable,
@@ -37,7 +37,8 @@ from walproof.lab.studyfile import (
     read_study_file,
 )
 from walproof.postgres import install as installs
-from walproof.postgres.build import rejection
+from walproof.postgres.build import missing_libraries, rejection
+from walproof.postgres.kernel_audit import audit_refusal
 from walproof.probe import PROBES
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.durability import DurabilityClass
@@ -127,8 +128,10 @@ def resolve(
     _require_unique("workload", [workload.name for workload in workloads])
     base = _with_room({**study.base, **overrides.base}, workloads)
     cells, aliases = _cells(study)
-    if study.replay is not None or study.streaming is not None:
+    if study.replay is not None:
         cells = [with_conditions(cell) for cell in cells]
+    if study.streaming is not None:
+        cells = [with_stream(cell) for cell in cells]
     if study.failover is not None:
         check_failover(study)
         workloads = tuple(failover_workload(workload, study, overrides.quick) for workload in workloads)
@@ -369,7 +372,9 @@ def _available(
 
 
 def _lack(base: Mapping[str, str], cell: Variant, chosen: Sequence[Install]) -> str | None:
-    """What keeps an install from running the variant: its version or its build."""
+    """What keeps an install from running the variant, its version or its build; or this machine."""
+    if cell.replay.kernel_audit != "off" and (refusal := audit_refusal()) is not None:
+        return f"kernel audit: {refusal}"
     for install in chosen:
         if (reason := missing_for(cell.load, install)) is not None:
             return f"PostgreSQL {install.label}: {reason}"
@@ -383,6 +388,8 @@ def _lack(base: Mapping[str, str], cell: Variant, chosen: Sequence[Install]) -> 
         if rejection(install, complete) is not None:
             named = ", ".join(f"{name}={value}" for name, value in cell.settings.items())
             return f"PostgreSQL {install.label} was built without what {named} needs"
+        if missing := missing_libraries(install, complete):
+            return f'PostgreSQL {install.label} has no library "{missing[0]}"'
     return None
 
 
@@ -445,6 +452,7 @@ def _variant(
         distance_s=cell.distance_s,
         bandwidth_bytes_per_s=cell.bandwidth_bytes_per_s,
         standby_device=cell.standby_device,
+        replay_cpu_share=cell.replay_cpu_share,
         load=cell.load,
     )
 

@@ -260,6 +260,9 @@ class TrialRunner:
                 workload=plan.workload(order.workload),
                 seed=self._load_seed(order),
                 checkpoint_before=plan.checkpoint_before,
+                distance_s=variant.distance_s,
+                bytes_per_s=variant.bandwidth_bytes_per_s,
+                replay_cpu_share=variant.replay_cpu_share,
             )
         )
         measured.add("stream", streamed.seen)

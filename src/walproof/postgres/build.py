@@ -90,6 +90,13 @@ def has_library(install: Install, name: str) -> bool:
     return any((folder / f"{name}{suffix}").exists() for folder in folders for suffix in (".so", ".dylib"))
 
 
+def missing_libraries(install: Install, settings: Mapping[str, str]) -> list[str]:
+    """Libraries, named and not given as a path, that these settings load and a server would not find."""
+    listed = [settings.get(f"{who}_preload_libraries", "") for who in ("shared", "session", "local")]
+    names = [name.strip().strip('"') for text in listed for name in text.split(",")]
+    return [name for name in names if name and "/" not in name and not has_library(install, name)]
+
+
 def _run(install: Install, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(Path(install.bindir, program)), *arguments]
     try:

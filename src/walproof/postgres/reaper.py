@@ -15,6 +15,7 @@ import ctypes
 import os
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,9 @@ from pathlib import Path
 _PROGRAMS = frozenset({"postgres", "initdb", "pgbench", "pg_test_fsync", "psql", "cp"})
 _SHARED_MEMORY = Path("/dev/shm")
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
+AUDITCTL = "auditctl"
+AUDITED = "kernel-audit"
+"""File in a workspace that changes the kernel's audit: failure mode, rate limit and backlog limit before."""
 _QUIT_PATIENCE_S = 5.0
 _KILL_PATIENCE_S = 5.0
 _REMOVAL_PATIENCE_S = 10.0
@@ -33,6 +37,7 @@ def reap(workspace: Path, sockets: Path | None) -> None:
     Safe to call again, or by two processes at once. Linux (/proc) only.
     """
     token = workspace.name
+    restore_audit(workspace)  # first: it is the machine's
     _end_processes(workspace)
     for state in _SHARED_MEMORY.glob(f"{token}*"):
         state.unlink(missing_ok=True)  # of a simulated disk
@@ -46,6 +51,35 @@ def reap(workspace: Path, sockets: Path | None) -> None:
         # processes were looked for, or a child of initdb that does not name the workspace.
         time.sleep(0.05)
         _end_processes(workspace)
+
+
+def restore_audit(workspace: Path) -> None:
+    """Switch the kernel's audit off and remove the workspace's rule, where it has one.
+
+    The rule is the sign that audit was changed, and goes last. After a new start of the machine it is gone,
+    and audit is whose it is then.
+    """
+    note = workspace / AUDITED
+    try:
+        before = [str(int(word)) for word in note.read_text().split()]
+    except (OSError, ValueError):
+        return
+    rule = f"key={workspace.name}"
+    with contextlib.suppress(OSError, subprocess.SubprocessError, IndexError):
+        if rule in _auditctl("-l"):
+            _auditctl("-e", "0", "-f", before[0], "-r", before[1], "-b", before[2])
+            _auditctl("-D", "-k", workspace.name)
+        if rule not in _auditctl("-l"):
+            note.unlink(missing_ok=True)
+
+
+def _auditctl(*arguments: str) -> str:
+    done = subprocess.run(
+        [AUDITCTL, *arguments],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False,
+        timeout=_QUIT_PATIENCE_S,
+    )  # fmt: skip
+    return done.stdout
 
 
 def _end_processes(workspace: Path) -> None:

@@ -92,12 +92,26 @@ def replay_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
             )
         sentences += _largest_factor(analysis, install, workload)
         sentences += _extremes(analysis, install, workload)
+        sentences += _audited(cells, install, workload)
         if sentences:
             found.append(Answer(cells.group_title(install, workload), tuple(sentences)))
     versions = version_sentences(cells, analysis)
     if versions:
         found.append(Answer("versions", versions))
     return tuple(found)
+
+
+def _audited(cells: Cells, install: str, workload: str) -> list[str]:
+    """What the kernel's audit made of a record, where it was on and a rule matched."""
+    built = {
+        variant.name: cells.median((install, workload, variant.name), "audit_records_per_record")
+        for variant in cells.variants()
+    }
+    return [
+        f"With {name} the kernel built {number(count)} audit records for each record of WAL."
+        for name, count in built.items()
+        if count
+    ]
 
 
 def version_sentences(cells: Cells, analysis: Analysis, only: str | None = None) -> tuple[str, ...]:

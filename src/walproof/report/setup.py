@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from walproof.facts import Plan, Run, Workload
+from walproof.facts import Plan, Run, Variant, Workload
 from walproof.facts.codec import to_data
 from walproof.report.answer import repeat_command
 from walproof.report.blocks import Block, Cell, Column, Listing, Table, class_cell, text_cells
@@ -20,7 +20,7 @@ def plan_tables(run: Run) -> list[Block]:
         (
             Cell(v.name + (" (baseline)" if v.name == plan.baseline else "")),
             class_cell(v.durability),
-            Cell(_settings(v.settings) or "nothing"),
+            Cell(_settings({**v.settings, **_conditions(v)}) or "nothing"),
             Cell(_settings(v.implied) or "-"),
             Cell(v.note or "-"),
         )
@@ -90,6 +90,26 @@ def _left_out(plan: Plan) -> list[Block]:
 
 def _base_note(plan: Plan) -> str | None:
     return f"All variants have: {_settings(plan.base_settings)}." if plan.base_settings else None
+
+
+def _conditions(variant: Variant) -> dict[str, str]:
+    """What it has beside settings that is not as in every variant, in the words of a study file."""
+    found = {}
+    if variant.replay.checksums:
+        found["data_checksums"] = "on"
+    if variant.replay.is_cold:
+        found["cache"] = "cold"
+    if variant.replay.kernel_audit != "off":
+        found["kernel_audit"] = variant.replay.kernel_audit
+    if variant.distance_s:
+        found["distance"] = format_duration(variant.distance_s)
+    if variant.bandwidth_bytes_per_s is not None:
+        found["bandwidth"] = f"{format_bytes(variant.bandwidth_bytes_per_s)}/s"
+    if variant.standby_device is not None:
+        found["standby_device"] = variant.standby_device
+    if variant.replay_cpu_share < 1:
+        found["replay_cpu"] = f"{variant.replay_cpu_share * 100:g}%"
+    return found
 
 
 def _settings(settings: Mapping[str, str]) -> str:

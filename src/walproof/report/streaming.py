@@ -13,6 +13,7 @@ from walproof.analysis.replication import KEEPING_UP_S
 from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Cell, Column, Table, text_cells
 from walproof.report.cells import Cells
+from walproof.report.figures.lag import STAGES
 from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio, size
 from walproof.report.replay import CORE_WAIT_NOTE, REPLAY_METRIC, core_wait, version_sentences
 from walproof.report.variants import compared, variant_tables
@@ -21,6 +22,10 @@ from walproof.units import format_bytes
 _RELIEVED = 0.95
 """A startup process that takes this share of the baseline's CPU, or less, passes for relieved; a primary that
 writes this share of its rows, or less, writes fewer."""
+_FALLING_SHARE = 0.05
+"""Of the WAL that is made: a standby that replays less than all but that never catches up."""
+_TOLD_MOST = 2
+"""Variants that fell behind, told one by one."""
 _COLUMNS = (
     Column("variant"),
     Column("rows/s", numeric=True),
@@ -46,12 +51,14 @@ _LAG_COLUMNS = (
     Column("unsent at most", numeric=True, terminal=False),
     Column("unflushed there at most", numeric=True, terminal=False),
     Column("unreplayed at most", numeric=True, terminal=False),
+    Column("falls behind MB/s", numeric=True),
     Column("s behind at the end", numeric=True),
     Column("caught up after s", numeric=True),
     Column("kept up", numeric=True),
 )
 _LAG_NOTE = (
-    f"Medians over trials. Kept up: trials in which replay was less than {KEEPING_UP_S:g} s behind when the "
+    "Medians over trials. Falls behind: WAL made less WAL replayed, in the second half of the load. "
+    f"Kept up: trials in which replay was less than {KEEPING_UP_S:g} s behind when the "
     "load ended. Behind for so long: since the primary had more WAL than was replayed, by one clock."
 )
 _PUBLISHED = (
@@ -148,12 +155,43 @@ def _kept_up(cells: Cells, install: str, workload: str) -> str:
             for value in cells.values((install, workload, variant.name), "lag_bytes_max")
         )
         return f"Every standby kept up in every trial; {format_bytes(most)} was the most that one was behind."
-    name = max(behind, key=lambda one: behind[one])
-    others = f"; {counted(len(behind) - 1, 'other variant')} fell behind too" if len(behind) > 1 else ""
-    return (
-        f"Not every standby kept up: with {name} one was {number(behind[name])} s behind when the load "
-        f"ended{others}."
-    )
+    worst = sorted(behind, key=lambda one: -behind[one])
+    told = [_fell_behind(cells, (install, workload, name)) for name in worst[:_TOLD_MOST]]
+    others = len(behind) - len(told)
+    rest = f" {counted(others, 'other variant')} fell behind too." if others else ""
+    return f"Not every standby kept up. {' '.join(told)}{rest}"
+
+
+def _fell_behind(cells: Cells, cell: tuple[str, str, str]) -> str:
+    """How fast it fell behind, where the WAL was, and how long it took to catch up."""
+    made, replayed = (cells.median(cell, f"wal_{what}_bytes_per_s") for what in ("made", "replayed"))
+    behind_s, caught_up_s = (cells.median(cell, name) for name in ("replay_lag_s_end", "catch_up_s"))
+    rests = {stage: cells.median(cell, f"lag_bytes_end.{stage}") or 0.0 for stage in STAGES}
+    text = f"With {cell[2]}"
+    falling = _falling_behind(cells, cell)
+    if made is not None and replayed is not None and falling is not None:
+        text += f" {_megabytes(replayed)} MB/s were replayed of {_megabytes(made)} that were made: it "
+        # Both rates are of a few seconds: a difference below that is none.
+        if falling > _FALLING_SHARE * made:
+            text += "never catches up at these rates and "
+    else:
+        text += " it "
+    text += f"was {number(behind_s)} s behind when the load ended"
+    if sum(rests.values()):
+        most = max(rests, key=lambda stage: rests[stage])
+        share = rests[most] / sum(rests.values())
+        text += f", {format_bytes(sum(rests.values()))}, {percent(share)} of that {STAGES[most]}"
+    return f"{text}; it had caught up {number(caught_up_s)} s later."
+
+
+def _falling_behind(cells: Cells, cell: tuple[str, str, str]) -> float | None:
+    """Bytes a second by which the distance grew."""
+    made, replayed = (cells.median(cell, f"wal_{what}_bytes_per_s") for what in ("made", "replayed"))
+    return None if made is None or replayed is None else max(0.0, made - replayed)
+
+
+def _megabytes(value: float | None) -> str:
+    return number(None if value is None else value / 1e6)
 
 
 def _relief(cells: Cells, analysis: Analysis, install: str, workload: str) -> list[str]:
@@ -162,6 +200,8 @@ def _relief(cells: Cells, analysis: Analysis, install: str, workload: str) -> li
     share_base, rows_base = cells.median(base, "startup_core_share"), cells.median(base, "rows_per_s")
     seeming = []
     for variant in cells.variants():
+        if variant.replay_cpu_share < 1 or variant.distance_s or variant.bandwidth_bytes_per_s is not None:
+            continue  # it is held back
         cell = (install, workload, variant.name)
         effect = analysis.effect(*cell)
         share, rows = cells.median(cell, "startup_core_share"), cells.median(cell, "rows_per_s")
@@ -188,7 +228,7 @@ def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[
     texts = (
         cell[2],
         number(cells.median(cell, "rows_per_s")),
-        number(None if rate is None else rate / 1e6),
+        _megabytes(rate),
         number(cells.median(cell, "wal_bytes_per_row")),
         number(cells.median(cell, "fpi_per_row")),
         percent(cells.median(cell, "startup_core_share")),
@@ -212,6 +252,7 @@ def _lag_row(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
         size(cells.median(cell, "lag_bytes_max.network")),
         size(cells.median(cell, "lag_bytes_max.flush")),
         size(cells.median(cell, "lag_bytes_max.replay")),
+        _megabytes(_falling_behind(cells, cell)),
         number(cells.median(cell, "replay_lag_s_end")),
         number(cells.median(cell, "catch_up_s")),
         f"{kept} of {len(ends)}" if ends else UNKNOWN,
