@@ -66,6 +66,8 @@ def test_the_plan_leaves_each_step_out_once(folder: Path) -> None:
         assert f"without {step}  [none]" in done.stdout
     assert "UNLOGGED, then SET LOGGED  [may lose table]" in done.stdout
     assert "200,000 rows into" in done.stdout
+    assert "nothing: copy, 100, 1,000, 10,000, 100,000 rows a batch" in done.stdout
+    assert "nothing: copy, 1, 2, 4, 8" in done.stdout
 
 
 def test_a_small_study_from_the_file_to_the_page(folder: Path) -> None:

@@ -208,6 +208,8 @@ class Load:
     """SQL that does for the whole table what its triggers would have done row by row."""
     crash: bool = False
     """In the first round each load is also broken off in its middle, by killing the server."""
+    power_cut: int = 0
+    """In the first round the power of each is also cut in its middle, and so many images are looked at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ STEPS: Mapping[str, tuple[LoadStep, ...]] = {
 """How steps are called in the recipe, and what they are."""
 _SLOW_ROWS, _BATCH_ROWS_MOST = 2_000, 20_000
 _BATCHES = (100, 1_000, 10_000, 100_000)
+_SESSIONS = (2, 4, 8, 16)
+"""Tried upward, as batches are (walproof.analysis.sweep): the last ones only where those before them gain."""
 _CREATE = re.compile(
     r"CREATE\s+(?:UNLOGGED\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:[\w$]+|\"[^\"]+\")(?:\.(?:[\w$]+|\"[^\"]+\"))?)"
     r"(?!.*\bPARTITION\s+OF\b)",
@@ -80,8 +82,8 @@ def advice_study(wanted: Wanted, table: Table, install: Install) -> StudyFile:
             )
         )
     kept = tuple(step for step in every if step not in ("truncate", "freeze"))
-    for sessions in (2, 4):
-        if sessions <= 2 * (os.cpu_count() or 1):
+    for sessions in _SESSIONS:
+        if sessions <= 4 * (os.cpu_count() or 1):
             variants.append(_variant(f"{sessions} sessions", settings, kept, sessions=sessions))
     if "truncate" in every:
         variants.append(_variant("wal_level=minimal", {**settings, "wal_level": "minimal"}, every))
@@ -101,7 +103,7 @@ def advice_study(wanted: Wanted, table: Table, install: Install) -> StudyFile:
             "load": {
                 "table": wanted.table, "ddl": wanted.ddl + "\n", "rows": wanted.rows,
                 "quick_rows": min(wanted.rows, 20_000), "file": wanted.file, "replay": wanted.replay,
-                "crash": True,
+                "crash": True, "power_cut": 2,
             },
             "variant": variants,
         },

@@ -74,6 +74,7 @@ def load_of(study: StudyFile, quick: bool, scripts: Path) -> Load | None:
         file_digest=None if file is None else digest_of(file),
         replay=table.replay,
         crash=table.crash,
+        power_cut=table.power_cut,
     )
 
 

@@ -144,7 +144,8 @@ def _machine(plan: Plan) -> list[str]:
     }
     if Path("/dev/shm").is_dir():
         # What a power cut could undo is kept there, up to a bound (walproof.disk.simulated).
-        undo_bytes = 0 if plan.power_cut is None else DiskModel().undo_bytes
+        is_cut = plan.power_cut is not None or (plan.load is not None and plan.load.power_cut > 0)
+        undo_bytes = DiskModel().undo_bytes if is_cut else 0
         found["free shared memory in /dev/shm"] = (
             _SHM_BYTES + undo_bytes,
             shutil.disk_usage("/dev/shm").free,

@@ -23,7 +23,7 @@ from walproof.lab.power_cut import CutLab, cut_initdb_options, prepare_cut_templ
 from walproof.lab.preflight import check
 from walproof.lab.replay_recording import prepare_recordings
 from walproof.lab.runner import conduct
-from walproof.lab.schedule import Enough, Progress
+from walproof.lab.schedule import Enough, Progress, RoundCells
 from walproof.lab.streaming import prepare_pairs
 from walproof.lab.target import target_of
 from walproof.lab.trial import TrialRunner
@@ -44,6 +44,7 @@ def execute(
     plan: Plan,
     store: Store,
     command: Sequence[str],
+    cells_of: RoundCells,
     enough: Enough,
     progress: Progress,
     *,
@@ -68,7 +69,7 @@ def execute(
             found = trials.self_test(progress)
             environment = replace(environment, facts={**environment.facts, "self_test": found})
         run = unfinished or store.add_run(plan, command, environment, __version__, study_text)
-        conduct(store, run, trials, enough, progress)
+        conduct(store, run, trials, cells_of, enough, progress)
     return store.run(run.id)
 
 
@@ -84,7 +85,8 @@ def ready_to_run(plan: Plan, progress: Progress, keep_failures: Path | None = No
     pgbench, _ = find_driver([*plan.installs, plan.driver])
     with Workspace(Path(plan.folder), user) as workspace:
         devices = [plan.device, *(variant.standby_device for variant in plan.variants)]
-        if plan.power_cut is not None or any(device is not None for device in devices):
+        is_cut = plan.power_cut is not None or (plan.load is not None and plan.load.power_cut > 0)
+        if is_cut or any(device is not None for device in devices):
             _check_simulated_disk(reachable, workspace)
         prepared = _prepare(plan, reachable, workspace, pgbench, progress)
         cuts = _prepare_cuts(plan, reachable, workspace, pgbench, progress)

@@ -147,6 +147,7 @@ class LoadTable(_Table):
     file: str | None = None
     replay: str | None = None
     crash: bool = False
+    power_cut: Annotated[int, Field(ge=0, le=16)] = 0
 
 
 class MethodTable(_Table):

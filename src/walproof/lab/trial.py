@@ -32,6 +32,7 @@ from walproof.facts import (
 from walproof.lab.crash_trial import crash_and_recover, predict_variants
 from walproof.lab.emulated_disk import emulated_disk
 from walproof.lab.failover import PairConditions, fail_over
+from walproof.lab.load_cut import LoadCutLab, cut_load
 from walproof.lab.load_source import PreparedLoad
 from walproof.lab.load_trial import TableLoad
 from walproof.lab.power_cut import CutLab, CutOrder, cut_metrics, cut_power, draw_seed
@@ -248,7 +249,8 @@ class TrialRunner:
         return (self._plan.seed * 1_000_003 + order.round) % 2**31
 
     def _load(self, order: TrialOrder, load: Load, measured: _Measured) -> None:
-        """The variant's load, and in the first round, where the study wants it, one that is broken off."""
+        """The variant's load; in the first round, where the study wants it, one more whose server is killed,
+        and one whose power is cut."""
         with self._loaded_cluster(order, f"trial-{order.number}", measured) as cluster:
             cluster.start(self._load_settings(order))
             settings, _ = server_facts(cluster.conninfo)
@@ -262,6 +264,11 @@ class TrialRunner:
                 measured.add(
                     "crash", self._table_load(order, load, cluster).break_off(self._load_settings(order))
                 )
+        if load.power_cut and order.round == 1:
+            lab = LoadCutLab(self._workspace, self._installs[order.install], self._loads[order.install], load)
+            method = self._plan.variant(order.variant).load
+            seed = draw_seed(self._plan.seed, order.install, order.variant)
+            measured.add("cut", cut_load(lab, method, self._load_settings(order), order.number, seed))
 
     def _load_settings(self, order: TrialOrder) -> dict[str, str]:
         variant = self._plan.variant(order.variant)
