@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -86,6 +88,53 @@ def test_a_small_study_from_the_file_to_the_page(folder: Path) -> None:
     assert [trial.reason for trial in trials] == [None] * 2
     assert [t.metrics.get("crash_rows_share") for t in trials] == [0.0, 0.0]
     assert list((folder / "out" / "reports").iterdir())
+
+
+@pytest.fixture
+def other_disk() -> Iterator[Path]:
+    """A folder that every user can reach, on another filesystem where there is one in memory."""
+    with tempfile.TemporaryDirectory(prefix="walproof-tests-", dir="/dev/shm") as name:
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
+def test_wal_in_another_folder(folder: Path, other_disk: Path) -> None:
+    """One method with pg_wal in the data directory and elsewhere; nothing is left there."""
+    (folder / "wal.toml").write_text(
+        'name = "wal"\ntitle = "?"\n[design]\nrounds = 1\n[load]\ntable = "a"\nrows = 500\n'
+        'ddl = "CREATE TABLE a (x int PRIMARY KEY, y text)"\n[[workload]]\nname = "rows"\n'
+        '[[variant]]\nname = "COPY"\n'
+    )
+    arguments = ("run", "wal.toml", "--pg", "embedded", "--out", "wal-out", "--waldir")
+    done = walproof(*arguments, str(other_disk), cwd=folder)
+    assert done.returncode == 0, done.stderr
+    store = Store(folder / "wal-out" / "walproof.sqlite")
+    trials = store.trials(store.run("last").id)
+    store.close()
+    assert sorted(trial.variant for trial in trials) == ["COPY", f"COPY, WAL in {other_disk}"]
+    assert [trial.reason for trial in trials] == [None] * 2
+    assert list(other_disk.iterdir()) == []
+    work = folder / "inside"
+    (work / "walproof-work" / "wal").mkdir(parents=True)
+    for refused, says in (
+        (("absent",), "the folder for WAL is no folder"),
+        ((str(work / "walproof-work" / "wal"), "--on", str(work)), "lies inside the folder of the clusters"),
+    ):
+        done = walproof(*arguments, *refused, cwd=folder)
+        assert done.returncode == 2, done.stderr
+        assert says in done.stderr
+
+
+def test_a_folder_for_wal_that_the_server_cannot_reach(folder: Path, tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    # Not to be written by others; root, who may, has a server user who does not get there.
+    closed.mkdir(mode=0o500)
+    done = walproof(
+        "run", "small.toml", "--pg", "embedded", "--out", "o", "--waldir", str(closed), cwd=folder
+    )
+    assert done.returncode == 2, done.stderr
+    assert "--waldir" in done.stderr
+    assert list(closed.iterdir()) == []
 
 
 def test_psql_takes_the_recipe(folder: Path, embedded: Install, workspace: Workspace) -> None:

@@ -174,7 +174,7 @@ def _steps(sweep: Sweep, trials: Sequence[Trial]) -> list[SweepStep]:
 def _numbers(variant: Variant) -> list[tuple[Swept, int, object]]:
     """What the variant could be a point of: the number, and all else, which its sweep has in common."""
     method = variant.load
-    rest = (tuple(sorted(variant.settings.items())), method.steps)
+    rest = (tuple(sorted(variant.settings.items())), method.steps, variant.waldir)
     found: list[tuple[Swept, int, object]] = [
         ("sessions", method.sessions, (rest, method.batch_rows, method.rows_most))
     ]

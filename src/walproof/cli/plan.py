@@ -74,6 +74,8 @@ def _variant_lines(variant: Variant) -> list[str]:
         lines.append(f"      {_settings_text(variant.settings)}")
     if variant.implied:
         lines.append(f"      brings along: {_settings_text(variant.implied)}")
+    if variant.waldir is not None:
+        lines.append(f"      pg_wal in {variant.waldir}")
     if variant.load != LoadMethod():
         lines.append(f"      {_method_text(variant.load)}")
     if variant.note:

@@ -237,6 +237,8 @@ class Variant:
     """In a study of failover: the emulated disk of the standby alone, as typed."""
     load: LoadMethod = LoadMethod()
     """In a study of loading: how."""
+    waldir: str | None = None
+    """Folder that pg_wal is moved to, as on a disk of its own; None: it stays in the data directory."""
 
 
 @dataclass(frozen=True, slots=True)

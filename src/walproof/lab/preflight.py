@@ -16,6 +16,7 @@ from walproof.facts import Plan
 from walproof.lab.replay_recording import recording_key
 from walproof.postgres import template as templates
 from walproof.postgres.build import has_library, rejection
+from walproof.postgres.wal_folder import check_wal_folder
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.value import parse
 from walproof.units import format_bytes, parse_bytes
@@ -150,6 +151,14 @@ def _machine(plan: Plan) -> list[str]:
             _SHM_BYTES + undo_bytes,
             shutil.disk_usage("/dev/shm").free,
         )
+    for waldir in sorted({v.waldir for v in plan.variants if v.waldir is not None}):
+        check_wal_folder(Path(waldir), work)
+        wal_bytes = max(
+            _setting_bytes(plan, v.settings, "max_wal_size", 1 << 30)
+            for v in plan.variants
+            if v.waldir == waldir
+        )
+        found[f"free disk in {waldir}"] = (wal_bytes + _SEGMENTS_BYTES, shutil.disk_usage(waldir).free)
     problems = [
         f"{what}: needs about {format_bytes(needed)}, there is {format_bytes(there)}"
         for what, (needed, there) in found.items()

@@ -168,6 +168,8 @@ class VariantTable(_Table):
     note: str | None = None
     optional: bool = False
     """Left out, and named, where an install does not have it."""
+    waldir: str | None = None
+    """Folder that pg_wal is moved to, absolute or beside the study."""
     cut: CutTable = CutTable()
     load: MethodTable = MethodTable()
 

@@ -45,6 +45,7 @@ from walproof.lab.target import target_of
 from walproof.postgres import template as templates
 from walproof.postgres.build import has_library
 from walproof.postgres.cluster import Cluster
+from walproof.postgres.wal_folder import wal_moved
 from walproof.postgres.workspace import Workspace
 from walproof.probe import PROBES, Observation, Probe, Subject, per_transaction
 from walproof.probe.environment import server_facts
@@ -84,14 +85,15 @@ class TrialRunner:
         replays: Mapping[tuple[str, str], ReplayRecording],
         pairs: Mapping[tuple[str, bool], Path],
         loads: Mapping[str, PreparedLoad],
+        wal: Mapping[str, Workspace],
         keep_failures: Path | None,
     ) -> None:
         """``installs``: label -> the install whose binaries the server's user can reach;
         ``prepared``: (install, workload) -> template; ``cuts``: (install, workload, whether it has checksums)
         -> what power cuts start from; ``replays``: (install, variant) -> the WAL that it replays;
         ``pairs``: (install, whether it has checksums) -> the template of a pair that streams;
-        ``loads``: install -> the rows that its trials load; ``keep_failures``: see
-        :func:`walproof.lab.session.execute`."""
+        ``loads``: install -> the rows that its trials load; ``wal``: folder that a variant names -> where its
+        pg_wal goes; ``keep_failures``: see :func:`walproof.lab.session.execute`."""
         self._plan = plan
         self._workspace = workspace
         self._installs = installs
@@ -101,12 +103,18 @@ class TrialRunner:
         self._replays = replays
         self._pairs = pairs
         self._loads = loads
+        self._wal = wal
         self._keep_failures = keep_failures
 
     def self_test(self, progress: Progress) -> str:
         """Whether power cuts on the first install find what they should. Raises DiskError when not."""
         progress.preparing("self-test of the power cuts")
         return run_self_test(next(lab for (_, _, has_checksums), lab in self._cuts.items() if has_checksums))
+
+    def forget_loads(self) -> None:
+        """Remove the rows that were prepared, which are as large as the user's own: the run is finished."""
+        for prepared in self._loads.values():
+            templates.forget(self._workspace, prepared.folder)
 
     def run(self, order: TrialOrder) -> tuple[Trial, tuple[Series, ...]]:
         """Run one trial. What goes wrong with the server or the load makes a failed trial, not an error."""
@@ -156,7 +164,10 @@ class TrialRunner:
         folder = self._workspace.make_folder(f"trial-{order.number}")
         try:
             templates.clone(self._prepared[(order.install, order.workload)], folder)
-            with emulated_disk(self._workspace, folder, self._plan.device) as environment:
+            with (
+                wal_moved(folder / "data", self._wal_space(order)),
+                emulated_disk(self._workspace, folder, self._plan.device) as environment,
+            ):
                 cluster = Cluster(self._installs[order.install], self._workspace, folder, environment)
                 try:
                     self._measure(order, cluster, measured)
@@ -283,7 +294,10 @@ class TrialRunner:
         folder = self._workspace.make_folder(name)
         try:
             templates.clone(self._loads[order.install].folder, folder)
-            with emulated_disk(self._workspace, folder, self._plan.device) as environment:
+            with (
+                wal_moved(folder / "data", self._wal_space(order)),
+                emulated_disk(self._workspace, folder, self._plan.device) as environment,
+            ):
                 cluster = Cluster(self._installs[order.install], self._workspace, folder, environment)
                 try:
                     yield cluster
@@ -294,6 +308,10 @@ class TrialRunner:
                     cluster.stop("immediate")
         finally:
             self._workspace.remove_folder(folder)
+
+    def _wal_space(self, order: TrialOrder) -> Workspace | None:
+        waldir = self._plan.variant(order.variant).waldir
+        return None if waldir is None else self._wal[waldir]
 
     def _replay(self, order: TrialOrder, measured: _Measured) -> None:
         """Replay the variant's WAL. In the first round it is replayed before, as warm-up and to count system

@@ -60,6 +60,11 @@ def load_script(
         "  RAISE EXCEPTION 'the table is not empty'; END IF; END $$;",
     ]
     lines += _settings_lines(settings)
+    if advice.variant.waldir is not None:
+        lines += [
+            "-- pg_wal on another disk: stop the server, move pg_wal there, put a symbolic link in its place,",
+            "-- and start it. It may stay there.",
+        ]
     lines += [f"{one};" for one in recipe.before]
     freeze = ", FREEZE" if recipe.is_frozen else ""
     copy = (
