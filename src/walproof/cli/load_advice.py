@@ -45,6 +45,10 @@ def load_advice(
         Path | None,
         typer.Option("--file", metavar="FILE", help="Rows instead: CSV with a header, or .parquet."),
     ] = None,
+    filled: Annotated[
+        str | None,
+        typer.Option("--filled", metavar="N", help="Rows that the table holds already. Default: none."),
+    ] = None,
     may_lose: Annotated[
         str,
         typer.Option("--may-lose", metavar="WHAT", help=f"While loading: {', '.join(_CLASSES)}."),
@@ -93,10 +97,11 @@ def load_advice(
     wanted = Wanted(
         table=name or only_table(ddl),
         ddl=ddl,
-        rows=_count(rows),
+        rows=_count("--rows", rows),
         file=None if file is None else str(file.absolute()),
         replay=None if replay is None else _read(replay).strip().rstrip(";"),
         may_lose=_CLASSES[may_lose],
+        filled=0 if filled is None else _count("--filled", filled),
     )
     folder = options.work_folder(on)
     user = server_user()
@@ -108,7 +113,7 @@ def load_advice(
         study, Overrides(rounds=rounds or _ROUNDS, seed=seed, waldir=waldir), folder=folder, given=(labelled,)
     )
     command = options.command_line(
-        "load-advice", table=shown, rows=rows, file=file, may_lose=may_lose, replay=replay,
+        "load-advice", table=shown, rows=rows, file=file, filled=filled, may_lose=may_lose, replay=replay,
         rounds=rounds, pg=pg, seed=seed, on=on, waldir=waldir, out=out,
     )  # fmt: skip
 
@@ -184,6 +189,7 @@ def _show(run: Run, store: Store, table: Table, may_lose: DurabilityClass) -> No
         after=about.after,
         is_frozen=about.is_frozen,
         undo=tuple(one for one in about.after if one != load.replay),
+        is_filled=load.filled > 0,
     )
     sys.stdout.write(load_script(advice, recipe, settings, load.file))
 
@@ -213,10 +219,10 @@ def _read(path: Path) -> str:
         ) from error
 
 
-def _count(text: str) -> int:
+def _count(option: str, text: str) -> int:
     """``200k``, ``10M``, ``5000``."""
     factor = {"k": 1_000, "m": 1_000_000}.get(text[-1:].lower(), 1)
     digits = text if factor == 1 else text[:-1]
     if not digits.isdigit() or int(digits) == 0:
-        raise StudyError(f'--rows is "{text}"', hint="Write a number such as 5000, 200k or 10M.")
+        raise StudyError(f'{option} is "{text}"', hint="Write a number such as 5000, 200k or 10M.")
     return int(digits) * factor

@@ -25,6 +25,7 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     if plan.load is not None:
         source = "generated" if plan.load.file is None else plan.load.file
         lines += ["", "load", f"  {plan.load.rows:,} rows into {plan.load.table}, {source}"]
+        lines += [f"  which holds {plan.load.filled:,} rows"] if plan.load.filled else []
     else:
         lines += [f"  driven by pgbench {plan.driver.version}", "", "workloads"]
         lines += [f"  {_workload_text(one)}" for one in plan.workloads]

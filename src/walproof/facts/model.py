@@ -193,7 +193,7 @@ class LoadMethod:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Each trial loads rows into an empty table, until the table is as good as after any other method."""
+    """Each trial loads rows into a table, until the table is as good as after any other method."""
 
     table: str
     """As SQL names it."""
@@ -208,6 +208,8 @@ class Load:
     """SQL that does for the whole table what its triggers would have done row by row."""
     crash: bool = False
     """In the first round each load is also broken off in its middle, by killing the server."""
+    filled: int = 0
+    """Rows that the table holds before, generated as the loaded ones are."""
     power_cut: int = 0
     """In the first round the power of each is also cut in its middle, and so many images are looked at."""
 

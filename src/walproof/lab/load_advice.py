@@ -49,6 +49,8 @@ class Wanted:
     file: str | None
     replay: str | None
     may_lose: DurabilityClass
+    filled: int = 0
+    """Rows that the table holds already."""
 
 
 def only_table(ddl: str) -> str:
@@ -68,7 +70,15 @@ def advice_study(wanted: Wanted, table: Table, install: Install) -> StudyFile:
     possible = {
         name: steps
         for name, steps in STEPS.items()
-        if obstacle(table, table.columns, LoadMethod(steps=steps), install.version_num, wanted.replay) is None
+        if obstacle(
+            table,
+            table.columns,
+            LoadMethod(steps=steps),
+            install.version_num,
+            wanted.replay,
+            is_filled=wanted.filled > 0,
+        )
+        is None
     }
     settings = dict(_SETTINGS if "late indexes" in possible else {"max_wal_size": _SETTINGS["max_wal_size"]})
     every = tuple(step for steps in possible.values() for step in steps)
@@ -103,7 +113,7 @@ def advice_study(wanted: Wanted, table: Table, install: Install) -> StudyFile:
             "load": {
                 "table": wanted.table, "ddl": wanted.ddl + "\n", "rows": wanted.rows,
                 "quick_rows": min(wanted.rows, 20_000), "file": wanted.file, "replay": wanted.replay,
-                "crash": True, "power_cut": 2,
+                "filled": wanted.filled, "crash": True, "power_cut": 1,
             },
             "variant": variants,
         },
@@ -134,7 +144,12 @@ def _plain(wanted: Wanted) -> list[dict[str, object]]:
 
 def _allows(table: Table, install: Install, steps: tuple[LoadStep, ...], wanted: Wanted) -> bool:
     method = LoadMethod(steps=steps)
-    return obstacle(table, table.columns, method, install.version_num, wanted.replay) is None
+    return (
+        obstacle(
+            table, table.columns, method, install.version_num, wanted.replay, is_filled=wanted.filled > 0
+        )
+        is None
+    )
 
 
 def _variant(

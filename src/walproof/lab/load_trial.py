@@ -151,7 +151,7 @@ class TableLoad:
         return Interrupted(table, acknowledged)
 
     def left_in(self, cluster: Cluster, table: Table) -> tuple[int, int]:
-        """(rows, parts of its definition that it lacks) of the table in a cluster after recovery.
+        """(loaded rows, parts of its definition that it lacks) of the table in a cluster after recovery.
 
         Reads every row. Raises ClusterError or psycopg.Error.
         """
@@ -160,7 +160,9 @@ class TableLoad:
             there = session.execute(f"SELECT count(*) FROM {table.name} t WHERE NOT t IS NULL".encode())
             row = there.fetchone()
             assert row is not None
-            return int(str(row[0])), len(_parts(table) - _parts(left)) + _is_unlogged(session, table)
+            return int(str(row[0])) - self._prepared.filled, len(_parts(table) - _parts(left)) + _is_unlogged(
+                session, table
+            )
 
     def _around(self, table: Table) -> Around:
         return around(table, self._method.steps, self._load.replay, self._cluster.install.version_num)

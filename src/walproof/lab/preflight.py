@@ -31,6 +31,8 @@ _SEGMENT_BYTES = 16 << 20
 _ROW_BYTES, _ROW_IMAGE_BYTES, _ROW_WAL_BYTES = 160, 60, 300
 """A row of the partitioned tables: with its index entry, as its part of a leaf page, and as WAL without
 images (measured on 18)."""
+_LOADED_ROW_BYTES = 4 << 10
+"""WAL of a loaded row with several indexes, generously (bulk-load: 500 bytes)."""
 _BACKEND_BYTES = 8 << 20
 _SHM_BYTES = 16 << 20
 """Dynamic shared memory of a server without parallel queries takes about 1 MB; room for some."""
@@ -69,6 +71,10 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
     trials = plan.rounds * len(plan.cells)
     each = plan.rounds * len(plan.installs) * len(plan.variants)
     wal_bytes = max(_setting_bytes(plan, v.settings, "max_wal_size", 1 << 30) for v in plan.variants)
+    if plan.load is not None:
+        # A load ends long before it fills a large max_wal_size; the size of its rows is checked where they
+        # are prepared (walproof.lab.load_source).
+        wal_bytes = min(wal_bytes, plan.load.rows * _LOADED_ROW_BYTES)
     window_s: float | None = None
     duration_s: float | None = None
     if all(workload.duration_s is not None for workload in plan.workloads):

@@ -145,6 +145,7 @@ class LoadTable(_Table):
     rows: PositiveInt = 300_000
     quick_rows: PositiveInt = 20_000
     file: str | None = None
+    filled: Annotated[int, Field(ge=0)] = 0
     replay: str | None = None
     crash: bool = False
     power_cut: Annotated[int, Field(ge=0, le=16)] = 0

@@ -15,7 +15,7 @@ import pytest
 
 from tests.workload.loading.cluster import Silent, load_plan, loaded_cluster
 from tests.workload.loading.shop import NARROW, REPLAY, SHOP
-from walproof.errors import WorkloadError
+from walproof.errors import StudyError, WorkloadError
 from walproof.facts import Install, LoadMethod
 from walproof.lab.load_cut import LoadCutLab, cut_load
 from walproof.lab.load_source import Expected, prepare_loads
@@ -254,3 +254,28 @@ def test_the_rows_of_a_file_and_partitions(embedded: Install, workspace: Workspa
         assert (prepared.rows, prepared.differing) == (3, ("id",))
         seen = TableLoad(cluster, prepared, given.load, LoadMethod()).measure(())
         assert "values of id differ" in seen.warnings[-1]
+
+
+def test_a_table_that_holds_rows_keeps_them(embedded: Install, workspace: Workspace) -> None:
+    """What would take or endanger them is refused; what is loaded is checked together with them."""
+    methods: dict[str, dict[str, Any]] = {
+        "batches": {"feed": "copy", "batch_rows": 100},
+        "late": {"feed": "values", "steps": ["late indexes"]},
+        "freeze": {"feed": "copy", "steps": ["truncate", "freeze"]},
+    }
+    refused = load_plan(embedded, NARROW, "narrow", _variants(methods), 300, filled=200)
+    with pytest.raises(WorkloadError, match="1 of 3 methods") as raised:
+        prepare_loads(refused, {embedded.label: embedded}, workspace, Silent())
+    assert "the table holds rows, which TRUNCATE would take" in str(raised.value.detail)
+    with pytest.raises(StudyError, match="holds generated rows"):
+        load_plan(embedded, NARROW, "narrow", _variants({"a": {}}), 300, filled=200, file="rows.csv")
+    allowed = load_plan(embedded, NARROW, "narrow", _variants(methods)[:2], 300, filled=200)
+    assert allowed.load is not None
+    settings = {"autovacuum": "off"}
+    with loaded_cluster(allowed, embedded, workspace, settings) as (cluster, prepared):
+        seen = TableLoad(cluster, prepared, allowed.load, allowed.variant("late").load).measure(()).metrics
+        assert (seen["rows"], prepared.expected[300].contents.rows) == (300, 500)
+        with cluster.connect() as session:
+            session.execute("DELETE FROM narrow WHERE id > 200")
+        broken = TableLoad(cluster, prepared, allowed.load, allowed.variant("batches").load)
+        assert broken.break_off(settings).metrics["crash_rows_share"] == 100 / 300
