@@ -167,3 +167,12 @@ def test_skipped_points_do_not_hold_a_precise_run_up(store: Store) -> None:
     trials = Rates(FLAT | {1_000: 100.0})
     _run(store, _plan(rounds=50, half_width=0.05), trials)
     assert len(_rounds(trials)[0]) < 10
+
+
+def test_a_point_that_is_reached_late_is_told_from_one_that_was_tried(store: Store) -> None:
+    """The first trial of a cell is also broken off, whatever its round."""
+    trials = Rates(RISING)
+    _run(store, _plan(), trials)
+    first = {order.variant: order.round for order in trials.orders if order.is_first}
+    assert first == {"COPY": 1, "10": 1, "100": 1, "1000": 1, "10000": 4, "100000": 7}
+    assert sum(order.is_first for order in trials.orders) == len(first)

@@ -35,7 +35,9 @@ def conduct(
         for cell in order:
             number = max((trial.number for trial in done), default=0) + 1
             progress.trial_started(number, round_number, cell)
-            trial, series = trials.run(TrialOrder(number, round_number, *cell))
+            trial, series = trials.run(
+                TrialOrder(number, round_number, *cell, is_first=all(one.cell != cell for one in done))
+            )
             store.add_trial(run.id, trial, series)
             done.append(trial)
             progress.trial_ended(trial)

@@ -69,6 +69,8 @@ class TrialOrder:
     install: str
     workload: str
     variant: str
+    is_first: bool = True
+    """No trial of its cell has been run before."""
 
 
 class TrialRunner:
@@ -260,8 +262,8 @@ class TrialRunner:
         return (self._plan.seed * 1_000_003 + order.round) % 2**31
 
     def _load(self, order: TrialOrder, load: Load, measured: _Measured) -> None:
-        """The variant's load; in the first round, where the study wants it, one more whose server is killed,
-        and one whose power is cut."""
+        """The variant's load; the first time, where the study wants it, one more whose server is killed, and
+        one whose power is cut."""
         with self._loaded_cluster(order, f"trial-{order.number}", measured) as cluster:
             cluster.start(self._load_settings(order))
             settings, _ = server_facts(cluster.conninfo)
@@ -269,13 +271,13 @@ class TrialRunner:
             measured.window_start = time.time()
             measured.add("load", self._table_load(order, load, cluster).measure(self._plan.probes))
             measured.window_s = measured.metrics["load_s"]
-        if load.crash and order.round == 1:
+        if load.crash and order.is_first:
             with self._loaded_cluster(order, f"crash-{order.number}", measured) as cluster:
                 cluster.start(self._load_settings(order))
                 measured.add(
                     "crash", self._table_load(order, load, cluster).break_off(self._load_settings(order))
                 )
-        if load.power_cut and order.round == 1:
+        if load.power_cut and order.is_first:
             lab = LoadCutLab(self._workspace, self._installs[order.install], self._loads[order.install], load)
             method = self._plan.variant(order.variant).load
             seed = draw_seed(self._plan.seed, order.install, order.variant)
