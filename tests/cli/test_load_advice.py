@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,16 +14,19 @@ import pytest
 from tests.cli.command import walproof
 from tests.workload.loading.shop import REPLAY, SHOP
 from walproof.advise.loading import LoadAdvice
-from walproof.facts import Install, LoadStep, Variant
+from walproof.facts import Environment, Install, LoadStep, Trial, TrialState, Variant
 from walproof.facts.store import Store
+from walproof.lab.load_advice import Wanted, advice_study
+from walproof.lab.study import Overrides, resolve
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.schema import dump_schema, without_password
 from walproof.postgres.workspace import Workspace
 from walproof.report.load_script import Recipe, load_script
+from walproof.settings.durability import DurabilityClass
 from walproof.workload.loading.ddl import apply_ddl
 from walproof.workload.loading.steps import around
-from walproof.workload.loading.table import read_table
+from walproof.workload.loading.table import Column, Definition, Table, read_table
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(200)]
 
@@ -34,6 +40,9 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--table", "shop.sql:audit", "--file", "absent.csv"), "absent.csv"),
     (("--table", "bad.sql"), "DDL, line 2: syntax error"),
     (("--table", "nothing"), "names no table"),
+    ((), "no table is named"),
+    (("--table", "shop.sql:audit", "--run", "last"), "--run and --table are given"),
+    (("--table", "shop.sql:audit", "--filled", "some"), '--filled is "some"'),
     (("--table", "secret=word:t"), "no connection string"),
 ]
 
@@ -66,6 +75,8 @@ def test_the_plan_leaves_each_step_out_once(folder: Path) -> None:
         assert f"without {step}  [none]" in done.stdout
     assert "UNLOGGED, then SET LOGGED  [may lose table]" in done.stdout
     assert "200,000 rows into" in done.stdout
+    assert "nothing: copy, 100, 1,000, 10,000, 100,000 rows a batch" in done.stdout
+    assert "nothing: copy, 1, 2, 4, 8" in done.stdout
 
 
 def test_a_small_study_from_the_file_to_the_page(folder: Path) -> None:
@@ -84,6 +95,94 @@ def test_a_small_study_from_the_file_to_the_page(folder: Path) -> None:
     assert [trial.reason for trial in trials] == [None] * 2
     assert [t.metrics.get("crash_rows_share") for t in trials] == [0.0, 0.0]
     assert list((folder / "out" / "reports").iterdir())
+
+
+@pytest.fixture
+def other_disk() -> Iterator[Path]:
+    """A folder that every user can reach, on another filesystem where there is one in memory."""
+    with tempfile.TemporaryDirectory(prefix="walproof-tests-", dir="/dev/shm") as name:
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
+def test_wal_in_another_folder(folder: Path, other_disk: Path) -> None:
+    """One method with pg_wal in the data directory and elsewhere; nothing is left there."""
+    (folder / "wal.toml").write_text(
+        'name = "wal"\ntitle = "?"\n[design]\nrounds = 1\n[load]\ntable = "a"\nrows = 500\n'
+        'ddl = "CREATE TABLE a (x int PRIMARY KEY, y text)"\n[[workload]]\nname = "rows"\n'
+        '[[variant]]\nname = "COPY"\n'
+    )
+    arguments = ("run", "wal.toml", "--pg", "embedded", "--out", "wal-out", "--waldir")
+    done = walproof(*arguments, str(other_disk), cwd=folder)
+    assert done.returncode == 0, done.stderr
+    store = Store(folder / "wal-out" / "walproof.sqlite")
+    trials = store.trials(store.run("last").id)
+    store.close()
+    assert sorted(trial.variant for trial in trials) == ["COPY", f"COPY, WAL in {other_disk}"]
+    assert [trial.reason for trial in trials] == [None] * 2
+    assert list(other_disk.iterdir()) == []
+    work = folder / "inside"
+    (work / "walproof-work" / "wal").mkdir(parents=True)
+    for refused, says in (
+        (("absent",), "the folder for WAL is no folder"),
+        ((str(work / "walproof-work" / "wal"), "--on", str(work)), "lies inside the folder of the clusters"),
+    ):
+        done = walproof(*arguments, *refused, cwd=folder)
+        assert done.returncode == 2, done.stderr
+        assert says in done.stderr
+
+
+def test_a_folder_for_wal_that_the_server_cannot_reach(folder: Path, tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    # Not to be written by others; root, who may, has a server user who does not get there.
+    closed.mkdir(mode=0o500)
+    done = walproof(
+        "run", "small.toml", "--pg", "embedded", "--out", "o", "--waldir", str(closed), cwd=folder
+    )
+    assert done.returncode == 2, done.stderr
+    assert "--waldir" in done.stderr
+    assert list(closed.iterdir()) == []
+
+
+def test_the_recipe_of_a_finished_run_is_printed_again(folder: Path, embedded: Install) -> None:
+    """Trials at made rates: late indexes gain, the rest does nothing. The table holds rows."""
+    ddl = "CREATE TABLE t (id bigint PRIMARY KEY, x text)"
+    table = Table(
+        "t", (Column("id", "bigint", "int8", "b", -1, True),), (("id",),), (), (), (), (), False, False
+    )
+    key = replace(table, key_constraints=(Definition("t_pkey", "PRIMARY KEY (id)"),))
+    wanted = Wanted("t", ddl, 500, None, None, DurabilityClass.NONE, filled=300)
+    study = advice_study(wanted, key, embedded)
+    assert all("truncate" not in variant.load.steps for variant in study.variant)
+    plan = resolve(study, Overrides(rounds=3), folder=folder, given=(embedded,))
+    (folder / "again").mkdir()
+    store = Store(folder / "again" / "walproof.sqlite")
+    try:
+        run = store.add_run(plan, ("walproof", "load-advice", "--table", "t.sql"), Environment({}, {}), "1")
+        number = 0
+        for round_ in (1, 2, 3):
+            for cell in plan.cells:
+                number += 1
+                rate = (500.0 if "late indexes" in cell[2] else 1000.0) + round_ + number / 1000
+                metrics = {"complete_rows_per_s": rate, "rows_per_s": rate}
+                done = Trial(number, round_, *cell, TrialState.DONE, 0.0, 1.0, 0.0, 1.0, metrics, {})
+                store.add_trial(run.id, done, ())
+        arguments = ("load-advice", "--run", "last", "--out", "again")
+        early = walproof(*arguments, cwd=folder)
+        assert early.returncode == 2
+        assert "is not finished" in early.stderr
+        store.finish_run(run.id)
+    finally:
+        store.close()
+    said = walproof(*arguments, cwd=folder)
+    assert said.returncode == 0, said.stderr
+    assert (
+        "-- What each step gains in the company of the others, as complete rows/s:\n--   late indexes: "
+        in (said.stdout)
+    )
+    assert "ALTER TABLE t DROP CONSTRAINT t_pkey;" in said.stdout
+    assert "the table is not empty" not in said.stdout
+    assert "into a table that holds rows already" in said.stdout
 
 
 def test_psql_takes_the_recipe(folder: Path, embedded: Install, workspace: Workspace) -> None:

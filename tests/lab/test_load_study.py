@@ -64,6 +64,15 @@ def test_a_load_stands_alone(embedded: Install) -> None:
             resolve(study, Overrides(), folder=Path("/x"), given=(embedded,))
 
 
+def test_wal_elsewhere_is_a_variant_of_the_baseline(embedded: Install) -> None:
+    plan = _plan(embedded, {}, waldir=Path("/mnt/wal"))
+    assert [(one.name, one.waldir) for one in plan.variants] == [
+        ("a", None), ("b", None), ("a, WAL in /mnt/wal", "/mnt/wal"),
+    ]  # fmt: skip
+    with pytest.raises(StudyError, match="cannot be on a simulated disk"):
+        _plan(embedded, {}, waldir=Path("/mnt/wal"), device="flush=1ms")
+
+
 def test_its_power_is_not_cut(embedded: Install) -> None:
     with pytest.raises(StudyError, match="not for studies of loading"):
         _plan(embedded, {}, power_cut_images=1)

@@ -13,6 +13,7 @@ from typing import cast
 import pytest
 
 from tests.facts.plans import ENVIRONMENT, plan
+from walproof.analysis import ClimbSweeps
 from walproof.facts import Plan, Run, Series, Trial, TrialState
 from walproof.facts.store import Store
 from walproof.lab.runner import conduct
@@ -64,7 +65,7 @@ def _conduct(store: Store, run: Run, trials: InstantTrials, stop_after: int | No
     def enough(done: Sequence[Trial]) -> bool:
         return stop_after is not None and max(trial.round for trial in done) >= stop_after
 
-    conduct(store, run, cast("TrialRunner", trials), enough, Silence())
+    conduct(store, run, cast("TrialRunner", trials), ClimbSweeps(run.plan), enough, Silence())
 
 
 def test_every_round_holds_every_cell_once_in_an_order_of_its_own(store: Store) -> None:

@@ -20,7 +20,10 @@ def document(facts: Any) -> dict[str, Any]:
 
 def test_keys_are_stable() -> None:
     found = document(durability())
-    assert list(found) == ["format", "run", "trials", "analysis", "power_cuts", "findings", "answer"]
+    assert list(found) == [
+        "format", "run", "trials", "analysis", "power_cuts", "sweeps", "findings", "answer",
+    ]  # fmt: skip
+    assert found["sweeps"] == []
     assert found["format"] == 1
     assert found["run"]["plan"]["variants"][3]["durability"] == "may corrupt"
     assert set(found["answer"]) == {"question", "answers", "how_sure", "what_would_help", "next_commands"}

@@ -51,6 +51,10 @@ def _facts() -> tuple[Run, tuple[Trial, ...]]:
             if round_ == 1:
                 metrics |= {"crash_rows_share": 0.5 if name == "async" else 0.0}
                 metrics |= {"crash_lacks": 1.0 if name == "UNLOGGED" else 0.0}
+                metrics |= {"cut_images": 3.0, "cut_broken": 1.0 if name == "UNLOGGED" else 0.0}
+                metrics |= {"cut_rows_share_min": 0.0, "cut_lacks_max": 0.0}
+                metrics |= {"cut_rows_share_max": 0.5 if name == "async" else 0.0}
+                metrics |= {"cut_lost_rows_max": 30.0 if name == "async" else 0.0}
             number = len(trials) + 1
             trials.append(
                 Trial(
@@ -70,6 +74,8 @@ def test_the_report_says_who_was_busy_what_was_put_off_and_what_a_crash_left() -
     assert "partial: 50 % of the rows" in text
     assert "empty; 1 part of its definition to put right" in text
     assert "| UNLOGGED | ▲ may lose table | ● none | empty; 1 part" in text
+    assert "| empty; 1 of 3 images cannot be read |" in text
+    assert "| partial: 0 % to 50 % of the rows; up to 30 acknowledged rows lost |" in text
     assert "Published and here" in text
     assert "5000" in text
     assert json.loads(to_json(view))["analysis"]["metric"] == "complete_rows_per_s"

@@ -13,11 +13,13 @@ from walproof.analysis.published import Prediction, PublishedLock, predict_publi
 from walproof.analysis.rounds import Cell
 from walproof.analysis.statements import MethodGap, OperationBytes, Reconciliation, reconcile
 from walproof.analysis.summary import Analysis, EffectPrecision, Failure, Unanswered, analyse
+from walproof.analysis.sweep import ClimbSweeps
 
 __all__ = [
     "Absolute",
     "Analysis",
     "Cell",
+    "ClimbSweeps",
     "CommitLock",
     "Conclusion",
     "CutOutcome",

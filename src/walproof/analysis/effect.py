@@ -58,7 +58,7 @@ class Effect:
     n: int
     """Rounds used."""
     left_out: int
-    """Rounds without a usable pair: a trial of the two failed, is missing or has no such metric."""
+    """Rounds with a trial of the variant but no usable pair: one of the two failed or has no such metric."""
     ratio: float | None
     """Geometric mean of the ratios; None without rounds."""
     median_ratio: float | None
@@ -136,8 +136,9 @@ def _effect(
     begun = 0
     for number in rounds:
         trial, other = index.get((number, cell)), index.get((number, baseline))
-        # A round that was interrupted before either of the two is not a loss: it goes on at resume.
-        begun += trial is not None or other is not None
+        # A round without a trial of the cell is no loss: it was interrupted and goes on at resume, or it has
+        # few cells, as those have that a sweep adds.
+        begun += trial is not None
         value, reference = positive_metric(trial, metric), positive_metric(other, metric)
         if trial is not None and other is not None and value is not None and reference is not None:
             pairs.append((number, value / reference, trial.number, other.number))

@@ -73,7 +73,12 @@ class Precise:
             *effects(self.plan, trials, self.metric, self.level),
             *install_effects(self.plan, trials, self.metric, self.level),
         )
-        alive = [effect for effect in family if effect.n > 0 or effect.left_out < ROUNDS_MIN]
+        tried = {trial.cell for trial in trials}  # a sweep leaves the rest out
+        alive = [
+            effect
+            for effect in family
+            if effect.cell in tried and (effect.n > 0 or effect.left_out < ROUNDS_MIN)
+        ]
         return bool(alive) and all(self._is_precise(effect) for effect in alive)
 
     def _is_precise(self, effect: Effect) -> bool:

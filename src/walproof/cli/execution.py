@@ -33,7 +33,7 @@ def carry_out(
 
     ``show`` prints another result than the report's own.
     """
-    from walproof.analysis import Precise
+    from walproof.analysis import ClimbSweeps, Precise
     from walproof.lab.session import execute
 
     if dry_run:
@@ -60,6 +60,7 @@ def carry_out(
                 plan,
                 store,
                 command,
+                ClimbSweeps(plan),
                 enough,
                 progress,
                 locks=out,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,17 +29,25 @@ _CLASSES = {
 
 def load_advice(
     table: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--table",
             metavar="FILE.sql[:NAME]|DSN:NAME",
             help="The table: SQL that makes it, or where it is (read by pg_dump).",
         ),
-    ],
+    ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option("--run", metavar="RUN", help="Measure nothing; print a finished run's recipe again."),
+    ] = None,
     rows: Annotated[str, typer.Option("--rows", metavar="N", help="Rows to generate: 200k, 10M.")] = "200k",
     file: Annotated[
         Path | None,
         typer.Option("--file", metavar="FILE", help="Rows instead: CSV with a header, or .parquet."),
+    ] = None,
+    filled: Annotated[
+        str | None,
+        typer.Option("--filled", metavar="N", help="Rows that the table holds already. Default: none."),
     ] = None,
     may_lose: Annotated[
         str,
@@ -54,6 +63,7 @@ def load_advice(
     pg: options.Pg = None,
     seed: options.Seed = None,
     on: options.On = None,
+    waldir: options.WalFolder = None,
     out: options.Out = options.DEFAULT_OUT,
     store: options.StoreUrl = None,
     dry_run: options.DryRun = False,
@@ -71,6 +81,13 @@ def load_advice(
     from walproof.postgres.reach import reachable_install, server_user
     from walproof.postgres.workspace import Workspace
 
+    if run is not None:
+        if table is not None:
+            raise StudyError("--run and --table are given", hint="A finished run has its table.")
+        _show_again(run, out, store, pg)
+        return
+    if table is None:
+        raise StudyError("no table is named", hint="Name one with --table, or a finished run with --run.")
     if may_lose not in _CLASSES:
         raise StudyError(f'--may-lose is "{may_lose}"', hint=f"It is one of {', '.join(_CLASSES)}.")
     if pg is not None and len(pg) > 1:
@@ -80,10 +97,11 @@ def load_advice(
     wanted = Wanted(
         table=name or only_table(ddl),
         ddl=ddl,
-        rows=_count(rows),
+        rows=_count("--rows", rows),
         file=None if file is None else str(file.absolute()),
         replay=None if replay is None else _read(replay).strip().rstrip(";"),
         may_lose=_CLASSES[may_lose],
+        filled=0 if filled is None else _count("--filled", filled),
     )
     folder = options.work_folder(on)
     user = server_user()
@@ -91,16 +109,53 @@ def load_advice(
         known = table_of(wanted.ddl, wanted.table, reachable_install(found, user), workspace)
     study = advice_study(wanted, known, found)
     (labelled,) = installs.label_all([found])
-    plan = resolve(study, Overrides(rounds=rounds or _ROUNDS, seed=seed), folder=folder, given=(labelled,))
+    plan = resolve(
+        study, Overrides(rounds=rounds or _ROUNDS, seed=seed, waldir=waldir), folder=folder, given=(labelled,)
+    )
     command = options.command_line(
-        "load-advice", table=shown, rows=rows, file=file, may_lose=may_lose, replay=replay,
-        rounds=rounds, pg=pg, seed=seed, on=on, out=out,
+        "load-advice", table=shown, rows=rows, file=file, filled=filled, may_lose=may_lose, replay=replay,
+        rounds=rounds, pg=pg, seed=seed, on=on, waldir=waldir, out=out,
     )  # fmt: skip
 
     def show(run: Run, store: Store) -> None:
         _show(run, store, known, _CLASSES[may_lose])
 
     carry_out(plan, command, out=out, store_url=store, dry_run=dry_run, json=False, fresh=new, show=show)
+
+
+def _show_again(name: str, out: Path, store_url: str | None, pg: list[str] | None) -> None:
+    """The recipe of a stored run. Its table is made once more, from the run's own SQL, to be read."""
+    from walproof.lab.load_source import table_of
+    from walproof.postgres import install as installs
+    from walproof.postgres.reach import reachable_install, server_user
+    from walproof.postgres.workspace import Workspace
+
+    opened = options.open_existing_store(out, store_url)
+    try:
+        run = opened.run(name)
+        load = run.plan.load
+        if run.plan.study != "load-advice" or load is None:
+            raise StudyError(
+                f'run {run.id} is of study "{run.plan.study}", not of load-advice',
+                hint='"walproof runs" lists them.',
+            )
+        if run.finished_at is None:
+            raise StudyError(f"run {run.id} is not finished", hint=f"To finish it: {shlex.join(run.command)}")
+        install = installs.find(pg[0]) if pg else run.plan.installs[0]
+        if not (Path(install.bindir) / "postgres").exists():
+            raise StudyError(
+                f"PostgreSQL {install.label} of run {run.id} is no longer there",
+                detail=f"Looked in {install.bindir}.",
+                hint="--pg names another one of that version.",
+            )
+        user = server_user()
+        with Workspace(options.work_folder(None), user) as workspace:
+            known = table_of(load.ddl, load.table, reachable_install(install, user), workspace)
+        words = list(run.command)
+        given = words[words.index("--may-lose") + 1] if "--may-lose" in words else "nothing"
+        _show(run, opened, known, _CLASSES[given])
+    finally:
+        opened.close()
 
 
 def _show(run: Run, store: Store, table: Table, may_lose: DurabilityClass) -> None:
@@ -134,6 +189,7 @@ def _show(run: Run, store: Store, table: Table, may_lose: DurabilityClass) -> No
         after=about.after,
         is_frozen=about.is_frozen,
         undo=tuple(one for one in about.after if one != load.replay),
+        is_filled=load.filled > 0,
     )
     sys.stdout.write(load_script(advice, recipe, settings, load.file))
 
@@ -163,10 +219,10 @@ def _read(path: Path) -> str:
         ) from error
 
 
-def _count(text: str) -> int:
+def _count(option: str, text: str) -> int:
     """``200k``, ``10M``, ``5000``."""
     factor = {"k": 1_000, "m": 1_000_000}.get(text[-1:].lower(), 1)
     digits = text if factor == 1 else text[:-1]
     if not digits.isdigit() or int(digits) == 0:
-        raise StudyError(f'--rows is "{text}"', hint="Write a number such as 5000, 200k or 10M.")
+        raise StudyError(f'{option} is "{text}"', hint="Write a number such as 5000, 200k or 10M.")
     return int(digits) * factor

@@ -41,6 +41,12 @@ On = Annotated[
     Path | None,
     typer.Option("--on", metavar="FOLDER", help="Folder whose disk is measured. Default: walproof's cache."),
 ]
+WalFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--waldir", metavar="FOLDER", help="One variant more: pg_wal in that folder, as on another disk."
+    ),
+]
 Rounds = Annotated[int | None, typer.Option("--rounds", min=1, help="Rounds to run (at most).")]
 HalfWidth = Annotated[
     str | None,

@@ -12,6 +12,7 @@ from walproof.units import format_bytes, format_duration
 
 def plan_text(plan: Plan, command: Sequence[str]) -> str:
     """The resolved plan for people."""
+    from walproof.analysis.sweep import FIRST_POINTS, sweeps_of
     from walproof.disk.device import parse_device
     from walproof.lab.preflight import estimate
     from walproof.settings.risk import risk_of
@@ -24,6 +25,7 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     if plan.load is not None:
         source = "generated" if plan.load.file is None else plan.load.file
         lines += ["", "load", f"  {plan.load.rows:,} rows into {plan.load.table}, {source}"]
+        lines += [f"  which holds {plan.load.filled:,} rows"] if plan.load.filled else []
     else:
         lines += [f"  driven by pgbench {plan.driver.version}", "", "workloads"]
         lines += [f"  {_workload_text(one)}" for one in plan.workloads]
@@ -39,6 +41,10 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
         lines += ["", f"design: {plan.fraction} factorial of {', '.join(plan.factors)}"]
         lines += [f"  cannot be told apart: {alias}" for alias in plan.aliases]
     lines += ["", f"rounds: {_rounds_text(plan)}; seed {plan.seed}; {len(plan.cells)} trials a round"]
+    for sweep in sweeps_of(plan):
+        if len(sweep.points) > FIRST_POINTS:
+            listed = ", ".join(f"{point.at:,}" for point in sweep.points)
+            lines += [f"tried upward until more gains nothing: {sweep.feed}, {listed} {sweep.swept}"]
     lines += [f"probes: {', '.join(plan.probes) or 'none'}"]
     lines += [f"checkpoint before each window: {'yes' if plan.checkpoint_before else 'no'}"]
     if plan.device is not None:
@@ -69,6 +75,8 @@ def _variant_lines(variant: Variant) -> list[str]:
         lines.append(f"      {_settings_text(variant.settings)}")
     if variant.implied:
         lines.append(f"      brings along: {_settings_text(variant.implied)}")
+    if variant.waldir is not None:
+        lines.append(f"      pg_wal in {variant.waldir}")
     if variant.load != LoadMethod():
         lines.append(f"      {_method_text(variant.load)}")
     if variant.note:

@@ -68,6 +68,8 @@ class TerminalProgress:
     def trial_ended(self, trial: Trial) -> None:
         """A trial has been stored."""
         self._ended += 1
+        # Sweeps add rounds of their own where more may still help.
+        self._most = max(self._most, self._ended)
         left = self._left()
         if trial.state is not TrialState.DONE:
             result = f"    FAILED: {trial.reason}"

@@ -33,6 +33,7 @@ def run(
     power_cut: options.PowerCut = None,
     keep_failures: options.KeepFailures = None,
     on: options.On = None,
+    waldir: options.WalFolder = None,
     out: options.Out = options.DEFAULT_OUT,
     store: options.StoreUrl = None,
     dry_run: options.DryRun = False,
@@ -64,6 +65,7 @@ def run(
             probes=None if probes is None else _names(probes),
             device=device,
             power_cut_images=power_cut,
+            waldir=waldir,
         ),
         folder=options.memory_folder(on) if is_in_memory else options.work_folder(on),
         scripts=scripts,
@@ -85,6 +87,7 @@ def run(
         power_cut=power_cut,
         keep_failures=keep_failures,
         on=on,
+        waldir=waldir,
         out=out,
     )
     carry_out(

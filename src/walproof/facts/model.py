@@ -201,7 +201,7 @@ class LoadMethod:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Each trial loads rows into an empty table, until the table is as good as after any other method."""
+    """Each trial loads rows into a table, until the table is as good as after any other method."""
 
     table: str
     """As SQL names it."""
@@ -216,6 +216,10 @@ class Load:
     """SQL that does for the whole table what its triggers would have done row by row."""
     crash: bool = False
     """In the first round each load is also broken off in its middle, by killing the server."""
+    filled: int = 0
+    """Rows that the table holds before, generated as the loaded ones are."""
+    power_cut: int = 0
+    """In the first round the power of each is also cut in its middle, and so many images are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +249,8 @@ class Variant:
     """In a study of a live stream: share of one core that the standby's startup process gets at most."""
     load: LoadMethod = LoadMethod()
     """In a study of loading: how."""
+    waldir: str | None = None
+    """Folder that pg_wal is moved to, as on a disk of its own; None: it stays in the data directory."""
 
 
 @dataclass(frozen=True, slots=True)

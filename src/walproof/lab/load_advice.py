@@ -30,6 +30,8 @@ STEPS: Mapping[str, tuple[LoadStep, ...]] = {
 """How steps are called in the recipe, and what they are."""
 _SLOW_ROWS, _BATCH_ROWS_MOST = 2_000, 20_000
 _BATCHES = (100, 1_000, 10_000, 100_000)
+_SESSIONS = (2, 4, 8, 16)
+"""Tried upward, as batches are (walproof.analysis.sweep): the last ones only where those before them gain."""
 _CREATE = re.compile(
     r"CREATE\s+(?:UNLOGGED\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:[\w$]+|\"[^\"]+\")(?:\.(?:[\w$]+|\"[^\"]+\"))?)"
     r"(?!.*\bPARTITION\s+OF\b)",
@@ -47,6 +49,8 @@ class Wanted:
     file: str | None
     replay: str | None
     may_lose: DurabilityClass
+    filled: int = 0
+    """Rows that the table holds already."""
 
 
 def only_table(ddl: str) -> str:
@@ -66,7 +70,15 @@ def advice_study(wanted: Wanted, table: Table, install: Install) -> StudyFile:
     possible = {
         name: steps
         for name, steps in STEPS.items()
-        if obstacle(table, table.columns, LoadMethod(steps=steps), install.version_num, wanted.replay) is None
+        if obstacle(
+            table,
+            table.columns,
+            LoadMethod(steps=steps),
+            install.version_num,
+            wanted.replay,
+            is_filled=wanted.filled > 0,
+        )
+        is None
     }
     settings = dict(_SETTINGS if "late indexes" in possible else {"max_wal_size": _SETTINGS["max_wal_size"]})
     every = tuple(step for steps in possible.values() for step in steps)
@@ -80,8 +92,8 @@ def advice_study(wanted: Wanted, table: Table, install: Install) -> StudyFile:
             )
         )
     kept = tuple(step for step in every if step not in ("truncate", "freeze"))
-    for sessions in (2, 4):
-        if sessions <= 2 * (os.cpu_count() or 1):
+    for sessions in _SESSIONS:
+        if sessions <= 4 * (os.cpu_count() or 1):
             variants.append(_variant(f"{sessions} sessions", settings, kept, sessions=sessions))
     if "truncate" in every:
         variants.append(_variant("wal_level=minimal", {**settings, "wal_level": "minimal"}, every))
@@ -101,7 +113,7 @@ def advice_study(wanted: Wanted, table: Table, install: Install) -> StudyFile:
             "load": {
                 "table": wanted.table, "ddl": wanted.ddl + "\n", "rows": wanted.rows,
                 "quick_rows": min(wanted.rows, 20_000), "file": wanted.file, "replay": wanted.replay,
-                "crash": True,
+                "filled": wanted.filled, "crash": True, "power_cut": 1,
             },
             "variant": variants,
         },
@@ -132,7 +144,12 @@ def _plain(wanted: Wanted) -> list[dict[str, object]]:
 
 def _allows(table: Table, install: Install, steps: tuple[LoadStep, ...], wanted: Wanted) -> bool:
     method = LoadMethod(steps=steps)
-    return obstacle(table, table.columns, method, install.version_num, wanted.replay) is None
+    return (
+        obstacle(
+            table, table.columns, method, install.version_num, wanted.replay, is_filled=wanted.filled > 0
+        )
+        is None
+    )
 
 
 def _variant(

@@ -40,7 +40,7 @@ from walproof.workload.loading.table import Column, Session, Table, read_table
 from walproof.workload.loading.target import NATIVE
 
 _FACTS_FILE = "load.json"
-_FORMAT = 2
+_FORMAT = 3
 _DISK_FACTOR = 8
 """Room that a trial needs, in sizes of the rows as text: heap, indexes, a second copy of both, and WAL."""
 
@@ -60,6 +60,8 @@ class PreparedLoad:
 
     folder: Path
     rows: int
+    filled: int
+    """Rows that the table holds before."""
     text_bytes: int
     columns: tuple[str, ...]
     """Those that are loaded."""
@@ -93,7 +95,7 @@ def prepare_loads(
 def _prepare(plan: Plan, load: Load, install: Install, workspace: Workspace) -> PreparedLoad:
     methods = [variant.load for variant in plan.variants]
     setup = json.dumps(
-        [_FORMAT, load.table, load.ddl, load.rows, load.file_digest, load.replay, plan.seed,
+        [_FORMAT, load.table, load.ddl, load.rows, load.filled, load.file_digest, load.replay, plan.seed,
          [[one.rows_most, one.feed in READY_BYTES] for one in methods]]
     )  # fmt: skip
 
@@ -143,7 +145,12 @@ def _check_methods(
     bad = [
         f"{one.name}: {reason}"
         for one in plan.variants
-        if (reason := obstacle(table, columns, one.load, install.version_num, load.replay)) is not None
+        if (
+            reason := obstacle(
+                table, columns, one.load, install.version_num, load.replay, is_filled=load.filled > 0
+            )
+        )
+        is not None
     ]
     if bad:
         raise WorkloadError(
@@ -158,9 +165,13 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
     with cluster.connect() as session:
         table = read_table(session, load.table)
         if session.execute(f"SELECT FROM {table.name} LIMIT 1".encode()).fetchone() is not None:
-            raise WorkloadError(f"the DDL puts rows into {table.name}", hint="The table has to be empty.")
+            raise WorkloadError(
+                f"the DDL puts rows into {table.name}",
+                hint="filled in [load], or --filled, says how many it is to hold.",
+            )
         if load.file is None:
-            source.fill_source(session, table, load.rows, seed)
+            source.fill_source(session, table, load.filled + load.rows, seed)
+            source.fill_table(session, table, load.filled)
             rows = load.rows
         else:
             file = Path(load.file)
@@ -172,21 +183,27 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
             source.fill_referenced(session, table, seed)
         columns = source.loaded_columns(session, table)
         counts = {min(rows, one.rows_most or rows) for one in methods}
-        facts = _expect(session, table, columns, sorted(counts))
+        facts = _expect(session, table, columns, sorted(counts), load.filled)
         as_values = [min(rows, one.rows_most or rows) for one in methods if one.feed not in READY_BYTES]
-        text_bytes = _write(session, columns, cluster.folder, max(as_values, default=0))
+        text_bytes = _write(session, columns, cluster.folder, max(as_values, default=0), load.filled)
         session.execute(f"DROP TABLE {source.SOURCE}".encode())
         # What was rolled back has left its dead rows: an empty table has to be an empty file.
         session.execute("VACUUM (FULL)")
         (cluster.folder / _FACTS_FILE).write_text(
             json.dumps(
-                {"rows": rows, "text_bytes": text_bytes, "columns": [c.name for c in columns], **facts}
+                {
+                    "rows": rows,
+                    "filled": load.filled,
+                    "text_bytes": text_bytes,
+                    "columns": [c.name for c in columns],
+                    **facts,
+                }
             )
         )
 
 
 def _expect(
-    session: Session, table: Table, columns: tuple[Column, ...], counts: list[int]
+    session: Session, table: Table, columns: tuple[Column, ...], counts: list[int], filled: int
 ) -> dict[str, object]:
     """What the table holds after plain INSERTs of so many rows, each load rolled back.
 
@@ -195,16 +212,16 @@ def _expect(
     """
     listed = ", ".join(column.name for column in columns)
     insert = f"INSERT INTO {table.name} ({listed}) SELECT {listed} FROM {source.SOURCE}"
-    order = f" WHERE {source.NUMBER} < %s ORDER BY {source.NUMBER}"
+    order = f" WHERE {source.NUMBER} >= {filled} AND {source.NUMBER} < %s ORDER BY {source.NUMBER}"
     expected: dict[str, object] = {}
     first: dict[str, str] = {}
     try:
         with session.transaction(force_rollback=True):
-            session.execute(f"{insert}{order}".encode(), (counts[-1],))
+            session.execute(f"{insert}{order}".encode(), (filled + counts[-1],))
             first = column_checksums(session, table.name)
         for count in reversed(counts):
             with session.transaction(force_rollback=True):
-                session.execute(f"{insert}{order}".encode(), (count,))
+                session.execute(f"{insert}{order}".encode(), (filled + count,))
                 if count == counts[-1]:
                     second = column_checksums(session, table.name)
                     compared = [name for name, sum_ in first.items() if second[name] == sum_]
@@ -222,11 +239,11 @@ def _expect(
     return {"compared": compared, "differing": differing, "expected": expected}
 
 
-def _write(session: Session, columns: tuple[Column, ...], folder: Path, values_most: int) -> int:
+def _write(session: Session, columns: tuple[Column, ...], folder: Path, values_most: int, filled: int) -> int:
     """Write the rows as files; return the bytes of their text."""
     listed = ", ".join(column.name for column in columns)
     text_bytes = 0
-    query = f"SELECT {listed} FROM {source.SOURCE} ORDER BY {source.NUMBER}"
+    query = f"SELECT {listed} FROM {source.SOURCE} WHERE {source.NUMBER} >= {filled} ORDER BY {source.NUMBER}"
     with (
         (folder / TEXT_FILE).open("wb") as file,
         session.cursor() as cursor,
@@ -236,9 +253,12 @@ def _write(session: Session, columns: tuple[Column, ...], folder: Path, values_m
             file.write(block)
             text_bytes += len(block)
     chosen = ", ".join(column.name if column.base in NATIVE else f"{column.name}::text" for column in columns)
-    query = f"SELECT {chosen} FROM {source.SOURCE} WHERE {source.NUMBER} < %s ORDER BY {source.NUMBER}"
+    query = (
+        f"SELECT {chosen} FROM {source.SOURCE} WHERE {source.NUMBER} >= {filled} AND {source.NUMBER} < %s"
+        f" ORDER BY {source.NUMBER}"
+    )
     try:
-        rows = session.execute(query.encode(), (values_most,)).fetchall()
+        rows = session.execute(query.encode(), (filled + values_most,)).fetchall()
     except psycopg.DataError as error:
         raise WorkloadError(f"Python has no value for one of the rows: {str(error).strip()}") from error
     with (folder / VALUES_FILE).open("wb") as file:
@@ -251,6 +271,7 @@ def _read(folder: Path) -> PreparedLoad:
     return PreparedLoad(
         folder=folder,
         rows=data["rows"],
+        filled=data["filled"],
         text_bytes=data["text_bytes"],
         columns=tuple(data["columns"]),
         compared=tuple(data["compared"]),

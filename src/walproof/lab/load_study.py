@@ -23,6 +23,12 @@ def check_load(study: StudyFile) -> None:
         )
     if any(part is not None for part in (study.power_cut, study.replay, study.failover, study.crash)):
         raise StudyError("a study has one of [crash], [failover], [load], [power_cut] and [replay]")
+    if study.load is not None and study.load.filled and study.load.file is not None:
+        raise StudyError(
+            "rows of a file cannot be loaded into a table that holds generated rows",
+            detail="Their keys could meet.",
+            hint="Let rows be generated, or leave the table empty.",
+        )
     for variant in study.variant:
         _check_method(variant.name, variant.load)
 
@@ -74,6 +80,8 @@ def load_of(study: StudyFile, quick: bool, scripts: Path) -> Load | None:
         file_digest=None if file is None else digest_of(file),
         replay=table.replay,
         crash=table.crash,
+        filled=table.filled,
+        power_cut=min(1, table.power_cut) if quick else table.power_cut,
     )
 
 

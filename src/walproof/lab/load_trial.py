@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import psycopg
 
@@ -25,6 +26,8 @@ from walproof.probe.size import SizeProbe
 from walproof.units import Lsn
 from walproof.workload.loading.client import Order
 from walproof.workload.loading.contents import contents_of, rows_elsewhere
+from walproof.workload.loading.feeds import READY_BYTES
+from walproof.workload.loading.rows import rows_done_at_half
 from walproof.workload.loading.sessions import LoadSessions
 from walproof.workload.loading.steps import Around, around
 from walproof.workload.loading.table import Session, Table, read_table
@@ -36,6 +39,16 @@ _PATIENCE_S = 300.0
 _SLOWEST_ROWS_PER_S = 20
 _DRIVER_CPU = "cpu_s.pgbench"
 """What the CPU probe calls its driver: here one client of several, each of which reports its own CPU."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """A load that was ended in its middle."""
+
+    table: Table
+    """As it was before."""
+    acknowledged: int
+    """Rows whose commit the clients had been told of."""
 
 
 class TableLoad:
@@ -100,6 +113,11 @@ class TableLoad:
         others = {name: value for name, value in seen.metrics.items() if name != _DRIVER_CPU}
         return Observation({**others, **metrics}, seen.series, (*seen.warnings, *self._warnings()))
 
+    @property
+    def rows(self) -> int:
+        """How many it loads."""
+        return self._rows
+
     def break_off(self, settings: Mapping[str, str]) -> Observation:
         """Kill the server when half of the rows are on their way, start it again and look what is there.
 
@@ -108,25 +126,42 @@ class TableLoad:
         Metrics: ``crash_rows_share`` of the rows that are in the table, ``crash_lacks``: indexes,
         constraints and triggers that the table has no more or are off, and 1 more where it is unlogged.
         """
+        interrupted = self.interrupt(self._cluster.kill)
+        (self._cluster.data / "postmaster.pid").unlink(missing_ok=True)
+        self._cluster.start(settings)
+        rows, lacks = self.left_in(self._cluster, interrupted.table)
+        return Observation({"crash_rows_share": rows / self._rows, "crash_lacks": float(lacks)})
+
+    def interrupt(self, end: Callable[[], None]) -> Interrupted:
+        """Load until half of the rows are on their way, and let ``end`` end the server."""
         with self._cluster.connect() as session:
             table = read_table(session, self._load.table)
             about = self._around(table)
-            with LoadSessions(self._orders(table, about, is_broken_off=True)) as clients:
+            orders = self._orders(table, about, is_broken_off=True)
+            with LoadSessions(orders) as clients:
                 _run(session, about.before)
                 clients.go()
                 clients.wait_for_half(self._patience_s)
-                self._cluster.kill()
-        (self._cluster.data / "postmaster.pid").unlink(missing_ok=True)
-        self._cluster.start(settings)
-        with self._cluster.connect() as session:
+                end()
+        as_values = self._method.feed not in READY_BYTES
+        acknowledged = sum(
+            rows_done_at_half(order.stop - order.start, order.batch_rows, as_values=as_values)
+            for order in orders
+        )
+        return Interrupted(table, acknowledged)
+
+    def left_in(self, cluster: Cluster, table: Table) -> tuple[int, int]:
+        """(loaded rows, parts of its definition that it lacks) of the table in a cluster after recovery.
+
+        Reads every row. Raises ClusterError or psycopg.Error.
+        """
+        with cluster.connect() as session:
             left = read_table(session, self._load.table)
-            there = session.execute(f"SELECT count(*) FROM {table.name}".encode()).fetchone()
-            assert there is not None
-            return Observation(
-                {
-                    "crash_rows_share": int(str(there[0])) / self._rows,
-                    "crash_lacks": float(len(_parts(table) - _parts(left)) + _is_unlogged(session, table)),
-                }
+            there = session.execute(f"SELECT count(*) FROM {table.name} t WHERE NOT t IS NULL".encode())
+            row = there.fetchone()
+            assert row is not None
+            return int(str(row[0])) - self._prepared.filled, len(_parts(table) - _parts(left)) + _is_unlogged(
+                session, table
             )
 
     def _around(self, table: Table) -> Around:

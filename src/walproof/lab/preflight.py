@@ -17,6 +17,7 @@ from walproof.lab.replay_recording import recording_key
 from walproof.postgres import template as templates
 from walproof.postgres.build import missing_libraries, rejection
 from walproof.postgres.kernel_audit import audit_refusal
+from walproof.postgres.wal_folder import check_wal_folder
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.value import parse
 from walproof.units import format_bytes, parse_bytes
@@ -31,6 +32,8 @@ _SEGMENT_BYTES = 16 << 20
 _ROW_BYTES, _ROW_IMAGE_BYTES, _ROW_WAL_BYTES = 160, 60, 300
 """A row of the partitioned tables: with its index entry, as its part of a leaf page, and as WAL without
 images (measured on 18)."""
+_LOADED_ROW_BYTES = 4 << 10
+"""WAL of a loaded row with several indexes, generously (bulk-load: 500 bytes)."""
 _BACKEND_BYTES = 8 << 20
 _SHM_BYTES = 16 << 20
 """Dynamic shared memory of a server without parallel queries takes about 1 MB; room for some."""
@@ -69,6 +72,10 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
     trials = plan.rounds * len(plan.cells)
     each = plan.rounds * len(plan.installs) * len(plan.variants)
     wal_bytes = max(_setting_bytes(plan, v.settings, "max_wal_size", 1 << 30) for v in plan.variants)
+    if plan.load is not None:
+        # A load ends long before it fills a large max_wal_size; the size of its rows is checked where they
+        # are prepared (walproof.lab.load_source).
+        wal_bytes = min(wal_bytes, plan.load.rows * _LOADED_ROW_BYTES)
     window_s: float | None = None
     duration_s: float | None = None
     if all(workload.duration_s is not None for workload in plan.workloads):
@@ -147,11 +154,20 @@ def _machine(plan: Plan) -> list[str]:
     }
     if Path("/dev/shm").is_dir():
         # What a power cut could undo is kept there, up to a bound (walproof.disk.simulated).
-        undo_bytes = 0 if plan.power_cut is None else DiskModel().undo_bytes
+        is_cut = plan.power_cut is not None or (plan.load is not None and plan.load.power_cut > 0)
+        undo_bytes = DiskModel().undo_bytes if is_cut else 0
         found["free shared memory in /dev/shm"] = (
             _SHM_BYTES + undo_bytes,
             shutil.disk_usage("/dev/shm").free,
         )
+    for waldir in sorted({v.waldir for v in plan.variants if v.waldir is not None}):
+        check_wal_folder(Path(waldir), work)
+        wal_bytes = max(
+            _setting_bytes(plan, v.settings, "max_wal_size", 1 << 30)
+            for v in plan.variants
+            if v.waldir == waldir
+        )
+        found[f"free disk in {waldir}"] = (wal_bytes + _SEGMENTS_BYTES, shutil.disk_usage(waldir).free)
     problems = [
         f"{what}: needs about {format_bytes(needed)}, there is {format_bytes(there)}"
         for what, (needed, there) in found.items()

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 
 from walproof.facts import Plan, Run, Trial
 from walproof.facts.store import Store
 from walproof.lab.design import round_order
-from walproof.lab.schedule import Enough, Progress
+from walproof.lab.schedule import Enough, Progress, RoundCells
 from walproof.lab.trial import TrialOrder, TrialRunner
 
 
-def conduct(store: Store, run: Run, trials: TrialRunner, enough: Enough, progress: Progress) -> None:
+def conduct(
+    store: Store, run: Run, trials: TrialRunner, cells_of: RoundCells, enough: Enough, progress: Progress
+) -> None:
     """Run what is missing of ``run``. A trial is stored when it ends, so an interruption loses one at most.
 
-    After every whole round ``enough`` and the budget are asked. Raises StoreError.
+    ``cells_of`` says which cells a round has; after every whole round ``enough`` and the budget are asked.
+    Raises StoreError.
     """
     plan = run.plan
     done = list(store.trials(run.id))
     progress.run_started(run, done, plan.rounds * len(plan.cells))
-    for round_number in range(1, plan.rounds + 1):
-        tried = {trial.cell for trial in done if trial.round == round_number}
-        order = [cell for cell in round_order(plan.cells, plan.seed, round_number) if cell not in tried]
+    for round_number in itertools.count(1):
+        wanted = set(cells_of(round_number, [trial for trial in done if trial.round < round_number]))
+        if not wanted:
+            break
+        wanted -= {trial.cell for trial in done if trial.round == round_number}
+        order = [cell for cell in round_order(plan.cells, plan.seed, round_number) if cell in wanted]
         if order and not _affordable(plan, done, round_number):
             break
         for cell in order:
             number = max((trial.number for trial in done), default=0) + 1
             progress.trial_started(number, round_number, cell)
-            trial, series = trials.run(TrialOrder(number, round_number, *cell))
+            trial, series = trials.run(
+                TrialOrder(number, round_number, *cell, is_first=all(one.cell != cell for one in done))
+            )
             store.add_trial(run.id, trial, series)
             done.append(trial)
             progress.trial_ended(trial)

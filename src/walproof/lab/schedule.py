@@ -1,11 +1,18 @@
-"""What the lab is told from outside: when enough has been measured, and whom to tell about progress."""
+"""What the lab is told from outside: which cells a round has, when enough has been measured, and whom to tell
+about progress."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from walproof.facts import Run, Trial
+
+RoundCells = Callable[[int, Sequence[Trial]], Collection[tuple[str, str, str]]]
+"""Asked before every round, with its number and the trials of all rounds before it: which cells it has.
+
+None of them ends the run. Injected, for the same reason as Enough; a function of its arguments alone, so that
+a run that is resumed goes on as it had begun."""
 
 Enough = Callable[[Sequence[Trial]], bool]
 """Asked after every whole round; True ends the run. Injected, because conclusions are not the lab's."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from walproof.lab.power_cut import CutLab, cut_initdb_options, prepare_cut_templ
 from walproof.lab.preflight import check
 from walproof.lab.replay_recording import prepare_recordings
 from walproof.lab.runner import conduct
-from walproof.lab.schedule import Enough, Progress
+from walproof.lab.schedule import Enough, Progress, RoundCells
 from walproof.lab.streaming import prepare_pairs
 from walproof.lab.target import target_of
 from walproof.lab.trial import TrialRunner
@@ -32,6 +32,7 @@ from walproof.postgres.build import build_facts, has_extension
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import find_driver
 from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.wal_folder import wal_workspace
 from walproof.postgres.workspace import Workspace
 from walproof.probe import observe_environment
 from walproof.workload.pgbench import initialise, setup_description
@@ -44,6 +45,7 @@ def execute(
     plan: Plan,
     store: Store,
     command: Sequence[str],
+    cells_of: RoundCells,
     enough: Enough,
     progress: Progress,
     *,
@@ -68,7 +70,8 @@ def execute(
             found = trials.self_test(progress)
             environment = replace(environment, facts={**environment.facts, "self_test": found})
         run = unfinished or store.add_run(plan, command, environment, __version__, study_text)
-        conduct(store, run, trials, enough, progress)
+        conduct(store, run, trials, cells_of, enough, progress)
+        trials.forget_loads()
     return store.run(run.id)
 
 
@@ -82,9 +85,12 @@ def ready_to_run(plan: Plan, progress: Progress, keep_failures: Path | None = No
     user = server_user()
     reachable = {install.label: reachable_install(install, user) for install in plan.installs}
     pgbench, _ = find_driver([*plan.installs, plan.driver])
-    with Workspace(Path(plan.folder), user) as workspace:
+    folders = sorted({one.waldir for one in plan.variants if one.waldir is not None})
+    with ExitStack() as stack, Workspace(Path(plan.folder), user) as workspace:
+        wal = {folder: stack.enter_context(wal_workspace(Path(folder), user)) for folder in folders}
         devices = [plan.device, *(variant.standby_device for variant in plan.variants)]
-        if plan.power_cut is not None or any(device is not None for device in devices):
+        is_cut = plan.power_cut is not None or (plan.load is not None and plan.load.power_cut > 0)
+        if is_cut or any(device is not None for device in devices):
             _check_simulated_disk(reachable, workspace)
         prepared = _prepare(plan, reachable, workspace, pgbench, progress)
         cuts = _prepare_cuts(plan, reachable, workspace, pgbench, progress)
@@ -92,7 +98,7 @@ def ready_to_run(plan: Plan, progress: Progress, keep_failures: Path | None = No
         pairs = prepare_pairs(plan, reachable, workspace, progress)
         loads = prepare_loads(plan, reachable, workspace, progress)
         yield TrialRunner(
-            plan, workspace, reachable, pgbench, prepared, cuts, replays, pairs, loads, keep_failures
+            plan, workspace, reachable, pgbench, prepared, cuts, replays, pairs, loads, wal, keep_failures
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 
@@ -74,6 +74,8 @@ class Overrides:
     """The emulated disk, as typed."""
     power_cut_images: int | None = None
     """Images of a power cut in each trial."""
+    waldir: Path | None = None
+    """One variant more: the baseline with pg_wal in that folder."""
 
 
 def built_in_names() -> tuple[str, ...]:
@@ -127,7 +129,8 @@ def resolve(
         workloads = tuple(replay_workload(workload, study, overrides.quick) for workload in workloads)
     _require_unique("workload", [workload.name for workload in workloads])
     base = _with_room({**study.base, **overrides.base}, workloads)
-    cells, aliases = _cells(study)
+    cells, aliases = _cells(study, scripts)
+    cells = _with_wal_folder(cells, study, overrides)
     if study.replay is not None:
         cells = [with_conditions(cell) for cell in cells]
     if study.streaming is not None:
@@ -312,7 +315,7 @@ def _text(value: str, folder: Path, noun: str, *, must: bool = False) -> str:
         raise StudyError(f'could not read {noun} "{path}": {error.strerror}') from error
 
 
-def _cells(study: StudyFile) -> tuple[list[Variant], tuple[str, ...]]:
+def _cells(study: StudyFile, scripts: Path) -> tuple[list[Variant], tuple[str, ...]]:
     """The variants as typed, before implied settings and classes; and what the design confounds."""
     typed = [
         Variant(
@@ -321,6 +324,7 @@ def _cells(study: StudyFile) -> tuple[list[Variant], tuple[str, ...]]:
             note=table.note,
             cut=_conditions(table.cut),
             load=method_of(table.load),
+            waldir=None if table.waldir is None else str((scripts / table.waldir).absolute()),
         )
         for table in study.variant
     ]
@@ -337,6 +341,29 @@ def _cells(study: StudyFile) -> tuple[list[Variant], tuple[str, ...]]:
     return [
         Variant(_cell_name(cell, study.factors), dict(cell), levels=dict(cell)) for cell in design.cells
     ], design.aliases
+
+
+def _with_wal_folder(cells: Sequence[Variant], study: StudyFile, overrides: Overrides) -> list[Variant]:
+    """The variants, and one more where the command line names a folder for WAL."""
+    found = list(cells)
+    if overrides.waldir is not None:
+        base = next((cell for cell in cells if cell.name == study.baseline), cells[0])
+        folder = str(overrides.waldir.absolute())
+        found.append(replace(base, name=f"{base.name}, WAL in {folder}", waldir=folder, levels={}))
+    if all(cell.waldir is None for cell in found):
+        return found
+    others = (study.power_cut, study.replay, study.streaming, study.failover, study.crash)
+    if any(table is not None for table in others) or study.factors:
+        raise StudyError(
+            "WAL in another folder is for studies of throughput and of loading, without factors",
+            hint="Leave out --waldir.",
+        )
+    if overrides.device is not None or overrides.power_cut_images is not None:
+        raise StudyError(
+            "WAL in another folder cannot be on a simulated disk",
+            hint="Leave out --device and --power-cut, or --waldir.",
+        )
+    return found
 
 
 def _cell_name(cell: Mapping[str, str], factors: Mapping[str, Sequence[str]]) -> str:
@@ -454,6 +481,7 @@ def _variant(
         standby_device=cell.standby_device,
         replay_cpu_share=cell.replay_cpu_share,
         load=cell.load,
+        waldir=cell.waldir,
     )
 
 

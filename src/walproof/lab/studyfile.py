@@ -143,8 +143,10 @@ class LoadTable(_Table):
     rows: PositiveInt = 300_000
     quick_rows: PositiveInt = 20_000
     file: str | None = None
+    filled: Annotated[int, Field(ge=0)] = 0
     replay: str | None = None
     crash: bool = False
+    power_cut: Annotated[int, Field(ge=0, le=16)] = 0
 
 
 class MethodTable(_Table):
@@ -165,6 +167,8 @@ class VariantTable(_Table):
     note: str | None = None
     optional: bool = False
     """Left out, and named, where an install does not have it."""
+    waldir: str | None = None
+    """Folder that pg_wal is moved to, absolute or beside the study."""
     cut: CutTable = CutTable()
     load: MethodTable = MethodTable()
 

@@ -33,6 +33,7 @@ from walproof.facts import (
 from walproof.lab.crash_trial import crash_and_recover, power_cut_disk, predict_variants
 from walproof.lab.emulated_disk import emulated_disk
 from walproof.lab.failover import PairConditions, fail_over
+from walproof.lab.load_cut import LoadCutLab, cut_load
 from walproof.lab.load_source import PreparedLoad
 from walproof.lab.load_trial import TableLoad
 from walproof.lab.power_cut import CutLab, CutOrder, cut_metrics, cut_power, draw_seed
@@ -45,6 +46,7 @@ from walproof.lab.target import target_of
 from walproof.postgres import template as templates
 from walproof.postgres.build import has_library
 from walproof.postgres.cluster import Cluster
+from walproof.postgres.wal_folder import wal_moved
 from walproof.postgres.workspace import Workspace
 from walproof.probe import PROBES, Observation, Probe, Subject, per_transaction
 from walproof.probe.environment import server_facts
@@ -68,6 +70,8 @@ class TrialOrder:
     install: str
     workload: str
     variant: str
+    is_first: bool = True
+    """No trial of its cell has been run before."""
 
 
 class TrialRunner:
@@ -84,14 +88,15 @@ class TrialRunner:
         replays: Mapping[tuple[str, str], ReplayRecording],
         pairs: Mapping[tuple[str, bool], Path],
         loads: Mapping[str, PreparedLoad],
+        wal: Mapping[str, Workspace],
         keep_failures: Path | None,
     ) -> None:
         """``installs``: label -> the install whose binaries the server's user can reach;
         ``prepared``: (install, workload) -> template; ``cuts``: (install, workload, whether it has checksums)
         -> what power cuts start from; ``replays``: (install, variant) -> the WAL that it replays;
         ``pairs``: (install, whether it has checksums) -> the template of a pair that streams;
-        ``loads``: install -> the rows that its trials load; ``keep_failures``: see
-        :func:`walproof.lab.session.execute`."""
+        ``loads``: install -> the rows that its trials load; ``wal``: folder that a variant names -> where its
+        pg_wal goes; ``keep_failures``: see :func:`walproof.lab.session.execute`."""
         self._plan = plan
         self._workspace = workspace
         self._installs = installs
@@ -101,12 +106,18 @@ class TrialRunner:
         self._replays = replays
         self._pairs = pairs
         self._loads = loads
+        self._wal = wal
         self._keep_failures = keep_failures
 
     def self_test(self, progress: Progress) -> str:
         """Whether power cuts on the first install find what they should. Raises DiskError when not."""
         progress.preparing("self-test of the power cuts")
         return run_self_test(next(lab for (_, _, has_checksums), lab in self._cuts.items() if has_checksums))
+
+    def forget_loads(self) -> None:
+        """Remove the rows that were prepared, which are as large as the user's own: the run is finished."""
+        for prepared in self._loads.values():
+            templates.forget(self._workspace, prepared.folder)
 
     def run(self, order: TrialOrder) -> tuple[Trial, tuple[Series, ...]]:
         """Run one trial. What goes wrong with the server or the load makes a failed trial, not an error."""
@@ -169,6 +180,7 @@ class TrialRunner:
         try:
             templates.clone(template, folder)
             with (
+                wal_moved(folder / "data", self._wal_space(order)),
                 emulated_disk(self._workspace, folder, self._plan.device) as environment,
                 power_cut_disk(self._workspace, folder, self._plan.crash) as disk,
             ):
@@ -274,7 +286,8 @@ class TrialRunner:
         return (self._plan.seed * 1_000_003 + order.round) % 2**31
 
     def _load(self, order: TrialOrder, load: Load, measured: _Measured) -> None:
-        """The variant's load, and in the first round, where the study wants it, one that is broken off."""
+        """The variant's load; the first time, where the study wants it, one more whose server is killed, and
+        one whose power is cut."""
         empty = self._loads[order.install].folder
         with self._cluster(order, f"trial-{order.number}", empty, measured) as (cluster, _):
             cluster.start(self._load_settings(order))
@@ -283,12 +296,17 @@ class TrialRunner:
             measured.window_start = time.time()
             measured.add("load", self._table_load(order, load, cluster).measure(self._plan.probes))
             measured.window_s = measured.metrics["load_s"]
-        if load.crash and order.round == 1:
+        if load.crash and order.is_first:
             with self._cluster(order, f"crash-{order.number}", empty, measured) as (cluster, _):
                 cluster.start(self._load_settings(order))
                 measured.add(
                     "crash", self._table_load(order, load, cluster).break_off(self._load_settings(order))
                 )
+        if load.power_cut and order.is_first:
+            lab = LoadCutLab(self._workspace, self._installs[order.install], self._loads[order.install], load)
+            method = self._plan.variant(order.variant).load
+            seed = draw_seed(self._plan.seed, order.install, order.variant)
+            measured.add("cut", cut_load(lab, method, self._load_settings(order), order.number, seed))
 
     def _load_settings(self, order: TrialOrder) -> dict[str, str]:
         variant = self._plan.variant(order.variant)
@@ -296,6 +314,10 @@ class TrialRunner:
 
     def _table_load(self, order: TrialOrder, load: Load, cluster: Cluster) -> TableLoad:
         return TableLoad(cluster, self._loads[order.install], load, self._plan.variant(order.variant).load)
+
+    def _wal_space(self, order: TrialOrder) -> Workspace | None:
+        waldir = self._plan.variant(order.variant).waldir
+        return None if waldir is None else self._wal[waldir]
 
     def _replay(self, order: TrialOrder, measured: _Measured) -> None:
         """Replay the variant's WAL. In the first round it is replayed before, as warm-up and to count system

@@ -88,6 +88,17 @@ def prepare_loaded(
     return _prepare(workspace, key_of(install, initdb_options, setup), build)
 
 
+def forget(workspace: Workspace, template: Path) -> None:
+    """Remove a template that nothing will start from again; leave it where other runs may be copying it."""
+    assert template.parent == workspace.templates, template
+    if not workspace.is_alone():
+        return
+    # Out of sight at once, so that nobody finds half of it.
+    gone = workspace.make_folder(f"forgotten-{template.name}")
+    template.replace(gone)
+    workspace.remove_folder(gone)
+
+
 def is_prepared(workspace: Workspace, install: Install, initdb_options: Sequence[str], setup: str) -> bool:
     """Whether that template exists already."""
     return (workspace.templates / key_of(install, initdb_options, setup)).exists()

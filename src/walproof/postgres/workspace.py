@@ -106,6 +106,10 @@ class Workspace:
         assert folder.parent == self.folder, folder
         shutil.rmtree(folder, ignore_errors=True)
 
+    def is_alone(self) -> bool:
+        """Whether no other process has a workspace in the same folder."""
+        return list((self.work / "running").glob("walproof-*.lock")) == [self._lock_path]
+
     def take_port(self) -> int:
         """A port number that no other cluster of the workspace has (it only names a socket)."""
         self._next_port += 1

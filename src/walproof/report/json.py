@@ -7,6 +7,7 @@ One object; keys stay, new ones may come:
     trials      every trial, failed ones too, with all metrics (``walproof.facts.Trial``)
     analysis    effects with intervals, precision, drift, factors, lock model (``walproof.analysis.Analysis``)
     power_cuts  what survives, counts of images, losses, windows and bounds per variant (``CutSummary``)
+    sweeps      of a study of loading: the steps of each sweep, and which points were skipped (``Climb``)
     findings    sentences with kind, subject, trials and metrics (``walproof.advise.Finding``)
     answer      question, answers, how_sure, what_would_help, next_commands: as the report says them
 
@@ -24,6 +25,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from walproof.analysis import CutSummary, cut_summaries
+from walproof.analysis.sweep import Climb, climb, sweeps_of
 
 if TYPE_CHECKING:
     from walproof.report.layout import ReportView
@@ -39,6 +41,10 @@ def to_json(view: ReportView) -> str:
         "trials": view.trials,
         "analysis": view.analysis,
         "power_cuts": [_with_bounds(one) for one in cut_summaries(view.run.plan, view.trials)],
+        "sweeps": [
+            _with_skipped(climb(sweep, view.trials, view.run.plan.rounds))
+            for sweep in sweeps_of(view.run.plan)
+        ],
         "findings": view.findings,
         "answer": {
             "question": view.question,
@@ -49,6 +55,13 @@ def to_json(view: ReportView) -> str:
         },
     }
     return json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _with_skipped(one: Climb) -> dict[str, object]:
+    return {
+        **{field.name: getattr(one, field.name) for field in dataclasses.fields(one)},
+        "skipped": one.skipped,
+    }
 
 
 def _with_bounds(one: CutSummary) -> dict[str, object]:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from walproof.analysis import Analysis, Conclusion
-from walproof.analysis.loading import Busy, who_was_busy
-from walproof.facts import Variant
+from walproof.analysis.loading import GAIN, Busy, who_was_busy
+from walproof.analysis.sweep import Climb, SweepStep, climb, sweeps_of
+from walproof.facts import Trial, Variant
 from walproof.report.answer import Answer
-from walproof.report.blocks import Block, Cell, Column, class_cell, text_cells
+from walproof.report.blocks import Block, Cell, Column, Table, class_cell, text_cells
 from walproof.report.cells import Cells
 from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio, size
 from walproof.report.published import published_columns, say_source
@@ -51,6 +52,18 @@ _NOTE = (
     "after a checkpoint, and VACUUM ANALYZE. Busy: whose core was full; see below. "
     "Methods that load fewer rows fill smaller indexes."
 )
+_STEPS = (
+    Column("sweep"),
+    Column("from", numeric=True),
+    Column("to", numeric=True),
+    Column("gain", numeric=True),
+    Column("rounds", numeric=True),
+    Column("so"),
+)
+_STEPS_NOTE = (
+    "Rates of the load within rounds that have both. Three points are tried in any case; a larger one only "
+    f"until two steps in a row are shown to gain less than {GAIN:.0%}, by the upper end of the interval."
+)
 _PARTS = (
     Column("method"),
     Column("load s", numeric=True),
@@ -73,10 +86,12 @@ _RISKS = (
     Column("during the load"),
     Column("after it"),
     Column("killed in the middle"),
+    Column("power cut in the middle"),
 )
 _RISKS_NOTE = (
     "Killed in the middle: every process of the server by SIGKILL when half of the rows were on their way, "
-    "once a method; what is in the table after recovery. A power cut loses more where the class says so."
+    "once a method; what is in the table after recovery. Power cut: on a simulated disk, with few rows, and "
+    "what servers found on images of it, from nothing that was not flushed to a random half of it."
 )
 _PUBLISHED = (
     Column("method"),
@@ -91,9 +106,11 @@ def busy_of(cells: Cells, cell: tuple[str, str, str]) -> Busy | None:
     return found.most_common(1)[0][0] if found else None
 
 
-def load_tables(cells: Cells, analysis: Analysis) -> list[Block]:
+def load_tables(cells: Cells, trials: Sequence[Trial], analysis: Analysis) -> list[Block]:
     """Rates, WAL and who was busy; one table an install."""
-    return variant_tables(cells, _COLUMNS, partial(_row, cells, analysis), _NOTE)
+    climbs = [climb(sweep, trials, cells.plan.rounds) for sweep in sweeps_of(cells.plan)]
+    skipped = {point.cell for one in climbs for point in one.skipped if one.has_ended}
+    return variant_tables(cells, _COLUMNS, partial(_row, cells, analysis, skipped), _NOTE)
 
 
 def busy_tables(cells: Cells) -> list[Block]:
@@ -101,6 +118,44 @@ def busy_tables(cells: Cells) -> list[Block]:
     return variant_tables(
         cells, _BUSY, partial(_busy, cells), _BUSY_NOTE, about="Who was busy", terminal=False
     )
+
+
+def sweep_tables(cells: Cells, trials: Sequence[Trial]) -> list[Block]:
+    """Every step of each sweep, and which points were skipped."""
+    climbs = [climb(sweep, trials, cells.plan.rounds) for sweep in sweeps_of(cells.plan)]
+    rows = []
+    for one in climbs:
+        name = f"{one.sweep.feed} by {one.sweep.swept}"
+        if len(cells.plan.installs) > 1:
+            name += f", PostgreSQL {one.sweep.install}"
+        rows += [_step(name, step) for step in one.steps]
+        rows += [
+            (
+                name,
+                "",
+                f"{point.at:,}",
+                "",
+                "0",
+                "skipped: more gains nothing" if one.has_ended else "not tried yet",
+            )
+            for point in one.skipped
+        ]
+    if not rows:
+        return []
+    return [Table("Tried upward", _STEPS, tuple(tuple(map(Cell, row)) for row in rows), _STEPS_NOTE)]
+
+
+def _step(name: str, step: SweepStep) -> tuple[str, ...]:
+    if step.interval is None:
+        verdict = "one round says nothing about the spread"
+    elif step.is_gainless:
+        verdict = f"gains less than {GAIN:.0%}"
+    elif step.interval.low > 1:
+        verdict = "a gain"
+    else:
+        verdict = "may gain"
+    gain = ratio(step.ratio, step.interval)
+    return (name, f"{step.below.at:,}", f"{step.above.at:,}", gain, str(step.rounds), verdict)
 
 
 def part_tables(cells: Cells) -> list[Block]:
@@ -127,9 +182,10 @@ def load_published_tables(cells: Cells) -> list[Block]:
     return blocks
 
 
-def load_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
+def load_answers(cells: Cells, trials: Sequence[Trial], analysis: Analysis) -> tuple[Answer, ...]:
     """The fastest way of each durability class, what limits it, and what it leaves for later."""
     found = []
+    climbs = [climb(sweep, trials, cells.plan.rounds) for sweep in sweeps_of(cells.plan)]
     for install, workload in cells.groups():
         sentences = []
         rates = {
@@ -148,6 +204,8 @@ def load_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
         bound = [
             v.name for v in cells.variants() if busy_of(cells, (install, workload, v.name)) is Busy.CLIENT
         ]
+        skipped = [one for one in climbs if one.skipped and one.sweep.install == install]
+        sentences += [_say_skipped(one) for one in skipped if one.has_ended]
         if bound:
             sentences.append(
                 f"{counted(len(bound), 'method')} of {len(rates)} are bound by the client, a full core: "
@@ -155,6 +213,14 @@ def load_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
             )
         found.append(Answer(cells.group_title(install, workload), tuple(sentences)))
     return tuple(found)
+
+
+def _say_skipped(one: Climb) -> str:
+    skipped = " and ".join(f"{point.at:,}" for point in one.skipped)
+    return (
+        f"{one.sweep.feed}: {skipped} {one.sweep.swept} were skipped, because the two steps up to "
+        f"{one.sweep.points[one.reached - 1].at:,} each gain less than {GAIN:.0%}."
+    )
 
 
 def _gains(cells: Cells, analysis: Analysis, install: str, workload: str) -> list[str]:
@@ -182,14 +248,16 @@ def class_after(cells: Cells, variant: Variant) -> DurabilityClass:
     return durability_class({**cells.plan.base_settings, **variant.settings, **variant.implied})
 
 
-def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+def _row(
+    cells: Cells, analysis: Analysis, skipped: Collection[tuple[str, str, str]], cell: tuple[str, str, str]
+) -> tuple[Cell, ...]:
     busy = busy_of(cells, cell)
     texts = (
         cell[2],
         number(cells.median(cell, "rows")),
         number(cells.median(cell, "rows_per_s")),
         number(cells.median(cell, LOAD_METRIC)),
-        compared(analysis, cell),
+        "skipped" if cell in skipped and not cells.finished(cell) else compared(analysis, cell),
         number(cells.median(cell, "wal_bytes_per_row")),
         number(cells.median(cell, "complete_wal_bytes_per_row")),
         UNKNOWN if busy is None else busy.value,
@@ -227,6 +295,7 @@ def _risks(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
         *variant_cells(variant),
         class_cell(class_after(cells, variant)),
         Cell(_crash(cells, cell)),
+        Cell(_cut(cells, cell)),
     )
 
 
@@ -257,6 +326,33 @@ def _published(
         number(cells.median(cell, _FINISHED_WAL)),
     )
     return text_cells(texts)
+
+
+def _cut(cells: Cells, cell: tuple[str, str, str]) -> str:
+    found = {
+        name: values[0]
+        for name in ("images", "broken", "rows_share_min", "rows_share_max", "lost_rows_max", "lacks_max")
+        if (values := cells.values(cell, f"cut_{name}"))
+    }
+    if "images" not in found:
+        return UNKNOWN
+    parts = []
+    if "rows_share_min" in found:
+        low, high = found["rows_share_min"], found["rows_share_max"]
+        if high == 0:
+            parts.append("empty")
+        elif low == 1:
+            parts.append("complete")
+        else:
+            shares = percent(low) if percent(low) == percent(high) else f"{percent(low)} to {percent(high)}"
+            parts.append(f"partial: {shares} of the rows")
+    if lost := round(found["lost_rows_max"]):
+        parts.append(f"up to {counted(lost, 'acknowledged row')} lost")
+    if lacks := round(found["lacks_max"]):
+        parts.append(f"{counted(lacks, 'part')} of its definition to put right")
+    if broken := round(found["broken"]):
+        parts.append(f"{broken} of {counted(round(found['images']), 'image')} cannot be read")
+    return "; ".join(parts)
 
 
 def _times(value: float | None, base: float | None) -> str:

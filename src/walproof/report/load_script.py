@@ -25,6 +25,8 @@ class Recipe:
     is_frozen: bool
     undo: tuple[str, ...]
     """What puts the table right when the load is given up in its middle."""
+    is_filled: bool = False
+    """The table is expected to hold rows already."""
 
 
 def load_script(
@@ -36,7 +38,9 @@ def load_script(
     lines = [
         f"-- Load of {recipe.table} on PostgreSQL {advice.install}, measured on a clone of its definition.",
         f"-- During the load: {_risk(risk)}",
-        "-- For psql. It stops where the table is not empty.",
+        "-- For psql, into a table that holds rows already."
+        if recipe.is_filled
+        else "-- For psql. It stops where the table is not empty.",
     ]
     lines += ["--", "-- What each step gains in the company of the others, as complete rows/s:"]
     lines += [f"--   {_say_gain(one)}" for one in advice.kept] or ["--   none gains measurably"]
@@ -54,12 +58,18 @@ def load_script(
         lines += ["-- All steps together, against a load without any:"]
         lines += [f"--   {_say_plain(one)}" for one in advice.plain]
     lines += ["", "\\set ON_ERROR_STOP on", ""]
-    # A TRUNCATE that follows would take rows away that nobody meant to lose.
-    lines += [
-        f"DO $$ BEGIN IF EXISTS (SELECT FROM {recipe.table}) THEN",
-        "  RAISE EXCEPTION 'the table is not empty'; END IF; END $$;",
-    ]
+    if not recipe.is_filled:
+        # A TRUNCATE that follows would take rows away that nobody meant to lose.
+        lines += [
+            f"DO $$ BEGIN IF EXISTS (SELECT FROM {recipe.table}) THEN",
+            "  RAISE EXCEPTION 'the table is not empty'; END IF; END $$;",
+        ]
     lines += _settings_lines(settings)
+    if advice.variant.waldir is not None:
+        lines += [
+            "-- pg_wal on another disk: stop the server, move pg_wal there, link to it from its place,",
+            "-- and start it. It may stay.",
+        ]
     lines += [f"{one};" for one in recipe.before]
     freeze = ", FREEZE" if recipe.is_frozen else ""
     copy = (

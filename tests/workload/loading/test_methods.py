@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from tests.workload.loading.cluster import load_plan, loaded_cluster
+from tests.workload.loading.cluster import Silent, load_plan, loaded_cluster
 from tests.workload.loading.shop import NARROW, REPLAY, SHOP
-from walproof.errors import WorkloadError
+from walproof.errors import StudyError, WorkloadError
 from walproof.facts import Install, LoadMethod
-from walproof.lab.load_source import Expected
+from walproof.lab.load_cut import LoadCutLab, cut_load
+from walproof.lab.load_source import Expected, prepare_loads
 from walproof.lab.load_trial import TableLoad
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import discover
@@ -127,6 +128,34 @@ def test_what_a_crash_in_the_middle_leaves(embedded: Install, workspace: Workspa
     assert left["unlogged"] == (0.0, 1.0)
 
 
+def test_what_a_power_cut_in_the_middle_leaves(embedded: Install, workspace: Workspace) -> None:
+    """What was acknowledged is there, whatever the disk kept, unless the method gave it up."""
+    methods: dict[str, dict[str, Any]] = {
+        "one transaction": {"feed": "copy", "steps": ["truncate", "freeze"]},
+        "batches": {"feed": "copy", "batch_rows": 100},
+        "values": {"feed": "values", "batch_rows": 200, "sessions": 2},
+        "unlogged": {"feed": "copy", "batch_rows": 100, "steps": ["unlogged"]},
+    }
+    plan = load_plan(embedded, NARROW, "narrow", _variants(methods), ROWS, power_cut=1)
+    assert plan.load is not None
+    (prepared,) = prepare_loads(plan, {embedded.label: embedded}, workspace, Silent()).values()
+    lab = LoadCutLab(workspace, embedded, prepared, plan.load)
+    left = {
+        variant.name: cut_load(lab, variant.load, {"autovacuum": "off"}, number, 7).metrics
+        for number, variant in enumerate(plan.variants)
+    }
+    # Without a flush even a commit that was acknowledged goes.
+    lab = replace(lab, load=replace(plan.load, power_cut=2))
+    unsafe = cut_load(lab, plan.variant("batches").load, {"fsync": "off"}, 9, 7).metrics
+    assert all((one["cut_images"], one["cut_broken"]) == (1, 0) for one in left.values())
+    assert left["one transaction"]["cut_rows_share_max"] == 0
+    assert left["batches"]["cut_rows_share_min"] == left["batches"]["cut_rows_share_max"] == 700 / ROWS
+    assert left["values"]["cut_rows_share_min"] == 400 / ROWS
+    assert [left[name]["cut_lost_rows_max"] for name in methods] == [0, 0, 0, 700]
+    assert left["unlogged"]["cut_rows_share_max"] == 0
+    assert unsafe["cut_broken"] > 0 or unsafe["cut_lost_rows_max"] > 0
+
+
 @pytest.mark.parametrize(
     ("ddl", "table", "says"),
     [
@@ -225,3 +254,28 @@ def test_the_rows_of_a_file_and_partitions(embedded: Install, workspace: Workspa
         assert (prepared.rows, prepared.differing) == (3, ("id",))
         seen = TableLoad(cluster, prepared, given.load, LoadMethod()).measure(())
         assert "values of id differ" in seen.warnings[-1]
+
+
+def test_a_table_that_holds_rows_keeps_them(embedded: Install, workspace: Workspace) -> None:
+    """What would take or endanger them is refused; what is loaded is checked together with them."""
+    methods: dict[str, dict[str, Any]] = {
+        "batches": {"feed": "copy", "batch_rows": 100},
+        "late": {"feed": "values", "steps": ["late indexes"]},
+        "freeze": {"feed": "copy", "steps": ["truncate", "freeze"]},
+    }
+    refused = load_plan(embedded, NARROW, "narrow", _variants(methods), 300, filled=200)
+    with pytest.raises(WorkloadError, match="1 of 3 methods") as raised:
+        prepare_loads(refused, {embedded.label: embedded}, workspace, Silent())
+    assert "the table holds rows, which TRUNCATE would take" in str(raised.value.detail)
+    with pytest.raises(StudyError, match="holds generated rows"):
+        load_plan(embedded, NARROW, "narrow", _variants({"a": {}}), 300, filled=200, file="rows.csv")
+    allowed = load_plan(embedded, NARROW, "narrow", _variants(methods)[:2], 300, filled=200)
+    assert allowed.load is not None
+    settings = {"autovacuum": "off"}
+    with loaded_cluster(allowed, embedded, workspace, settings) as (cluster, prepared):
+        seen = TableLoad(cluster, prepared, allowed.load, allowed.variant("late").load).measure(()).metrics
+        assert (seen["rows"], prepared.expected[300].contents.rows) == (300, 500)
+        with cluster.connect() as session:
+            session.execute("DELETE FROM narrow WHERE id > 200")
+        broken = TableLoad(cluster, prepared, allowed.load, allowed.variant("batches").load)
+        assert broken.break_off(settings).metrics["crash_rows_share"] == 100 / 300

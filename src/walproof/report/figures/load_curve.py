@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from walproof.analysis.loading import Knee, find_knee
-from walproof.facts import LoadMethod, Variant
+from walproof.analysis.sweep import Swept, sweeps_of
 from walproof.report.cells import Cells
 from walproof.report.figures.channels import curve_channels
 from walproof.report.figures.style import INK, WIDTH, chart_of, configured
 
 _HEIGHT = 190
-Swept = Literal["rows a batch", "sessions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,39 +44,17 @@ class LoadCurveData:
 def load_curves(cells: Cells) -> LoadCurveData | None:
     """The sweeps of batch size and of sessions that the variants make; None without any."""
     curves = []
-    for install, workload in cells.groups():
-        group = cells.group_title(install, workload)
-        families: dict[tuple[Swept, str, object], list[tuple[int, Variant]]] = {}
-        for variant in cells.variants():
-            for swept, at, rest in _numbers(variant):
-                families.setdefault((swept, variant.load.feed, rest), []).append((at, variant))
-        for (swept, feed, _), members in families.items():
-            points = []
-            for at, variant in sorted(members, key=lambda one: one[0]):
-                cell = (install, workload, variant.name)
-                rate = cells.median(cell, "rows_per_s")
-                if rate is not None:
-                    points.append(LoadPoint(at, rate, tuple(cells.values(cell, "rows_per_s"))))
-            if len({one.at for one in points}) >= 2:
-                knee = find_knee([(one.at, one.rate) for one in points])
-                curves.append(LoadCurve(group, swept, feed, tuple(points), knee))
+    for sweep in sweeps_of(cells.plan):
+        points = []
+        for one in sweep.points:
+            rate = cells.median(one.cell, "rows_per_s")
+            if rate is not None:
+                points.append(LoadPoint(one.at, rate, tuple(cells.values(one.cell, "rows_per_s"))))
+        if len(points) >= 2:
+            group = cells.group_title(sweep.install, sweep.workload)
+            knee = find_knee([(one.at, one.rate) for one in points])
+            curves.append(LoadCurve(group, sweep.swept, sweep.feed, tuple(points), knee))
     return LoadCurveData(tuple(curves)) if curves else None
-
-
-def _numbers(variant: Variant) -> list[tuple[Swept, int, object]]:
-    """What the variant could be a point of: the number, and all else, which its curve has in common."""
-    method = variant.load
-    rest = (tuple(sorted(variant.settings.items())), method.steps)
-    found: list[tuple[Swept, int, object]] = [
-        ("sessions", method.sessions, (rest, _batch(method), method.rows_most))
-    ]
-    if method.batch_rows is not None:
-        found.append(("rows a batch", method.batch_rows, (rest, method.sessions)))
-    return found
-
-
-def _batch(method: LoadMethod) -> int:
-    return method.batch_rows or 0
 
 
 def describe_load_curves(data: LoadCurveData) -> str:

@@ -19,6 +19,7 @@ from walproof.report.load import (
     load_tables,
     part_tables,
     risk_tables,
+    sweep_tables,
 )
 from walproof.report.results import install_table
 
@@ -43,8 +44,8 @@ def load_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportVi
     )
     installs = install_figure(make, cells, analysis, "Does the PostgreSQL version matter to loading?")
     sections = (
-        Section("results", "Results", (*load_tables(cells, analysis), *busy_tables(cells))),
-        Section("curves", "Batches and sessions", curves),
+        Section("results", "Results", (*load_tables(cells, trials, analysis), *busy_tables(cells))),
+        Section("curves", "Batches and sessions", (*curves, *sweep_tables(cells, trials))),
         Section("parts", "What is put off", tuple(part_tables(cells))),
         Section("risk", "Durability", tuple(risk_tables(cells))),
         Section("published", "Beside the published figures", tuple(load_published_tables(cells))),
@@ -52,7 +53,7 @@ def load_view(run: Run, trials: Sequence[Trial], analysis: Analysis) -> ReportVi
         certainty_section(cells, trials, analysis),
     )
     body = Body(
-        answers=load_answers(cells, analysis),
+        answers=load_answers(cells, trials, analysis),
         how_sure=how_sure(run, analysis, ()),
         what_would_help=what_would_help(run.plan, trials, analysis),
         overview=overview,

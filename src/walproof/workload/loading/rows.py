@@ -80,6 +80,19 @@ class Rows:
         self._halt()
 
 
+def rows_done_at_half(count: int, batch_rows: int | None, *, as_values: bool) -> int:
+    """Rows of whole batches that were handed out when ``halt`` is called: a client that commits every batch
+    has been told that these are committed. 0 for one batch of all."""
+    if batch_rows is None or batch_rows >= count:
+        return 0
+    if as_values:
+        return count // 2 // batch_rows * batch_rows
+    done = batch_rows
+    while 2 * (done + min(batch_rows, count - done)) <= count:
+        done += batch_rows
+    return done
+
+
 def _offsets(file: Path, start: int, stop: int) -> tuple[int, int]:
     """Bytes at which line ``start`` begins and line ``stop`` would."""
     begin = at = 0

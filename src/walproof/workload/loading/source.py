@@ -34,6 +34,24 @@ def fill_source(session: Session, table: Table, rows: int, seed: int) -> None:
     _fill(session, table, SOURCE, rows, seed)
 
 
+def fill_table(session: Session, table: Table, rows: int) -> None:
+    """Put the source's first ``rows`` into ``table``, and the VACUUM after them. Raises WorkloadError."""
+    if not rows:
+        return
+    columns = table.column_list
+    try:
+        session.execute(
+            f"INSERT INTO {table.name} ({columns}) SELECT {columns} FROM {SOURCE}"
+            f" WHERE {NUMBER} < {rows} ORDER BY {NUMBER}".encode()
+        )
+        session.execute(f"VACUUM (ANALYZE) {table.name}".encode())
+    except psycopg.Error as error:
+        raise WorkloadError(
+            f"{table.name} does not take the rows: {error.diag.message_primary}",
+            detail=error.diag.message_detail,
+        ) from error
+
+
 def fill_referenced(session: Session, table: Table, seed: int, depth: int = 0) -> None:
     """Rows for the tables that foreign keys of ``table`` point at, where they have none."""
     for key in table.foreign_keys:

@@ -75,10 +75,25 @@ def unavailable(method: LoadMethod, version_num: int) -> str | None:
 
 
 def obstacle(
-    table: Table, columns: Sequence[Column], method: LoadMethod, version_num: int, replay: str | None
+    table: Table,
+    columns: Sequence[Column],
+    method: LoadMethod,
+    version_num: int,
+    replay: str | None,
+    *,
+    is_filled: bool,
 ) -> str | None:
-    """Why ``table`` cannot be loaded by this method on this version; None when it can."""
+    """Why ``table`` cannot be loaded by this method on this version; None when it can.
+
+    ``is_filled``: it holds rows that have to stay.
+    """
     steps = method.steps
+    if is_filled and any(one in steps for one in ("truncate", "freeze")):
+        return "the table holds rows, which TRUNCATE would take and FREEZE does not allow"
+    if is_filled and "unlogged" in steps:
+        return "the table holds rows, which a crash would take while it is unlogged"
+    if is_filled and "triggers off" in steps:
+        return "the table holds rows, for which its triggers have run already"
     if (reason := unavailable(method, version_num)) is not None:
         return reason
     if method.feed in ("stage", "merge") and not table.keys:

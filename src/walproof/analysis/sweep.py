@@ -1,0 +1,183 @@
+"""Batch sizes and numbers of sessions that are tried upward until more of them gains nothing.
+
+A sweep is made of the variants of a study of loading that differ in one number alone. Its first FIRST_POINTS
+points are tried as any other variant. A larger one is tried only when the last one has LEAST_ROUNDS rounds
+(or all of the study's, where it has fewer) and the two steps up to it were not both shown to gain nothing:
+the upper end of a step's interval, over rounds that have both of its points, is below GAIN. One such step can
+be a dip, two in a row are the end. Points that the study's rounds did not reach get rounds of their own, with
+the point below and the baseline, so that no step is judged from different rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Literal
+
+from walproof.analysis.interval import Interval, mean_interval
+from walproof.analysis.loading import GAIN
+from walproof.analysis.rounds import Cell, index_trials, positive_metric
+from walproof.facts import Plan, Trial, Variant
+
+FIRST_POINTS = 3
+"""Tried in any case: two steps."""
+LEAST_ROUNDS = 3
+"""From which on a step is judged."""
+METRIC = "rows_per_s"
+Swept = Literal["rows a batch", "sessions"]
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPoint:
+    """One variant of a sweep, and its number."""
+
+    at: int
+    cell: Cell
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Variants that differ in one number alone, ascending."""
+
+    install: str
+    workload: str
+    swept: Swept
+    feed: str
+    points: tuple[SweepPoint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SweepStep:
+    """What the larger of two neighbours gains."""
+
+    below: SweepPoint
+    above: SweepPoint
+    rounds: int
+    """That have both."""
+    ratio: float | None
+    interval: Interval | None
+    """None for fewer than two rounds."""
+
+    @property
+    def is_gainless(self) -> bool:
+        """Whether it is shown to gain less than GAIN."""
+        return self.interval is not None and self.interval.high < 1 + GAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Climb:
+    """How far a sweep has come."""
+
+    sweep: Sweep
+    steps: tuple[SweepStep, ...]
+    """Between neighbours that are tried."""
+    reached: int
+    """So many of the points are to be tried; the others are skipped."""
+    is_waiting: bool
+    """The last of them has too few rounds to be judged."""
+    has_ended: bool
+    """Two steps in a row gained nothing."""
+
+    @property
+    def skipped(self) -> tuple[SweepPoint, ...]:
+        """Points above, which were not tried because the climb had ended."""
+        return self.sweep.points[self.reached :]
+
+
+def sweeps_of(plan: Plan) -> tuple[Sweep, ...]:
+    """The sweeps of two points and more that the variants of a study of loading make; () for others."""
+    if plan.load is None:
+        return ()
+    families: dict[tuple[Swept, str, object], dict[int, str]] = {}
+    for variant in plan.variants:
+        for swept, at, rest in _numbers(variant):
+            families.setdefault((swept, variant.load.feed, rest), {}).setdefault(at, variant.name)
+    return tuple(
+        Sweep(
+            install.label,
+            workload.name,
+            swept,
+            feed,
+            tuple(SweepPoint(at, (install.label, workload.name, members[at])) for at in sorted(members)),
+        )
+        for install in plan.installs
+        for workload in plan.workloads
+        for (swept, feed, _), members in families.items()
+        if len(members) >= 2
+    )
+
+
+def climb(sweep: Sweep, trials: Sequence[Trial], rounds: int) -> Climb:
+    """How far ``sweep`` comes with these trials of a study of so many rounds."""
+    tried: dict[Cell, int] = {}
+    for trial in trials:
+        tried[trial.cell] = tried.get(trial.cell, 0) + 1
+    steps = _steps(sweep, trials)
+    least, reached = min(LEAST_ROUNDS, rounds), min(FIRST_POINTS, len(sweep.points))
+    while True:
+        is_waiting = tried.get(sweep.points[reached - 1].cell, 0) < least
+        last = steps[reached - FIRST_POINTS : reached - 1]
+        has_ended = len(last) == FIRST_POINTS - 1 and all(one.is_gainless for one in last)
+        if is_waiting or has_ended or reached == len(sweep.points):
+            shown = tuple(one for one in steps[: reached - 1] if one.rounds)
+            return Climb(sweep, shown, reached, is_waiting, has_ended and not is_waiting)
+        reached += 1
+
+
+@dataclass(frozen=True, slots=True)
+class ClimbSweeps:
+    """Which cells a round has, by its number and the trials of the rounds before; none ends the run."""
+
+    plan: Plan
+
+    def __call__(self, round_number: int, before: Sequence[Trial]) -> Collection[Cell]:
+        """All cells but points that are skipped; after the study's rounds, points that are still judged."""
+        plan = self.plan
+        climbs = [climb(sweep, before, plan.rounds) for sweep in sweeps_of(plan)]
+        if round_number <= plan.rounds:
+            resting = {point.cell for one in climbs for point in one.skipped}
+            return [cell for cell in plan.cells if cell not in resting]
+        waiting = [one for one in climbs if one.is_waiting and one.reached > FIRST_POINTS]
+        due: set[Cell] = set()
+        for one in waiting:
+            due |= {point.cell for point in one.sweep.points[one.reached - 2 : one.reached]}
+            due.add((one.sweep.install, one.sweep.workload, plan.baseline))
+        return [cell for cell in plan.cells if cell in due]
+
+
+def _steps(sweep: Sweep, trials: Sequence[Trial]) -> list[SweepStep]:
+    """All of them, also those without a round."""
+    index, numbers = index_trials(trials), sorted({trial.round for trial in trials})
+    steps = []
+    for below, above in zip(sweep.points, sweep.points[1:], strict=False):
+        logs = []
+        for number in numbers:
+            low = positive_metric(index.get((number, below.cell)), METRIC)
+            high = positive_metric(index.get((number, above.cell)), METRIC)
+            if low is not None and high is not None:
+                logs.append(math.log(high / low))
+        interval = mean_interval(logs)
+        steps.append(
+            SweepStep(
+                below,
+                above,
+                len(logs),
+                math.exp(fmean(logs)) if logs else None,
+                None if interval is None else interval.exp(),
+            )
+        )
+    return steps
+
+
+def _numbers(variant: Variant) -> list[tuple[Swept, int, object]]:
+    """What the variant could be a point of: the number, and all else, which its sweep has in common."""
+    method = variant.load
+    rest = (tuple(sorted(variant.settings.items())), method.steps, variant.waldir)
+    found: list[tuple[Swept, int, object]] = [
+        ("sessions", method.sessions, (rest, method.batch_rows, method.rows_most))
+    ]
+    if method.batch_rows is not None:
+        found.append(("rows a batch", method.batch_rows, (rest, method.sessions)))
+    return found

@@ -1,0 +1,77 @@
+"""pg_wal in another folder, as on a disk of its own: moved out of a clone, with a link in its place.
+
+It is a workspace of its own, so that it is removed with the run however that ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from walproof.errors import DiskError
+from walproof.postgres.reach import ServerUser
+from walproof.postgres.template import sync
+from walproof.postgres.workspace import Workspace
+
+_WORK = "walproof-wal"
+
+
+def check_wal_folder(folder: Path, work: Path) -> None:
+    """Raises DiskError for what is no folder, or lies inside ``work``, where data directories are.
+
+    Whether it can be written, and reached by the servers' user, its workspace finds out.
+    """
+    if not folder.is_dir():
+        raise DiskError(
+            f'the folder for WAL is no folder: "{folder}"', hint="Make it, on the disk that WAL is to be on."
+        )
+    if folder.resolve().is_relative_to(work.resolve()):
+        raise DiskError(
+            f'the folder for WAL lies inside the folder of the clusters: "{folder}"',
+            detail=f'Clusters live in "{work}".',
+            hint="Name a folder on another disk.",
+        )
+
+
+@contextmanager
+def wal_workspace(folder: Path, user: ServerUser | None) -> Iterator[Workspace]:
+    """A workspace in ``folder``, of which nothing is left in the end. Raises DiskError."""
+    work = folder / _WORK
+    try:
+        with ExitStack() as stack:
+            try:
+                workspace = stack.enter_context(Workspace(work, user))
+            except DiskError as error:
+                hint = None if error.hint is None else error.hint.replace("--on", "--waldir")
+                raise DiskError(error.message, detail=error.detail, hint=hint) from error
+            yield workspace
+    finally:
+        for left in (work / "templates", work / "running", work):
+            # Not empty where another run is using it.
+            with contextlib.suppress(OSError):
+                left.rmdir()
+
+
+@contextmanager
+def wal_moved(data: Path, workspace: Workspace | None) -> Iterator[None]:
+    """Move pg_wal of a stopped cluster into ``workspace`` for a while; None: leave it. Raises DiskError."""
+    if workspace is None:
+        yield
+        return
+    folder = workspace.make_folder(f"wal-{data.parent.name}")
+    try:
+        try:
+            shutil.move(data / "pg_wal", folder / "pg_wal")
+            if workspace.owner is not None:
+                for path in (folder / "pg_wal", *(folder / "pg_wal").rglob("*")):
+                    shutil.chown(path, *workspace.owner)
+            (data / "pg_wal").symlink_to(folder / "pg_wal")
+        except OSError as error:
+            raise DiskError(f'could not move WAL into "{folder}": {error.strerror}') from error
+        sync(folder)
+        yield
+    finally:
+        workspace.remove_folder(folder)
