@@ -16,13 +16,14 @@ from walproof.errors import DiskError
 from walproof.postgres.reach import server_user
 from walproof.postgres.reaper import shared_memory_of
 from walproof.postgres.workspace import Workspace, sweep
+from walproof.probe.processes import children, is_running
 
 pytestmark = pytest.mark.live
 
-# Starts a server in a workspace, prints where, and stays.
+# Starts a server in a workspace, stops its processes if asked to, prints where, and stays.
 _HOLDER = textwrap.dedent(
     """
-    import sys, time
+    import contextlib, sys, time
     from pathlib import Path
     from walproof.postgres import template as templates
     from walproof.postgres.cluster import Cluster
@@ -37,22 +38,24 @@ _HOLDER = textwrap.dedent(
         templates.clone(templates.prepare_empty(workspace, install, ()), folder)
         cluster = Cluster(install, workspace, folder)
         cluster.start({})
-        print(workspace.folder, workspace.sockets, cluster.pid, workspace._watchdog.pid, flush=True)
-        time.sleep(600)
+        with cluster.suspended() if "suspended" in sys.argv else contextlib.nullcontext():
+            print(workspace.folder, workspace.sockets, cluster.pid, workspace._watchdog.pid, flush=True)
+            time.sleep(600)
     """
 )
 
 
 class Held:
-    def __init__(self, work: Path) -> None:
+    def __init__(self, work: Path, *words: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _HOLDER, str(work)], stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", _HOLDER, str(work), *words], stdout=subprocess.PIPE, text=True
         )
         assert self.process.stdout is not None
         folder, sockets, server, watchdog = self.process.stdout.readline().split()
         self.folder, self.sockets = Path(folder), Path(sockets)
         self.server, self.watchdog = int(server), int(watchdog)
         self.memory = shared_memory_of(self.folder / "cluster" / "data")
+        self.family = [self.server, *children(self.server)]
 
     def kill(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
@@ -66,7 +69,7 @@ class Held:
         return not (
             self.folder.exists()
             or self.sockets.exists()
-            or Path(f"/proc/{self.server}").exists()
+            or any(is_running(pid) for pid in self.family)
             or any(file.exists() for file in files)
             or {int(row.split()[1]) for row in rows} & set(segments)
         )
@@ -81,8 +84,10 @@ def _wait(held: Held, seconds: float = 20.0) -> bool:
     return True
 
 
-def test_the_watchdog_cleans_up_after_a_kill(work: Path) -> None:
-    held = Held(work)
+@pytest.mark.parametrize("words", [(), ("suspended",)])
+def test_the_watchdog_cleans_up_after_a_kill(work: Path, words: tuple[str, ...]) -> None:
+    held = Held(work, *words)
+    assert len(held.family) > 4
     assert not held.is_gone()
     held.kill(signal.SIGKILL)
     assert _wait(held)

@@ -85,9 +85,13 @@ def _auditctl(*arguments: str) -> str:
 def _end_processes(workspace: Path) -> None:
     token = workspace.name
     segments = _shared_memory(workspace)
-    # A postmaster that is asked to quit ends its own children and frees its own memory.
+    # A postmaster that is asked to quit ends its own children and frees its own memory, but not while they
+    # are stopped, as for the copy of a crash. Children do not name the workspace.
     for pid in _processes(token):
+        family = (pid, *_children(pid))
         _signal(pid, signal.SIGQUIT)
+        for one in family:
+            _signal(one, signal.SIGCONT)
     if not _wait_gone(token, _QUIT_PATIENCE_S):
         for pid in _processes(token):
             _signal(pid, signal.SIGKILL)
