@@ -27,7 +27,7 @@ def more_recoveries(crash: Crash) -> tuple[MoreRecovery, ...]:
     """What a study recovers beside the warm one, in the order of columns."""
     found = []
     if crash.cold:
-        note = 'in the "cold" columns it has nothing, as after a reboot'
+        note = '"cold": nothing in the page cache, as after a reboot'
         found.append(MoreRecovery("cold", "cold cache", note))
     if crash.iops is not None:
         note = f'"limited": cold, and the kernel lets the server do {crash.iops:,} reads a second'

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from walproof.analysis import PredictedCrash
-from walproof.facts import Crash, Reference
+from walproof.facts import Reference
 from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Cell, Column, Table, text_cells
 from walproof.report.cells import Cells
-from walproof.report.crashes import more_recoveries
+from walproof.report.crashes import MoreRecovery, more_recoveries
 from walproof.report.numbers import UNKNOWN, number, size
 from walproof.report.published import published_columns, say_source
 from walproof.report.variants import variant_cells, variant_table
@@ -32,7 +32,7 @@ _COLUMNS = (
 _NOTE = (
     "Every process is killed when the load ends, somewhere in a checkpoint cycle: medians over the crashes, "
     'and the most that was seen. "redo": replay of the WAL behind the redo point; "away": until connections '
-    "are accepted, with the checkpoint at the end. The page cache still has the data{more}. CPU is told from "
+    "are accepted, with the checkpoint at the end. The page cache still has the data. CPU is told from "
     "PostgreSQL 14 on."
 )
 _PUBLISHED = (
@@ -100,12 +100,23 @@ def recovery_tables(cells: Cells) -> list[Block]:
             variant_table(
                 cells,
                 (install, workload),
-                (*_COLUMNS, *columns),
-                partial(_row, cells, crash),
-                _NOTE.format(more="".join(f"; {one.note}" for one in more)),
+                _COLUMNS,
+                partial(_row, cells),
+                _NOTE,
                 about="Away after a crash",
             )
         )
+        if more:
+            blocks.append(
+                variant_table(
+                    cells,
+                    (install, workload),
+                    (Column("variant"), Column("warm away s", numeric=True), *columns),
+                    partial(_row_of_more, cells, more),
+                    f"Medians. {'; '.join(one.note for one in more)}.",
+                    about="Away with less at hand",
+                )
+            )
         published = {
             one.variant: one
             for one in cells.plan.references_of(workload)
@@ -191,7 +202,7 @@ def _error(predicted: float | None, measured: float | None) -> str:
     return UNKNOWN if predicted is None or not measured else f"{100 * (predicted / measured - 1):+.1f} %"
 
 
-def _row(cells: Cells, crash: Crash, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+def _row(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
     wal, redo = cells.values(cell, "recovery_wal_bytes"), cells.values(cell, "recovery_redo_s")
     texts = [
         str(len(wal)),
@@ -204,12 +215,12 @@ def _row(cells: Cells, crash: Crash, cell: tuple[str, str, str]) -> tuple[Cell, 
         number(cells.median(cell, "recovery_checkpoint_s")),
         number(cells.median(cell, "recovery_s")),
     ]
-    for more in more_recoveries(crash):
-        texts += [
-            number(cells.median(cell, f"recovery_{more.prefix}_redo_s")),
-            number(cells.median(cell, f"recovery_{more.prefix}_s")),
-        ]
     return (*variant_cells(cells.plan.variant(cell[2])), *text_cells(texts))
+
+
+def _row_of_more(cells: Cells, more: Sequence[MoreRecovery], cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+    metrics = [f"recovery_{one.prefix}_{what}" for one in more for what in ("redo_s", "s")]
+    return text_cells([cell[2], *(number(cells.median(cell, name)) for name in ("recovery_s", *metrics))])
 
 
 def _beside(cells: Cells, published: Mapping[str, Reference], cell: tuple[str, str, str]) -> tuple[Cell, ...]:
