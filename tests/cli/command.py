@@ -17,7 +17,7 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def walproof(
-    *arguments: str, cwd: Path, timeout_s: float = 110.0, **changes: str
+    *arguments: str, cwd: Path, timeout_s: float = 300.0, **changes: str
 ) -> subprocess.CompletedProcess[str]:
     """Run to the end."""
     return subprocess.run(

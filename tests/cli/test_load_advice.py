@@ -28,7 +28,7 @@ from walproof.workload.loading.ddl import apply_ddl
 from walproof.workload.loading.steps import around
 from walproof.workload.loading.table import Column, Definition, Table, read_table
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(200)]
+pytestmark = pytest.mark.live
 
 CASES: list[tuple[tuple[str, ...], str]] = [
     (("--table", "absent.sql"), 'could not read file "absent.sql"'),

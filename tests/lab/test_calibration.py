@@ -15,7 +15,7 @@ PHASES = {
     "insert", "wide", "scatter", "image", "hot", "random image", "random", "sequence", "uuid", "uuid again",
     "read", "pglz", "lz4", "zstd", "commit", "prune", "delete", "vacuum", "toast", "gin",
 }  # fmt: skip
-pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.live
 
 
 def test_phases_are_told_apart(

@@ -16,7 +16,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.wal.recovery import analyse, find_redo
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.live
 
 SETTINGS = {
     "shared_buffers": "16MB", "autovacuum": "off", "checkpoint_timeout": "1h", "fsync": "off",

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.command import walproof
 from walproof.facts.store import Store
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.live
 
 STUDY = """
 name = "crashes"
@@ -43,7 +43,7 @@ settings = { full_page_writes = "off" }
 
 def test_what_the_baseline_says_of_another_crash_is_what_that_one_had_to_do(tmp_path: Path) -> None:
     (tmp_path / "crashes.toml").write_text(STUDY)
-    done = walproof("run", "crashes.toml", "--pg", "embedded", "--out", "out", cwd=tmp_path, timeout_s=240)
+    done = walproof("run", "crashes.toml", "--pg", "embedded", "--out", "out", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     store = Store(tmp_path / "out" / "walproof.sqlite")
     run = store.run("last")

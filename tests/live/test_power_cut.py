@@ -11,7 +11,7 @@ import pytest
 
 from tests.cli.command import walproof
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.live
 
 STUDY = """\
 name = "cuts"

@@ -11,7 +11,7 @@ from tests.cli.command import walproof
 from walproof.facts import Install, TrialState
 from walproof.facts.store import Store
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.live
 
 SMALL = ("--scale", "1", "--clients", "4", "--threads", "2", "--duration", "1", "--rounds", "2")
 

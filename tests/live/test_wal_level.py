@@ -12,7 +12,7 @@ from tests.wal.server import BINDIRS
 from walproof.analysis import reconcile
 from walproof.facts.store import Store
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.live
 
 STUDY = """
 name = "levels"

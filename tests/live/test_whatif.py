@@ -8,7 +8,7 @@ from tests.wal.server import BINDIRS, Server
 from walproof.wal import stats
 from walproof.wal.whatif import Target, WhatIf, simulate
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.live
 
 WORK = """
 DO $$ DECLARE picked int; BEGIN

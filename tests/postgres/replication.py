@@ -34,7 +34,7 @@ def running_primary(
         primary.stop("immediate")
 
 
-def wait_until(is_so: Callable[[], bool], patience_s: float = 30.0) -> None:
+def wait_until(is_so: Callable[[], bool], patience_s: float = 60.0) -> None:
     """Return when it is so. Fails when it does not come to be."""
     deadline = time.monotonic() + patience_s
     while not is_so():

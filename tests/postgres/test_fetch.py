@@ -118,7 +118,6 @@ def left(cache: Path) -> list[str]:
 
 
 @pytest.mark.live
-@pytest.mark.timeout(600)
 def test_installs_13_7_with_the_users_client(cache: Path) -> None:
     """Needs mvn or npm, and a registry. npm does not have 13.7: alone, it is asked for 13.6."""
     version = "13.7" if shutil.which("mvn") else "13.6"
@@ -141,7 +140,6 @@ def test_installs_13_7_with_the_users_client(cache: Path) -> None:
 
 
 @pytest.mark.live
-@pytest.mark.timeout(600)
 def test_installs_with_npm_alone(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """npm cannot pack symbolic links: those in its list must be there, and the server must run."""
     programs = {name: shutil.which(name) for name in ("npm", "node", "sh", "env")}

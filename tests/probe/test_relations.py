@@ -13,7 +13,7 @@ from walproof.errors import ProbeError
 from walproof.probe.relations import read_relations
 from walproof.wal import read_map, stats
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.live
 
 
 @pytest.mark.parametrize("version", list(BINDIRS))

@@ -21,7 +21,7 @@ from walproof.errors import WalError
 from walproof.units import Lsn
 from walproof.wal import Finish, WalStats, stats
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.live
 
 BY_NAME = {configuration.name: configuration for configuration in CONFIGURATIONS}
 CHOSEN = [

@@ -15,7 +15,7 @@ from tests.wal.server import BINDIRS, Server
 from walproof.units import Lsn
 from walproof.wal import Finish, records, stats
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.live
 
 VERSION = next(iter(BINDIRS))
 _PROGRAMS = {"gzip": "gz", "bzip2": "bz2", "xz": "xz", "zstd": "zst", "lz4": "lz4"}

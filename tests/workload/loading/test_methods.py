@@ -26,7 +26,7 @@ from walproof.postgres.reach import reachable_install, server_user
 from walproof.postgres.workspace import Workspace
 from walproof.workload.loading.contents import Contents
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(200)]
+pytestmark = pytest.mark.live
 
 ROWS = 1_500
 METHODS: dict[str, dict[str, Any]] = {
