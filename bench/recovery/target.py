@@ -64,6 +64,11 @@ def check(install: Install, workspace: Workspace, workload: Workload, arguments:
         "checkpoint_timeout": f"{asked['checkpoint_timeout_s']:.0f}s",
         "checkpoint_completion_target": str(asked["checkpoint_completion_target"]),
     }
+    print(
+        f"{workload.name}: predicted for all settings {min(every):.2f} to {max(every):.2f} s, target "
+        f"{target_s:.2f} s, {settings}",
+        file=sys.stderr, flush=True,
+    )  # fmt: skip
     measured = crash_often(install, workspace, workload, settings, arguments.crashes)
     times = ", ".join(f"{seconds:.2f}" for seconds in sorted(measured))
     print(
@@ -125,6 +130,9 @@ def crash_often(
                         times = recover(image, workspace, {"shared_buffers": f"{BUFFERS_MB}MB"}).times
                     assert times.total_s is not None
                     measured.append(times.total_s)
+                    print(
+                        f"  crash {number + 1}: away for {times.total_s:.2f} s", file=sys.stderr, flush=True
+                    )
                     workspace.remove_folder(image.folder)
             finally:
                 load.kill()
