@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.command import start, wait_until_handling, walproof
 from walproof.facts.store import Store
-from walproof.postgres.cache import cache_path
+from walproof.postgres.cache import cache_folder, cache_path
 
 pytestmark = pytest.mark.live
 
@@ -23,6 +23,12 @@ COMMAND = (
 )  # fmt: skip
 CELLS = 3
 SEED = int(os.environ.get("WALPROOF_TEST_SEED", "20261120"))
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that run beside these have workspaces, too, which are nobody's leavings."""
+    monkeypatch.setenv("WALPROOF_CACHE", str(cache_folder("interruptions")))
 
 
 def _stored(folder: Path) -> list[tuple[int, int, str, float]]:
@@ -39,7 +45,7 @@ def _stored(folder: Path) -> list[tuple[int, int, str, float]]:
 
 
 def _left_behind() -> list[str]:
-    """Processes and folders of any workspace that walproof's lab makes (tests of others use another)."""
+    """Processes and folders of any workspace of these tests' cache."""
     left = [str(path) for path in (cache_path() / "work" / "running").glob("walproof-*") if path.is_dir()]
     tokens = {Path(path).name for path in left}
     for entry in Path("/proc").iterdir():

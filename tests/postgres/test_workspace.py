@@ -13,12 +13,20 @@ from pathlib import Path
 import pytest
 
 from walproof.errors import DiskError
+from walproof.postgres.cache import cache_folder
 from walproof.postgres.reach import server_user
 from walproof.postgres.reaper import shared_memory_of
 from walproof.postgres.workspace import Workspace, sweep
 from walproof.probe.processes import children, is_running
 
 pytestmark = pytest.mark.live
+
+
+@pytest.fixture
+def work() -> Path:
+    """A folder of these tests' own: whoever makes a workspace sweeps what is beside it."""
+    return cache_folder("workspaces")
+
 
 # Starts a server in a workspace, stops its processes if asked to, prints where, and stays.
 _HOLDER = textwrap.dedent(
