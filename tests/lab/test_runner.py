@@ -13,6 +13,7 @@ from typing import cast
 import pytest
 
 from tests.facts.plans import ENVIRONMENT, plan
+from tests.lab.silence import Silence
 from walproof.analysis import ClimbSweeps
 from walproof.facts import Plan, Run, Series, Trial, TrialState
 from walproof.facts.store import Store
@@ -42,14 +43,6 @@ class InstantTrials:
             TrialState.DONE, began, self.clock, began, 9.0, {"tps": 100.0}, {},
         )  # fmt: skip
         return trial, ()
-
-
-class Silence:
-    def preparing(self, what: str) -> None: ...
-    def run_started(self, run: Run, stored: Sequence[Trial], trials_most: int) -> None: ...
-    def trial_started(self, number: int, round_number: int, cell: tuple[str, str, str]) -> None: ...
-    def trial_ended(self, trial: Trial) -> None: ...
-    def round_ended(self, trials: Sequence[Trial]) -> None: ...
 
 
 @pytest.fixture

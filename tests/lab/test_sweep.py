@@ -12,6 +12,7 @@ from typing import cast
 import pytest
 
 from tests.facts.plans import ENVIRONMENT, plan
+from tests.lab.silence import Silence
 from walproof.analysis import ClimbSweeps, Precise
 from walproof.analysis.sweep import climb, sweeps_of
 from walproof.facts import Load, LoadMethod, Plan, Run, Series, Trial, TrialState, Variant
@@ -54,14 +55,6 @@ class Rates:
             0.0, 1.0, 0.0, 1.0, metrics, {}, reason="it broke" if has_failed else None,
         )  # fmt: skip
         return trial, ()
-
-
-class Silence:
-    def preparing(self, what: str) -> None: ...
-    def run_started(self, run: Run, stored: Sequence[Trial], trials_most: int) -> None: ...
-    def trial_started(self, number: int, round_number: int, cell: tuple[str, str, str]) -> None: ...
-    def trial_ended(self, trial: Trial) -> None: ...
-    def round_ended(self, trials: Sequence[Trial]) -> None: ...
 
 
 @pytest.fixture

@@ -62,6 +62,7 @@ def crash_and_recover(
     where the server does not come back. Raises ClusterError, AnalysisError or DiskError.
     """
     if disk is not None:
+        disk.check_attached()
         disk.cut()
         disk.settle()
     cluster.kill()
