@@ -35,8 +35,8 @@ from walproof.analysis.recovery import (
     Disk,
     checkpoint_s,
     fit,
+    places,
     predict,
-    reads_ahead,
     redo_terms_s,
 )
 from walproof.facts import Install
@@ -132,8 +132,9 @@ def validate(
         began = time.monotonic()
         work = analyse(image.wal, start=redo, buffers=BUFFERS).last
         analysis_s = time.monotonic() - began
+        steps = analyse(image.wal, start=redo, buffers=BUFFERS, marks=places(work)).steps[:-1]
         for buffers in BUFFERS:
-            prediction = predict(work, buffers, coefficients, disk)
+            prediction = predict(work, buffers, coefficients, disk, steps)
             kinds = [(Cache.WARM, "try")] * arguments.repeats
             kinds += [(Cache.COLD, "try"), (Cache.COLD, "off")] if buffers == BUFFERS[0] else []
             asked: list[tuple[Cache, str, int | None]] = [
@@ -150,7 +151,8 @@ def validate(
                 reference_s = reference.cpu_s()
                 measured = recover(image, workspace, settings, cache, iops=iops)
                 if iops is not None:
-                    prediction = predict(work, buffers, coefficients, replace(disk, iops=float(iops)))
+                    slow = replace(disk, iops=float(iops))
+                    prediction = predict(work, buffers, coefficients, slow, steps)
                 yield {
                     "pg": install.version, "workload": workload.name, "buffers": buffers,
                     "cache": cache.value, "prefetch": prefetch, "iops": iops, "analysis_s": analysis_s,
@@ -255,11 +257,8 @@ def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, 
             pages * coefficients.cold_us["pages"] + own["record_bytes"] / 1e6 * coefficients.cold_us["wal"]
         ) / 1e6
     dirty = {"resident": row["p_dirty"], "spilled": own["spilled"], "runs": own["runs"]}
-    if row.get("iops"):
-        near = 1 - own["far_reads"] / own["reads"] if own["reads"] and row["prefetch"] == "off" else 0.0
-        redo_s = max(cpu, reads_ahead(pages, near) / row["iops"])
-    else:
-        redo_s = max(cpu, row["p_redo_s"] - row["p_cpu_s"] + cpu)
+    # What the disk adds stays what it was: the row does not have the way there.
+    redo_s = row["p_redo_s"] - row["p_cpu_s"] + cpu
     return {
         **row, "p_cpu_s": cpu, "p_redo_s": redo_s, "p_checkpoint_s": checkpoint_s(dirty, coefficients),
         "terms_s": terms, "p_reference_s": _reference_s(row.get("reference_work", {}), coefficients),

@@ -94,8 +94,9 @@ def watched(pg: str, work: Path, watching: list[str]) -> Iterator[str]:
                         yield watch(f"{CORE_SHARE * 100:g} % of a core for the startup process")
                     yield watch("the same when the load has ended")
                 standby.stop("fast")
-                with emulated_disk(workspace, standby.folder, DEVICE) as environment:
-                    standby.environment.update(environment)
+                with emulated_disk(workspace, standby.folder, DEVICE) as disk:
+                    assert disk is not None
+                    standby.environment.update(disk.environment)
                     standby.start(SETTINGS)
                     with _writing(primary):
                         yield watch(f"a disk of the standby with {DEVICE}")

@@ -120,7 +120,6 @@ class _Outcome(TypedDict):
     """Count, WAL bytes, images, bytes without images, seconds, late ones."""
     distance_mean: float
     distance_most: int
-    distance_last: int
     crash_offset: int
     pg_wal_most: int
 
@@ -151,6 +150,7 @@ class _PoolWork(TypedDict):
     far_reads: int
     frames: int
     evictions: int
+    far_evictions: int
     prefetches: int
     disk_reads: int
     resident: int
@@ -161,6 +161,7 @@ class _RecoveryWork(TypedDict):
     end: int
     records: int
     record_bytes: int
+    gin_records: int
     references: int
     images: dict[str, tuple[int, int]]
     """``off``, ``pglz``, ``lz4``, ``zstd`` -> images stored that way, their bytes."""

@@ -26,21 +26,21 @@ MACHINE = Machine("a processor", 4, "15.18", 4096, huge_pages=False, data_checks
 TRUE_US = {
     "records": 0.4, "bytes": 800.0, "recent_misses": 0.9, "far_misses": 0.1, "distant_misses": 0.7,
     "pglz": 5.0, "lz4": 2.0, "zstd": 25.0, "frames": 0.8, "reads": 5.0, "far_reads": 1.5, "evictions": 0.9,
-    "prefetches": 0.6,
+    "far_evictions": 2.5, "gin": 0.3, "prefetches": 0.6,
 }  # fmt: skip
 BUFFERS = 1000
 
 
-def phase(name: str, buffers: int, source: random.Random, noise: float) -> PhaseReplay:
-    """A phase of one strong part and a little of each other, and what it truly costs."""
+def phase(number: int, buffers: int, source: random.Random, noise: float) -> PhaseReplay:
+    """A phase of one strong part, each in turn, and a little of each other, and what it truly costs."""
     own = {term.quantities[0][0]: source.uniform(0, 2e4) for term in TERMS}
     own["record_bytes"] = source.uniform(1e6, 2e7)
-    strong = source.choice(TERMS).quantities[0][0]
+    strong = TERMS[number % len(TERMS)].quantities[0][0]
     own[strong] *= 20
     cost_us = sum(
         own[quantity] * factor * TRUE_US[term.name] for term in TERMS for quantity, factor in term.quantities
     )
-    return PhaseReplay(name, buffers, True, cost_us / 1e6 * source.uniform(1, 1 + noise), own)
+    return PhaseReplay(f"phase {number}", buffers, True, cost_us / 1e6 * source.uniform(1, 1 + noise), own)
 
 
 def calibration(noise: float) -> Calibration:
@@ -48,7 +48,7 @@ def calibration(noise: float) -> Calibration:
     return Calibration(
         machine=MACHINE,
         made_at=0.0,
-        phases=tuple(phase(f"phase {n}", buffers, source, noise) for n in range(40) for buffers in (8, 64)),
+        phases=tuple(phase(n, buffers, source, noise) for n in range(40) for buffers in (8, 64)),
         cold=(
             ColdReplay(64, True, 3.3, 2.0, None, 1e9, 50_000),
             ColdReplay(64, False, 2.3, 2.0, None, 1e9, 0),
@@ -59,6 +59,8 @@ def calibration(noise: float) -> Calibration:
         ),
         read_iops=5000.0,
         read_latency_us=200.0,
+        fresh_touch_us=12.0,
+        touch_us=2.0,
     )
 
 
@@ -71,6 +73,7 @@ def test_known_costs_are_found_again() -> None:
     assert found.checkpoint_us["resident"] == pytest.approx(6.0, rel=0.1)
     assert found.checkpoint_us["spilled"] == pytest.approx(3.0, rel=0.1)
     assert found.checkpoint_us["runs"] == pytest.approx(10.0, rel=0.1)
+    assert found.host_us == pytest.approx(10.0)
     assert found.phase_error is not None
     assert found.phase_error < 0.01
 
@@ -83,12 +86,12 @@ def test_costs_are_never_negative_and_noise_does_not_blow_them_up() -> None:
     assert found.phase_error < 0.2
 
 
-def test_repeats_count_as_their_mean() -> None:
+def test_of_repeats_the_median_counts() -> None:
     quiet = calibration(noise=0.0)
     slower, faster = (
-        tuple(replace(one, cpu_s=factor * one.cpu_s) for one in quiet.phases) for factor in (1.5, 0.5)
+        tuple(replace(one, cpu_s=factor * one.cpu_s) for one in quiet.phases) for factor in (9.0, 0.9)
     )
-    found = fit(replace(quiet, phases=slower + faster))
+    found = fit(replace(quiet, phases=slower + quiet.phases + faster))
     assert found.cpu_us == pytest.approx(fit(quiet).cpu_us)
 
 
@@ -106,12 +109,13 @@ def test_too_few_phases_are_refused() -> None:
 
 def work(**changes: int) -> RecoveryWork:
     pool = PoolWork(
-        misses=900, reads=500, far_reads=400, frames=600, evictions=100, prefetches=450, disk_reads=700,
-        resident=600, spilled=50, runs=20,
+        misses=900, reads=500, far_reads=400, frames=600, evictions=100, far_evictions=80, prefetches=450,
+        disk_reads=700, resident=600, spilled=50, runs=20,
     )  # fmt: skip
     off = replace(pool, prefetches=0, disk_reads=300)
     return RecoveryWork(
-        start=Lsn(0), end=Lsn(50_000_000), records=100_000, record_bytes=49_000_000, references=120_000,
+        start=Lsn(0), end=Lsn(50_000_000), records=100_000, record_bytes=49_000_000, gin_records=30,
+        references=120_000,
         images={"off": ImageWork(3000, 20_000_000), "pglz": ImageWork(0, 0), "lz4": ImageWork(10, 100),
                 "zstd": ImageWork(0, 0)},
         restored=3010, initialised=100, pages=650,
@@ -129,9 +133,16 @@ ONE = Coefficients(
 )
 
 
+def test_memory_that_the_host_has_to_give_back_comes_on_top() -> None:
+    assert predict(work(), BUFFERS, SHIPPED).host_s is None, "nobody measured it"
+    found = predict(work(), BUFFERS, replace(ONE, host_us=15.0))
+    assert found.host_s == pytest.approx(600 * 15e-6)
+    assert found.warm_s == predict(work(), BUFFERS, ONE).warm_s
+
+
 def test_a_prediction_is_the_sum_of_its_parts() -> None:
     found = predict(work(), BUFFERS, ONE)
-    units = 100_000 + 49 + 5000 + 2000 + 500 + 10 + 600 + 500 + 400 + 100 + 450
+    units = 100_000 + 49 + 30 + 5000 + 2000 + 500 + 10 + 600 + 500 + 400 + 100 + 80 + 450
     assert found.warm_s == pytest.approx(units / 1e6)
     assert sum(found.terms_s.values()) == pytest.approx(found.warm_s)
     assert found.dominating.name == "records"

@@ -47,7 +47,7 @@ def outcome(target: Target) -> Outcome:
         first_images=int(100 * images), first_image_bytes=int(images * GB / 10), guessed_images=0,
         sample_error_bytes=0.0,
         by_size=count, by_time=0, cycles=cycles, distance_mean=spacing, distance_most=int(1.9 * spacing),
-        distance_last=0, crash_offset=0, pg_wal_most=int(2 * spacing),
+        crash_offset=0, pg_wal_most=int(2 * spacing),
     )  # fmt: skip
 
 

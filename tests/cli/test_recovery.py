@@ -67,6 +67,8 @@ def calibrated(cpu: str | None = None, version: str = f"{VERSION}.1") -> Calibra
         checkpoints=tuple(CheckpointRun(64, n, n, 10.0 * n, n / 3, n / 1e5) for n in (1, 20, 300, 4000)),
         read_iops=4000.0,
         read_latency_us=250.0,
+        fresh_touch_us=16.0,
+        touch_us=2.0,
     )
 
 

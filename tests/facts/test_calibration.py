@@ -29,6 +29,8 @@ CALIBRATION = Calibration(
     checkpoints=(CheckpointRun(8, 7, 7.0, 0.0, 3.0, 0.5),),
     read_iops=None,
     read_latency_us=80.0,
+    fresh_touch_us=16.0,
+    touch_us=2.5,
 )
 
 
@@ -45,7 +47,7 @@ def test_it_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"format": 0}', '{"format": 1}', '{"format": 1, "machine": {"cpu": 5}}']
+    "text", ["", "[]", "{}", '{"format": 0}', '{"format": 2}', '{"format": 1, "machine": {"cpu": 5}}']
 )
 def test_what_is_no_calibration_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.json").write_text(text)

@@ -17,11 +17,11 @@ from walproof.postgres.cache import cache_folder, cache_path
 
 pytestmark = pytest.mark.live
 
+CELLS, ROUNDS = 3, 2
 COMMAND = (
     "compare", "--set", "fsync=off", "--set", "synchronous_commit=off", "--pg", "embedded",
-    "--scale", "1", "--clients", "4", "--duration", "1", "--rounds", "3",
+    "--scale", "1", "--clients", "4", "--duration", "1", "--rounds", str(ROUNDS),
 )  # fmt: skip
-CELLS = 3
 SEED = int(os.environ.get("WALPROOF_TEST_SEED", "20261120"))
 
 
@@ -95,8 +95,8 @@ def test_a_lab_that_is_killed_at_random_moments_finishes_in_the_end(tmp_path: Pa
         after = _stored(tmp_path)
         assert after[: len(before)] == before, f"seed {SEED}, attempt {attempt}"
         before = after
-        was_begun = was_begun or 0 < len(after) < 3 * CELLS
-        if len(after) == 3 * CELLS:
+        was_begun = was_begun or 0 < len(after) < ROUNDS * CELLS
+        if len(after) == ROUNDS * CELLS:
             break  # it was killed while it reported: the same command would measure again
     else:
         done = walproof(*COMMAND, cwd=tmp_path)
@@ -109,10 +109,10 @@ def test_a_lab_that_is_killed_at_random_moments_finishes_in_the_end(tmp_path: Pa
     assert final[: len(before)] == before
     assert sorted((round_, variant) for _, round_, variant, _ in final) == sorted(
         (round_, variant)
-        for round_ in (1, 2, 3)
+        for round_ in range(1, ROUNDS + 1)
         for variant in ("default", "fsync=off", "synchronous_commit=off")
     )
-    assert [number for number, *_ in final] == list(range(1, 3 * CELLS + 1))
+    assert [number for number, *_ in final] == list(range(1, ROUNDS * CELLS + 1))
 
 
 def _interrupt_after_a_trial(folder: Path, command: tuple[str, ...]) -> None:

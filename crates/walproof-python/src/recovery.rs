@@ -86,6 +86,7 @@ fn features_dict<'py>(py: Python<'py>, features: &Features) -> PyResult<Bound<'p
     dict.set_item("end", features.end.0)?;
     dict.set_item("records", work.records)?;
     dict.set_item("record_bytes", work.record_bytes)?;
+    dict.set_item("gin_records", work.gin_records)?;
     dict.set_item("references", work.references)?;
     let names = std::iter::once("off").chain(Compression::ALL.into_iter().map(Compression::name));
     let images = PyDict::new(py);
@@ -116,6 +117,7 @@ fn pool_dict(py: Python<'_>, pool: PoolWork) -> PyResult<Bound<'_, PyDict>> {
         ("far_reads", pool.far_reads),
         ("frames", pool.frames),
         ("evictions", pool.evictions),
+        ("far_evictions", pool.far_evictions),
         ("prefetches", pool.prefetches),
         ("disk_reads", pool.disk_reads),
         ("resident", pool.resident),

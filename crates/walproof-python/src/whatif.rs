@@ -181,7 +181,6 @@ fn outcome_dict<'py>(py: Python<'py>, outcome: &Outcome) -> PyResult<Bound<'py, 
     dict.set_item("cycles", (own.count, own.wal_bytes, own.images, own.base_bytes, own.seconds, own.late))?;
     dict.set_item("distance_mean", outcome.distance_mean)?;
     dict.set_item("distance_most", outcome.distance_most)?;
-    dict.set_item("distance_last", outcome.distance_last)?;
     dict.set_item("crash_offset", outcome.crash_offset)?;
     dict.set_item("pg_wal_most", outcome.pg_wal_most)?;
     Ok(dict)

@@ -33,6 +33,8 @@ pub(crate) const RECORD_MOST: usize = 33;
 const TOUCHED: u8 = 1;
 /// The kernel has the page, read or written.
 const CACHED: u8 = 2;
+/// The page was counted as one that comes from the disk.
+const FROM_DISK: u8 = 4;
 
 /// What replay does with `shared_buffers` of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,6 +49,9 @@ pub struct PoolWork {
     pub frames: u64,
     /// Pages that made room for others; all are dirty and are written to the kernel.
     pub evictions: u64,
+    /// Of these, pages that came far from the one of the same fork before: they leave in about that order, and the
+    /// kernel has to look each of them up.
+    pub far_evictions: u64,
     /// Pages that the prefetcher asked the kernel for.
     pub prefetches: u64,
     /// Of a cold cache: pages that come from the disk.
@@ -63,13 +68,26 @@ pub struct PoolWork {
 struct Frame {
     page: Page,
     usage: u8,
+    is_far: bool,
 }
+
+const EMPTY: Frame = Frame { page: NONE, usage: 0, is_far: false };
 
 /// What is known of a page.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     frame: u32,
     seen: u8,
+}
+
+impl Known {
+    /// It is read, from the disk unless the kernel has it.
+    fn read(&mut self, work: &mut PoolWork) {
+        if self.seen & CACHED == 0 {
+            self.seen |= CACHED | FROM_DISK;
+            work.disk_reads += 1;
+        }
+    }
 }
 
 /// What the prefetcher found when it looked at a reference.
@@ -208,12 +226,11 @@ impl Pool {
         if reference.flags & BUILT == 0 {
             self.work.reads += 1;
             self.work.far_reads += u64::from(reference.flags & FAR != 0);
-            self.work.disk_reads += u64::from(known.seen & CACHED == 0);
-            known.seen |= CACHED;
+            known.read(&mut self.work);
         }
         let frame = self.take_frame();
         if let Some(own) = self.frames.get_mut(frame as usize) {
-            *own = Frame { page: reference.page, usage: 1 };
+            *own = Frame { page: reference.page, usage: 1, is_far: reference.flags & FAR != 0 };
         }
         if let Some(known) = self.known.get_mut(reference.page as usize) {
             known.frame = frame;
@@ -228,7 +245,7 @@ impl Pool {
         }
         let used = self.frames.len() as u32;
         if used < self.size {
-            self.frames.push(Frame { page: NONE, usage: 0 });
+            self.frames.push(EMPTY);
             self.work.frames += 1;
             return used;
         }
@@ -244,6 +261,7 @@ impl Pool {
                 victim.frame = NONE;
                 victim.seen |= CACHED;
                 self.work.evictions += 1;
+                self.work.far_evictions += u64::from(frame.is_far);
                 self.resident -= 1;
             }
             return at;
@@ -255,10 +273,12 @@ impl Pool {
         if known.seen & TOUCHED != 0 {
             self.touched -= 1;
         }
+        // Whose file was gone, or shorter, when the server crashed: there was nothing to be read.
+        self.work.disk_reads -= u64::from(known.seen & FROM_DISK != 0);
         let frame = known.frame;
         *known = Known { frame: NONE, seen: 0 };
         if let Some(own) = self.frames.get_mut(frame as usize) {
-            *own = Frame { page: NONE, usage: 0 };
+            *own = EMPTY;
             self.free.push(frame);
             self.resident -= 1;
         }
@@ -275,8 +295,7 @@ impl Pool {
             let looked = match self.known.get_mut(reference.page as usize) {
                 Some(known) if !is_passed_over && known.frame == NONE => {
                     self.work.prefetches += 1;
-                    self.work.disk_reads += u64::from(known.seen & CACHED == 0);
-                    known.seen |= CACHED;
+                    known.read(&mut self.work);
                     Looked::Fetched
                 }
                 Some(known) if !is_passed_over => Looked::Found(known.frame),

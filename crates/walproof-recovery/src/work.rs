@@ -1,6 +1,6 @@
 //! Counts of what replay does that do not depend on `shared_buffers`.
 
-use walproof_wal::{Compression, Record};
+use walproof_wal::{Compression, Record, RmgrId};
 
 use crate::dropped::Dropped;
 
@@ -14,6 +14,8 @@ pub struct Work {
     pub records: u64,
     /// Their bytes, images included.
     pub record_bytes: u64,
+    /// Records of GIN indexes, which put lists on the page together anew.
+    pub gin_records: u64,
     /// Block references.
     pub references: u64,
     /// Images, plain and by method.
@@ -42,6 +44,7 @@ impl Work {
     pub(crate) fn add_record(&mut self, record: &Record<'_>) {
         self.records += 1;
         self.record_bytes += u64::from(record.header.total_length);
+        self.gin_records += u64::from(record.header.rmgr == RmgrId::GIN);
         self.references += record.blocks.len() as u64;
         for block in record.blocks {
             self.initialised += u64::from(block.will_init);

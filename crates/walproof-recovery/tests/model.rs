@@ -57,14 +57,15 @@ fn step() -> impl Strategy<Value = Step> {
 /// Recovery with one size of `shared_buffers`.
 struct Model {
     size: usize,
-    /// Buffer -> page and usage count; None when it is free.
-    buffers: Vec<Option<(PageName, u32)>>,
+    /// Buffer -> page, usage count, and whether the page came from afar; None when it is free.
+    buffers: Vec<Option<(PageName, u32, bool)>>,
     /// Buffers in the order in which they will be taken.
     free: VecDeque<usize>,
     used: BTreeSet<usize>,
     hand: usize,
     touched: BTreeSet<PageName>,
     cached: BTreeSet<PageName>,
+    from_disk: BTreeSet<PageName>,
     work: PoolWork,
 }
 
@@ -78,19 +79,20 @@ impl Model {
             hand: 0,
             touched: BTreeSet::new(),
             cached: BTreeSet::new(),
+            from_disk: BTreeSet::new(),
             work: PoolWork::default(),
         }
     }
 
     fn find(&self, page: PageName) -> Option<usize> {
-        self.buffers.iter().position(|buffer| buffer.is_some_and(|(own, _)| own == page))
+        self.buffers.iter().position(|buffer| buffer.is_some_and(|(own, _, _)| own == page))
     }
 
     /// `hint`: where the prefetcher found the page.
     fn touch(&mut self, touch: &Touch, is_far: bool, hint: Option<usize>) {
         self.touched.insert(touch.page);
         if let Some(buffer) = self.find(touch.page) {
-            let (_, usage) = self.buffers[buffer].as_mut().unwrap();
+            let (_, usage, _) = self.buffers[buffer].as_mut().unwrap();
             if hint != Some(buffer) {
                 *usage = (*usage + 1).min(5);
             }
@@ -100,25 +102,33 @@ impl Model {
         if !touch.has_image && !touch.will_init {
             self.work.reads += 1;
             self.work.far_reads += u64::from(is_far);
-            self.work.disk_reads += u64::from(self.cached.insert(touch.page));
+            self.read(touch.page);
         }
         let buffer = self.free.pop_front().unwrap_or_else(|| loop {
             let at = self.hand;
             self.hand = (self.hand + 1) % self.size;
-            let (page, usage) = self.buffers[at].as_mut().unwrap();
+            let (page, usage, came_far) = self.buffers[at].as_mut().unwrap();
             if *usage == 0 {
                 self.cached.insert(*page);
                 self.work.evictions += 1;
+                self.work.far_evictions += u64::from(*came_far);
                 break at;
             }
             *usage -= 1;
         });
         self.work.frames += u64::from(self.used.insert(buffer));
-        self.buffers[buffer] = Some((touch.page, 1));
+        self.buffers[buffer] = Some((touch.page, 1, is_far));
+    }
+
+    fn read(&mut self, page: PageName) {
+        if self.cached.insert(page) {
+            self.from_disk.insert(page);
+        }
     }
 
     fn drop(&mut self, page: PageName) {
         self.touched.remove(&page);
+        self.from_disk.remove(&page);
         self.cached.remove(&page);
         if let Some(buffer) = self.find(page) {
             self.buffers[buffer] = None;
@@ -131,17 +141,18 @@ impl Model {
         let found = self.find(page);
         if found.is_none() {
             self.work.prefetches += 1;
-            self.work.disk_reads += u64::from(self.cached.insert(page));
+            self.read(page);
         }
         found
     }
 
     fn work(&self) -> PoolWork {
-        let resident: BTreeSet<PageName> = self.buffers.iter().flatten().map(|(page, _)| *page).collect();
+        let resident: BTreeSet<PageName> = self.buffers.iter().flatten().map(|(page, _, _)| *page).collect();
         let follows = resident.iter().filter(|(relation, fork, block)| {
             *block > 0 && resident.contains(&(*relation, *fork, block - 1))
         });
         PoolWork {
+            disk_reads: self.from_disk.len() as u64,
             resident: resident.len() as u64,
             spilled: self.touched.difference(&resident).count() as u64,
             runs: (resident.len() - follows.count()) as u64,

@@ -18,6 +18,8 @@ impl RmgrId {
     pub const XLOG: RmgrId = RmgrId(0);
     /// Transaction: commits and aborts.
     pub const TRANSACTION: RmgrId = RmgrId(1);
+    /// Gin: inverted indexes.
+    pub const GIN: RmgrId = RmgrId(13);
 
     const NAMES: [&'static str; 22] = [
         "XLOG",

@@ -297,13 +297,13 @@ impl Lane {
         self.distance_most = self.distance_most.max(far);
     }
 
-    /// Ends the simulation; the mean distance to redo, the last one, and where its redo point is in the recording.
-    pub(crate) fn finish(&mut self, now: Now, positions: Positions) -> (f64, u64, u64) {
+    /// Ends the simulation; the mean distance to redo, and where the last redo point is in the recording.
+    pub(crate) fn finish(&mut self, now: Now, positions: Positions) -> (f64, u64) {
         let usable = self.usable(now);
         self.measure_distance(usable);
         self.newest_segment = self.newest_segment.max(positions.segment(usable));
         self.segments_most = self.segments_most.max(self.newest_segment - self.oldest_segment + 1);
         let mean = self.distance_area / ((usable - self.start).max(1)) as f64;
-        (mean, usable - self.recovery_redo, self.recovery_offset)
+        (mean, self.recovery_offset)
     }
 }

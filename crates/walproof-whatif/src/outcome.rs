@@ -53,9 +53,7 @@ pub struct Outcome {
     pub distance_mean: f64,
     /// The most.
     pub distance_most: u64,
-    /// That of a crash at the end.
-    pub distance_last: u64,
-    /// Where recovery from that crash would begin, in bytes of the recording behind its start.
+    /// Where recovery from a crash at the end would begin, in bytes of the recording behind its start.
     pub crash_offset: u64,
     /// Most bytes of segments in `pg_wal`, without slots, `wal_keep_size` or an archiver that lags.
     pub pg_wal_most: u64,
@@ -63,7 +61,7 @@ pub struct Outcome {
 
 impl Outcome {
     pub(crate) fn new(mut lane: Lane, start: Lsn, now: Now, positions: Positions) -> Outcome {
-        let (distance_mean, distance_last, crash_offset) = lane.finish(now, positions);
+        let (distance_mean, crash_offset) = lane.finish(now, positions);
         let distance = |from: u64, to: u64| positions.end_lsn(to) - positions.end_lsn(from);
         let cycles = match (lane.first_redo, lane.last_redo) {
             (Some(first), Some(last)) if lane.cycles > 0 => Cycles {
@@ -90,7 +88,6 @@ impl Outcome {
             cycles,
             distance_mean,
             distance_most: lane.distance_most,
-            distance_last,
             crash_offset,
             pg_wal_most: lane.segments_most * positions.segment_size(),
         }

@@ -5,7 +5,8 @@
     redo        = CPU, cold                                    or, where it takes longer,
                   reads of the disk / IOPS                     recovery_prefetch=try
                   reads of the disk x latency, beside the CPU, recovery_prefetch=off; of pages in order
-                  the kernel reads 128 kB at a time
+                  the kernel reads 128 kB at a time; piece by piece of the way, because most pages are
+                  read at its beginning
     checkpoint  = dirty pages, pages spilled before, runs of neighbours, each x its coefficient
 
 Coefficients come from a calibration (non-negative least squares, rows weighted by 1/time, held weakly to the
@@ -17,11 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean, median
+from statistics import median
 
 from walproof.errors import AnalysisError
 from walproof.facts.calibration import Calibration, CheckpointRun, PhaseReplay
 from walproof.facts.recovery import RecoveryTimes
+from walproof.units import Lsn
 from walproof.wal.recovery import PAGE_BYTES, RecoveryWork
 
 MB = 1e6
@@ -45,6 +47,7 @@ class Term:
 TERMS = (
     Term("records", "record", "applying records", 0.226, (("records", 1.0),)),
     Term("bytes", "MB of WAL", "reading, checking and copying WAL", 1277.0, (("record_bytes", 1 / MB),)),
+    Term("gin", "record", "putting lists of GIN indexes together", 0.27, (("gin_records", 1.0),)),
     Term("recent_misses", "reference", "references to pages that the processor no longer has", 0.445,
          (("recent_misses", 1.0),)),
     Term("far_misses", "reference", "such pages, far from the one before", 0.2, (("far_misses", 1.0),)),
@@ -55,8 +58,9 @@ TERMS = (
     Term("zstd", "image", "decompressing images (zstd)", 15.0, (("images_zstd", 1.0),)),
     Term("frames", "buffer", "buffers used for the first time", 1.67, (("frames", 1.0),)),
     Term("reads", "page", "pages that are not in shared_buffers", 3.5, (("reads", 1.0),)),
-    Term("far_reads", "page", "such pages, far from the one before", 3.0, (("far_reads", 1.0),)),
+    Term("far_reads", "page", "such pages, far from the one before", 1.5, (("far_reads", 1.0),)),
     Term("evictions", "page", "pages that make room for others", 0.5, (("evictions", 1.0),)),
+    Term("far_evictions", "page", "such pages, far from the one before", 1.5, (("far_evictions", 1.0),)),
     Term("prefetches", "call", "asking the kernel for pages ahead of need", 1.0, (("prefetches", 1.0),)),
 )  # fmt: skip
 CHECKPOINT_TERMS = (("resident", 5.2), ("spilled", 4.2), ("runs", 4.6))
@@ -67,6 +71,8 @@ START_S = 0.08
 """From the first line of the log to redo, and from the checkpoint to ready, where nothing is to be synced."""
 _READ_AHEAD_PAGES = 16
 """Of 8 kB in the 128 kB that Linux reads ahead by default (/sys/block/DISK/queue/read_ahead_kb)."""
+_PARTS = 8
+"""Of the way, where a disk may limit some of it."""
 _RIDGE = 0.005
 """How much the shipped coefficients hold: as a row of that weight for each."""
 
@@ -89,6 +95,9 @@ class Coefficients:
     checkpoint_us: Mapping[str, float]
     phase_error: float | None = None
     """Median error of the fit on the phases that it was made of, as a share."""
+    host_us: float | None = None
+    """What the first use of a buffer takes on top of its cost where a host has taken the memory back that the
+    machine did not use; None where that was not measured."""
 
     @property
     def band(self) -> float:
@@ -161,6 +170,12 @@ class Prediction:
         return START_S + (self.cold if prefetch else self.cold_off).redo_s + self.checkpoint_s
 
     @property
+    def host_s(self) -> float | None:
+        """What is added where a host has taken back the memory that shared_buffers needs; None: not known."""
+        host_us = self.coefficients.host_us
+        return None if host_us is None else self.work.pool(self.buffers).frames * host_us / 1e6
+
+    @property
     def dominating(self) -> Term:
         """The term that takes most of warm redo."""
         return max(TERMS, key=lambda term: self.terms_s[term.name])
@@ -172,10 +187,18 @@ class Prediction:
 
 
 def predict(
-    work: RecoveryWork, buffers: int, coefficients: Coefficients, disk: Disk | None = None
+    work: RecoveryWork,
+    buffers: int,
+    coefficients: Coefficients,
+    disk: Disk | None = None,
+    steps: Sequence[RecoveryWork] = (),
 ) -> Prediction:
-    """Predict the recovery of ``work`` by a server with that many buffers (one of ``work.pools``)."""
+    """Predict the recovery of ``work`` by a server with that many buffers (one of ``work.pools``).
+
+    ``steps``: the work up to some places on the way, for a disk that limits some of the way and not the rest.
+    """
     disk = disk or Disk()
+    way = (*steps, work)
     terms = redo_terms_s(work.quantities(buffers), coefficients)
     warm, pool = sum(terms.values()), work.pool(buffers)
     dirty = {"resident": pool.resident, "spilled": pool.spilled, "runs": pool.runs}
@@ -184,11 +207,22 @@ def predict(
         work=work,
         terms_s=terms,
         warm_s=warm,
-        cold=_cold(work, buffers, coefficients, disk, prefetch=True),
-        cold_off=_cold(work, buffers, coefficients, disk, prefetch=False),
+        cold=_cold(way, buffers, coefficients, disk, prefetch=True),
+        cold_off=_cold(way, buffers, coefficients, disk, prefetch=False),
         checkpoint_s=checkpoint_s(dirty, coefficients),
         coefficients=coefficients,
     )
+
+
+def is_limited(prediction: Prediction) -> bool:
+    """Whether a disk takes a part of redo that is worth a look at the way."""
+    both = (prediction.cold, prediction.cold_off)
+    return any(cold.disk_s is not None and cold.disk_s > 0.1 * cold.cpu_s for cold in both)
+
+
+def places(work: RecoveryWork) -> tuple[Lsn, ...]:
+    """Where to look at the work on its way, for `predict`: ends of equal pieces, the last one left out."""
+    return tuple(Lsn(work.start + work.wal_bytes * part // _PARTS) for part in range(1, _PARTS))
 
 
 def redo_terms_s(quantities: Mapping[str, float], coefficients: Coefficients) -> dict[str, float]:
@@ -203,31 +237,62 @@ def checkpoint_s(quantities: Mapping[str, float], coefficients: Coefficients) ->
 
 
 def _cold(
-    work: RecoveryWork, buffers: int, coefficients: Coefficients, disk: Disk, *, prefetch: bool
+    way: Sequence[RecoveryWork], buffers: int, coefficients: Coefficients, disk: Disk, *, prefetch: bool
 ) -> ColdRedo:
-    pool = work.pool(buffers, prefetch=prefetch)
-    warm_s = sum(redo_terms_s(work.quantities(buffers, prefetch=prefetch), coefficients).values())
-    pages, is_prefetched = pool.disk_reads, pool.prefetches > 0
-    near_share = 1 - pool.far_reads / pool.reads if pool.reads else 0.0
-    read = work.record_bytes + float(PAGE_BYTES) * pages
-    cold = coefficients.cold_us
-    cpu = warm_s + (pages * cold["pages"] + work.record_bytes / MB * cold["wal"]) / 1e6
-    requests = float(pages) if is_prefetched else reads_ahead(pages, near_share)
+    """Of the last of ``way``, of which each goes on where the one before ended."""
+    parts = _parts(way, buffers, coefficients, prefetch=prefetch)
+    work, pool = way[-1], way[-1].pool(buffers, prefetch=prefetch)
+    requests = sum(part.requests for part in parts)
     limited = requests / disk.iops if disk.iops else None
-    redo = max(cpu, limited or 0.0)
-    if not is_prefetched and disk.read_latency_us is not None:
-        # Nothing is asked for ahead but by the kernel: replay waits for each read.
-        waited = requests * disk.read_latency_us / 1e6
-        limited = max(limited or 0.0, waited)
-        redo = max(cpu + waited, limited)
-    return ColdRedo(pages, requests, read, cpu, limited, redo)
+    latency_s = (disk.read_latency_us or 0.0) / 1e6 if pool.prefetches == 0 else 0.0
+    if latency_s:
+        limited = max(limited or 0.0, requests * latency_s)
+    redo_s = sum(
+        # Without the prefetcher nothing is asked for ahead but by the kernel: replay waits for each read.
+        max(part.cpu_s + part.requests * latency_s, part.requests / disk.iops if disk.iops else 0.0)
+        for part in parts
+    )
+    return ColdRedo(
+        pages=pool.disk_reads,
+        requests=requests,
+        bytes=work.record_bytes + float(PAGE_BYTES) * pool.disk_reads,
+        cpu_s=sum(part.cpu_s for part in parts),
+        disk_s=limited,
+        redo_s=redo_s,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Of redo with a cold cache."""
+
+    cpu_s: float
+    requests: float
+
+
+def _parts(
+    way: Sequence[RecoveryWork], buffers: int, coefficients: Coefficients, *, prefetch: bool
+) -> list[_Part]:
+    """Between each place and the next one: at first most pages come from the disk, later few."""
+    pool, cold = way[-1].pool(buffers, prefetch=prefetch), coefficients.cold_us
+    near_share = 1 - pool.far_reads / pool.reads if pool.reads else 0.0
+    parts, cpu_before, read_before, bytes_before = [], 0.0, 0, 0
+    for work in way:
+        own = work.pool(buffers, prefetch=prefetch)
+        warm_s = sum(redo_terms_s(work.quantities(buffers, prefetch=prefetch), coefficients).values())
+        # What is dropped later on is found to have been no read: never less than at a place before.
+        read = max(read_before, min(own.disk_reads, pool.disk_reads))
+        pages = read - read_before
+        from_disk_us = pages * cold["pages"] + (work.record_bytes - bytes_before) / MB * cold["wal"]
+        # The prefetcher asks for each page by itself, so its requests stay as many as its pages.
+        requests = float(pages) if pool.prefetches else reads_ahead(pages, near_share)
+        parts.append(_Part(warm_s - cpu_before + from_disk_us / 1e6, requests))
+        cpu_before, read_before, bytes_before = warm_s, read, work.record_bytes
+    return parts
 
 
 def reads_ahead(pages: int, near_share: float) -> float:
-    """Reads of the disk for pages of which that share is in order: the kernel reads ahead there.
-
-    The prefetcher asks for each page by itself, so its requests stay as many as its pages.
-    """
+    """Reads of the disk for pages of which that share is in order: the kernel reads ahead there."""
     return pages * (1 - near_share + near_share / _READ_AHEAD_PAGES)
 
 
@@ -243,7 +308,7 @@ def fit(calibration: Calibration) -> Coefficients:
 
     Raises AnalysisError when too few phases were seen to tell the terms apart.
     """
-    phases = _mean_repeats(calibration.phases)
+    phases = _median_repeats(calibration.phases)
     if len({phase.phase for phase in phases}) < 6 or len({phase.buffers for phase in phases}) < 2:
         raise AnalysisError(
             "the calibration saw too few phases to tell costs apart",
@@ -256,20 +321,25 @@ def fit(calibration: Calibration) -> Coefficients:
     cpu_us = dict(zip(_NAMES, cpu, strict=True))
     checkpoint = _fit_checkpoint(calibration.checkpoints)
     return Coefficients(
-        "calibrated", cpu_us, _fit_cold(calibration), checkpoint, _median_error(phases, cpu_us)
+        "calibrated",
+        cpu_us,
+        _fit_cold(calibration),
+        checkpoint,
+        _median_error(phases, cpu_us),
+        max(0.0, calibration.fresh_touch_us - calibration.touch_us),
     )
 
 
-def _mean_repeats(phases: Iterable[PhaseReplay]) -> list[PhaseReplay]:
+def _median_repeats(phases: Iterable[PhaseReplay]) -> list[PhaseReplay]:
     """One row for each phase, size and recovery_prefetch.
 
-    What makes repeats differ makes later recoveries differ as well.
+    The median: a machine that others use gives one replay memory at once, and the next one late.
     """
     repeats: dict[tuple[str, int, bool], list[PhaseReplay]] = {}
     for phase in phases:
         if phase.cpu_s > 0:
             repeats.setdefault((phase.phase, phase.buffers, phase.prefetch), []).append(phase)
-    return [replace(own[0], cpu_s=fmean(one.cpu_s for one in own)) for own in repeats.values()]
+    return [replace(own[0], cpu_s=median(one.cpu_s for one in own)) for own in repeats.values()]
 
 
 def scale_to_crash(work: RecoveryWork, buffers: int, times: RecoveryTimes) -> Coefficients:

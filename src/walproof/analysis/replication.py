@@ -71,7 +71,6 @@ class Rates:
     """Bytes of WAL a second within the window."""
 
     generated_bytes_per_s: float
-    sent_bytes_per_s: float
     written_bytes_per_s: float
     flushed_bytes_per_s: float
     replayed_bytes_per_s: float
@@ -140,7 +139,7 @@ def split_lag(window: ReplicationWindow) -> LagSplit:
         lag_s=lag_s,
         is_least=is_least,
         lag_s_most=_commit_age(window) if behind else None,
-        rates=Rates(rates[0], rates[2], rates[3], rates[4], rates[5]),
+        rates=Rates(rates[0], rates[3], rates[4], rates[5]),
         pace=pace,
         catch_up_s=catch_up_s,
         startup=_startup_load(window, after[-1] - before[-1]),

@@ -152,9 +152,17 @@ def predict(
         disk.iops if iops is None else iops,
         disk.read_latency_us if read_latency is None else (options.duration_s(read_latency) or 0.0) * 1e6,
     )
+    predictions = tuple(recovery.predict(found.last, size, coefficients, disk) for size in buffers)
+    if any(recovery.is_limited(one) for one in predictions):
+        # A second look at the same WAL, piece by piece.
+        way = analyse(
+            *paths, buffers=buffers, start=redo, end=found.last.end, timeline=timeline, allow_gaps=allow_gaps,
+            concurrency=prefetch, marks=recovery.places(found.last),
+        ).steps[:-1]  # fmt: skip
+        predictions = tuple(recovery.predict(found.last, size, coefficients, disk, way) for size in buffers)
     forecast = Forecast(
         found,
-        tuple(recovery.predict(found.last, size, coefficients, disk) for size in buffers),
+        predictions,
         coefficients,
         disk,
         tuple(notes),
@@ -367,6 +375,11 @@ def _calibration_text(calibration: Calibration, coefficients: Coefficients) -> s
             f"\nThe disk: {calibration.read_iops:,.0f} random reads of 8 kB a second, "
             f"{calibration.read_latency_us:.0f} us for one alone."
         )
+    fresh_us, touch_us = calibration.fresh_touch_us, calibration.touch_us
+    memory = f"The first use of 8 kB of memory: {touch_us:.1f} us"
+    if fresh_us > 1.5 * touch_us:
+        memory += f"; {fresh_us:.1f} us where the host has taken back what was free. Costs are without that"
+    lines.append(f"{memory}.")
     if coefficients.phase_error is not None:
         lines.append(f"Median error of the fit on its own phases: {coefficients.phase_error:.0%}.")
     return "\n".join(lines) + "\n"

@@ -18,7 +18,7 @@ from typing import Any
 
 from walproof.errors import StoreError
 
-_FORMAT = 2
+_FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,11 @@ class Calibration:
     """Random reads of 8 kB a second, 16 at a time."""
     read_latency_us: float | None
     """One random read of 8 kB alone."""
+    fresh_touch_us: float
+    """First use of 8 kB of memory that was free when the calibration began. A virtual machine's host may have
+    taken it back."""
+    touch_us: float
+    """The same shortly after somebody had used it."""
 
 
 def data_folder() -> Path:
@@ -148,6 +153,8 @@ def read_calibration(path: Path) -> Calibration:
             checkpoints=tuple(CheckpointRun(**one) for one in data["checkpoints"]),
             read_iops=_optional(data["read_iops"]),
             read_latency_us=_optional(data["read_latency_us"]),
+            fresh_touch_us=float(data["fresh_touch_us"]),
+            touch_us=float(data["touch_us"]),
         )
     except OSError as error:
         raise StoreError(

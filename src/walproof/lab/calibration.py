@@ -25,6 +25,7 @@ import psycopg
 from walproof.errors import ClusterError, DiskError
 from walproof.facts import Install
 from walproof.facts.calibration import Calibration, CheckpointRun, ColdReplay, Machine, PhaseReplay
+from walproof.lab.backed_memory import backed_memory
 from walproof.lab.crash import (
     Cache,
     CrashImage,
@@ -148,7 +149,7 @@ def _phases(share: float) -> tuple[Phase, ...]:
                 "UPDATE toasted SET f = f || 'y' WHERE id % 2 = 0",
             ),
         ),
-        Phase("gin", (insert("worded", f"({words})", 8000),)),
+        Phase("gin", (insert("worded", f"({words})", 40_000),)),
         # Whose end nobody measures: it closes the segments of the one before, and is long enough to be seen.
         Phase("end", ("INSERT INTO narrow SELECT n, n FROM generate_series(1, 60000) n",)),
     )
@@ -181,6 +182,7 @@ def calibrate(
     check_disk(workspace.folder, int(NEED_BYTES * share))
     latency_us, iops = measure_reads(workspace, progress, int(_READS_PAGES * share))
     large, small = int(LARGE_BUFFERS * share), int(SMALL_BUFFERS * share)
+    fresh_us, touch_us = _measure_memory(large * PAGE_BYTES)
     options = () if segment_mb == 16 else (f"--wal-segsize={segment_mb}",)
     filled = _Filled(install, workspace, share, options)
     machine, image, spans = filled.make(progress)
@@ -218,7 +220,17 @@ def calibrate(
         checkpoints=tuple(one for one in checkpoints if one is not None),
         read_iops=iops,
         read_latency_us=latency_us,
+        fresh_touch_us=fresh_us,
+        touch_us=touch_us,
     )
+
+
+def _measure_memory(size: int) -> tuple[float, float]:
+    """(first use of 8 kB of free memory, the same again), in us."""
+    with backed_memory(size) as fresh_us:
+        pass
+    with backed_memory(size) as touch_us:
+        return fresh_us, touch_us
 
 
 def crash_of_load(

@@ -25,16 +25,23 @@ from walproof.disk.read_limit import ReadLimit
 from walproof.errors import DiskError
 from walproof.facts import Install
 from walproof.facts.recovery import RecoveryTimes, read_recovery_log
+from walproof.lab.backed_memory import backed_memory
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.probe.device import find_device, find_mount
 from walproof.probe.replay import ReplayCourse, ReplayWatch
+from walproof.settings.catalogue import Catalogue
+from walproof.settings.value import parse
 from walproof.units import format_bytes
+from walproof.wal.recovery import PAGE_BYTES
 
 _PATIENCE_S = 1800.0
 """Longest recovery that is waited for."""
+_OTHER_MEMORY = 64 << 20
 _NO_DISK = ("tmpfs", "ramfs")
+_SHARED_BUFFERS = "128MB"
+"""What initdb chooses on any machine of today (src/bin/initdb/initdb.c, test_config_settings)."""
 
 
 class Cache(Enum):
@@ -114,8 +121,6 @@ def recover(
                 if path.is_file() and len(path.name) == 24 and path.name >= until:
                     path.unlink()
         templates.sync(folder)
-        if cache is Cache.COLD:
-            drop_cache(folder / "data")
         cluster = Cluster(image.install, workspace, folder)
         watch, answer = ReplayWatch(), None
         with contextlib.ExitStack() as stack:
@@ -123,6 +128,12 @@ def recover(
             if iops is not None:
                 group = f"{workspace.folder.name}-reads"
                 limit = stack.enter_context(ReadLimit(find_device(folder), iops, group))
+            buffers = shared_buffers(image.install.version_num, settings)
+            # A little more than shared_buffers: the server has other memory, too.
+            stack.enter_context(backed_memory(buffers * PAGE_BYTES * 5 // 4 + _OTHER_MEMORY))
+            if cache is Cache.COLD:
+                # Last of all: what is read then takes the memory that was freed just now.
+                drop_cache(folder / "data")
             try:
                 cluster.launch({"log_checkpoints": "on", **settings})
                 if limit is not None:
@@ -139,6 +150,12 @@ def recover(
         return MeasuredRecovery(read_recovery_log(log), course, cache, log, answer)
     finally:
         workspace.remove_folder(folder)
+
+
+def shared_buffers(version_num: int, settings: Mapping[str, str]) -> int:
+    """Of a server under ``settings``, in buffers of 8 kB."""
+    setting = Catalogue.for_version(version_num).get("shared_buffers")
+    return int(parse(setting, settings.get("shared_buffers", _SHARED_BUFFERS)))
 
 
 def drop_cache(folder: Path) -> None:

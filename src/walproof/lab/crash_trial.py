@@ -10,36 +10,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from walproof.disk.image import Survival, build_image
-from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
+from walproof.disk.simulated import SimulatedDisk
 from walproof.errors import DiskError, WalproofError
 from walproof.facts import Crash
-from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, recover
+from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, recover, shared_buffers
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.probe.protocol import Observation
-from walproof.settings.catalogue import Catalogue
-from walproof.settings.value import parse
 from walproof.units import Lsn
 from walproof.wal.recovery import analyse
 from walproof.wal.target import SETTINGS, target_of
 from walproof.wal.whatif import Outcome, Target, WhatIf, identify, simulate
-
-
-@contextmanager
-def power_cut_disk(workspace: Workspace, folder: Path, crash: Crash | None) -> Iterator[SimulatedDisk | None]:
-    """The disk under a server whose power will be cut; None where none will. Raises DiskError."""
-    if crash is None or not crash.power_cut:
-        yield None
-        return
-    state = STATE_FOLDER / f"{workspace.folder.name}-{folder.name}"
-    with SimulatedDisk([folder / "data"], DiskModel(), state, owner=workspace.owner) as disk:
-        yield disk
 
 
 def crash_and_recover(
@@ -137,7 +123,8 @@ def predict_variants(
         metrics[f"predicted_wal_bytes.{name}"] = float(outcome.wal_bytes)
         metrics[f"predicted_images.{name}"] = float(outcome.images)
         prefetch = own.get("recovery_prefetch") != "off"
-        work = _recovery_work(wal, end, found, outcome, target, _buffers(version, own), prefetch=prefetch)
+        buffers = shared_buffers(version * 10000, own)
+        work = _recovery_work(wal, end, found, outcome, target, buffers, prefetch=prefetch)
         metrics |= {f"predicted_{quantity}.{name}": count for quantity, count in work.items()}
     return Observation(metrics)
 
@@ -169,16 +156,6 @@ def _recovery_work(
         "spilled": float(pool.spilled),
         "runs": float(pool.runs),
     }
-
-
-def _buffers(version: int, settings: Mapping[str, str]) -> int:
-    """shared_buffers of a server, in buffers of 8 kB."""
-    setting = Catalogue.for_version(version * 10000).get("shared_buffers")
-    return int(parse(setting, settings.get("shared_buffers", _SHARED_BUFFERS)))
-
-
-_SHARED_BUFFERS = "128MB"
-"""What initdb chooses on any machine of today (src/bin/initdb/initdb.c, test_config_settings)."""
 
 
 def _times(measured: MeasuredRecovery, prefix: str) -> dict[str, float]:

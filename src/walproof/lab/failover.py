@@ -74,25 +74,30 @@ def fail_over(
     complete = {**_SETTINGS, **settings}
     primary = Cluster(install, workspace, folder)
     disks = ExitStack()
+
+    def put_disk_under(server: Cluster, device: str | None) -> None:
+        disk = disks.enter_context(emulated_disk(workspace, server.folder, device))
+        if disk is not None:
+            server.environment.update(disk.environment)
+
     try:
         templates.clone(templates.prepare_empty(workspace, install, ()), folder)
-        primary.environment.update(disks.enter_context(emulated_disk(workspace, folder, conditions.device)))
+        put_disk_under(primary, conditions.device)
         primary.start(complete)
         with primary.connect() as session:
             for statement in table_statements():
                 session.execute(statement.encode())
 
-        def put_disk_under(standby: Standby) -> None:
+        def slow_down(standby: Standby) -> None:
             if conditions.standby_device is None:
                 return
             # After a base backup the first start flushes each file; a clean stop spares the slow disk that.
             standby.start(complete)
             standby.stop("fast")
-            disk = emulated_disk(workspace, standby.folder, conditions.standby_device)
-            standby.environment.update(disks.enter_context(disk))
+            put_disk_under(standby, conditions.standby_device)
 
         with Link(workspace, primary, delay_s=conditions.distance_s) as link:
-            plan = StandbyPlan(STANDBY, settings=complete, route=link.route, before_start=put_disk_under)
+            plan = StandbyPlan(STANDBY, settings=complete, route=link.route, before_start=slow_down)
             with Chain(primary, workspace, [plan], complete) as chain:
                 chain.make_synchronous(STANDBY)
                 # Not before: a stream begins with the whole segment.

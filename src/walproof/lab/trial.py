@@ -30,7 +30,7 @@ from walproof.facts import (
     TrialState,
     Workload,
 )
-from walproof.lab.crash_trial import crash_and_recover, power_cut_disk, predict_variants
+from walproof.lab.crash_trial import crash_and_recover, predict_variants
 from walproof.lab.emulated_disk import emulated_disk
 from walproof.lab.failover import PairConditions, fail_over
 from walproof.lab.load_cut import LoadCutLab, cut_load
@@ -181,11 +181,14 @@ class TrialRunner:
             templates.clone(template, folder)
             with (
                 wal_moved(folder / "data", self._wal_space(order)),
-                emulated_disk(self._workspace, folder, self._plan.device) as environment,
-                power_cut_disk(self._workspace, folder, self._plan.crash) as disk,
+                emulated_disk(
+                    self._workspace,
+                    folder,
+                    self._plan.device,
+                    can_lose_power=self._plan.crash is not None and self._plan.crash.power_cut,
+                ) as disk,
             ):
-                if disk is not None:
-                    environment |= disk.environment
+                environment = {} if disk is None else disk.environment
                 cluster = Cluster(self._installs[order.install], self._workspace, folder, environment)
                 try:
                     yield cluster, disk

@@ -2,28 +2,36 @@
 
 Its title names the segment that it reads ("postgres: startup recovering 000000010000000000000003";
 XLogPageRead in xlogrecovery.c), /proc/PID/schedstat its CPU time in ns and /proc/PID/io what it read from the
-disk. So one replay gives the CPU of every segment, without touching the server. A segment's CPU is known to
-the time between two looks; reading is up to the prefetcher's look-ahead in front of replaying.
+disk. So one replay gives the CPU of every segment, without touching the server. The kernel brings the CPU of
+a process that runs up to date once a tick (1 to 10 ms), so between ticks the clock tells it, less what the
+process waited for a processor. A segment's CPU is then known to the time between two looks; reading is up to
+the prefetcher's look-ahead in front of replaying.
 """
 
 from __future__ import annotations
 
 import re
 import threading
+import time
 from dataclasses import dataclass, field
 
 from walproof.probe.processes import children, read_proc
 
-POLL_S = 0.002
+POLL_S = 0.001
+_TICK_S = 0.01
+"""Longest that the kernel's count of CPU is behind (CONFIG_HZ=100)."""
 _RECOVERING = re.compile(rb"startup\s+(?:process\s+)?recovering ([0-9A-F]{24})")
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentStart:
-    """When the startup process began a segment, by its own clock."""
+    """When the startup process began a segment."""
 
     segment: str
     cpu_s: float
+    """By its own clock, which stands still between ticks."""
+    ran_s: float
+    """By the wall's, less what it had waited for a processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +49,7 @@ class ReplayCourse:
     def segments_cpu_s(self) -> dict[str, float]:
         """Segment -> CPU from its beginning to that of the next; the last one has no end and is left out."""
         return {
-            one.segment: after.cpu_s - one.cpu_s
+            one.segment: _within(after.ran_s - one.ran_s, after.cpu_s - one.cpu_s)
             for one, after in zip(self.starts, self.starts[1:], strict=False)
         }
 
@@ -94,7 +102,13 @@ class ReplayWatch:
         if match is not None:
             segment = match[1].decode()
             if not self._starts or self._starts[-1].segment != segment:
-                self._starts.append(SegmentStart(segment, self._cpu_s))
+                ran_s = time.monotonic() - self._waited_s
+                self._starts.append(SegmentStart(segment, self._cpu_s, ran_s))
+
+
+def _within(ran_s: float, cpu_s: float) -> float:
+    """The time that passed, as far as it may have been CPU: the rest was waiting for a disk or a lock."""
+    return max(cpu_s - _TICK_S, min(ran_s, cpu_s + _TICK_S))
 
 
 def _find_startup(postmaster: int) -> int | None:

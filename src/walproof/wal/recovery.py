@@ -25,8 +25,9 @@ PAGE_BYTES = 8192
 BUFFERS_MOST = 2**30 // 2
 """Most buffers of a server (shared_buffers, src/backend/utils/misc/guc_tables.c)."""
 QUANTITIES = (
-    "records", "record_bytes", "recent_misses", "far_misses", "distant_misses", "images_off",
-    "images_pglz", "images_lz4", "images_zstd", "frames", "reads", "far_reads", "evictions", "prefetches",
+    "records", "record_bytes", "gin_records", "recent_misses", "far_misses", "distant_misses", "images_off",
+    "images_pglz", "images_lz4", "images_zstd", "frames", "reads", "far_reads", "evictions", "far_evictions",
+    "prefetches",
 )  # fmt: skip
 Images = Literal["recorded", "first", "off"]
 """Which references carry an image: those of the recording, the first of each page, none."""
@@ -46,6 +47,8 @@ class PoolWork:
     """Buffers used for the first time."""
     evictions: int
     """Dirty pages that made room for others."""
+    far_evictions: int
+    """Of these, pages that had come far from the one of the same fork before."""
     prefetches: int
     """Pages that recovery_prefetch asked the kernel for."""
     disk_reads: int
@@ -75,6 +78,8 @@ class RecoveryWork:
     records: int
     record_bytes: int
     """Bytes of records, images included, paddings and page headers left out."""
+    gin_records: int
+    """Records of GIN indexes."""
     references: int
     images: Mapping[str, ImageWork]
     """By wal_compression: ``off``, ``pglz``, ``lz4``, ``zstd``."""
@@ -130,6 +135,7 @@ class RecoveryWork:
         return {
             "records": self.records,
             "record_bytes": self.record_bytes,
+            "gin_records": self.gin_records,
             "recent_misses": self.recent_misses,
             "far_misses": self.far_misses,
             "distant_misses": self.distant_misses,
@@ -138,6 +144,7 @@ class RecoveryWork:
             "reads": pool.reads,
             "far_reads": pool.far_reads,
             "evictions": pool.evictions,
+            "far_evictions": pool.far_evictions,
             "prefetches": pool.prefetches,
         }
 
@@ -262,6 +269,7 @@ def analyse(
                 end=max(began, Lsn(one["end"])),
                 records=one["records"],
                 record_bytes=one["record_bytes"],
+                gin_records=one["gin_records"],
                 references=one["references"],
                 images={name: ImageWork(*own) for name, own in one["images"].items()},
                 restored=one["restored"],

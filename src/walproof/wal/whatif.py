@@ -122,10 +122,8 @@ class Outcome:
     distance_mean: float
     """WAL from the redo point at which recovery would begin."""
     distance_most: int
-    distance_last: int
-    """That of a crash at the recording's end."""
     crash_offset: int
-    """Where recovery from that crash would begin: bytes of the recording behind its start."""
+    """Where recovery from a crash at the recording's end would begin: bytes of it behind its start."""
     pg_wal_most: int
     """Most bytes of segments at one time, without slots, wal_keep_size or an archiver that lags."""
 

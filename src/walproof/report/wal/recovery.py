@@ -109,6 +109,12 @@ def _advice(forecast: Forecast) -> list[Block]:
             )
         elif one.cold_off.redo_s > 1.1 * one.cold.redo_s:
             text += " On a cold cache recovery_prefetch=try is faster here."
+        if one.host_s is not None and one.host_s > 0.05 * one.warm_s:
+            text += (
+                " Where the host of this virtual machine has taken back the memory that nobody used, "
+                f"{_seconds(one.host_s)} are added, {number(one.coefficients.host_us or 0.0)} us for each "
+                "buffer."
+            )
         blocks.append(Paragraph(text, terminal=True))
     return blocks
 
@@ -196,6 +202,7 @@ def _predictions(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
             "cold_redo_s": _cold(one.cold),
             "cold_redo_prefetch_off_s": _cold(one.cold_off),
             "checkpoint_s": one.checkpoint_s,
+            "host_memory_s": one.host_s,
             "total_warm_s": one.total_s,
             "total_warm_low_s": one.band(one.total_s)[0],
             "total_warm_high_s": one.band(one.total_s)[1],
