@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from walproof.errors import AnalysisError
-from walproof.facts.calibration import Calibration, CheckpointRun, PhaseReplay
+from walproof.facts.calibration import Calibration, CheckpointRun, ColdReplay, PhaseReplay
 from walproof.facts.recovery import RecoveryTimes
 from walproof.units import Lsn
 from walproof.wal.recovery import PAGE_BYTES, RecoveryWork
@@ -402,7 +402,11 @@ def _fit_checkpoint(runs: Iterable[CheckpointRun]) -> dict[str, float]:
 
 
 def _fit_cold(calibration: Calibration) -> dict[str, float]:
-    own = [one for one in calibration.cold if one.cpu_s > one.warm_cpu_s]
+    repeats: dict[tuple[int, bool], list[ColdReplay]] = {}
+    for one in calibration.cold:
+        repeats.setdefault((one.buffers, one.prefetch), []).append(one)
+    every = [replace(some[0], cpu_s=median(one.cpu_s for one in some)) for some in repeats.values()]
+    own = [one for one in every if one.cpu_s > one.warm_cpu_s]
     if not own:
         return dict(COLD_TERMS)
     costs = _least_squares(

@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import psycopg
 
@@ -172,7 +173,7 @@ Progress = Callable[[str], None]
 def calibrate(
     install: Install, workspace: Workspace, progress: Progress, *, share: float = 1.0, segment_mb: int = 16
 ) -> Calibration:
-    """Measure everything, in 1 to 2 minutes; the workspace holds what is needed meanwhile.
+    """Measure everything, in 2 to 3 minutes; the workspace holds what is needed meanwhile.
 
     ``share``: of the load and the sizes of shared_buffers; less than 1 measures less, and worse.
     ``segment_mb``: size of segments, of which each phase takes whole ones.
@@ -447,17 +448,19 @@ def _checkpoint_run(replay: _Replay, work: RecoveryWork) -> CheckpointRun | None
 def _cold(
     image: CrashImage, workspace: Workspace, work: RecoveryWork, warm: Sequence[_Replay]
 ) -> tuple[ColdReplay, ...]:
-    """Beside the quickest of the replays ``warm`` with the same recovery_prefetch."""
+    """Beside the median of the replays ``warm`` with the same recovery_prefetch."""
     found = []
-    for prefetch in _prefetches(image.install):
-        same = [one for one in warm if one.prefetch == prefetch]
-        others = [cpu for one in same if (cpu := one.measured.times.cpu_s) is not None]
-        buffers = same[0].buffers
-        measured = recover(image, workspace, _replay_settings(image.install, buffers, prefetch), Cache.COLD)
-        own, pool = measured.times.cpu_s, work.pool(buffers, prefetch=prefetch)
-        if own is not None and others:
-            read, wal = measured.course.read_bytes, float(work.record_bytes)
-            found.append(ColdReplay(buffers, prefetch, own, min(others), read, wal, pool.disk_reads))
+    for _ in range(REPEATS):
+        for prefetch in _prefetches(image.install):
+            same = [one for one in warm if one.prefetch == prefetch]
+            others = [cpu for one in same if (cpu := one.measured.times.cpu_s) is not None]
+            buffers = same[0].buffers
+            settings = _replay_settings(image.install, buffers, prefetch)
+            measured = recover(image, workspace, settings, Cache.COLD)
+            own, pool = measured.times.cpu_s, work.pool(buffers, prefetch=prefetch)
+            if own is not None and others:
+                read, wal = measured.course.read_bytes, float(work.record_bytes)
+                found.append(ColdReplay(buffers, prefetch, own, median(others), read, wal, pool.disk_reads))
     return tuple(found)
 
 
