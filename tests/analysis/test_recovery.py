@@ -13,6 +13,8 @@ from walproof.analysis.recovery import (
     Coefficients,
     Disk,
     fit,
+    is_limited,
+    places,
     predict,
     scale_to_crash,
 )
@@ -131,6 +133,31 @@ ONE = Coefficients(
     {"pages": 10.0, "wal": 100.0},
     {"resident": 10.0, "spilled": 2.0, "runs": 5.0},
 )
+
+
+def test_a_disk_limits_the_part_of_the_way_that_reads() -> None:
+    whole, free = work(), {term.name: 0.0 for term in TERMS}
+    costs = replace(ONE, cpu_us={**free, "records": 10.0}, cold_us={"pages": 0.0, "wal": 0.0})
+    assert predict(whole, BUFFERS, costs, Disk(iops=100)).cold.redo_s == pytest.approx(7.0)
+    # All is read before the first record is applied: then nothing of it is done meanwhile.
+    first = replace(whole, records=0)
+    found = predict(whole, BUFFERS, costs, Disk(iops=100), [first])
+    assert found.cold.redo_s == pytest.approx(7.0 + 1.0)
+    assert found.cold.cpu_s == pytest.approx(1.0)
+    assert found.cold.disk_s == pytest.approx(7.0)
+    # What is dropped on the second half is found there to have been no read.
+    more = replace(first, pools={BUFFERS: replace(whole.pools[BUFFERS], disk_reads=900)})
+    assert predict(whole, BUFFERS, costs, Disk(iops=100), [more]) == found
+
+
+def test_the_way_is_looked_at_where_it_matters() -> None:
+    assert not is_limited(predict(work(), BUFFERS, ONE))
+    assert not is_limited(predict(work(), BUFFERS, ONE, Disk(iops=1e6)))
+    assert is_limited(predict(work(), BUFFERS, ONE, Disk(iops=100)))
+    found = places(work())
+    assert len(found) == 7
+    assert list(found) == sorted(set(found))
+    assert work().start < found[0] < found[-1] < work().end
 
 
 def test_memory_that_the_host_has_to_give_back_comes_on_top() -> None:
