@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import psutil
 import pytest
 
 from walproof.lab import backed_memory as module
-from walproof.lab.backed_memory import backed_memory
+from walproof.lab.backed_memory import backed_memory, on_processor
 
 SIZE = 64 << 20
 
@@ -18,10 +20,12 @@ def _resident() -> int:
 
 
 def test_a_sixteenth_of_it_is_kept_until_the_end() -> None:
-    before = _resident()
-    with backed_memory(SIZE) as touch_us:
+    before, processors = _resident(), os.sched_getaffinity(0)
+    with backed_memory(SIZE) as memory:
         kept = _resident() - before
-        assert touch_us > 0
+        assert memory.touch_us > 0
+        assert memory.processor in processors
+        assert os.sched_getaffinity(0) == processors
         assert kept == pytest.approx(SIZE / 16, abs=SIZE / 64)
     assert _resident() - before < SIZE / 64
 
@@ -35,8 +39,20 @@ def test_half_of_what_is_available_is_left_to_others(monkeypatch: pytest.MonkeyP
 
 def test_nothing_is_touched_where_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_available", lambda: 0)
-    with backed_memory(SIZE) as touch_us:
-        assert touch_us == 0
+    with backed_memory(SIZE) as memory:
+        assert memory.touch_us == 0
+
+
+def test_what_is_started_stays_on_the_processor() -> None:
+    before, chosen = os.sched_getaffinity(0), max(os.sched_getaffinity(0))
+    with on_processor(chosen):
+        child = subprocess.Popen(["sleep", "60"])
+    try:
+        assert os.sched_getaffinity(child.pid) == {chosen}
+        assert os.sched_getaffinity(0) == before
+    finally:
+        child.kill()
+        child.wait()
 
 
 @pytest.mark.parametrize(

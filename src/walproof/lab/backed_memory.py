@@ -6,17 +6,21 @@ several times as long as for one that the guest still has. That is paid by whate
 so that equal recoveries differ by what ran before them. Here memory is used once before the measurement:
 
     all of it is touched -> of each 64 kB, 60 kB are free again: what the measurement then takes
-                         -> 4 kB stay: larger blocks only are given back (page_reporting.page_reporting_order)
+                         -> 4 kB stay: only larger blocks are given back (page_reporting_order)
 
-Where memory belongs to the machine this takes a fraction of a second and changes nothing.
+What is freed goes to a list of the processor that freed it (mm/page_alloc.c, per_cpu_pages), hundreds of
+megabytes of it, and who runs on another one does not get it. So the measured process has to run on that one.
+Where memory belongs to the machine all this takes a fraction of a second and changes nothing.
 """
 
 from __future__ import annotations
 
 import mmap
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -25,25 +29,47 @@ _KEPT, _BLOCK = mmap.PAGESIZE, 16 * mmap.PAGESIZE
 _BUFFER_BYTES = 8192
 
 
-@contextmanager
-def backed_memory(wanted: int) -> Iterator[float]:
-    """Make ``wanted`` bytes of free memory, or half of what is available, this machine's own meanwhile.
+@dataclass(frozen=True, slots=True)
+class BackedMemory:
+    """Free memory that is the machine's own."""
 
-    Yields what the first touch of 8 kB of it took, in us; 0 where there was nothing to touch.
-    """
+    processor: int
+    """The one on whose list it is."""
+    touch_us: float
+    """What the first touch of 8 kB of it took; 0 where there was nothing to touch."""
+
+
+@contextmanager
+def backed_memory(wanted: int) -> Iterator[BackedMemory]:
+    """Make ``wanted`` bytes of free memory, or half of what is available, this machine's own meanwhile."""
+    # Not the first, which serves most interrupts.
+    processor = max(os.sched_getaffinity(0))
     size = min(wanted, _available() // 2)
     size -= size % _BLOCK
     if size <= 0:
-        yield 0.0
+        yield BackedMemory(processor, 0.0)
         return
-    began = time.perf_counter()
-    # Populated page by page of the smallest size: those are what shared_buffers and the kernel's cache take.
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
-    with mmap.mmap(-1, size, flags=flags) as memory:
+    with on_processor(processor):
+        began = time.perf_counter()
+        # Page by page of the smallest size: those are what shared_buffers takes.
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
+        memory = mmap.mmap(-1, size, flags=flags)
         touch_us = (time.perf_counter() - began) * 1e6 / (size / _BUFFER_BYTES)
         for start in range(0, size, _BLOCK):
             memory.madvise(mmap.MADV_DONTNEED, start + _KEPT, _BLOCK - _KEPT)
-        yield touch_us
+    with memory:
+        yield BackedMemory(processor, touch_us)
+
+
+@contextmanager
+def on_processor(processor: int) -> Iterator[None]:
+    """This thread runs on that processor meanwhile, and programs that it starts do as long as they run."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {processor})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def _available(group: Path = Path("/sys/fs/cgroup")) -> int:

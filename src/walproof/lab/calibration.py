@@ -228,10 +228,10 @@ def calibrate(
 
 def _measure_memory(size: int) -> tuple[float, float]:
     """(first use of 8 kB of free memory, the same again), in us."""
-    with backed_memory(size) as fresh_us:
+    with backed_memory(size) as fresh:
         pass
-    with backed_memory(size) as touch_us:
-        return fresh_us, touch_us
+    with backed_memory(size) as touched:
+        return fresh.touch_us, touched.touch_us
 
 
 def crash_of_load(

@@ -25,7 +25,7 @@ from walproof.disk.read_limit import ReadLimit
 from walproof.errors import DiskError
 from walproof.facts import Install
 from walproof.facts.recovery import RecoveryTimes, read_recovery_log
-from walproof.lab.backed_memory import backed_memory
+from walproof.lab.backed_memory import backed_memory, on_processor
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
@@ -130,12 +130,14 @@ def recover(
                 limit = stack.enter_context(ReadLimit(find_device(folder), iops, group))
             buffers = shared_buffers(image.install.version_num, settings)
             # A little more than shared_buffers: the server has other memory, too.
-            stack.enter_context(backed_memory(buffers * PAGE_BYTES * 5 // 4 + _OTHER_MEMORY))
-            if cache is Cache.COLD:
-                # Last of all: what is read then takes the memory that was freed just now.
-                drop_cache(folder / "data")
+            need = buffers * PAGE_BYTES * 5 // 4 + _OTHER_MEMORY
+            memory = stack.enter_context(backed_memory(need))
             try:
-                cluster.launch({"log_checkpoints": "on", **settings})
+                with on_processor(memory.processor):
+                    if cache is Cache.COLD:
+                        # Last of all: what is read then takes the memory that was freed just now.
+                        drop_cache(folder / "data")
+                    cluster.launch({"log_checkpoints": "on", **settings})
                 if limit is not None:
                     limit.add(cluster.pid)
                 watch.start(cluster.pid)
