@@ -10,8 +10,7 @@ which others had the processor.
 
 How fast the machine is changes from minute to minute where it has neighbours. So before each recovery a piece
 of the calibration's own load is recovered, always the same: what that takes, beside what the calibration says
-of it, is the machine's speed at the time, and errors are told with and without it. (Files that have no such
-recoveries are older.)
+of it, is the machine's speed at the time, and errors are told with and without it.
 """
 
 from __future__ import annotations
@@ -261,7 +260,7 @@ def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, 
     redo_s = row["p_redo_s"] - row["p_cpu_s"] + cpu
     return {
         **row, "p_cpu_s": cpu, "p_redo_s": redo_s, "p_checkpoint_s": checkpoint_s(dirty, coefficients),
-        "terms_s": terms, "p_reference_s": _reference_s(row.get("reference_work", {}), coefficients),
+        "terms_s": terms, "p_reference_s": _reference_s(row["reference_work"], coefficients),
         "band": coefficients.cold_band if row["cache"] == "cold" else coefficients.band,
     }  # fmt: skip
 
@@ -292,12 +291,11 @@ def summarise(rows: list[dict[str, Any]]) -> None:
         warm = [row for row in own if row["cache"] == "warm"]
         cold = [row for row in own if row["cache"] == "cold"]
         print(f"PostgreSQL {pg}: {len(own)} recoveries")
-        speeds = [row["p_reference_s"] / row["reference_cpu_s"] for row in every if "reference_work" in row]
-        if speeds:
-            print(
-                "  the machine's speed, from the calibration's own load: median "
-                f"{np.median(speeds):.2f} of what it was, {min(speeds):.2f} to {max(speeds):.2f}"
-            )
+        speeds = [row["p_reference_s"] / row["reference_cpu_s"] for row in every]
+        print(
+            "  the machine's speed, from the calibration's own load: median "
+            f"{np.median(speeds):.2f} of what it was, {min(speeds):.2f} to {max(speeds):.2f}"
+        )
         _say("warm redo, CPU", _errors(warm, "p_cpu_s", "redo_cpu_s"))
         _say("warm redo, CPU, at that speed", _errors(_at_speed(warm), "p_cpu_s", "redo_cpu_s"))
         _say("cold redo, CPU", _errors(cold, "p_cpu_s", "redo_cpu_s"))
@@ -336,7 +334,7 @@ def _at_speed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [
         {**row, "redo_cpu_s": row["redo_cpu_s"] * row["p_reference_s"] / row["reference_cpu_s"]}
         for row in rows
-        if row["redo_cpu_s"] and "reference_work" in row
+        if row["redo_cpu_s"]
     ]
 
 
