@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,11 +13,13 @@ import pytest
 from walproof.errors import AnalysisError, DiskError
 from walproof.facts import Install
 from walproof.facts.recovery import read_recovery_log
+from walproof.lab import crash
+from walproof.lab.backed_memory import BackedMemory, backed_memory
 from walproof.lab.crash import Cache, drop_cache, recover, take_crash_image
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
-from walproof.wal.recovery import analyse, find_redo
+from walproof.wal.recovery import PAGE_BYTES, analyse, find_redo
 
 pytestmark = pytest.mark.live
 
@@ -63,6 +68,41 @@ def test_one_server_serves_several_distances(server: Cluster, workspace: Workspa
         if one.times.checkpoint is not None:
             # The simulated buffers against what the checkpointer says that it wrote.
             assert one.times.checkpoint.buffers == pytest.approx(work.pools[BUFFERS].resident, abs=60)
+
+
+@pytest.mark.pg(">= 18")
+def test_a_server_recovers_where_its_memory_is(
+    server: Cluster, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    try:
+        with server.connect() as connection:
+            connection.execute("INSERT INTO t SELECT n, repeat('x', 100) FROM generate_series(1, 1000) n")
+        image = take_crash_image(server, workspace.make_folder("image"))
+    finally:
+        server.stop("immediate")
+    wanted: list[int] = []
+    held: list[set[int]] = []
+    began: list[set[int]] = []
+    launch = Cluster.launch
+
+    @contextmanager
+    def watched_memory(size: int) -> Iterator[BackedMemory]:
+        with backed_memory(size) as memory:
+            wanted.append(size)
+            held.append({memory.processor})
+            yield memory
+
+    def watched_launch(self: Cluster, settings: Mapping[str, str]) -> None:
+        launch(self, settings)
+        began.append(os.sched_getaffinity(self.pid))
+
+    monkeypatch.setattr(crash, "backed_memory", watched_memory)
+    monkeypatch.setattr(Cluster, "launch", watched_launch)
+    before = os.sched_getaffinity(0)
+    recover(image, workspace, SETTINGS)
+    assert wanted[0] > BUFFERS * PAGE_BYTES
+    assert began == held
+    assert os.sched_getaffinity(0) == before
 
 
 @pytest.mark.pg(">= 15")
