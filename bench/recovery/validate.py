@@ -234,8 +234,9 @@ def _predicted(
         "p_checkpoint_s": prediction.checkpoint_s,
         "p_dirty": pool.resident,
         "work": {**work.quantities(buffers, prefetch=is_on), "pages": work.pages,
-                 "dropped": work.relations_dropped, "truncations": work.truncations, "runs": pool.runs,
-                 "spilled": pool.spilled, "disk_reads": pool.disk_reads},
+                 "dropped": work.relations_dropped, "truncations": work.truncations,
+                 "disk_reads": pool.disk_reads, "requests": cold.requests},
+        "checkpoint": work.checkpoint(buffers, prefetch=is_on),
         "terms_s": dict(prediction.terms_s),
         "band": prediction.coefficients.cold_band if is_cold else prediction.coefficients.band,
     }  # fmt: skip
@@ -251,15 +252,13 @@ def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, 
     terms = redo_terms_s(own, coefficients)
     cpu = sum(terms.values())
     if row["cache"] == "cold":
-        pages = own["disk_reads"]
-        cpu += (
-            pages * coefficients.cold_us["pages"] + own["record_bytes"] / 1e6 * coefficients.cold_us["wal"]
-        ) / 1e6
-    dirty = {"resident": row["p_dirty"], "spilled": own["spilled"], "runs": own["runs"]}
+        costs = coefficients.cold_us
+        cpu += (own["requests"] * costs["requests"] + own["record_bytes"] / 1e6 * costs["wal"]) / 1e6
     # What the disk adds stays what it was: the row does not have the way there.
     redo_s = row["p_redo_s"] - row["p_cpu_s"] + cpu
     return {
-        **row, "p_cpu_s": cpu, "p_redo_s": redo_s, "p_checkpoint_s": checkpoint_s(dirty, coefficients),
+        **row, "p_cpu_s": cpu, "p_redo_s": redo_s,
+        "p_checkpoint_s": checkpoint_s(row["checkpoint"], coefficients),
         "terms_s": terms, "p_reference_s": _reference_s(row["reference_work"], coefficients),
         "band": coefficients.cold_band if row["cache"] == "cold" else coefficients.band,
     }  # fmt: skip

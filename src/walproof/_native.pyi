@@ -151,23 +151,25 @@ class _PoolWork(TypedDict):
     frames: int
     evictions: int
     far_evictions: int
+    first_writes: int
     prefetches: int
     disk_reads: int
     resident: int
-    spilled: int
-    runs: int
 
 class _RecoveryWork(TypedDict):
     end: int
     records: int
     record_bytes: int
     gin_records: int
+    compactions: int
     references: int
     images: dict[str, tuple[int, int]]
     """``off``, ``pglz``, ``lz4``, ``zstd`` -> images stored that way, their bytes."""
     restored: int
     initialised: int
     pages: int
+    dirty: int
+    runs: int
     relations_dropped: int
     truncations: int
     recent_misses: int

@@ -28,7 +28,7 @@ MACHINE = Machine("a processor", 4, "15.18", 4096, huge_pages=False, data_checks
 TRUE_US = {
     "records": 0.4, "bytes": 800.0, "recent_misses": 0.9, "far_misses": 0.1, "distant_misses": 0.7,
     "pglz": 5.0, "lz4": 2.0, "zstd": 25.0, "frames": 0.8, "reads": 5.0, "far_reads": 1.5, "evictions": 0.9,
-    "far_evictions": 2.5, "gin": 0.3, "prefetches": 0.6,
+    "far_evictions": 2.5, "gin": 0.3, "prefetches": 0.6, "compactions": 1.2, "first_writes": 1.9,
 }  # fmt: skip
 BUFFERS = 1000
 
@@ -52,8 +52,10 @@ def calibration(noise: float) -> Calibration:
         made_at=0.0,
         phases=tuple(phase(n, buffers, source, noise) for n in range(40) for buffers in (8, 64)),
         cold=(
-            ColdReplay(64, True, 3.3, 2.0, None, 1e9, 50_000),
-            ColdReplay(64, False, 2.3, 2.0, None, 1e9, 0),
+            # Each page is asked for by itself, nothing is read, and the kernel reads 128 kB ahead in order.
+            ColdReplay("far", 64, True, 3.3, 2.0, 1e9, 50_000, 1.0),
+            ColdReplay("bytes", 64, True, 2.3, 2.0, 1e9, 0, 0.0),
+            ColdReplay("near", 64, False, 2.35, 2.0, 1e9, 40_000, 0.0),
         ),
         checkpoints=tuple(
             CheckpointRun(64, n, n, spilled, runs, (6.0 * n + 3.0 * spilled + 10.0 * runs) / 1e6)
@@ -69,8 +71,8 @@ def calibration(noise: float) -> Calibration:
 def test_known_costs_are_found_again() -> None:
     found = fit(calibration(noise=0.0))
     for name, expected in TRUE_US.items():
-        assert found.cpu_us[name] == pytest.approx(expected, rel=0.1), name
-    assert found.cold_us["pages"] == pytest.approx(20.0, rel=0.05)
+        assert found.cpu_us[name] == pytest.approx(expected, rel=0.15), name
+    assert found.cold_us["requests"] == pytest.approx(20.0, rel=0.05)
     assert found.cold_us["wal"] == pytest.approx(300.0, rel=0.05)
     assert found.checkpoint_us["resident"] == pytest.approx(6.0, rel=0.1)
     assert found.checkpoint_us["spilled"] == pytest.approx(3.0, rel=0.1)
@@ -111,16 +113,16 @@ def test_too_few_phases_are_refused() -> None:
 
 def work(**changes: int) -> RecoveryWork:
     pool = PoolWork(
-        misses=900, reads=500, far_reads=400, frames=600, evictions=100, far_evictions=80, prefetches=450,
-        disk_reads=700, resident=600, spilled=50, runs=20,
+        misses=900, reads=500, far_reads=400, frames=600, evictions=100, far_evictions=80, first_writes=60,
+        prefetches=450, disk_reads=700, resident=600,
     )  # fmt: skip
     off = replace(pool, prefetches=0, disk_reads=300)
     return RecoveryWork(
         start=Lsn(0), end=Lsn(50_000_000), records=100_000, record_bytes=49_000_000, gin_records=30,
-        references=120_000,
+        compactions=50, references=120_000,
         images={"off": ImageWork(3000, 20_000_000), "pglz": ImageWork(0, 0), "lz4": ImageWork(10, 100),
                 "zstd": ImageWork(0, 0)},
-        restored=3010, initialised=100, pages=650,
+        restored=3010, initialised=100, pages=660, dirty=650, runs=20,
         relations_dropped=0, truncations=0, recent_misses=5000, far_misses=2000,
         distant_misses=500,
         pools={BUFFERS: replace(pool, **changes)}, pools_off={BUFFERS: off},
@@ -130,14 +132,14 @@ def work(**changes: int) -> RecoveryWork:
 ONE = Coefficients(
     "calibrated",
     {term.name: 1.0 for term in TERMS},
-    {"pages": 10.0, "wal": 100.0},
+    {"requests": 10.0, "wal": 100.0},
     {"resident": 10.0, "spilled": 2.0, "runs": 5.0},
 )
 
 
 def test_a_disk_limits_the_part_of_the_way_that_reads() -> None:
     whole, free = work(), {term.name: 0.0 for term in TERMS}
-    costs = replace(ONE, cpu_us={**free, "records": 10.0}, cold_us={"pages": 0.0, "wal": 0.0})
+    costs = replace(ONE, cpu_us={**free, "records": 10.0}, cold_us={"requests": 0.0, "wal": 0.0})
     assert predict(whole, BUFFERS, costs, Disk(iops=100)).cold.redo_s == pytest.approx(7.0)
     # All is read before the first record is applied: then nothing of it is done meanwhile.
     first = replace(whole, records=0)
@@ -162,14 +164,16 @@ def test_the_way_is_looked_at_where_it_matters() -> None:
 
 def test_memory_that_the_host_has_to_give_back_comes_on_top() -> None:
     assert predict(work(), BUFFERS, SHIPPED).host_s is None, "nobody measured it"
+    assert predict(work(), BUFFERS, SHIPPED).cold_host_s is None
     found = predict(work(), BUFFERS, replace(ONE, host_us=15.0))
     assert found.host_s == pytest.approx(600 * 15e-6)
+    assert found.cold_host_s == pytest.approx((600 + 49_000_000 / 8192 + 700) * 15e-6)
     assert found.warm_s == predict(work(), BUFFERS, ONE).warm_s
 
 
 def test_a_prediction_is_the_sum_of_its_parts() -> None:
     found = predict(work(), BUFFERS, ONE)
-    units = 100_000 + 49 + 30 + 5000 + 2000 + 500 + 10 + 600 + 500 + 400 + 100 + 80 + 450
+    units = 100_000 + 49 + 30 + 50 + 60 + 5000 + 2000 + 500 + 10 + 600 + 500 + 400 + 100 + 80 + 450
     assert found.warm_s == pytest.approx(units / 1e6)
     assert sum(found.terms_s.values()) == pytest.approx(found.warm_s)
     assert found.dominating.name == "records"

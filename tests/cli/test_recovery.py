@@ -63,7 +63,7 @@ def calibrated(cpu: str | None = None, version: str = f"{VERSION}.1") -> Calibra
         Machine(cpu or own_cpu, cores, version, page_bytes, huge_pages=False, data_checksums=False),
         made_at=1_700_000_000.0,
         phases=tuple(phases),
-        cold=(ColdReplay(64, False, 2.0, 1.0, None, 1e9, 100.0),),
+        cold=(ColdReplay("insert", 64, False, 2.0, 1.0, 1e9, 100.0, 1.0),),
         checkpoints=tuple(CheckpointRun(64, n, n, 10.0 * n, n / 3, n / 1e5) for n in (1, 20, 300, 4000)),
         read_iops=4000.0,
         read_latency_us=250.0,

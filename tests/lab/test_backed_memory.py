@@ -31,14 +31,14 @@ def test_a_sixteenth_of_it_is_kept_until_the_end() -> None:
 
 
 def test_half_of_what_is_available_is_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_available", lambda: SIZE)
+    monkeypatch.setattr(module, "available_memory", lambda: SIZE)
     before = _resident()
     with backed_memory(1 << 50):
         assert _resident() - before == pytest.approx(SIZE / 2 / 16, abs=SIZE / 128)
 
 
 def test_nothing_is_touched_where_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_available", lambda: 0)
+    monkeypatch.setattr(module, "available_memory", lambda: 0)
     with backed_memory(SIZE) as memory:
         assert memory.touch_us == 0
 
@@ -61,7 +61,7 @@ def test_what_is_started_stays_on_the_processor() -> None:
 def test_a_limit_of_a_container_counts(tmp_path: Path, limit: str, used: str, expected: int | None) -> None:
     (tmp_path / "memory.max").write_text(limit + "\n")
     (tmp_path / "memory.current").write_text(used + "\n")
-    found = module._available(tmp_path)
+    found = module.available_memory(tmp_path)
     if expected is None:
         assert found > SIZE, "this machine has more than that"
     else:

@@ -87,6 +87,7 @@ fn features_dict<'py>(py: Python<'py>, features: &Features) -> PyResult<Bound<'p
     dict.set_item("records", work.records)?;
     dict.set_item("record_bytes", work.record_bytes)?;
     dict.set_item("gin_records", work.gin_records)?;
+    dict.set_item("compactions", work.compactions)?;
     dict.set_item("references", work.references)?;
     let names = std::iter::once("off").chain(Compression::ALL.into_iter().map(Compression::name));
     let images = PyDict::new(py);
@@ -97,6 +98,8 @@ fn features_dict<'py>(py: Python<'py>, features: &Features) -> PyResult<Bound<'p
     dict.set_item("restored", work.restored)?;
     dict.set_item("initialised", work.initialised)?;
     dict.set_item("pages", work.pages)?;
+    dict.set_item("dirty", work.dirty)?;
+    dict.set_item("runs", work.runs)?;
     dict.set_item("relations_dropped", work.relations_dropped)?;
     dict.set_item("truncations", work.truncations)?;
     dict.set_item("recent_misses", work.recent_misses)?;
@@ -118,11 +121,10 @@ fn pool_dict(py: Python<'_>, pool: PoolWork) -> PyResult<Bound<'_, PyDict>> {
         ("frames", pool.frames),
         ("evictions", pool.evictions),
         ("far_evictions", pool.far_evictions),
+        ("first_writes", pool.first_writes),
         ("prefetches", pool.prefetches),
         ("disk_reads", pool.disk_reads),
         ("resident", pool.resident),
-        ("spilled", pool.spilled),
-        ("runs", pool.runs),
     ] {
         dict.set_item(name, value)?;
     }

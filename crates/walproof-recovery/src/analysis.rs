@@ -7,12 +7,13 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use walproof_wal::{Error, Finish, Gap, Lsn, PgVersion, Range, Reader, Record, Segments, WalIdentity};
 
+use crate::dirty::{runs, Dirty};
 use crate::dropped::{dropped, Dropped};
 use crate::pages::Pages;
 use crate::pool::{Pool, PoolWork, DISTANCE_MULTIPLIER, RECORD_MOST};
 use crate::recent::{Recent, DISTANT_PAGES, RECENT_PAGES};
 use crate::reference::{flags_of, Event, Images, Piece, Reference, BUILT, FAR, LAST};
-use crate::work::Work;
+use crate::work::{compacts, Work};
 
 /// References in a piece of the stream.
 const PIECE: usize = 1 << 16;
@@ -97,7 +98,7 @@ pub fn analyse(segments: impl Into<Arc<Segments>>, range: Range, plan: &Plan) ->
     let (sender, receiver) = sync_channel(PIECES_MOST);
     let (decoded, simulations) = std::thread::scope(|scope| {
         let simulating = scope.spawn(move || simulate(&receiver, &plan.buffers, concurrency));
-        let mut decoder = Decoder::new(plan, sender);
+        let mut decoder = Decoder::new(plan, identity.version, sender);
         let read = loop {
             match reader.next_record() {
                 Ok(Some(record)) => decoder.add(&record),
@@ -130,6 +131,7 @@ type Sent = (Piece, usize);
 #[derive(Debug)]
 struct Decoder<'a> {
     plan: &'a Plan,
+    version: PgVersion,
     sender: SyncSender<Sent>,
     pages: Pages,
     piece: Piece,
@@ -141,9 +143,10 @@ struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    fn new(plan: &'a Plan, sender: SyncSender<Sent>) -> Decoder<'a> {
+    fn new(plan: &'a Plan, version: PgVersion, sender: SyncSender<Sent>) -> Decoder<'a> {
         Decoder {
             plan,
+            version,
             sender,
             pages: Pages::new(),
             piece: Piece::default(),
@@ -161,6 +164,7 @@ impl<'a> Decoder<'a> {
         }
         self.last_end = record.end;
         self.work.add_record(record);
+        let mut compacts = compacts(self.version, record);
         for block in record.blocks {
             let (page, is_new, is_far) = self.pages.number(block.relation, block.fork, block.block);
             let mut flags = flags_of(record, block, self.plan.images, is_new);
@@ -168,6 +172,8 @@ impl<'a> Decoder<'a> {
                 flags |= FAR;
             }
             self.work.restored += u64::from(flags & BUILT != 0 && !block.will_init);
+            self.work.compactions += u64::from(compacts && flags & BUILT == 0);
+            compacts = false;
             self.piece.references.push(Reference { page, flags });
         }
         if !record.blocks.is_empty() {
@@ -231,6 +237,7 @@ impl<'a> Decoder<'a> {
 enum Simulation {
     Pool(Box<Pool>),
     Recent(Recent, Vec<(u64, u64)>),
+    Dirty(Dirty),
 }
 
 #[derive(Debug)]
@@ -253,6 +260,7 @@ fn simulate(receiver: &Receiver<Sent>, buffers: &[u32], concurrency: u32) -> Sim
     for capacity in [RECENT_PAGES, DISTANT_PAGES] {
         all.push(Simulation::Recent(Recent::new(capacity), Vec::new()));
     }
+    all.push(Simulation::Dirty(Dirty::default()));
     let look_ahead = (concurrency * DISTANCE_MULTIPLIER) as usize + RECORD_MOST;
     let mut stream = Stream { references: Vec::new(), events: Vec::new(), base: 0, pages: 0 };
     while let Ok((piece, pages)) = receiver.recv() {
@@ -291,6 +299,10 @@ impl Stream {
         let (base, pages) = (self.base, self.pages);
         let run = |one: &mut Simulation| match one {
             Simulation::Pool(pool) => pool.replay(references, base, until, events, pages),
+            Simulation::Dirty(dirty) => {
+                dirty.replay(references.get(..count).unwrap_or_default(), base, events, pages);
+                None
+            }
             Simulation::Recent(recent, marks) => {
                 let mut events = events.iter().filter(|(_, event)| *event == Event::Mark).peekable();
                 for (at, reference) in (base..until).zip(references) {
@@ -334,13 +346,14 @@ impl Simulations {
                 }
                 Simulation::Pool(pool) => {
                     let prefetches = pool.prefetches();
-                    let marks: Vec<PoolWork> = pool
-                        .marks
-                        .into_par_iter()
-                        .map(|(work, pages)| PoolWork { runs: runs(&pages, places), ..work })
-                        .collect();
                     for size in std::iter::once(pool.size).chain(pool.larger.iter().copied()) {
-                        found.insert((size, prefetches), marks.clone());
+                        found.insert((size, prefetches), pool.marks.clone());
+                    }
+                }
+                Simulation::Dirty(dirty) => {
+                    for (features, pages) in features.iter_mut().zip(dirty.marks) {
+                        features.work.dirty = pages.len() as u64;
+                        features.work.runs = runs(&pages, places);
                     }
                 }
             }
@@ -358,16 +371,4 @@ impl Simulations {
             }
         }
     }
-}
-
-/// Runs of neighbouring blocks: the checkpointer writes in order of blocks (`BufferSync`, bufmgr.c).
-fn runs(pages: &[u32], places: &[(u32, u32)]) -> u64 {
-    let mut own: Vec<u64> = pages
-        .iter()
-        .filter_map(|page| places.get(*page as usize))
-        .map(|(fork, block)| u64::from(*fork) << 32 | u64::from(*block))
-        .collect();
-    own.sort_unstable();
-    let follows = own.windows(2).filter(|pair| matches!(pair, [one, next] if one + 1 == *next)).count();
-    (own.len() - follows) as u64
 }

@@ -23,7 +23,7 @@
 //!
 //! From the bottom up: `pages` (numbers of pages), `dropped` (what records remove), `reference` (the stream that
 //! is simulated), `recent` (which pages a processor's caches still hold), `pool` (`shared_buffers` and the
-//! prefetcher), `work` (counts of records), `redo` (where recovery begins), `analysis` (the pass).
+//! prefetcher), `dirty` (what the checkpoint has to do), `work` (counts of records), `redo` (where recovery begins), `analysis` (the pass).
 //!
 //! Deliberately absent: time, which is the business of whoever has measured a machine, and pages' contents: a page
 //! on disk that is newer than the record (written between the record and the crash) is taken for an older one.
@@ -31,6 +31,7 @@
 #![forbid(unsafe_code)]
 
 mod analysis;
+mod dirty;
 mod dropped;
 mod pages;
 mod pool;

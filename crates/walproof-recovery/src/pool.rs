@@ -29,12 +29,12 @@ const RING: usize = 4096;
 /// Block references of a record, at most (`XLR_MAX_BLOCK_ID` + 1).
 pub(crate) const RECORD_MOST: usize = 33;
 
-/// The page was referenced since the redo point.
-const TOUCHED: u8 = 1;
 /// The kernel has the page, read or written.
-const CACHED: u8 = 2;
+const CACHED: u8 = 1;
 /// The page was counted as one that comes from the disk.
-const FROM_DISK: u8 = 4;
+const FROM_DISK: u8 = 2;
+/// The page was written to the kernel.
+const WRITTEN: u8 = 4;
 
 /// What replay does with `shared_buffers` of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,16 +52,14 @@ pub struct PoolWork {
     /// Of these, pages that came far from the one of the same fork before: they leave in about that order, and the
     /// kernel has to look each of them up.
     pub far_evictions: u64,
+    /// Of the evictions, pages that were not written before: the kernel's page is clean until then.
+    pub first_writes: u64,
     /// Pages that the prefetcher asked the kernel for.
     pub prefetches: u64,
     /// Of a cold cache: pages that come from the disk.
     pub disk_reads: u64,
-    /// Dirty pages in the buffers at last: what the checkpoint writes.
+    /// Dirty pages in the buffers at last: what the checkpoint writes. The other dirty ones the kernel got before.
     pub resident: u64,
-    /// Dirty pages that were written to the kernel before and are no longer in the buffers: what it only flushes.
-    pub spilled: u64,
-    /// Runs of neighbouring blocks among the dirty pages in the buffers.
-    pub runs: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -112,14 +110,13 @@ pub(crate) struct Pool {
     free: Vec<u32>,
     hand: u32,
     known: Vec<Known>,
-    touched: u64,
     resident: u64,
     prefetcher: Option<Prefetcher>,
     /// References that were replayed.
     replayed: u64,
     work: PoolWork,
-    /// At each mark: the work so far, and the pages in the buffers.
-    pub(crate) marks: Vec<(PoolWork, Vec<Page>)>,
+    /// At each mark: the work so far.
+    pub(crate) marks: Vec<PoolWork>,
 }
 
 impl Pool {
@@ -133,7 +130,6 @@ impl Pool {
             free: Vec::new(),
             hand: 0,
             known: Vec::new(),
-            touched: 0,
             resident: 0,
             prefetcher: (concurrency > 0).then(|| Prefetcher::new(concurrency)),
             replayed: 0,
@@ -196,25 +192,14 @@ impl Pool {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Drop(page) => self.drop_page(page),
-            Event::Mark => {
-                let pages = self.frames.iter().map(|frame| frame.page).filter(|page| *page != NONE).collect();
-                self.marks.push((self.work(), pages));
-            }
+            Event::Mark => self.marks.push(PoolWork { resident: self.resident, ..self.work }),
         }
-    }
-
-    fn work(&self) -> PoolWork {
-        PoolWork { resident: self.resident, spilled: self.touched - self.resident, ..self.work }
     }
 
     /// Reference number `at`: the page is found, or a buffer is found for it.
     #[inline]
     fn touch(&mut self, reference: Reference, at: u64) {
         let Some(known) = self.known.get_mut(reference.page as usize) else { return };
-        if known.seen & TOUCHED == 0 {
-            known.seen |= TOUCHED;
-            self.touched += 1;
-        }
         if let Some(frame) = self.frames.get_mut(known.frame as usize) {
             let is_hint = |prefetcher: &Prefetcher| prefetcher.looked_at(at) == Looked::Found(known.frame);
             if !self.prefetcher.as_ref().is_some_and(is_hint) {
@@ -259,7 +244,8 @@ impl Pool {
             }
             if let Some(victim) = self.known.get_mut(frame.page as usize) {
                 victim.frame = NONE;
-                victim.seen |= CACHED;
+                self.work.first_writes += u64::from(victim.seen & WRITTEN == 0);
+                victim.seen |= CACHED | WRITTEN;
                 self.work.evictions += 1;
                 self.work.far_evictions += u64::from(frame.is_far);
                 self.resident -= 1;
@@ -270,9 +256,6 @@ impl Pool {
 
     fn drop_page(&mut self, page: Page) {
         let Some(known) = self.known.get_mut(page as usize) else { return };
-        if known.seen & TOUCHED != 0 {
-            self.touched -= 1;
-        }
         // Whose file was gone, or shorter, when the server crashed: there was nothing to be read.
         self.work.disk_reads -= u64::from(known.seen & FROM_DISK != 0);
         let frame = known.frame;

@@ -1,6 +1,6 @@
 //! Counts of what replay does that do not depend on `shared_buffers`.
 
-use walproof_wal::{Compression, Record, RmgrId};
+use walproof_wal::{Compression, PgVersion, Record, RmgrId};
 
 use crate::dropped::Dropped;
 
@@ -16,6 +16,8 @@ pub struct Work {
     pub record_bytes: u64,
     /// Records of GIN indexes, which put lists on the page together anew.
     pub gin_records: u64,
+    /// Pages that a record takes apart and puts together again: pruned, split, deleted from (see [`compacts`]).
+    pub compactions: u64,
     /// Block references.
     pub references: u64,
     /// Images, plain and by method.
@@ -28,6 +30,10 @@ pub struct Work {
     pub initialised: u64,
     /// Different pages.
     pub pages: u64,
+    /// Of these, pages that are dirty at the end: what the checkpoint brings to the disk.
+    pub dirty: u64,
+    /// Runs of neighbouring blocks among the dirty pages.
+    pub runs: u64,
     /// Relations that were dropped: each may make the server go through all its buffers.
     pub relations_dropped: u64,
     /// Relations whose end was cut off.
@@ -65,5 +71,24 @@ impl Work {
             Dropped::End(..) => self.truncations += 1,
             Dropped::Database(_) => {}
         }
+    }
+}
+
+/// Whether replay of the record takes its first page apart and puts it together again (`PageRepairFragmentation` and
+/// `PageIndexMultiDelete`, src/backend/storage/page/bufpage.c; `btree_xlog_split`, nbtxlog.c): that costs several times
+/// as much as a record that adds to a page.
+#[inline]
+pub(crate) fn compacts(version: PgVersion, record: &Record<'_>) -> bool {
+    let operation = record.header.info & 0xF0;
+    match record.header.rmgr {
+        // Pruning; from 17 on that of VACUUM is one of its own.
+        RmgrId::HEAP2 => match operation & 0x70 {
+            0x10 => true,
+            0x20 => version >= PgVersion::V17,
+            _ => false,
+        },
+        // Splits to the left and to the right, deduplication, deletion, VACUUM.
+        RmgrId::BTREE => matches!(operation, 0x30 | 0x40 | 0x60 | 0x70 | 0xC0),
+        _ => false,
     }
 }

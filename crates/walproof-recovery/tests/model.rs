@@ -66,6 +66,7 @@ struct Model {
     touched: BTreeSet<PageName>,
     cached: BTreeSet<PageName>,
     from_disk: BTreeSet<PageName>,
+    written: BTreeSet<PageName>,
     work: PoolWork,
 }
 
@@ -80,6 +81,7 @@ impl Model {
             touched: BTreeSet::new(),
             cached: BTreeSet::new(),
             from_disk: BTreeSet::new(),
+            written: BTreeSet::new(),
             work: PoolWork::default(),
         }
     }
@@ -110,6 +112,7 @@ impl Model {
             let (page, usage, came_far) = self.buffers[at].as_mut().unwrap();
             if *usage == 0 {
                 self.cached.insert(*page);
+                self.work.first_writes += u64::from(self.written.insert(*page));
                 self.work.evictions += 1;
                 self.work.far_evictions += u64::from(*came_far);
                 break at;
@@ -129,6 +132,7 @@ impl Model {
     fn drop(&mut self, page: PageName) {
         self.touched.remove(&page);
         self.from_disk.remove(&page);
+        self.written.remove(&page);
         self.cached.remove(&page);
         if let Some(buffer) = self.find(page) {
             self.buffers[buffer] = None;
@@ -147,22 +151,29 @@ impl Model {
     }
 
     fn work(&self) -> PoolWork {
-        let resident: BTreeSet<PageName> = self.buffers.iter().flatten().map(|(page, _, _)| *page).collect();
-        let follows = resident.iter().filter(|(relation, fork, block)| {
-            *block > 0 && resident.contains(&(*relation, *fork, block - 1))
-        });
         PoolWork {
             disk_reads: self.from_disk.len() as u64,
-            resident: resident.len() as u64,
-            spilled: self.touched.difference(&resident).count() as u64,
-            runs: (resident.len() - follows.count()) as u64,
+            resident: self.buffers.iter().flatten().count() as u64,
             ..self.work
         }
     }
+
+    /// Dirty pages, and the runs among them.
+    fn dirty(&self) -> (u64, u64) {
+        let follows = self.touched.iter().filter(|(relation, fork, block)| {
+            *block > 0 && self.touched.contains(&(*relation, *fork, block - 1))
+        });
+        (self.touched.len() as u64, (self.touched.len() - follows.count()) as u64)
+    }
 }
 
-/// Replays everything; the work at each of the steps in `marks` and at the end.
-fn replay(steps: &[Step], size: usize, concurrency: usize, marks: &[usize]) -> Vec<PoolWork> {
+/// Replays everything; the work, and the dirty pages, at each of the steps in `marks` and at the end.
+fn replay(
+    steps: &[Step],
+    size: usize,
+    concurrency: usize,
+    marks: &[usize],
+) -> (Vec<PoolWork>, Vec<(u64, u64)>) {
     let mut model = Model::new(size);
     let all: Vec<(usize, &Touch)> = steps
         .iter()
@@ -176,10 +187,11 @@ fn replay(steps: &[Step], size: usize, concurrency: usize, marks: &[usize]) -> V
     let mut recent: VecDeque<PageName> = VecDeque::new();
     // Number of a touch -> where the prefetcher found its page.
     let mut hints: HashMap<usize, usize> = HashMap::new();
-    let mut found = Vec::new();
+    let (mut found, mut dirty) = (Vec::new(), Vec::new());
     for (at, step) in steps.iter().enumerate() {
         if marks.contains(&at) {
             found.push(model.work());
+            dirty.push(model.dirty());
         }
         if concurrency > 0 && matches!(step, Step::Change(_)) {
             queue.retain(|(step, _)| *step >= at);
@@ -226,7 +238,8 @@ fn replay(steps: &[Step], size: usize, concurrency: usize, marks: &[usize]) -> V
         }
     }
     found.push(model.work());
-    found
+    dirty.push(model.dirty());
+    (found, dirty)
 }
 
 fn drop_pages(model: &mut Model, seen: &[PageName], is_dropped: impl Fn(PageName) -> bool) {
@@ -334,10 +347,12 @@ proptest! {
         let found = analyse(segments, Range { start: Some(start), ..Range::default() }, &plan).unwrap();
         prop_assert_eq!(found.features.len(), marks.len() + 1);
         for (at, size) in sizes.iter().enumerate() {
-            let expected = replay(&steps, *size as usize, concurrency as usize, &marks);
+            let (expected, dirty) = replay(&steps, *size as usize, concurrency as usize, &marks);
             let got: Vec<PoolWork> = found.features.iter().map(|features| features.pools[at]).collect();
             prop_assert_eq!(got, expected, "{} buffers", size);
-            let expected = replay(&steps, *size as usize, 0, &marks);
+            let got = found.features.iter().map(|features| (features.work.dirty, features.work.runs));
+            prop_assert_eq!(got.collect::<Vec<_>>(), dirty);
+            let (expected, _) = replay(&steps, *size as usize, 0, &marks);
             let got: Vec<PoolWork> = found.features.iter().map(|features| features.pools_off[at]).collect();
             prop_assert_eq!(got, expected, "{} buffers, recovery_prefetch=off", size);
         }
@@ -357,7 +372,7 @@ proptest! {
         let (segments, start, _) = forge(PgVersion::V14, &steps);
         let plan = Plan { buffers: vec![50], ..Plan::default() };
         let found = analyse(segments, Range { start: Some(start), ..Range::default() }, &plan).unwrap();
-        prop_assert_eq!(found.last().pools[0], replay(&steps, 50, 0, &[])[0]);
+        prop_assert_eq!(found.last().pools[0], replay(&steps, 50, 0, &[]).0[0]);
         prop_assert_eq!(found.last().pools_off[0], found.last().pools[0]);
     }
 }
@@ -379,7 +394,7 @@ fn pieces_of_the_stream_do_not_show() {
     let found = analyse(segments, Range { start: Some(start), ..Range::default() }, &plan).unwrap();
     assert_eq!(found.last().work.references, 180_000);
     for (at, size) in sizes.into_iter().enumerate().take(2) {
-        assert_eq!(found.last().pools[at], replay(&steps, size as usize, 10, &[])[0], "{size}");
+        assert_eq!(found.last().pools[at], replay(&steps, size as usize, 10, &[]).0[0], "{size}");
     }
     assert_eq!(found.last().pools[3], found.last().pools[1]);
     // Both have room for every page.

@@ -18,6 +18,10 @@ impl RmgrId {
     pub const XLOG: RmgrId = RmgrId(0);
     /// Transaction: commits and aborts.
     pub const TRANSACTION: RmgrId = RmgrId(1);
+    /// Heap2: pruning, freezing, inserts of many rows.
+    pub const HEAP2: RmgrId = RmgrId(9);
+    /// Btree.
+    pub const BTREE: RmgrId = RmgrId(11);
     /// Gin: inverted indexes.
     pub const GIN: RmgrId = RmgrId(13);
 

@@ -1,13 +1,13 @@
 """How long a recovery takes: what it has to do, times what each part costs on a machine.
 
     CPU         = sum of quantity x coefficient (TERMS)                      warm cache, one core
-    CPU, cold   = CPU + pages and WAL read from the disk x cost of reading them
+    CPU, cold   = CPU + reads of the disk and WAL from it x cost of reading them
     redo        = CPU, cold                                    or, where it takes longer,
                   reads of the disk / IOPS                     recovery_prefetch=try
                   reads of the disk x latency, beside the CPU, recovery_prefetch=off; of pages in order
                   the kernel reads 128 kB at a time; piece by piece of the way, because most pages are
                   read at its beginning
-    checkpoint  = dirty pages, pages spilled before, runs of neighbours, each x its coefficient
+    checkpoint  = pages that it writes, pages that it only flushes, runs of neighbours, each x its coefficient
 
 Coefficients come from a calibration (non-negative least squares, rows weighted by 1/time, held weakly to the
 shipped ones), from the log of one's own last crash (the shipped ones times one number), or are the shipped
@@ -48,6 +48,7 @@ TERMS = (
     Term("records", "record", "applying records", 0.226, (("records", 1.0),)),
     Term("bytes", "MB of WAL", "reading, checking and copying WAL", 1277.0, (("record_bytes", 1 / MB),)),
     Term("gin", "record", "putting lists of GIN indexes together", 0.27, (("gin_records", 1.0),)),
+    Term("compactions", "page", "putting pruned and split pages together", 1.5, (("compactions", 1.0),)),
     Term("recent_misses", "reference", "references to pages that the processor no longer has", 0.445,
          (("recent_misses", 1.0),)),
     Term("far_misses", "reference", "such pages, far from the one before", 0.2, (("far_misses", 1.0),)),
@@ -61,12 +62,13 @@ TERMS = (
     Term("far_reads", "page", "such pages, far from the one before", 1.5, (("far_reads", 1.0),)),
     Term("evictions", "page", "pages that make room for others", 0.5, (("evictions", 1.0),)),
     Term("far_evictions", "page", "such pages, far from the one before", 1.5, (("far_evictions", 1.0),)),
+    Term("first_writes", "page", "such pages, clean in the kernel until then", 1.5, (("first_writes", 1.0),)),
     Term("prefetches", "call", "asking the kernel for pages ahead of need", 1.0, (("prefetches", 1.0),)),
 )  # fmt: skip
 CHECKPOINT_TERMS = (("resident", 5.2), ("spilled", 4.2), ("runs", 4.6))
 """Quantity and shipped cost in us."""
-COLD_TERMS = (("pages", 15.0), ("wal", 150.0))
-"""CPU of the startup process for what comes from the disk: us for each page, and for each MB of WAL."""
+COLD_TERMS = (("requests", 15.0), ("wal", 150.0))
+"""CPU of the startup process for what comes from the disk: us for each read of pages, each MB of WAL."""
 START_S = 0.08
 """From the first line of the log to redo, and from the checkpoint to ready, where nothing is to be synced."""
 _READ_AHEAD_PAGES = 16
@@ -176,6 +178,14 @@ class Prediction:
         return None if host_us is None else self.work.pool(self.buffers).frames * host_us / 1e6
 
     @property
+    def cold_host_s(self) -> float | None:
+        """The same with a cold cache: the kernel needs memory for what is read, too."""
+        host_us, host_s = self.coefficients.host_us, self.host_s
+        if host_us is None or host_s is None:
+            return None
+        return host_s + self.cold.bytes / PAGE_BYTES * host_us / 1e6
+
+    @property
     def dominating(self) -> Term:
         """The term that takes most of warm redo."""
         return max(TERMS, key=lambda term: self.terms_s[term.name])
@@ -200,8 +210,7 @@ def predict(
     disk = disk or Disk()
     way = (*steps, work)
     terms = redo_terms_s(work.quantities(buffers), coefficients)
-    warm, pool = sum(terms.values()), work.pool(buffers)
-    dirty = {"resident": pool.resident, "spilled": pool.spilled, "runs": pool.runs}
+    warm = sum(terms.values())
     return Prediction(
         buffers=buffers,
         work=work,
@@ -209,7 +218,7 @@ def predict(
         warm_s=warm,
         cold=_cold(way, buffers, coefficients, disk, prefetch=True),
         cold_off=_cold(way, buffers, coefficients, disk, prefetch=False),
-        checkpoint_s=checkpoint_s(dirty, coefficients),
+        checkpoint_s=checkpoint_s(work.checkpoint(buffers), coefficients),
         coefficients=coefficients,
     )
 
@@ -283,15 +292,15 @@ def _parts(
         # What is dropped later on is found to have been no read: never less than at a place before.
         read = max(read_before, min(own.disk_reads, pool.disk_reads))
         pages = read - read_before
-        from_disk_us = pages * cold["pages"] + (work.record_bytes - bytes_before) / MB * cold["wal"]
         # The prefetcher asks for each page by itself, so its requests stay as many as its pages.
         requests = float(pages) if pool.prefetches else reads_ahead(pages, near_share)
+        from_disk_us = requests * cold["requests"] + (work.record_bytes - bytes_before) / MB * cold["wal"]
         parts.append(_Part(warm_s - cpu_before + from_disk_us / 1e6, requests))
         cpu_before, read_before, bytes_before = warm_s, read, work.record_bytes
     return parts
 
 
-def reads_ahead(pages: int, near_share: float) -> float:
+def reads_ahead(pages: float, near_share: float) -> float:
     """Reads of the disk for pages of which that share is in order: the kernel reads ahead there."""
     return pages * (1 - near_share + near_share / _READ_AHEAD_PAGES)
 
@@ -317,13 +326,13 @@ def fit(calibration: Calibration) -> Coefficients:
         )
     rows = [_row(phase.work) for phase in phases]
     costs = [phase.cpu_s * 1e6 for phase in phases]
-    cpu = _least_squares(rows, costs, [term.shipped_us for term in TERMS])
+    cpu = _least_squares(rows, costs, costs, [term.shipped_us for term in TERMS])
     cpu_us = dict(zip(_NAMES, cpu, strict=True))
     checkpoint = _fit_checkpoint(calibration.checkpoints)
     return Coefficients(
         "calibrated",
         cpu_us,
-        _fit_cold(calibration),
+        _fit_cold(calibration.cold),
         checkpoint,
         _median_error(phases, cpu_us),
         max(0.0, calibration.fresh_touch_us - calibration.touch_us),
@@ -369,14 +378,17 @@ def scale_to_crash(work: RecoveryWork, buffers: int, times: RecoveryTimes) -> Co
 
 
 def _least_squares(
-    rows: Sequence[Sequence[float]], costs: Sequence[float], shipped: Sequence[float]
+    rows: Sequence[Sequence[float]],
+    costs: Sequence[float],
+    scales: Sequence[float],
+    shipped: Sequence[float],
 ) -> list[float]:
-    """Non-negative coefficients; rows weighted by 1/cost, and one weak row for each shipped coefficient."""
+    """Non-negative coefficients; rows weighted by 1/scale, and one weak row for each shipped coefficient."""
     import numpy as np
     from scipy.optimize import nnls
 
-    matrix, target = np.asarray(rows, dtype=float), np.asarray(costs, dtype=float)
-    matrix, target = matrix / target[:, None], np.ones(len(target))
+    scale = np.asarray(scales, dtype=float)
+    matrix, target = np.asarray(rows, dtype=float) / scale[:, None], np.asarray(costs, dtype=float) / scale
     prior = np.asarray(shipped, dtype=float)
     # Scaled, so that a coefficient of 1 is the shipped one.
     scaled = matrix * prior
@@ -393,25 +405,28 @@ def _fit_checkpoint(runs: Iterable[CheckpointRun]) -> dict[str, float]:
     if len(own) < 4:
         return dict(CHECKPOINT_TERMS)
     names = [name for name, _ in CHECKPOINT_TERMS]
+    totals = [run.total_s * 1e6 for run in own]
     costs = _least_squares(
         [[getattr(run, name) for name in names] for run in own],
-        [run.total_s * 1e6 for run in own],
+        totals,
+        totals,
         [cost for _, cost in CHECKPOINT_TERMS],
     )
     return dict(zip(names, costs, strict=True))
 
 
-def _fit_cold(calibration: Calibration) -> dict[str, float]:
-    repeats: dict[tuple[int, bool], list[ColdReplay]] = {}
-    for one in calibration.cold:
-        repeats.setdefault((one.buffers, one.prefetch), []).append(one)
-    every = [replace(some[0], cpu_s=median(one.cpu_s for one in some)) for some in repeats.values()]
-    own = [one for one in every if one.cpu_s > one.warm_cpu_s]
+def _fit_cold(replays: Iterable[ColdReplay]) -> dict[str, float]:
+    """From what each phase took longer than with a warm cache; weighted as shares of all that it took."""
+    own = [one for one in replays if one.cpu_s > 0]
     if not own:
         return dict(COLD_TERMS)
     costs = _least_squares(
-        [[one.pages, one.wal_bytes / MB] for one in own],
+        [
+            [one.pages if one.prefetch else reads_ahead(one.pages, 1 - one.far_share), one.wal_bytes / MB]
+            for one in own
+        ],
         [(one.cpu_s - one.warm_cpu_s) * 1e6 for one in own],
+        [one.cpu_s * 1e6 for one in own],
         [cost for _, cost in COLD_TERMS],
     )
     return dict(zip((name for name, _ in COLD_TERMS), costs, strict=True))

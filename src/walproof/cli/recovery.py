@@ -360,12 +360,12 @@ def _calibration_text(calibration: Calibration, coefficients: Coefficients) -> s
         _cost(f"{term.says}, us for each {term.unit}", coefficients.cpu_us[term.name], term.shipped_us)
         for term in TERMS
     ]
-    cold = {"pages": "page", "wal": "MB of WAL"}
+    cold = {"requests": "read of pages", "wal": "MB of WAL"}
     lines += [
         _cost(f"CPU of reading from the disk, us for each {cold[name]}", coefficients.cold_us[name], shipped)
         for name, shipped in COLD_TERMS
     ]
-    says = {"resident": "dirty page", "spilled": "page spilled before", "runs": "run of pages"}
+    says = {"resident": "dirty page", "spilled": "dirty page that the kernel has", "runs": "run of these"}
     lines += [
         _cost(f"checkpoint, us for each {says[name]}", coefficients.checkpoint_us[name], shipped)
         for name, shipped in CHECKPOINT_TERMS

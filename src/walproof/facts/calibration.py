@@ -18,7 +18,7 @@ from typing import Any
 
 from walproof.errors import StoreError
 
-_FORMAT = 3
+_FORMAT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +56,21 @@ class PhaseReplay:
 
 @dataclass(frozen=True, slots=True)
 class ColdReplay:
-    """Replaying the whole load with nothing in the kernel's cache."""
+    """Replaying one phase of the calibration load once, with nothing in the kernel's cache."""
 
+    phase: str
     buffers: int
     prefetch: bool
     """Whether recovery_prefetch was on."""
     cpu_s: float
     warm_cpu_s: float
     """With the same recovery_prefetch."""
-    read_bytes: int | None
-    """What the startup process made the disk read."""
     wal_bytes: float
-    """Of it, WAL, as expected."""
+    """Read from the disk, as expected."""
     pages: float
     """Pages of 8 kB besides, as expected."""
+    far_share: float
+    """Of these, pages far from the one before, which the kernel does not read ahead."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ def backed_memory(wanted: int) -> Iterator[BackedMemory]:
     """Make ``wanted`` bytes of free memory, or half of what is available, this machine's own meanwhile."""
     # Not the first, which serves most interrupts.
     processor = max(os.sched_getaffinity(0))
-    size = min(wanted, _available() // 2)
+    size = min(wanted, available_memory() // 2)
     size -= size % _BLOCK
     if size <= 0:
         yield BackedMemory(processor, 0.0)
@@ -72,7 +72,7 @@ def on_processor(processor: int) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _available(group: Path = Path("/sys/fs/cgroup")) -> int:
+def available_memory(group: Path = Path("/sys/fs/cgroup")) -> int:
     """Bytes that may still be taken, a container's limit included (Linux, cgroup-v2.rst, memory.max)."""
     available = psutil.virtual_memory().available
     try:

@@ -2,7 +2,7 @@
 shared_buffers.
 
     tables filled, CHECKPOINT, then phases, each ended by pg_switch_wal(), so that a phase is whole segments
-      -> image of a crash -> replays: large and small shared_buffers, twice; with a cold cache;
+      -> image of a crash -> replays: large and small shared_buffers, twice; once with a cold cache;
          and shortened ones, whose checkpoints write few runs, or many
 
 Each phase stresses one part: records, bytes, images, random references, misses, decompression. While one
@@ -12,6 +12,8 @@ replay runs, the startup process's title tells the segment, and its schedstat th
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import os
 import random
 import time
@@ -26,7 +28,7 @@ import psycopg
 from walproof.errors import ClusterError, DiskError
 from walproof.facts import Install
 from walproof.facts.calibration import Calibration, CheckpointRun, ColdReplay, Machine, PhaseReplay
-from walproof.lab.backed_memory import backed_memory
+from walproof.lab.backed_memory import backed_memory, on_processor
 from walproof.lab.crash import (
     Cache,
     CrashImage,
@@ -56,8 +58,8 @@ LARGE_BUFFERS, SMALL_BUFFERS = 65536, 8192
 _LOAD_BUFFERS = 196608
 """1.5 GB, in which all pages of the load find room: one that was written before the crash is newer than the
 records that made it, which replay then skips."""
-REPEATS = 3
-CHECKPOINTS_AFTER = ("wide", "scatter", "uuid")
+REPEATS = 2
+CHECKPOINTS_AFTER = ("scatter", "uuid")
 """Phases at whose end a shortened replay ends, for the sake of its checkpoint."""
 _READS_PAGES = 32768
 _LATENCY_READS, _LATENCY_S = 400, 2.0
@@ -78,7 +80,7 @@ _LOAD_SETTINGS = {
 }
 _FILL = (
     # 48 rows a page, with room for a few versions.
-    "CREATE TABLE {name} (id int, v int, f text) WITH (fillfactor = 80)",
+    "CREATE TABLE {name} (id int, v int, f text) WITH (fillfactor = {fillfactor})",
     "INSERT INTO {name} SELECT n, 0, {text} FROM generate_series(0, {pages} * 48 - 1) n",
 )
 _PLAIN_TEXT = "repeat('x', 100)"
@@ -106,11 +108,11 @@ def _phases(share: float) -> tuple[Phase, ...]:
     def count(rows: int) -> int:
         return max(1, int(rows * share))
 
-    def update_at_random(rows: int) -> str:
+    def update_at_random(table: str, rows: int) -> str:
         # A nested loop over the index, so that pages come in the order in which rows are picked.
-        last_id = _pages("updated", share) * _ROWS_A_PAGE
+        last_id = _pages(table, share) * _ROWS_A_PAGE
         return (
-            f"UPDATE updated SET v = v + 1 FROM (SELECT (random() * {last_id})::int AS picked"
+            f"UPDATE {table} SET v = v + 1 FROM (SELECT (random() * {last_id})::int AS picked"
             f" FROM generate_series(1, {count(rows)})) AS picks WHERE id = picked"
         )
 
@@ -129,8 +131,11 @@ def _phases(share: float) -> tuple[Phase, ...]:
         Phase("scatter", (_update("scattered", "id % 144 = 0"),)),
         Phase("image", (_update("other", "id % 48 = 0"),)),
         Phase("hot", tuple(_update("other", f"id % 48 = {row}") for row in range(1, 9))),
-        Phase("random image", (update_at_random(25_000),)),
-        Phase("random", (update_at_random(200_000),)),
+        Phase("random image", (update_at_random("updated", 25_000),)),
+        Phase("random", (update_at_random("updated", 200_000),)),
+        # Of full pages: a row goes elsewhere, and whoever comes next prunes the page, if it was committed.
+        Phase("full image", (update_at_random("full_pages", 12_000),) * 2),
+        Phase("full", (update_at_random("full_pages", 15_000),) * 6),
         Phase("sequence", (insert("keyed (f)", "'abcdefgh'", 250_000),)),
         Phase("uuid", (insert("uuids", "gen_random_uuid()", 60_000),)),
         Phase("uuid again", (insert("uuids", "gen_random_uuid()", 120_000),)),
@@ -157,8 +162,8 @@ def _phases(share: float) -> tuple[Phase, ...]:
 
 
 _ROWS_A_PAGE = 48
-_PAGES = {"scattered": 12000, "updated": 20000, "other": 6000, "bare": 6000, "packed": 3000,
-          "packed_lz4": 3000, "packed_zstd": 3000, "erased": 6000}  # fmt: skip
+_PAGES = {"scattered": 12000, "updated": 20000, "full_pages": 12000, "other": 6000, "bare": 6000,
+          "packed": 3000, "packed_lz4": 3000, "packed_zstd": 3000, "erased": 6000}  # fmt: skip
 _UUIDS = 1_200_000
 
 
@@ -173,7 +178,7 @@ Progress = Callable[[str], None]
 def calibrate(
     install: Install, workspace: Workspace, progress: Progress, *, share: float = 1.0, segment_mb: int = 16
 ) -> Calibration:
-    """Measure everything, in 2 to 3 minutes; the workspace holds what is needed meanwhile.
+    """Measure everything, in about 2 minutes; the workspace holds what is needed meanwhile.
 
     ``share``: of the load and the sizes of shared_buffers; less than 1 measures less, and worse.
     ``segment_mb``: size of segments, of which each phase takes whole ones.
@@ -184,6 +189,7 @@ def calibrate(
     latency_us, iops = measure_reads(workspace, progress, int(_READS_PAGES * share))
     large, small = int(LARGE_BUFFERS * share), int(SMALL_BUFFERS * share)
     fresh_us, touch_us = _measure_memory(large * PAGE_BYTES)
+    frames = _first_use(large)
     options = () if segment_mb == 16 else (f"--wal-segsize={segment_mb}",)
     filled = _Filled(install, workspace, share, options)
     machine, image, spans = filled.make(progress)
@@ -212,11 +218,11 @@ def calibrate(
             measured = recover(image, workspace, _replay_settings(install, buffers, prefetch), until=until)
             checkpoints.append(_checkpoint_run(_Replay(buffers, prefetch, measured), found.steps[place + 1]))
     progress("replays with a cold cache")
-    cold = _cold(image, workspace, last, [one for one in replays if one.buffers == large])
+    cold = _cold(image, workspace, large, spans, found, phases)
     return Calibration(
         machine=machine,
         made_at=time.time(),
-        phases=tuple(phases),
+        phases=(*phases, *(() if machine.huge_pages else (frames,))),
         cold=cold,
         checkpoints=tuple(one for one in checkpoints if one is not None),
         read_iops=iops,
@@ -232,6 +238,30 @@ def _measure_memory(size: int) -> tuple[float, float]:
         pass
     with backed_memory(size) as touched:
         return fresh.touch_us, touched.touch_us
+
+
+def _first_use(buffers: int) -> PhaseReplay:
+    """What the first use of that many buffers of shared memory takes, as a phase of nothing else.
+
+    In a replay it comes with the page that is put there, and cannot be told from that.
+    """
+    size = buffers * PAGE_BYTES
+    with (
+        backed_memory(size * 5 // 4) as memory,
+        on_processor(memory.processor),
+        mmap.mmap(-1, size) as shared,
+    ):
+        view = (ctypes.c_char * size).from_buffer(shared)
+        spent_s = []
+        for _ in ("first", "again"):
+            began = time.thread_time()
+            ctypes.memset(view, 1, size)
+            spent_s.append(time.thread_time() - began)
+        del view
+    cpu_s = max(spent_s[0] - spent_s[1], 0.0)
+    return PhaseReplay(
+        "first use", buffers, False, cpu_s, dict.fromkeys(QUANTITIES, 0.0) | {"frames": buffers}
+    )
 
 
 def crash_of_load(
@@ -303,7 +333,10 @@ class _Filled:
             for statement in _FILL:
                 text = _PACKED_TEXT if table.startswith("packed") else _PLAIN_TEXT
                 pages = _pages(table, self._share)
-                _execute(connection, statement.format(name=table, pages=pages, text=text))
+                fillfactor = 100 if table == "full_pages" else 80
+                _execute(
+                    connection, statement.format(name=table, pages=pages, text=text, fillfactor=fillfactor)
+                )
         for statement in (
             "CREATE TABLE narrow (a int, b int)",
             "CREATE TABLE wide (a int, f text)",
@@ -315,6 +348,7 @@ class _Filled:
             "CREATE INDEX ON uuids (u)",
             "CREATE INDEX ON updated (id)",
             "CREATE INDEX ON erased (id)",
+            "CREATE INDEX ON full_pages (id)",
             "CREATE TABLE toasted (id int, f text)",
             "ALTER TABLE toasted ALTER f SET STORAGE EXTERNAL",
             "CREATE TABLE worded (words tsvector)",
@@ -437,31 +471,49 @@ def _phase_rows(
 
 def _checkpoint_run(replay: _Replay, work: RecoveryWork) -> CheckpointRun | None:
     checkpoint = replay.measured.times.checkpoint
-    pool = work.pool(replay.buffers, prefetch=replay.prefetch)
     if checkpoint is None:
         return None
-    return CheckpointRun(
-        replay.buffers, checkpoint.buffers, pool.resident, pool.spilled, pool.runs, checkpoint.total_s
-    )
+    own = work.checkpoint(replay.buffers, prefetch=replay.prefetch)
+    return CheckpointRun(replay.buffers, checkpoint.buffers, total_s=checkpoint.total_s, **own)
 
 
 def _cold(
-    image: CrashImage, workspace: Workspace, work: RecoveryWork, warm: Sequence[_Replay]
+    image: CrashImage,
+    workspace: Workspace,
+    buffers: int,
+    spans: Sequence[tuple[str, Lsn, Lsn]],
+    found: RecoveryAnalysis,
+    warm: Sequence[PhaseReplay],
 ) -> tuple[ColdReplay, ...]:
-    """Beside the median of the replays ``warm`` with the same recovery_prefetch."""
-    found = []
-    for _ in range(REPEATS):
-        for prefetch in _prefetches(image.install):
-            same = [one for one in warm if one.prefetch == prefetch]
-            others = [cpu for one in same if (cpu := one.measured.times.cpu_s) is not None]
-            buffers = same[0].buffers
-            settings = _replay_settings(image.install, buffers, prefetch)
-            measured = recover(image, workspace, settings, Cache.COLD)
-            own, pool = measured.times.cpu_s, work.pool(buffers, prefetch=prefetch)
-            if own is not None and others:
-                read, wal = measured.course.read_bytes, float(work.record_bytes)
-                found.append(ColdReplay(buffers, prefetch, own, median(others), read, wal, pool.disk_reads))
-    return tuple(found)
+    """Phases replayed with a cold cache, each beside the median of its ``warm`` replays."""
+    places = {name: place for place, (name, _, _) in enumerate(spans)}
+    cold = []
+    for prefetch in _prefetches(image.install):
+        settings = _replay_settings(image.install, buffers, prefetch)
+        measured = recover(image, workspace, settings, Cache.COLD)
+        for row in _phase_rows(_Replay(buffers, prefetch, measured), spans, found):
+            own = (row.phase, row.buffers, row.prefetch)
+            same = [one.cpu_s for one in warm if (one.phase, one.buffers, one.prefetch) == own]
+            if not same:
+                continue
+            before, after = (
+                found.steps[at].pool(buffers, prefetch=prefetch)
+                for at in (places[row.phase], places[row.phase] + 1)
+            )
+            reads = after.reads - before.reads
+            cold.append(
+                ColdReplay(
+                    row.phase,
+                    buffers,
+                    prefetch,
+                    cpu_s=row.cpu_s,
+                    warm_cpu_s=median(same),
+                    wal_bytes=row.work["record_bytes"],
+                    pages=after.disk_reads - before.disk_reads,
+                    far_share=(after.far_reads - before.far_reads) / reads if reads else 0.0,
+                )
+            )
+    return tuple(cold)
 
 
 def _replay_settings(install: Install, buffers: int, prefetch: bool) -> dict[str, str]:

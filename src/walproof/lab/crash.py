@@ -26,6 +26,7 @@ from walproof.errors import DiskError
 from walproof.facts import Install
 from walproof.facts.recovery import RecoveryTimes, read_recovery_log
 from walproof.lab.backed_memory import backed_memory, on_processor
+from walproof.lab.memory_reserve import MemoryReserve
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
@@ -131,12 +132,15 @@ def recover(
             buffers = shared_buffers(image.install.version_num, settings)
             # A little more than shared_buffers: the server has other memory, too.
             need = buffers * PAGE_BYTES * 5 // 4 + _OTHER_MEMORY
+            wal_bytes = 0
+            if cache is Cache.COLD:
+                # And the kernel, for pages that are read and written; for WAL, in large blocks.
+                size, wal_bytes = drop_cache(folder / "data"), _size(folder / "data" / "pg_wal")
+                need += size - wal_bytes
             memory = stack.enter_context(backed_memory(need))
+            stack.enter_context(MemoryReserve(wal_bytes, memory.processor))
             try:
                 with on_processor(memory.processor):
-                    if cache is Cache.COLD:
-                        # Last of all: what is read then takes the memory that was freed just now.
-                        drop_cache(folder / "data")
                     cluster.launch({"log_checkpoints": "on", **settings})
                 if limit is not None:
                     limit.add(cluster.pid)
@@ -160,20 +164,27 @@ def shared_buffers(version_num: int, settings: Mapping[str, str]) -> int:
     return int(parse(setting, settings.get("shared_buffers", _SHARED_BUFFERS)))
 
 
-def drop_cache(folder: Path) -> None:
-    """Make the kernel forget every file of a folder; what is dirty must have been synced before.
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+
+
+def drop_cache(folder: Path) -> int:
+    """Make the kernel forget every file of a folder, and tell their bytes; nothing may be dirty any more.
 
     (posix_fadvise(2), POSIX_FADV_DONTNEED.) Raises DiskError where there is no disk to read from again.
     """
     check_disk(folder)
+    size = 0
     for path in folder.rglob("*"):
         if path.is_symlink() or not path.is_file():
             continue
         file = os.open(path, os.O_RDONLY)
         try:
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            size += os.fstat(file).st_size
         finally:
             os.close(file)
+    return size
 
 
 def check_disk(folder: Path, need_bytes: int = 0) -> None:

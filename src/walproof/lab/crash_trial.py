@@ -106,7 +106,7 @@ def predict_variants(
     Metrics: ``recorded_wal_bytes``, ``recorded_images``; for each of ``settings``
     ``predicted_wal_bytes.NAME``, ``predicted_images.NAME``, and of recovery from a crash at the end
     ``predicted_recovery_wal_bytes.NAME`` and its work, ``predicted_QUANTITY.NAME``
-    (``walproof.wal.recovery.QUANTITIES``, dirty pages ``resident`` and ``spilled``, ``runs``).
+    (``walproof.wal.recovery.QUANTITIES`` and ``RecoveryWork.checkpoint``).
     ``start`` is just behind a checkpoint. Raises WalError.
     """
     version, segment_size = identify(wal, start=start)
@@ -148,13 +148,10 @@ def _recovery_work(
     compression = found.recorded.compression if as_recorded else target.wal_compression
     mean = outcome.image_bytes / outcome.images if outcome.images else 0.0
     work = analysis.last.with_restored(mean, compression)
-    pool = work.pool(buffers, prefetch=prefetch)
+    own = work.quantities(buffers, prefetch=prefetch) | work.checkpoint(buffers, prefetch=prefetch)
     return {
         "recovery_wal_bytes": float(work.wal_bytes),
-        **{name: float(count) for name, count in work.quantities(buffers, prefetch=prefetch).items()},
-        "resident": float(pool.resident),
-        "spilled": float(pool.spilled),
-        "runs": float(pool.runs),
+        **{name: float(count) for name, count in own.items()},
     }
 
 

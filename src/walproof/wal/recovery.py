@@ -25,9 +25,9 @@ PAGE_BYTES = 8192
 BUFFERS_MOST = 2**30 // 2
 """Most buffers of a server (shared_buffers, src/backend/utils/misc/guc_tables.c)."""
 QUANTITIES = (
-    "records", "record_bytes", "gin_records", "recent_misses", "far_misses", "distant_misses", "images_off",
-    "images_pglz", "images_lz4", "images_zstd", "frames", "reads", "far_reads", "evictions", "far_evictions",
-    "prefetches",
+    "records", "record_bytes", "gin_records", "compactions", "recent_misses", "far_misses", "distant_misses",
+    "images_off", "images_pglz", "images_lz4", "images_zstd", "frames", "reads", "far_reads", "evictions",
+    "far_evictions", "first_writes", "prefetches",
 )  # fmt: skip
 Images = Literal["recorded", "first", "off"]
 """Which references carry an image: those of the recording, the first of each page, none."""
@@ -49,16 +49,14 @@ class PoolWork:
     """Dirty pages that made room for others."""
     far_evictions: int
     """Of these, pages that had come far from the one of the same fork before."""
+    first_writes: int
+    """Of the evictions, pages that were not written before: the kernel's page is clean until then."""
     prefetches: int
     """Pages that recovery_prefetch asked the kernel for."""
     disk_reads: int
     """Of a cold cache: pages from the disk."""
     resident: int
-    """Dirty pages at the end, which the checkpoint writes."""
-    spilled: int
-    """Dirty pages that the kernel got before, which the checkpoint only flushes."""
-    runs: int
-    """Runs of neighbouring blocks among ``resident``."""
+    """Dirty pages at the end, which the checkpoint writes; the other dirty ones it only flushes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +78,8 @@ class RecoveryWork:
     """Bytes of records, images included, paddings and page headers left out."""
     gin_records: int
     """Records of GIN indexes."""
+    compactions: int
+    """Pages that a record takes apart and puts together again: pruned, split, deleted from."""
     references: int
     images: Mapping[str, ImageWork]
     """By wal_compression: ``off``, ``pglz``, ``lz4``, ``zstd``."""
@@ -88,6 +88,10 @@ class RecoveryWork:
     initialised: int
     pages: int
     """Different pages."""
+    dirty: int
+    """Of these, pages that are dirty at the end: what the checkpoint brings to the disk."""
+    runs: int
+    """Runs of neighbouring blocks among ``dirty``."""
     relations_dropped: int
     truncations: int
     recent_misses: int
@@ -129,6 +133,13 @@ class RecoveryWork:
         """With so many buffers and that recovery_prefetch. Raises KeyError for a size not simulated."""
         return (self.pools if prefetch else self.pools_off)[buffers]
 
+    def checkpoint(self, buffers: int, *, prefetch: bool = True) -> dict[str, float]:
+        """What the checkpoint at the end does, by name: pages that it writes (``resident``), pages that the
+        kernel got before and that it only flushes (``spilled``), runs of neighbours among both (``runs``); as
+        `pool`."""
+        resident = self.pool(buffers, prefetch=prefetch).resident
+        return {"resident": resident, "spilled": self.dirty - resident, "runs": self.runs}
+
     def quantities(self, buffers: int, *, prefetch: bool = True) -> dict[str, float]:
         """What the CPU of a replay is made of, by name (QUANTITIES); as `pool`."""
         pool = self.pool(buffers, prefetch=prefetch)
@@ -136,6 +147,7 @@ class RecoveryWork:
             "records": self.records,
             "record_bytes": self.record_bytes,
             "gin_records": self.gin_records,
+            "compactions": self.compactions,
             "recent_misses": self.recent_misses,
             "far_misses": self.far_misses,
             "distant_misses": self.distant_misses,
@@ -145,6 +157,7 @@ class RecoveryWork:
             "far_reads": pool.far_reads,
             "evictions": pool.evictions,
             "far_evictions": pool.far_evictions,
+            "first_writes": pool.first_writes,
             "prefetches": pool.prefetches,
         }
 
@@ -270,11 +283,14 @@ def analyse(
                 records=one["records"],
                 record_bytes=one["record_bytes"],
                 gin_records=one["gin_records"],
+                compactions=one["compactions"],
                 references=one["references"],
                 images={name: ImageWork(*own) for name, own in one["images"].items()},
                 restored=one["restored"],
                 initialised=one["initialised"],
                 pages=one["pages"],
+                dirty=one["dirty"],
+                runs=one["runs"],
                 relations_dropped=one["relations_dropped"],
                 truncations=one["truncations"],
                 recent_misses=one["recent_misses"],

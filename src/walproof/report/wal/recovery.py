@@ -109,11 +109,11 @@ def _advice(forecast: Forecast) -> list[Block]:
             )
         elif one.cold_off.redo_s > 1.1 * one.cold.redo_s:
             text += " On a cold cache recovery_prefetch=try is faster here."
-        if one.host_s is not None and one.host_s > 0.05 * one.warm_s:
+        if one.host_s is not None and one.cold_host_s is not None and one.host_s > 0.05 * one.warm_s:
             text += (
                 " Where the host of this virtual machine has taken back the memory that nobody used, "
-                f"{_seconds(one.host_s)} are added, {number(one.coefficients.host_us or 0.0)} us for each "
-                "buffer."
+                f"{_seconds(one.host_s)} are added, with a cold cache {_seconds(one.cold_host_s)}: "
+                f"{number(one.coefficients.host_us or 0.0)} us for each 8 kB that is used first."
             )
         blocks.append(Paragraph(text, terminal=True))
     return blocks
@@ -203,6 +203,7 @@ def _predictions(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
             "cold_redo_prefetch_off_s": _cold(one.cold_off),
             "checkpoint_s": one.checkpoint_s,
             "host_memory_s": one.host_s,
+            "host_memory_cold_s": one.cold_host_s,
             "total_warm_s": one.total_s,
             "total_warm_low_s": one.band(one.total_s)[0],
             "total_warm_high_s": one.band(one.total_s)[1],
@@ -213,9 +214,7 @@ def _predictions(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
             "dominating": one.dominating.name,
             "terms_s": dict(one.terms_s),
             "quantities": one.work.quantities(one.buffers),
-            "dirty_pages": one.work.pool(one.buffers).resident,
-            "dirty_runs": one.work.pool(one.buffers).runs,
-            "spilled_pages": one.work.pool(one.buffers).spilled,
+            "checkpoint": one.work.checkpoint(one.buffers),
         }
         for one in predictions
     ]

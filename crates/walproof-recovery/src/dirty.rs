@@ -1,0 +1,65 @@
+//! Pages that are dirty at the end: the checkpoint has to get all of them to the disk, those that replay still holds
+//! and those that the kernel got before.
+
+use crate::pages::Page;
+use crate::reference::{Event, Reference, NOT_REPLAYED};
+
+/// Which pages replay changed and nothing dropped afterwards.
+#[derive(Debug, Default)]
+pub(crate) struct Dirty {
+    is_dirty: Vec<bool>,
+    /// At each mark: the dirty pages.
+    pub(crate) marks: Vec<Vec<Page>>,
+}
+
+impl Dirty {
+    /// Takes the `references` of the stream from number `base` on, and the `events` among them.
+    pub(crate) fn replay(
+        &mut self,
+        references: &[Reference],
+        base: u64,
+        events: &[(u64, Event)],
+        pages: usize,
+    ) {
+        self.is_dirty.resize(self.is_dirty.len().max(pages), false);
+        let mut events = events.iter().peekable();
+        for (at, reference) in (base..).zip(references) {
+            while let Some((_, event)) = events.next_if(|(before, _)| *before <= at) {
+                self.happen(*event);
+            }
+            if reference.flags & NOT_REPLAYED == 0 {
+                self.set(reference.page, true);
+            }
+        }
+        events.for_each(|(_, event)| self.happen(*event));
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Drop(page) => self.set(page, false),
+            Event::Mark => {
+                let pages = (0..).zip(&self.is_dirty).filter(|(_, is_dirty)| **is_dirty);
+                self.marks.push(pages.map(|(page, _)| page).collect());
+            }
+        }
+    }
+
+    fn set(&mut self, page: Page, is_dirty: bool) {
+        if let Some(own) = self.is_dirty.get_mut(page as usize) {
+            *own = is_dirty;
+        }
+    }
+}
+
+/// Runs of neighbouring blocks, which is how they are written (`BufferSync`, src/backend/storage/buffer/bufmgr.c, sorts
+/// them; the kernel joins neighbours); `places` has fork and block of each page.
+pub(crate) fn runs(pages: &[Page], places: &[(u32, u32)]) -> u64 {
+    let mut own: Vec<u64> = pages
+        .iter()
+        .filter_map(|page| places.get(*page as usize))
+        .map(|(fork, block)| u64::from(*fork) << 32 | u64::from(*block))
+        .collect();
+    own.sort_unstable();
+    let follows = own.windows(2).filter(|pair| matches!(pair, [one, next] if one + 1 == *next)).count();
+    (own.len() - follows) as u64
+}
