@@ -231,7 +231,7 @@ def _predicted(
         "p_cpu_s": cold.cpu_s if is_cold else prediction.warm_s,
         "p_redo_s": cold.redo_s if is_cold else prediction.warm_s,
         "p_bytes": cold.bytes if is_cold else None,
-        "p_checkpoint_s": prediction.checkpoint_s,
+        "p_checkpoint_s": prediction.cold_checkpoint_s if is_cold else prediction.checkpoint_s,
         "p_dirty": pool.resident,
         "work": {**work.quantities(buffers, prefetch=is_on), "pages": work.pages,
                  "dropped": work.relations_dropped, "truncations": work.truncations,
@@ -248,17 +248,18 @@ def _reference_s(work: Mapping[str, float], coefficients: Coefficients) -> float
 
 def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, Any]:
     """The row with what other coefficients say of the same work."""
-    own = row["work"]
+    own, ending = row["work"], dict(row["checkpoint"])
     terms = redo_terms_s(own, coefficients)
     cpu = sum(terms.values())
     if row["cache"] == "cold":
         costs = coefficients.cold_us
+        ending["uncached"] = ending["resident"]
         cpu += (own["requests"] * costs["requests"] + own["record_bytes"] / 1e6 * costs["wal"]) / 1e6
     # What the disk adds stays what it was: the row does not have the way there.
     redo_s = row["p_redo_s"] - row["p_cpu_s"] + cpu
     return {
         **row, "p_cpu_s": cpu, "p_redo_s": redo_s,
-        "p_checkpoint_s": checkpoint_s(row["checkpoint"], coefficients),
+        "p_checkpoint_s": checkpoint_s(ending, coefficients),
         "terms_s": terms, "p_reference_s": _reference_s(row["reference_work"], coefficients),
         "band": coefficients.cold_band if row["cache"] == "cold" else coefficients.band,
     }  # fmt: skip
@@ -307,10 +308,9 @@ def summarise(rows: list[dict[str, Any]]) -> None:
             "cold redo, elapsed less waiting for a processor",
             _errors(undisturbed, "p_redo_s", "undisturbed_s"),
         )
-        _say(
-            "checkpoint",
-            _errors([row for row in own if row["checkpoint_s"]], "p_checkpoint_s", "checkpoint_s"),
-        )
+        for kind, some in (("all", own), ("warm", warm), ("cold", cold)):
+            ended = [row for row in some if row["checkpoint_s"]]
+            _say(f"checkpoint, {kind}", _errors(ended, "p_checkpoint_s", "checkpoint_s"))
         _say(
             "dirty pages",
             _errors([row for row in own if row["checkpoint_buffers"]], "p_dirty", "checkpoint_buffers"),

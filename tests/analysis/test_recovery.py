@@ -53,13 +53,21 @@ def calibration(noise: float) -> Calibration:
         phases=tuple(phase(n, buffers, source, noise) for n in range(40) for buffers in (8, 64)),
         cold=(
             # Each page is asked for by itself, nothing is read, and the kernel reads 128 kB ahead in order.
-            ColdReplay("far", 64, True, 3.3, 2.0, 1e9, 50_000, 1.0),
-            ColdReplay("bytes", 64, True, 2.3, 2.0, 1e9, 0, 0.0),
-            ColdReplay("near", 64, False, 2.35, 2.0, 1e9, 40_000, 0.0),
+            ColdReplay("far", 64, True, 4.5, 2.0, 5e9, 50_000, 1.0),
+            ColdReplay("bytes", 64, True, 3.5, 2.0, 5e9, 0, 0.0),
+            ColdReplay("near", 64, False, 3.55, 2.0, 5e9, 40_000, 0.0),
         ),
         checkpoints=tuple(
-            CheckpointRun(64, n, n, spilled, runs, (6.0 * n + 3.0 * spilled + 10.0 * runs) / 1e6)
-            for n, spilled, runs in ((10000, 0, 1), (20000, 0, 9000), (8000, 30000, 300), (8000, 5000, 7000))
+            CheckpointRun(
+                64, n, n, spilled, runs, cold, (6.0 * n + 3.0 * spilled + 10.0 * runs + 4.0 * cold) / 1e6
+            )
+            for n, spilled, runs, cold in (
+                (10000, 0, 1, 0),
+                (20000, 0, 9000, 0),
+                (8000, 30000, 300, 0),
+                (8000, 5000, 7000, 0),
+                (30000, 0, 1, 30000),
+            )
         ),
         read_iops=5000.0,
         read_latency_us=200.0,
@@ -77,6 +85,7 @@ def test_known_costs_are_found_again() -> None:
     assert found.checkpoint_us["resident"] == pytest.approx(6.0, rel=0.1)
     assert found.checkpoint_us["spilled"] == pytest.approx(3.0, rel=0.1)
     assert found.checkpoint_us["runs"] == pytest.approx(10.0, rel=0.1)
+    assert found.checkpoint_us["uncached"] == pytest.approx(4.0, rel=0.1)
     assert found.host_us == pytest.approx(10.0)
     assert found.phase_error is not None
     assert found.phase_error < 0.01
@@ -133,7 +142,7 @@ ONE = Coefficients(
     "calibrated",
     {term.name: 1.0 for term in TERMS},
     {"requests": 10.0, "wal": 100.0},
-    {"resident": 10.0, "spilled": 2.0, "runs": 5.0},
+    {"resident": 10.0, "spilled": 2.0, "runs": 5.0, "uncached": 1.0},
 )
 
 
@@ -178,6 +187,10 @@ def test_a_prediction_is_the_sum_of_its_parts() -> None:
     assert sum(found.terms_s.values()) == pytest.approx(found.warm_s)
     assert found.dominating.name == "records"
     assert found.checkpoint_s == pytest.approx((6000 + 100 + 100) / 1e6)
+    assert found.cold_checkpoint_s == pytest.approx(found.checkpoint_s + 600 / 1e6)
+    assert found.cold_total_s() == pytest.approx(
+        found.total_s - found.warm_s - found.checkpoint_s + found.cold.redo_s + found.cold_checkpoint_s
+    )
     assert found.cold.bytes == 49_000_000 + 700 * 8192
     assert found.cold.redo_s == pytest.approx(found.warm_s + (7000 + 4900) / 1e6)
     low, high = found.band(1.0)

@@ -12,8 +12,9 @@ from walproof.lab.calibration import calibrate, this_machine
 from walproof.postgres.workspace import Workspace
 
 PHASES = {
-    "insert", "wide", "scatter", "image", "hot", "random image", "random", "sequence", "uuid", "uuid again",
-    "read", "pglz", "lz4", "zstd", "commit", "prune", "delete", "vacuum", "toast", "gin",
+    "insert", "wide", "scatter", "image", "hot", "random image", "random", "full image", "full", "sequence",
+    "uuid", "uuid again", "read", "pglz", "lz4", "zstd", "commit", "prune", "delete", "vacuum", "toast",
+    "gin",
 }  # fmt: skip
 pytestmark = pytest.mark.live
 
@@ -28,20 +29,29 @@ def test_phases_are_told_apart(
     assert (found.machine.cpu, found.machine.cores, found.machine.page_bytes) == this_machine()
     assert found.machine.version == embedded.version
     # Segments of 1 MB can pass between two looks, so how many phases are seen is a matter of time.
-    assert {phase.phase for phase in found.phases} <= PHASES
-    assert all(phase.cpu_s >= 0 and phase.work["records"] > 0 for phase in found.phases)
-    assert {(phase.buffers, phase.prefetch) for phase in found.phases} == {
+    *replayed, first_use = found.phases
+    assert {phase.phase for phase in replayed} <= PHASES
+    assert all(phase.cpu_s >= 0 and phase.work["records"] > 0 for phase in replayed)
+    assert first_use.phase == "first use"
+    assert first_use.cpu_s > 0
+    assert {name: count for name, count in first_use.work.items() if count} == {"frames": 6553}
+    assert {(phase.buffers, phase.prefetch) for phase in replayed} == {
         (buffers, prefetch) for buffers in (6553, 819) for prefetch in (True, False)
     }
-    assert not any(phase.work["prefetches"] for phase in found.phases if not phase.prefetch)
-    assert [one.prefetch for one in found.cold] == [True, False] * lab.REPEATS
-    by_name = {one.phase: one.work for one in found.phases if one.buffers == 819 and one.prefetch}
+    assert not any(phase.work["prefetches"] for phase in replayed if not phase.prefetch)
+    assert {one.phase for one in found.cold} <= PHASES
+    assert {(one.buffers, one.prefetch) for one in found.cold} == {(6553, True), (6553, False)}
+    assert all(0 <= one.far_share <= 1 and one.pages >= 0 for one in found.cold)
+    by_name = {one.phase: one.work for one in replayed if one.buffers == 819 and one.prefetch}
     if "insert" in by_name:
         assert by_name["insert"]["records"] == pytest.approx(50_000, rel=0.02)
     if "random" in by_name:
         assert by_name["random"]["far_reads"] > 1000, "more pages than buffers, in no order"
     if "pglz" in by_name:
         assert by_name["pglz"]["images_pglz"] >= 300
+    if "full" in by_name:
+        # Every page is full by then, and what is updated again is pruned before.
+        assert by_name["full"]["compactions"] > 3000
     for run in found.checkpoints:
         assert run.written == pytest.approx(run.resident, rel=0.01, abs=20)
     assert found.read_iops is not None

@@ -16,6 +16,7 @@ from walproof.facts.recovery import read_recovery_log
 from walproof.lab import crash
 from walproof.lab.backed_memory import BackedMemory, backed_memory
 from walproof.lab.crash import Cache, drop_cache, recover, take_crash_image
+from walproof.lab.memory_reserve import MemoryReserve
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
@@ -101,6 +102,19 @@ def test_a_server_recovers_where_its_memory_is(
     before = os.sched_getaffinity(0)
     recover(image, workspace, SETTINGS)
     assert wanted[0] > BUFFERS * PAGE_BYTES
+    assert began == held
+    kept: list[int] = []
+
+    def watched_reserve(size: int, processor: int) -> MemoryReserve:
+        kept.append(size)
+        return MemoryReserve(size, processor)
+
+    monkeypatch.setattr(crash, "MemoryReserve", watched_reserve)
+    recover(image, workspace, SETTINGS, Cache.COLD)
+    files = sum(path.stat().st_size for path in image.folder.rglob("*") if path.is_file())
+    wal = sum(path.stat().st_size for path in image.wal.iterdir() if path.is_file())
+    assert kept == [wal]
+    assert wanted[1] == wanted[0] + files - wal
     assert began == held
     assert os.sched_getaffinity(0) == before
 

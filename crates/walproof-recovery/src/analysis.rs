@@ -11,7 +11,7 @@ use crate::dirty::{runs, Dirty};
 use crate::dropped::{dropped, Dropped};
 use crate::pages::Pages;
 use crate::pool::{Pool, PoolWork, DISTANCE_MULTIPLIER, RECORD_MOST};
-use crate::recent::{Recent, DISTANT_PAGES, RECENT_PAGES};
+use crate::recent::{Misses, Recent, DISTANT_PAGES, RECENT_PAGES};
 use crate::reference::{flags_of, Event, Images, Piece, Reference, BUILT, FAR, LAST};
 use crate::work::{compacts, Work};
 
@@ -236,7 +236,7 @@ impl<'a> Decoder<'a> {
 #[derive(Debug)]
 enum Simulation {
     Pool(Box<Pool>),
-    Recent(Recent, Vec<(u64, u64)>),
+    Recent(Recent, Vec<Misses>),
     Dirty(Dirty),
 }
 
@@ -257,9 +257,7 @@ fn simulate(receiver: &Receiver<Sent>, buffers: &[u32], concurrency: u32) -> Sim
             all.push(Simulation::Pool(Box::new(Pool::new(*smallest, larger, concurrency))));
         }
     }
-    for capacity in [RECENT_PAGES, DISTANT_PAGES] {
-        all.push(Simulation::Recent(Recent::new(capacity), Vec::new()));
-    }
+    all.push(Simulation::Recent(Recent::new(RECENT_PAGES, DISTANT_PAGES), Vec::new()));
     all.push(Simulation::Dirty(Dirty::default()));
     let look_ahead = (concurrency * DISTANCE_MULTIPLIER) as usize + RECORD_MOST;
     let mut stream = Stream { references: Vec::new(), events: Vec::new(), base: 0, pages: 0 };
@@ -334,14 +332,11 @@ impl Simulations {
         let mut found: BTreeMap<(u32, bool), Vec<PoolWork>> = BTreeMap::new();
         for one in self.all {
             match one {
-                Simulation::Recent(recent, marks) => {
-                    for (features, (misses, far)) in features.iter_mut().zip(marks) {
-                        if recent.capacity == DISTANT_PAGES {
-                            features.work.distant_misses = misses;
-                            continue;
-                        }
-                        features.work.recent_misses = misses;
-                        features.work.far_misses = far;
+                Simulation::Recent(_, marks) => {
+                    for (features, misses) in features.iter_mut().zip(marks) {
+                        features.work.recent_misses = misses.recent;
+                        features.work.far_misses = misses.far;
+                        features.work.distant_misses = misses.distant;
                     }
                 }
                 Simulation::Pool(pool) => {

@@ -10,28 +10,68 @@ pub const DISTANT_PAGES: u32 = 8192;
 
 const NONE: u32 = u32::MAX;
 
-/// The pages that were referenced last, in order of their last reference, and how many references missed them.
+/// References that missed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Misses {
+    /// The recent pages.
+    pub(crate) recent: u64,
+    /// Of these, references that were far from the one before.
+    pub(crate) far: u64,
+    /// All pages that are not distant.
+    pub(crate) distant: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    /// The page that was referenced after it, and the one before it.
+    newer: Page,
+    older: Page,
+    place: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Recent,
+    Older,
+    Nowhere,
+}
+
+const UNLINKED: Link = Link { newer: NONE, older: NONE, place: Place::Nowhere };
+
+/// The pages that were referenced last, in order of their last reference: the recent ones, then the others.
 #[derive(Debug)]
 pub(crate) struct Recent {
-    pub(crate) capacity: u32,
-    /// Neighbours in the list, by page: the one referenced after it, the one before it. `NONE, NONE` with the page
-    /// not being `first`: not in the list.
-    links: Vec<(u32, u32)>,
-    first: u32,
-    last: u32,
+    links: Vec<Link>,
+    first: Page,
+    /// The last of the recent ones, and of all.
+    last_recent: Page,
+    last: Page,
+    /// How many are recent and may be, how many there are and may be.
+    recent: u32,
+    recent_most: u32,
     length: u32,
-    misses: u64,
-    far_misses: u64,
+    most: u32,
+    misses: Misses,
 }
 
 impl Recent {
-    pub(crate) fn new(capacity: u32) -> Recent {
-        Recent { capacity, links: Vec::new(), first: NONE, last: NONE, length: 0, misses: 0, far_misses: 0 }
+    /// Of `recent_most` recent pages among `most`.
+    pub(crate) fn new(recent_most: u32, most: u32) -> Recent {
+        Recent {
+            links: Vec::new(),
+            first: NONE,
+            last_recent: NONE,
+            last: NONE,
+            recent: 0,
+            recent_most,
+            length: 0,
+            most,
+            misses: Misses::default(),
+        }
     }
 
-    /// References that missed, and those of them that were far from the one before.
-    pub(crate) fn misses(&self) -> (u64, u64) {
-        (self.misses, self.far_misses)
+    pub(crate) fn misses(&self) -> Misses {
+        self.misses
     }
 
     #[inline]
@@ -40,65 +80,83 @@ impl Recent {
             return;
         }
         if self.links.len() <= page as usize {
-            self.links.resize((page as usize + 1).next_power_of_two(), (NONE, NONE));
+            self.links.resize((page as usize + 1).next_power_of_two(), UNLINKED);
         }
-        let (newer, older) = self.link(page);
-        if newer == NONE {
-            // Only the first has no newer one, and it is not the first.
-            self.misses += 1;
-            self.far_misses += u64::from(is_far);
-            if self.length == self.capacity {
-                let victim = self.last;
-                self.last = self.link(victim).0;
-                if self.last == NONE {
-                    self.first = NONE;
-                } else {
-                    self.set_older(self.last, NONE);
-                }
-                self.set(victim, (NONE, NONE));
-            } else {
-                self.length += 1;
-            }
+        let link = self.link(page);
+        if link.place != Place::Recent {
+            self.misses.recent += 1;
+            self.misses.far += u64::from(is_far);
+        }
+        if link.place == Place::Nowhere {
+            self.misses.distant += 1;
+            self.length += 1;
         } else {
-            self.set_older(newer, older);
-            if older == NONE {
-                self.last = newer;
-            } else {
-                self.set_newer(older, newer);
+            self.unlink(page, link);
+        }
+        self.put_first(page);
+        if link.place != Place::Recent {
+            self.recent += 1;
+            if self.recent > self.recent_most {
+                self.age();
             }
         }
-        self.set(page, (NONE, self.first));
-        if self.first == NONE {
-            self.last = page;
-        } else {
-            self.set_newer(self.first, page);
+        if self.length > self.most {
+            self.forget();
         }
+    }
+
+    fn unlink(&mut self, page: Page, link: Link) {
+        // It is not the first, so there is a newer one.
+        self.change(link.newer, |own| own.older = link.older);
+        self.change(link.older, |own| own.newer = link.newer);
+        if self.last_recent == page {
+            self.last_recent = link.newer;
+        }
+        if self.last == page {
+            self.last = link.newer;
+        }
+    }
+
+    fn put_first(&mut self, page: Page) {
+        let older = self.first;
+        self.change(page, |own| *own = Link { newer: NONE, older, place: Place::Recent });
+        self.change(older, |own| own.newer = page);
         self.first = page;
-    }
-
-    #[inline]
-    fn link(&self, page: u32) -> (u32, u32) {
-        self.links.get(page as usize).copied().unwrap_or((NONE, NONE))
-    }
-
-    #[inline]
-    fn set(&mut self, page: u32, link: (u32, u32)) {
-        if let Some(own) = self.links.get_mut(page as usize) {
-            *own = link;
+        if older == NONE {
+            self.last = page;
+        }
+        if self.recent == 0 {
+            self.last_recent = page;
         }
     }
 
-    #[inline]
-    fn set_newer(&mut self, page: u32, newer: u32) {
-        if let Some(own) = self.links.get_mut(page as usize) {
-            own.0 = newer;
-        }
+    /// The last of the recent pages no longer is.
+    fn age(&mut self) {
+        let page = self.last_recent;
+        self.change(page, |own| own.place = Place::Older);
+        self.last_recent = self.link(page).newer;
+        self.recent -= 1;
+    }
+
+    /// The last of all pages leaves.
+    fn forget(&mut self) {
+        let page = self.last;
+        self.last = self.link(page).newer;
+        self.change(self.last, |own| own.older = NONE);
+        self.change(page, |own| *own = UNLINKED);
+        self.length -= 1;
     }
 
     #[inline]
-    fn set_older(&mut self, page: u32, older: u32) {
+    fn link(&self, page: Page) -> Link {
+        self.links.get(page as usize).copied().unwrap_or(UNLINKED)
+    }
+
+    /// Nothing, where there is no such page.
+    #[inline]
+    fn change(&mut self, page: Page, how: impl FnOnce(&mut Link)) {
         if let Some(own) = self.links.get_mut(page as usize) {
-            own.1 = older;
+            how(own);
         }
     }
 }
@@ -112,20 +170,27 @@ mod tests {
         #[test]
         fn as_a_list_that_is_searched(
             pages in prop::collection::vec(0u32..40, 1..600),
-            capacity in 1u32..30,
+            recent in 1u32..15,
+            others in 1u32..15,
         ) {
-            let mut recent = Recent::new(capacity);
+            let mut own = Recent::new(recent, recent + others);
             let mut list: Vec<u32> = Vec::new();
-            let mut misses = (0, 0);
+            let mut misses = Misses::default();
             for page in pages {
-                recent.touch(page, page % 3 == 0);
-                match list.iter().position(|one| *one == page) {
+                let is_far = page % 3 == 0;
+                own.touch(page, is_far);
+                let at = list.iter().position(|one| *one == page);
+                if at.is_none_or(|at| at >= recent as usize) {
+                    misses.recent += 1;
+                    misses.far += u64::from(is_far);
+                }
+                match at {
                     Some(at) => drop(list.remove(at)),
-                    None => misses = (misses.0 + 1, misses.1 + u64::from(page % 3 == 0)),
+                    None => misses.distant += 1,
                 }
                 list.insert(0, page);
-                list.truncate(capacity as usize);
-                prop_assert_eq!(recent.misses(), misses);
+                list.truncate((recent + others) as usize);
+                prop_assert_eq!(own.misses(), misses);
             }
         }
     }

@@ -7,7 +7,8 @@
                   reads of the disk x latency, beside the CPU, recovery_prefetch=off; of pages in order
                   the kernel reads 128 kB at a time; piece by piece of the way, because most pages are
                   read at its beginning
-    checkpoint  = pages that it writes, pages that it only flushes, runs of neighbours, each x its coefficient
+    checkpoint  = pages that it writes, pages that it only flushes, runs of neighbours, each x its
+                  coefficient; with a cold cache what it writes costs more: the kernel has none of it
 
 Coefficients come from a calibration (non-negative least squares, rows weighted by 1/time, held weakly to the
 shipped ones), from the log of one's own last crash (the shipped ones times one number), or are the shipped
@@ -39,35 +40,36 @@ class Term:
     says: str
     """In a sentence: "the time goes into ..."."""
     shipped_us: float
-    """Cost of a unit on an EPYC virtual machine with PostgreSQL 15, in us."""
+    """Cost of a unit in us, on a Xeon virtual machine with PostgreSQL 15
+    (bench/recovery/calibration-15.json)."""
     quantities: tuple[tuple[str, float], ...]
     """Names of measured quantities, and units in each."""
 
 
 TERMS = (
-    Term("records", "record", "applying records", 0.226, (("records", 1.0),)),
-    Term("bytes", "MB of WAL", "reading, checking and copying WAL", 1277.0, (("record_bytes", 1 / MB),)),
-    Term("gin", "record", "putting lists of GIN indexes together", 0.27, (("gin_records", 1.0),)),
-    Term("compactions", "page", "putting pruned and split pages together", 1.5, (("compactions", 1.0),)),
-    Term("recent_misses", "reference", "references to pages that the processor no longer has", 0.445,
+    Term("records", "record", "applying records", 0.21, (("records", 1.0),)),
+    Term("bytes", "MB of WAL", "reading, checking and copying WAL", 400.0, (("record_bytes", 1 / MB),)),
+    Term("gin", "record", "putting lists of GIN indexes together", 0.3, (("gin_records", 1.0),)),
+    Term("compactions", "page", "putting pruned and split pages together", 0.55, (("compactions", 1.0),)),
+    Term("recent_misses", "reference", "references to pages that the processor no longer has", 0.64,
          (("recent_misses", 1.0),)),
-    Term("far_misses", "reference", "such pages, far from the one before", 0.2, (("far_misses", 1.0),)),
-    Term("distant_misses", "reference", "such pages that 64 MB of others came after", 0.4,
+    Term("far_misses", "reference", "such pages, far from the one before", 0.3, (("far_misses", 1.0),)),
+    Term("distant_misses", "reference", "such pages that 64 MB of others came after", 0.54,
          (("distant_misses", 1.0),)),
-    Term("pglz", "image", "decompressing images (pglz)", 8.5, (("images_pglz", 1.0),)),
-    Term("lz4", "image", "decompressing images (lz4)", 4.0, (("images_lz4", 1.0),)),
-    Term("zstd", "image", "decompressing images (zstd)", 15.0, (("images_zstd", 1.0),)),
-    Term("frames", "buffer", "buffers used for the first time", 1.67, (("frames", 1.0),)),
-    Term("reads", "page", "pages that are not in shared_buffers", 3.5, (("reads", 1.0),)),
-    Term("far_reads", "page", "such pages, far from the one before", 1.5, (("far_reads", 1.0),)),
+    Term("pglz", "image", "decompressing images (pglz)", 4.3, (("images_pglz", 1.0),)),
+    Term("lz4", "image", "decompressing images (lz4)", 1.0, (("images_lz4", 1.0),)),
+    Term("zstd", "image", "decompressing images (zstd)", 22.0, (("images_zstd", 1.0),)),
+    Term("frames", "buffer", "buffers used for the first time", 3.4, (("frames", 1.0),)),
+    Term("reads", "page", "pages that are not in shared_buffers", 2.1, (("reads", 1.0),)),
+    Term("far_reads", "page", "such pages, far from the one before", 1.6, (("far_reads", 1.0),)),
     Term("evictions", "page", "pages that make room for others", 0.5, (("evictions", 1.0),)),
-    Term("far_evictions", "page", "such pages, far from the one before", 1.5, (("far_evictions", 1.0),)),
-    Term("first_writes", "page", "such pages, clean in the kernel until then", 1.5, (("first_writes", 1.0),)),
-    Term("prefetches", "call", "asking the kernel for pages ahead of need", 1.0, (("prefetches", 1.0),)),
+    Term("far_evictions", "page", "such pages, far from the one before", 2.3, (("far_evictions", 1.0),)),
+    Term("first_writes", "page", "such pages, clean in the kernel until then", 1.4, (("first_writes", 1.0),)),
+    Term("prefetches", "call", "asking the kernel for pages ahead of need", 0.75, (("prefetches", 1.0),)),
 )  # fmt: skip
-CHECKPOINT_TERMS = (("resident", 5.2), ("spilled", 4.2), ("runs", 4.6))
+CHECKPOINT_TERMS = (("resident", 5.4), ("spilled", 4.0), ("runs", 6.0), ("uncached", 3.0))
 """Quantity and shipped cost in us."""
-COLD_TERMS = (("requests", 15.0), ("wal", 150.0))
+COLD_TERMS = (("requests", 7.5), ("wal", 450.0))
 """CPU of the startup process for what comes from the disk: us for each read of pages, each MB of WAL."""
 START_S = 0.08
 """From the first line of the log to redo, and from the checkpoint to ready, where nothing is to be synced."""
@@ -160,6 +162,8 @@ class Prediction:
     cold_off: ColdRedo
     """With recovery_prefetch=off."""
     checkpoint_s: float
+    """With a warm cache."""
+    cold_checkpoint_s: float
     coefficients: Coefficients
 
     @property
@@ -169,7 +173,7 @@ class Prediction:
 
     def cold_total_s(self, prefetch: bool = True) -> float:
         """The same with a cold one."""
-        return START_S + (self.cold if prefetch else self.cold_off).redo_s + self.checkpoint_s
+        return START_S + (self.cold if prefetch else self.cold_off).redo_s + self.cold_checkpoint_s
 
     @property
     def host_s(self) -> float | None:
@@ -210,7 +214,7 @@ def predict(
     disk = disk or Disk()
     way = (*steps, work)
     terms = redo_terms_s(work.quantities(buffers), coefficients)
-    warm = sum(terms.values())
+    warm, ending = sum(terms.values()), work.checkpoint(buffers)
     return Prediction(
         buffers=buffers,
         work=work,
@@ -218,7 +222,8 @@ def predict(
         warm_s=warm,
         cold=_cold(way, buffers, coefficients, disk, prefetch=True),
         cold_off=_cold(way, buffers, coefficients, disk, prefetch=False),
-        checkpoint_s=checkpoint_s(work.checkpoint(buffers), coefficients),
+        checkpoint_s=checkpoint_s(ending, coefficients),
+        cold_checkpoint_s=checkpoint_s(ending | {"uncached": ending["resident"]}, coefficients),
         coefficients=coefficients,
     )
 
@@ -241,7 +246,7 @@ def redo_terms_s(quantities: Mapping[str, float], coefficients: Coefficients) ->
 
 
 def checkpoint_s(quantities: Mapping[str, float], coefficients: Coefficients) -> float:
-    """The checkpoint at the end, from ``resident``, ``spilled`` and ``runs``."""
+    """The checkpoint at the end, from ``resident``, ``spilled`` and ``runs``, and ``uncached`` if any are."""
     return sum(quantities.get(name, 0.0) * cost / 1e6 for name, cost in coefficients.checkpoint_us.items())
 
 

@@ -365,7 +365,12 @@ def _calibration_text(calibration: Calibration, coefficients: Coefficients) -> s
         _cost(f"CPU of reading from the disk, us for each {cold[name]}", coefficients.cold_us[name], shipped)
         for name, shipped in COLD_TERMS
     ]
-    says = {"resident": "dirty page", "spilled": "dirty page that the kernel has", "runs": "run of these"}
+    says = {
+        "resident": "dirty page",
+        "spilled": "dirty page that the kernel got before",
+        "runs": "run of these",
+        "uncached": "dirty page, with a cold cache besides",
+    }
     lines += [
         _cost(f"checkpoint, us for each {says[name]}", coefficients.checkpoint_us[name], shipped)
         for name, shipped in CHECKPOINT_TERMS

@@ -84,6 +84,8 @@ class CheckpointRun:
     resident: float
     spilled: float
     runs: float
+    uncached: float
+    """Resident pages that the kernel had nothing of: all of them with a cold cache, else none."""
     total_s: float
 
 

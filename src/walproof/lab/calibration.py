@@ -218,7 +218,8 @@ def calibrate(
             measured = recover(image, workspace, _replay_settings(install, buffers, prefetch), until=until)
             checkpoints.append(_checkpoint_run(_Replay(buffers, prefetch, measured), found.steps[place + 1]))
     progress("replays with a cold cache")
-    cold = _cold(image, workspace, large, spans, found, phases)
+    cold, cold_checkpoints = _cold(image, workspace, large, spans, found, phases)
+    checkpoints += cold_checkpoints
     return Calibration(
         machine=machine,
         made_at=time.time(),
@@ -469,12 +470,15 @@ def _phase_rows(
     return rows
 
 
-def _checkpoint_run(replay: _Replay, work: RecoveryWork) -> CheckpointRun | None:
+def _checkpoint_run(replay: _Replay, work: RecoveryWork, *, is_cold: bool = False) -> CheckpointRun | None:
     checkpoint = replay.measured.times.checkpoint
     if checkpoint is None:
         return None
     own = work.checkpoint(replay.buffers, prefetch=replay.prefetch)
-    return CheckpointRun(replay.buffers, checkpoint.buffers, total_s=checkpoint.total_s, **own)
+    uncached = own["resident"] if is_cold else 0.0
+    return CheckpointRun(
+        replay.buffers, checkpoint.buffers, uncached=uncached, total_s=checkpoint.total_s, **own
+    )
 
 
 def _cold(
@@ -484,14 +488,16 @@ def _cold(
     spans: Sequence[tuple[str, Lsn, Lsn]],
     found: RecoveryAnalysis,
     warm: Sequence[PhaseReplay],
-) -> tuple[ColdReplay, ...]:
-    """Phases replayed with a cold cache, each beside the median of its ``warm`` replays."""
+) -> tuple[tuple[ColdReplay, ...], list[CheckpointRun | None]]:
+    """Phases replayed with a cold cache, each beside the median of its ``warm`` replays; and checkpoints."""
     places = {name: place for place, (name, _, _) in enumerate(spans)}
-    cold = []
+    cold, checkpoints = [], []
     for prefetch in _prefetches(image.install):
         settings = _replay_settings(image.install, buffers, prefetch)
         measured = recover(image, workspace, settings, Cache.COLD)
-        for row in _phase_rows(_Replay(buffers, prefetch, measured), spans, found):
+        replay = _Replay(buffers, prefetch, measured)
+        checkpoints.append(_checkpoint_run(replay, found.last, is_cold=True))
+        for row in _phase_rows(replay, spans, found):
             own = (row.phase, row.buffers, row.prefetch)
             same = [one.cpu_s for one in warm if (one.phase, one.buffers, one.prefetch) == own]
             if not same:
@@ -513,7 +519,7 @@ def _cold(
                     far_share=(after.far_reads - before.far_reads) / reads if reads else 0.0,
                 )
             )
-    return tuple(cold)
+    return tuple(cold), checkpoints
 
 
 def _replay_settings(install: Install, buffers: int, prefetch: bool) -> dict[str, str]:

@@ -202,6 +202,7 @@ def _predictions(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
             "cold_redo_s": _cold(one.cold),
             "cold_redo_prefetch_off_s": _cold(one.cold_off),
             "checkpoint_s": one.checkpoint_s,
+            "checkpoint_cold_s": one.cold_checkpoint_s,
             "host_memory_s": one.host_s,
             "host_memory_cold_s": one.cold_host_s,
             "total_warm_s": one.total_s,
