@@ -80,7 +80,7 @@ def test_known_costs_are_found_again() -> None:
     found = fit(calibration(noise=0.0))
     for name, expected in TRUE_US.items():
         assert found.cpu_us[name] == pytest.approx(expected, rel=0.15), name
-    assert found.cold_us["requests"] == pytest.approx(20.0, rel=0.05)
+    assert found.cold_us["requests"] == pytest.approx(20.0, rel=0.1)
     assert found.cold_us["wal"] == pytest.approx(300.0, rel=0.05)
     assert found.checkpoint_us["resident"] == pytest.approx(6.0, rel=0.1)
     assert found.checkpoint_us["spilled"] == pytest.approx(3.0, rel=0.1)

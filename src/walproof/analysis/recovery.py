@@ -80,8 +80,8 @@ _PARTS = 8
 _RIDGE = 0.005
 """How much the shipped coefficients hold: as a row of that weight for each."""
 
-BANDS = {"calibrated": 1.5, "own crash": 1.8, "shipped": 2.2}
-COLD_BANDS = {"calibrated": 1.8, "own crash": 2.0, "shipped": 2.5}
+BANDS = {"calibrated": 1.4, "own crash": 1.8, "shipped": 2.2}
+COLD_BANDS = {"calibrated": 1.5, "own crash": 2.0, "shipped": 2.5}
 """By source: the measured CPU is between the prediction divided by this and times this in 9 of 10 cases, with
 a warm and with a cold cache (bench/recovery/validate.py; docs/recovery.md has the counts)."""
 

@@ -89,7 +89,8 @@ def _times(forecast: Forecast) -> Table:
         ),
         tuple(rows),
         "Warm: the kernel still has the data, as after a crash of the server alone. Cold: it has nothing, as "
-        "after a reboot, on another host or from a snapshot; with recovery_prefetch=try, or off.",
+        "after a reboot, on another host or from a snapshot; with recovery_prefetch=try, or off. The cold "
+        "total has the checkpoint of a cold cache, which takes longer than the one shown.",
     )
 
 
