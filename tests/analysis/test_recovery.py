@@ -53,7 +53,7 @@ def calibration(noise: float) -> Calibration:
         phases=tuple(phase(n, buffers, source, noise) for n in range(40) for buffers in (8, 64)),
         cold=(
             # Each page is asked for by itself, nothing is read, and the kernel reads 128 kB ahead in order.
-            ColdReplay("far", 64, True, 4.5, 2.0, 5e9, 50_000, 1.0),
+            *(ColdReplay(f"far {n}", 64, True, 7.5, 2.0, 5e9, 200_000, 1.0) for n in range(5)),
             ColdReplay("bytes", 64, True, 3.5, 2.0, 5e9, 0, 0.0),
             ColdReplay("near", 64, False, 3.55, 2.0, 5e9, 40_000, 0.0),
         ),
