@@ -45,7 +45,7 @@ def calibrate(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Measure what each part of a recovery costs on this machine, in 2 to 3 minutes.
+    """Measure what each part of a recovery costs on this machine, in about 2 minutes.
 
     Runs a throw-away cluster in --on (a folder on the server's own kind of disk), which takes up to 5 GB
     there.
@@ -60,7 +60,7 @@ def calibrate(
     install = find(pg) if pg is not None else discover()[0]
     user = server_user()
     reachable = reachable_install(install, user)
-    sys.stderr.write(f"calibrating recovery of PostgreSQL {install.label}, 2 to 3 minutes\n")
+    sys.stderr.write(f"calibrating recovery of PostgreSQL {install.label}, about 2 minutes\n")
     with Workspace(options.work_folder(on), user) as workspace:
         found = measure(reachable, workspace, lambda what: _say(what))
     path = to if to is not None else calibration_path(found.machine)

@@ -9,6 +9,7 @@ costs ten times as much CPU. So memory is kept in use, and let go of just before
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import threading
 from collections.abc import Callable
@@ -51,7 +52,9 @@ class MemoryReserve:
     def __enter__(self) -> MemoryReserve:
         if self.kept:
             self._memory = mmap.mmap(-1, self.kept, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-            self._memory.madvise(mmap.MADV_HUGEPAGE)
+            # A kernel without huge pages gives small ones.
+            with contextlib.suppress(OSError):
+                self._memory.madvise(mmap.MADV_HUGEPAGE)
             for start in range(0, self.kept, mmap.PAGESIZE):
                 self._memory[start] = 1
             self._thread.start()
