@@ -186,6 +186,13 @@ def test_a_prediction_is_the_sum_of_its_parts() -> None:
     assert found.warm_s == pytest.approx(units / 1e6)
     assert sum(found.terms_s.values()) == pytest.approx(found.warm_s)
     assert found.dominating.name == "records"
+    # One of a kind is most, but three that belong together are more.
+    prices = dict.fromkeys(ONE.cpu_us, 0.0) | {
+        "records": 0.1, "evictions": 50.0, "far_evictions": 50.0, "first_writes": 50.0
+    }  # fmt: skip
+    together = predict(work(), BUFFERS, replace(ONE, cpu_us=prices))
+    assert together.dominating.name == "evictions"
+    assert together.part_s(together.dominating) == pytest.approx((100 + 80 + 60) * 50 / 1e6)
     assert found.checkpoint_s == pytest.approx((6000 + 100 + 100) / 1e6)
     assert found.cold_checkpoint_s == pytest.approx(found.checkpoint_s + 600 / 1e6)
     assert found.cold_total_s() == pytest.approx(

@@ -90,7 +90,7 @@ def test_the_work_is_that_of_the_wal(wal: Path, tmp_path: Path) -> None:
 def test_the_table_names_what_most_time_goes_into(wal: Path, tmp_path: Path) -> None:
     done = walproof("recovery", "predict", str(wal), cwd=tmp_path, WALPROOF_DATA=str(tmp_path))
     assert done.returncode == 0, done.stderr
-    for text in ("How long would recovery", "checkpoint", "most of warm redo", "128MB", "9 of 10 in"):
+    for text in ("How long would recovery", "checkpoint", "largest part of warm redo", "128MB", "9 of 10 in"):
         assert text in done.stdout
 
 

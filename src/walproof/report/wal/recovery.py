@@ -97,9 +97,9 @@ def _times(forecast: Forecast) -> Table:
 def _advice(forecast: Forecast) -> list[Block]:
     blocks: list[Block] = []
     for one in forecast.predictions:
-        share = one.terms_s[one.dominating.name] / one.warm_s if one.warm_s > 0 else 0.0
+        share = one.part_s(one.dominating) / one.warm_s if one.warm_s > 0 else 0.0
         text = (
-            f"With shared_buffers = {_size(one)} most of warm redo, {percent(share)}, is "
+            f"With shared_buffers = {_size(one)} the largest part of warm redo, {percent(share)}, is "
             f"{one.dominating.says}."
         )
         wasted = one.cold.pages - one.cold_off.pages
