@@ -32,6 +32,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.probe.device import find_device, find_mount
 from walproof.probe.replay import ReplayCourse, ReplayWatch
+from walproof.probe.size import folder_bytes
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.value import parse
 from walproof.units import format_bytes
@@ -135,8 +136,9 @@ def recover(
             wal_bytes = 0
             if cache is Cache.COLD:
                 # And the kernel, for pages that are read and written; for WAL, in large blocks.
-                size, wal_bytes = drop_cache(folder / "data"), _size(folder / "data" / "pg_wal")
-                need += size - wal_bytes
+                drop_cache(folder / "data")
+                wal_bytes = folder_bytes(folder / "data" / "pg_wal")
+                need += folder_bytes(folder / "data") - wal_bytes
             memory = stack.enter_context(backed_memory(need))
             stack.enter_context(MemoryReserve(wal_bytes, memory.processor))
             try:
@@ -164,27 +166,20 @@ def shared_buffers(version_num: int, settings: Mapping[str, str]) -> int:
     return int(parse(setting, settings.get("shared_buffers", _SHARED_BUFFERS)))
 
 
-def _size(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-
-
-def drop_cache(folder: Path) -> int:
-    """Make the kernel forget every file of a folder, and tell their bytes; nothing may be dirty any more.
+def drop_cache(folder: Path) -> None:
+    """Make the kernel forget every file of a folder; what is dirty must have been synced before.
 
     (posix_fadvise(2), POSIX_FADV_DONTNEED.) Raises DiskError where there is no disk to read from again.
     """
     check_disk(folder)
-    size = 0
     for path in folder.rglob("*"):
         if path.is_symlink() or not path.is_file():
             continue
         file = os.open(path, os.O_RDONLY)
         try:
             os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-            size += os.fstat(file).st_size
         finally:
             os.close(file)
-    return size
 
 
 def check_disk(folder: Path, need_bytes: int = 0) -> None:

@@ -21,7 +21,7 @@ class SizeProbe:
 
     def start(self) -> int:
         """Begin; return the present size."""
-        size = self._most = _size(self._base)
+        size = self._most = folder_bytes(self._base)
         self._thread.start()
         return size
 
@@ -30,15 +30,15 @@ class SizeProbe:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._most = max(self._most, _size(self._base))
+        self._most = max(self._most, folder_bytes(self._base))
         return self._most
 
     def _sample(self) -> None:
         while not self._stopping.wait(1 / _HZ):
-            self._most = max(self._most, _size(self._base))
+            self._most = max(self._most, folder_bytes(self._base))
 
 
-def _size(folder: Path) -> int:
+def folder_bytes(folder: Path) -> int:
     """Bytes of all files below; what vanishes meanwhile counts for nothing."""
     total = 0
     pending = [os.fspath(folder)]
