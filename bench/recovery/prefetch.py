@@ -68,7 +68,8 @@ def measure(name: str, images: str, pages: int, work: Path, iops: int | None) ->
             image = take_crash_image(cluster, workspace.make_folder("image"))
         finally:
             cluster.stop("immediate")
-        own = analyse(image.wal, start=find_redo(image.wal).redo, buffers=[BUFFERS]).last
+        redo = find_redo(image.wal).redo
+        own = analyse(image.wal, start=redo, buffers=[BUFFERS], crashed=BUFFERS).last
         for prefetch in ("try", "off"):
             settings = SETTINGS | {"recovery_prefetch": prefetch}
             found = recover(image, workspace, settings, Cache.COLD, query=QUERY)

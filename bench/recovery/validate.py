@@ -50,9 +50,11 @@ from walproof.postgres.workspace import Workspace
 from walproof.units import Lsn, format_bytes
 from walproof.wal.recovery import RecoveryWork, analyse, find_redo
 
+CRASHED_BUFFERS = 32768
+"""256 MB, of the server that crashes."""
 FILL = {
     "fsync": "off", "synchronous_commit": "off", "max_wal_size": "100GB", "checkpoint_timeout": "1d",
-    "shared_buffers": "256MB", "log_checkpoints": "on", "autovacuum_naptime": "10s",
+    "shared_buffers": f"{CRASHED_BUFFERS * 8}kB", "log_checkpoints": "on", "autovacuum_naptime": "10s",
 }  # fmt: skip
 BUFFERS = (16384, 49152)
 """128 MB and 384 MB: none of them is a size of the calibration."""
@@ -129,9 +131,11 @@ def validate(
     for image in images(install, workspace, workload, distances):
         redo = find_redo(image.wal).redo
         began = time.monotonic()
-        work = analyse(image.wal, start=redo, buffers=BUFFERS).last
+        work = analyse(image.wal, start=redo, buffers=BUFFERS, crashed=CRASHED_BUFFERS).last
         analysis_s = time.monotonic() - began
-        steps = analyse(image.wal, start=redo, buffers=BUFFERS, marks=places(work)).steps[:-1]
+        steps = analyse(
+            image.wal, start=redo, buffers=BUFFERS, marks=places(work), crashed=CRASHED_BUFFERS
+        ).steps[:-1]
         for buffers in BUFFERS:
             prediction = predict(work, buffers, coefficients, disk, steps)
             kinds = [(Cache.WARM, "try")] * arguments.repeats

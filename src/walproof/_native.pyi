@@ -167,6 +167,7 @@ class _RecoveryWork(TypedDict):
     """``off``, ``pglz``, ``lz4``, ``zstd`` -> images stored that way, their bytes."""
     restored: int
     initialised: int
+    done: int
     pages: int
     dirty: int
     runs: int
@@ -206,6 +207,7 @@ def wal_recovery(
     concurrency: int | None,
     marks: Sequence[int],
     images: str,
+    crashed: int | None,
 ) -> _Recovery: ...
 def wal_identity(paths: Sequence[str], start: int | None, timeline: int | None) -> tuple[int, int]: ...
 def wal_whatif(

@@ -211,6 +211,44 @@ def test_pages_are_evicted_as_in_the_server_with_and_without_the_prefetcher(
     assert evictions[True] > evictions[False]
 
 
+@pytest.mark.pg(">= 16")
+def test_pages_that_the_server_had_written_are_passed_over(server: Cluster, workspace: Workspace) -> None:
+    """Without images a page on disk may be newer than its records: replay leaves it clean."""
+    try:
+        with server.connect() as connection:
+            for statement in (
+                "ALTER SYSTEM SET full_page_writes = off",
+                "SELECT pg_reload_conf()",
+                "CREATE TABLE wide (id int, v int, f text) WITH (fillfactor = 60)",
+                "INSERT INTO wide SELECT n, 0, repeat('x', 300) FROM generate_series(1, 60000) n",
+                "CHECKPOINT",
+                "UPDATE wide SET v = v + 1 WHERE id % 14 = 0",
+            ):
+                connection.execute(statement.encode())
+        image = take_crash_image(server, workspace.make_folder("image"))
+    finally:
+        server.stop("immediate")
+    buffers = 1024
+    redo = find_redo(image.wal).redo
+    older = analyse(image.wal, start=redo, buffers=[buffers]).last
+    work = analyse(image.wal, start=redo, buffers=[buffers], crashed=BUFFERS).last
+    query = (
+        "SELECT writes FROM pg_stat_io WHERE backend_type = 'startup' AND context = 'normal'"
+        " AND object = 'relation'"
+    )
+    settings = SETTINGS | {"shared_buffers": f"{buffers * 8}kB", "recovery_prefetch": "off"}
+    found = recover(image, workspace, settings, query=query)
+    assert found.answer is not None
+    written = int(str(found.answer[0]))
+    pool = work.pool(buffers, prefetch=False)
+    assert 0.2 < work.done / work.references < 0.9
+    assert written == pytest.approx(pool.evictions, rel=0.05, abs=20)
+    assert found.times.checkpoint is not None
+    assert found.times.checkpoint.buffers == pytest.approx(pool.resident, rel=0.02, abs=60)
+    assert written + found.times.checkpoint.buffers == pytest.approx(work.dirty, rel=0.02, abs=60)
+    assert older.dirty > work.dirty * 1.2
+
+
 @pytest.mark.pg(">= 18")
 def test_a_clean_stop_needs_no_redo(server: Cluster, workspace: Workspace) -> None:
     server.stop("fast")

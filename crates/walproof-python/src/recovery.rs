@@ -42,7 +42,7 @@ pub fn wal_last_checkpoint(
 
 /// Simulates recovery; see `_native.pyi` for the shape of the result.
 #[pyfunction]
-#[pyo3(signature = (paths, start, end, timeline, *, allow_gaps, buffers, concurrency, marks, images))]
+#[pyo3(signature = (paths, start, end, timeline, *, allow_gaps, buffers, concurrency, marks, images, crashed))]
 #[allow(clippy::too_many_arguments)] // keywords in Python
 pub fn wal_recovery<'py>(
     py: Python<'py>,
@@ -55,6 +55,7 @@ pub fn wal_recovery<'py>(
     concurrency: Option<u32>,
     marks: Vec<u64>,
     images: &str,
+    crashed: Option<u32>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let range = Range { start: start.map(Lsn), end: end.map(Lsn), timeline, allow_gaps };
     let images = match images {
@@ -63,7 +64,7 @@ pub fn wal_recovery<'py>(
         "off" => Images::Off,
         other => return Err(PyValueError::new_err(format!("no such way of images: {other}"))),
     };
-    let plan = Plan { buffers, concurrency, marks: marks.into_iter().map(Lsn).collect(), images };
+    let plan = Plan { buffers, concurrency, marks: marks.into_iter().map(Lsn).collect(), images, crashed };
     let found = py
         .detach(|| -> Result<Recovery, Error> {
             let segments: Arc<Segments> = segments(&paths)?;
@@ -97,6 +98,7 @@ fn features_dict<'py>(py: Python<'py>, features: &Features) -> PyResult<Bound<'p
     dict.set_item("images", images)?;
     dict.set_item("restored", work.restored)?;
     dict.set_item("initialised", work.initialised)?;
+    dict.set_item("done", work.done)?;
     dict.set_item("pages", work.pages)?;
     dict.set_item("dirty", work.dirty)?;
     dict.set_item("runs", work.runs)?;

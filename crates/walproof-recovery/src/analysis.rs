@@ -12,8 +12,9 @@ use crate::dropped::{dropped, Dropped};
 use crate::pages::Pages;
 use crate::pool::{Pool, PoolWork, DISTANCE_MULTIPLIER, RECORD_MOST};
 use crate::recent::{Misses, Recent, DISTANT_PAGES, RECENT_PAGES};
-use crate::reference::{flags_of, Event, Images, Piece, Reference, BUILT, FAR, LAST};
+use crate::reference::{flags_of, Event, Images, Piece, Reference, BUILT, DONE, FAR, LAST};
 use crate::work::{compacts, Work};
+use crate::written::{Crashed, Written};
 
 /// References in a piece of the stream.
 const PIECE: usize = 1 << 16;
@@ -31,6 +32,9 @@ pub struct Plan {
     pub marks: Vec<Lsn>,
     /// Which references carry an image.
     pub images: Images,
+    /// `shared_buffers` of the server that crashed, in buffers: pages that it had written are newer than their records.
+    /// None: it had written none.
+    pub crashed: Option<u32>,
 }
 
 /// The work from the beginning up to some location.
@@ -84,12 +88,28 @@ fn default_concurrency(version: PgVersion) -> u32 {
     }
 }
 
-/// Reads the recording once, from `range.start` (the redo point) on, and simulates what recovery does.
+/// Reads the recording from `range.start` (the redo point) on and simulates what recovery does: once, and again where
+/// the server had written pages that are newer than their records.
 ///
 /// # Errors
 /// As [`Reader::open`] and [`Reader::next_record`].
 pub fn analyse(segments: impl Into<Arc<Segments>>, range: Range, plan: &Plan) -> Result<Recovery, Error> {
+    let segments = segments.into();
+    match pass(Arc::clone(&segments), range, plan, None)? {
+        (_, Some(written)) => Ok(pass(segments, range, plan, Some(written))?.0),
+        (recovery, None) => Ok(recovery),
+    }
+}
+
+/// One pass: what recovery does to pages of which `written` is known, or, when it is not, what the server wrote.
+fn pass(
+    segments: Arc<Segments>,
+    range: Range,
+    plan: &Plan,
+    written: Option<Written>,
+) -> Result<(Recovery, Option<Written>), Error> {
     let mut reader = Reader::open(segments, range)?;
+    let crashed = plan.crashed.filter(|_| written.is_none());
     let identity = reader.identity();
     let concurrency = match default_concurrency(identity.version) {
         0 => 0,
@@ -97,8 +117,8 @@ pub fn analyse(segments: impl Into<Arc<Segments>>, range: Range, plan: &Plan) ->
     };
     let (sender, receiver) = sync_channel(PIECES_MOST);
     let (decoded, simulations) = std::thread::scope(|scope| {
-        let simulating = scope.spawn(move || simulate(&receiver, &plan.buffers, concurrency));
-        let mut decoder = Decoder::new(plan, identity.version, sender);
+        let simulating = scope.spawn(move || simulate(&receiver, &plan.buffers, concurrency, crashed));
+        let mut decoder = Decoder::new(plan, identity.version, written, sender);
         let read = loop {
             match reader.next_record() {
                 Ok(Some(record)) => decoder.add(&record),
@@ -114,15 +134,16 @@ pub fn analyse(segments: impl Into<Arc<Segments>>, range: Range, plan: &Plan) ->
         }
     });
     let (mut features, pages) = decoded?;
-    simulations.add_to(&plan.buffers, &mut features, &pages.into_places());
-    Ok(Recovery {
+    let written = simulations.add_to(&plan.buffers, &mut features, &pages.into_places());
+    let recovery = Recovery {
         identity,
         timeline: reader.timeline(),
         start: reader.first_lsn(),
         gaps: reader.gaps().to_vec(),
         features,
         finish: reader.into_finish(),
-    })
+    };
+    Ok((recovery, written))
 }
 
 /// A piece, and how many pages have numbers by its end.
@@ -132,6 +153,7 @@ type Sent = (Piece, usize);
 struct Decoder<'a> {
     plan: &'a Plan,
     version: PgVersion,
+    written: Option<Written>,
     sender: SyncSender<Sent>,
     pages: Pages,
     piece: Piece,
@@ -143,10 +165,16 @@ struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    fn new(plan: &'a Plan, version: PgVersion, sender: SyncSender<Sent>) -> Decoder<'a> {
+    fn new(
+        plan: &'a Plan,
+        version: PgVersion,
+        written: Option<Written>,
+        sender: SyncSender<Sent>,
+    ) -> Decoder<'a> {
         Decoder {
             plan,
             version,
+            written,
             sender,
             pages: Pages::new(),
             piece: Piece::default(),
@@ -171,8 +199,13 @@ impl<'a> Decoder<'a> {
             if is_far {
                 flags |= FAR;
             }
+            let at = self.base + self.piece.references.len() as u64;
+            if self.written.as_mut().is_some_and(|written| written.is_newer(page, at, flags)) {
+                flags |= DONE;
+                self.work.done += 1;
+            }
             self.work.restored += u64::from(flags & BUILT != 0 && !block.will_init);
-            self.work.compactions += u64::from(compacts && flags & BUILT == 0);
+            self.work.compactions += u64::from(compacts && flags & (BUILT | DONE) == 0);
             compacts = false;
             self.piece.references.push(Reference { page, flags });
         }
@@ -238,6 +271,7 @@ enum Simulation {
     Pool(Box<Pool>),
     Recent(Recent, Vec<Misses>),
     Dirty(Dirty),
+    Crashed(Box<Crashed>),
 }
 
 #[derive(Debug)]
@@ -246,7 +280,12 @@ struct Simulations {
 }
 
 /// Runs all simulations side by side until the stream ends.
-fn simulate(receiver: &Receiver<Sent>, buffers: &[u32], concurrency: u32) -> Simulations {
+fn simulate(
+    receiver: &Receiver<Sent>,
+    buffers: &[u32],
+    concurrency: u32,
+    crashed: Option<u32>,
+) -> Simulations {
     let mut sizes = buffers.to_vec();
     sizes.sort_unstable();
     sizes.dedup();
@@ -259,6 +298,7 @@ fn simulate(receiver: &Receiver<Sent>, buffers: &[u32], concurrency: u32) -> Sim
     }
     all.push(Simulation::Recent(Recent::new(RECENT_PAGES, DISTANT_PAGES), Vec::new()));
     all.push(Simulation::Dirty(Dirty::default()));
+    all.extend(crashed.map(|buffers| Simulation::Crashed(Box::new(Crashed::new(buffers)))));
     let look_ahead = (concurrency * DISTANCE_MULTIPLIER) as usize + RECORD_MOST;
     let mut stream = Stream { references: Vec::new(), events: Vec::new(), base: 0, pages: 0 };
     while let Ok((piece, pages)) = receiver.recv() {
@@ -301,6 +341,10 @@ impl Stream {
                 dirty.replay(references.get(..count).unwrap_or_default(), base, events, pages);
                 None
             }
+            Simulation::Crashed(crashed) => {
+                crashed.replay(references, base, until, events, pages);
+                None
+            }
             Simulation::Recent(recent, marks) => {
                 let mut events = events.iter().filter(|(_, event)| *event == Event::Mark).peekable();
                 for (at, reference) in (base..until).zip(references) {
@@ -326,8 +370,10 @@ impl Stream {
 }
 
 impl Simulations {
-    /// Puts what was simulated beside what was counted; `places` tells which pages are neighbours.
-    fn add_to(self, buffers: &[u32], features: &mut [Features], places: &[(u32, u32)]) {
+    /// Puts what was simulated beside what was counted; `places` tells which pages are neighbours. What the server wrote
+    /// that makes a difference, if that was asked for.
+    fn add_to(self, buffers: &[u32], features: &mut [Features], places: &[(u32, u32)]) -> Option<Written> {
+        let mut written = None;
         // By size and whether it prefetches.
         let mut found: BTreeMap<(u32, bool), Vec<PoolWork>> = BTreeMap::new();
         for one in self.all {
@@ -351,6 +397,7 @@ impl Simulations {
                         features.work.runs = runs(&pages, places);
                     }
                 }
+                Simulation::Crashed(crashed) => written = crashed.into_written(),
             }
         }
         for size in buffers {
@@ -365,5 +412,6 @@ impl Simulations {
                 features.pools_off.push(*off);
             }
         }
+        written
     }
 }

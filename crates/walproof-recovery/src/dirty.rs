@@ -2,7 +2,7 @@
 //! and those that the kernel got before.
 
 use crate::pages::Page;
-use crate::reference::{Event, Reference, NOT_REPLAYED};
+use crate::reference::{Event, Reference, DONE, NOT_REPLAYED};
 
 /// Which pages replay changed and nothing dropped afterwards.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ impl Dirty {
             while let Some((_, event)) = events.next_if(|(before, _)| *before <= at) {
                 self.happen(*event);
             }
-            if reference.flags & NOT_REPLAYED == 0 {
+            if reference.flags & (DONE | NOT_REPLAYED) == 0 {
                 self.set(reference.page, true);
             }
         }

@@ -23,10 +23,11 @@
 //!
 //! From the bottom up: `pages` (numbers of pages), `dropped` (what records remove), `reference` (the stream that
 //! is simulated), `recent` (which pages a processor's caches still hold), `pool` (`shared_buffers` and the
-//! prefetcher), `dirty` (what the checkpoint has to do), `work` (counts of records), `redo` (where recovery begins), `analysis` (the pass).
+//! prefetcher), `dirty` (what the checkpoint has to do), `written` (pages that are newer than their records), `work` (counts of
+//! records), `redo` (where recovery begins), `analysis` (the pass).
 //!
-//! Deliberately absent: time, which is the business of whoever has measured a machine, and pages' contents: a page
-//! on disk that is newer than the record (written between the record and the crash) is taken for an older one.
+//! Deliberately absent: time, which is the business of whoever has measured a machine, and pages' contents: which pages
+//! on disk are newer than their records is simulated, too.
 
 #![forbid(unsafe_code)]
 
@@ -39,6 +40,7 @@ mod recent;
 mod redo;
 mod reference;
 mod work;
+mod written;
 
 pub use analysis::{analyse, Features, Plan, Recovery};
 pub use pool::PoolWork;

@@ -15,7 +15,7 @@
 //! again and again leave `shared_buffers` earlier than with `recovery_prefetch=off`.
 
 use crate::pages::Page;
-use crate::reference::{Event, Reference, BUILT, FAR, LAST, NOT_PREFETCHED, NOT_REPLAYED};
+use crate::reference::{Event, Reference, BUILT, DONE, FAR, LAST, NOT_PREFETCHED, NOT_REPLAYED};
 
 const NONE: u32 = u32::MAX;
 /// `BM_MAX_USAGE_COUNT`.
@@ -47,7 +47,7 @@ pub struct PoolWork {
     pub far_reads: u64,
     /// Buffers used for the first time.
     pub frames: u64,
-    /// Pages that made room for others; all are dirty and are written to the kernel.
+    /// Dirty pages that made room for others and were written to the kernel.
     pub evictions: u64,
     /// Of these, pages that came far from the one of the same fork before: they leave in about that order, and the
     /// kernel has to look each of them up.
@@ -67,9 +67,10 @@ struct Frame {
     page: Page,
     usage: u8,
     is_far: bool,
+    is_dirty: bool,
 }
 
-const EMPTY: Frame = Frame { page: NONE, usage: 0, is_far: false };
+const EMPTY: Frame = Frame { page: NONE, usage: 0, is_far: false, is_dirty: false };
 
 /// What is known of a page.
 #[derive(Clone, Copy, Debug)]
@@ -117,6 +118,8 @@ pub(crate) struct Pool {
     work: PoolWork,
     /// At each mark: the work so far.
     pub(crate) marks: Vec<PoolWork>,
+    /// Where asked for: pages that were written, each before the reference of that number.
+    pub(crate) written: Option<Vec<(Page, u64)>>,
 }
 
 impl Pool {
@@ -135,6 +138,7 @@ impl Pool {
             replayed: 0,
             work: PoolWork::default(),
             marks: Vec::new(),
+            written: None,
         }
     }
 
@@ -200,7 +204,10 @@ impl Pool {
     #[inline]
     fn touch(&mut self, reference: Reference, at: u64) {
         let Some(known) = self.known.get_mut(reference.page as usize) else { return };
+        let changes = reference.flags & DONE == 0;
         if let Some(frame) = self.frames.get_mut(known.frame as usize) {
+            self.resident += u64::from(changes && !frame.is_dirty);
+            frame.is_dirty |= changes;
             let is_hint = |prefetcher: &Prefetcher| prefetcher.looked_at(at) == Looked::Found(known.frame);
             if !self.prefetcher.as_ref().is_some_and(is_hint) {
                 frame.usage = (frame.usage + 1).min(USAGE_MOST);
@@ -213,18 +220,20 @@ impl Pool {
             self.work.far_reads += u64::from(reference.flags & FAR != 0);
             known.read(&mut self.work);
         }
-        let frame = self.take_frame();
+        let frame = self.take_frame(at);
         if let Some(own) = self.frames.get_mut(frame as usize) {
-            *own = Frame { page: reference.page, usage: 1, is_far: reference.flags & FAR != 0 };
+            let is_far = reference.flags & FAR != 0;
+            *own = Frame { page: reference.page, usage: 1, is_far, is_dirty: changes };
         }
         if let Some(known) = self.known.get_mut(reference.page as usize) {
             known.frame = frame;
         }
-        self.resident += 1;
+        self.resident += u64::from(changes);
     }
 
-    /// A buffer that was freed, one that was never used, or the clock's next victim.
-    fn take_frame(&mut self) -> u32 {
+    /// A buffer for the page of reference number `before`: one that was freed, one that was never used, or the clock's
+    /// next victim.
+    fn take_frame(&mut self, before: u64) -> u32 {
         if let Some(frame) = self.free.pop() {
             return frame;
         }
@@ -244,11 +253,16 @@ impl Pool {
             }
             if let Some(victim) = self.known.get_mut(frame.page as usize) {
                 victim.frame = NONE;
-                self.work.first_writes += u64::from(victim.seen & WRITTEN == 0);
-                victim.seen |= CACHED | WRITTEN;
-                self.work.evictions += 1;
-                self.work.far_evictions += u64::from(frame.is_far);
-                self.resident -= 1;
+                if frame.is_dirty {
+                    self.work.first_writes += u64::from(victim.seen & WRITTEN == 0);
+                    victim.seen |= CACHED | WRITTEN;
+                    self.work.evictions += 1;
+                    self.work.far_evictions += u64::from(frame.is_far);
+                    self.resident -= 1;
+                    if let Some(written) = &mut self.written {
+                        written.push((frame.page, before));
+                    }
+                }
             }
             return at;
         }
@@ -261,9 +275,9 @@ impl Pool {
         let frame = known.frame;
         *known = Known { frame: NONE, seen: 0 };
         if let Some(own) = self.frames.get_mut(frame as usize) {
+            self.resident -= u64::from(own.is_dirty);
             *own = EMPTY;
             self.free.push(frame);
-            self.resident -= 1;
         }
     }
 

@@ -22,6 +22,8 @@ pub(crate) const NOT_REPLAYED: u32 = 8;
 
 /// The page is far from the one of the same fork that was referenced before.
 pub(crate) const FAR: u32 = 16;
+/// The page that is read is newer than the record, which leaves it as it is.
+pub(crate) const DONE: u32 = 32;
 
 const FPI_FOR_HINT: u8 = 0xA0;
 

@@ -28,6 +28,8 @@ pub struct Work {
     pub restored: u64,
     /// References that replay builds from nothing.
     pub initialised: u64,
+    /// References that replay passes over, because the page on disk is newer (`BLK_DONE`).
+    pub done: u64,
     /// Different pages.
     pub pages: u64,
     /// Of these, pages that are dirty at the end: what the checkpoint brings to the disk.

@@ -82,6 +82,13 @@ def predict(
             "Default: the recorded server's, else 128MB.",
         ),
     ] = None,
+    crashed: Annotated[
+        str | None,
+        typer.Option(
+            "--crashed-shared-buffers", metavar="SIZE", help="Of the server that crashes, which decide what "
+            "it has written by then. Default: the recorded server's, else the first of --shared-buffers.",
+        ),
+    ] = None,
     distance: Annotated[
         str | None,
         typer.Option("--distance", metavar="SIZE", help="Crash so far behind the redo point."),
@@ -126,24 +133,32 @@ def predict(
     from walproof.analysis import recovery
     from walproof.report.terminal import print_sections
     from walproof.report.wal.recovery import Forecast, recovery_json, recovery_view
-    from walproof.wal.recovery import analyse, find_redo
+    from walproof.wal.recovery import PAGE_BYTES, analyse, find_redo
 
     notes: list[str] = []
     buffers = _buffers(shared_buffers, paths, notes)
+    before = _crashed_buffers(crashed, paths, buffers)
     last = None if end is None else Lsn.parse(end)
     asked = None if start is None else Lsn.parse(start)
     redo = find_redo(*paths, end=last, timeline=timeline).redo if asked is None else asked
     marks = [] if distance is None else [Lsn(redo + _positive("--distance", distance))]
     found = analyse(
         *paths, buffers=buffers, start=redo, end=last, timeline=timeline, allow_gaps=allow_gaps,
-        concurrency=prefetch, marks=marks,
+        concurrency=prefetch, marks=marks, crashed=before,
     )  # fmt: skip
     if distance is not None:
         found = _up_to(found, distance)
-    if _has_few_images(found.last):
+        if found.last.done:
+            # Pages that were written only behind the crash are not newer than their records.
+            found = analyse(
+                *paths, buffers=buffers, start=redo, end=found.last.end, timeline=timeline,
+                allow_gaps=allow_gaps, concurrency=prefetch, crashed=before,
+            )  # fmt: skip
+    if found.last.done:
         notes.append(
-            "Most pages have no image. Those that were written before the crash are newer than their records "
-            "and passed over, which the WAL does not tell: the time is rather shorter than this."
+            f"{found.last.done / found.last.references:.0%} of block references are to pages that a server with "
+            f"shared_buffers = {format_bytes(before * PAGE_BYTES)} had written before it crashed; replay passes "
+            "them over."
         )
     coefficients, disk = _coefficients(calibration, other_machine, found.version, notes)
     if crash_log is not None:
@@ -157,7 +172,7 @@ def predict(
         # A second look at the same WAL, piece by piece.
         way = analyse(
             *paths, buffers=buffers, start=redo, end=found.last.end, timeline=timeline, allow_gaps=allow_gaps,
-            concurrency=prefetch, marks=recovery.places(found.last),
+            concurrency=prefetch, marks=recovery.places(found.last), crashed=before,
         ).steps[:-1]  # fmt: skip
         predictions = tuple(recovery.predict(found.last, size, coefficients, disk, way) for size in buffers)
     forecast = Forecast(
@@ -212,7 +227,7 @@ def recovery_of(
             analyses.append(
                 analyse(
                     *paths, buffers=[buffers], start=begin, end=end, timeline=timeline, allow_gaps=allow_gaps,
-                    marks=marks, images="first" if images == "first" else "off",
+                    marks=marks, images="first" if images == "first" else "off", crashed=buffers,
                 )
             )  # fmt: skip
         curves[images] = recovery_curve(analyses, buffers, coefficients, image_bytes, compression)
@@ -255,9 +270,16 @@ def _buffers(asked: Sequence[str] | None, paths: Sequence[Path], notes: list[str
     return [_DEFAULT_BUFFERS // PAGE_BYTES]
 
 
-def _has_few_images(work: RecoveryWork) -> bool:
-    images = sum(own.count for own in work.images.values())
-    return images + work.initialised < 0.5 * work.pages
+def _crashed_buffers(asked: str | None, paths: Sequence[Path], buffers: Sequence[int]) -> int:
+    """As `_buffers`, of the server that crashed."""
+    from walproof.wal.recording import find_recording
+    from walproof.wal.recovery import PAGE_BYTES
+
+    if asked is not None:
+        return _positive("--crashed-shared-buffers", asked) // PAGE_BYTES
+    recording = find_recording(paths)
+    size = None if recording is None else recording.settings.get("shared_buffers")
+    return buffers[0] if size is None else parse_bytes(size) // PAGE_BYTES
 
 
 def _up_to(found: RecoveryAnalysis, distance: str) -> RecoveryAnalysis:

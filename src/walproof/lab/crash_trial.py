@@ -141,9 +141,8 @@ def _recovery_work(
 ) -> dict[str, float]:
     """Of a crash at the end: the records since the simulated redo point, with the simulated images."""
     redo = Lsn(found.start + outcome.crash_offset)
-    analysis = analyse(
-        wal, start=redo, end=end, buffers=[buffers], images="first" if target.full_page_writes else "off"
-    )
+    images = "first" if target.full_page_writes else "off"
+    analysis = analyse(wal, start=redo, end=end, buffers=[buffers], images=images, crashed=buffers)
     as_recorded = target.wal_compression == "as recorded"
     compression = found.recorded.compression if as_recorded else target.wal_compression
     mean = outcome.image_bytes / outcome.images if outcome.images else 0.0

@@ -86,6 +86,8 @@ class RecoveryWork:
     restored: int
     """Images that replay restores: those of the recording, or what ``images`` of `analyse` makes of it."""
     initialised: int
+    done: int
+    """References that replay passes over, because the page on disk is newer (``BLK_DONE``)."""
     pages: int
     """Different pages."""
     dirty: int
@@ -240,16 +242,20 @@ def analyse(
     concurrency: int | None = None,
     marks: Sequence[Lsn] = (),
     images: Images = "recorded",
+    crashed: int | None = None,
 ) -> RecoveryAnalysis:
-    """Read the WAL from ``start`` (the redo point) to ``end`` once and simulate its recovery.
+    """Read the WAL from ``start`` (the redo point) to ``end`` and simulate its recovery.
 
     ``buffers``: sizes of shared_buffers, in buffers of 8 kB; ``concurrency``: maintenance_io_concurrency, by
-    default that of the version; ``marks``: ascending locations, up to each of which the work is told apart.
+    default that of the version; ``marks``: ascending locations, up to each of which the work is told apart;
+    ``crashed``: shared_buffers of the server that crashed, in buffers. What it had no room for it had written, so
+    that pages on disk are newer than their records, which replay then passes over: without full_page_writes
+    many, and the WAL is read twice. None: it had written nothing.
 
     Raises WalError as ``walproof.wal.stats``, and for sizes that no server can have.
     """
     sizes = list(dict.fromkeys(buffers))
-    for size in sizes:
+    for size in (*sizes, *([] if crashed is None else [crashed])):
         if not 16 <= size <= BUFFERS_MOST:
             raise WalError(
                 f"shared_buffers is out of range: {size} buffers",
@@ -266,6 +272,7 @@ def analyse(
         concurrency=concurrency,
         marks=list(marks),
         images=images,
+        crashed=crashed,
     )
     began = Lsn(raw["start"])
     return RecoveryAnalysis(
@@ -288,6 +295,7 @@ def analyse(
                 images={name: ImageWork(*own) for name, own in one["images"].items()},
                 restored=one["restored"],
                 initialised=one["initialised"],
+                done=one["done"],
                 pages=one["pages"],
                 dirty=one["dirty"],
                 runs=one["runs"],
