@@ -33,6 +33,7 @@ from walproof.analysis.recovery import (
     Coefficients,
     Disk,
     checkpoint_s,
+    cold_checkpoint,
     fit,
     places,
     predict,
@@ -257,7 +258,7 @@ def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, 
     cpu = sum(terms.values())
     if row["cache"] == "cold":
         costs = coefficients.cold_us
-        ending["uncached"] = ending["resident"]
+        ending = cold_checkpoint(ending)
         cpu += (own["requests"] * costs["requests"] + own["record_bytes"] / 1e6 * costs["wal"]) / 1e6
     # What the disk adds stays what it was: the row does not have the way there.
     redo_s = row["p_redo_s"] - row["p_cpu_s"] + cpu

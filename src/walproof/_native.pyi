@@ -160,6 +160,7 @@ class _RecoveryWork(TypedDict):
     end: int
     records: int
     record_bytes: int
+    unforeseen: int
     gin_records: int
     compactions: int
     references: int

@@ -28,7 +28,8 @@ MACHINE = Machine("a processor", 4, "15.18", 4096, huge_pages=False, data_checks
 TRUE_US = {
     "records": 0.4, "bytes": 800.0, "recent_misses": 0.9, "far_misses": 0.1, "distant_misses": 0.7,
     "pglz": 5.0, "lz4": 2.0, "zstd": 25.0, "frames": 0.8, "reads": 5.0, "far_reads": 1.5, "evictions": 0.9,
-    "far_evictions": 2.5, "gin": 0.3, "prefetches": 0.6, "compactions": 1.2, "first_writes": 1.9,
+    "far_evictions": 2.5, "unforeseen": 0.2, "gin": 0.3, "prefetches": 0.6, "compactions": 1.2,
+    "first_writes": 1.9,
 }  # fmt: skip
 BUFFERS = 1000
 
@@ -59,14 +60,21 @@ def calibration(noise: float) -> Calibration:
         ),
         checkpoints=tuple(
             CheckpointRun(
-                64, n, n, spilled, runs, cold, (6.0 * n + 3.0 * spilled + 10.0 * runs + 4.0 * cold) / 1e6
+                64,
+                n,
+                n,
+                spilled,
+                runs,
+                is_cold,
+                ((6.0 + 4.0 * is_cold) * n + (3.0 + 2.5 * is_cold) * spilled + 10.0 * runs) / 1e6,
             )
-            for n, spilled, runs, cold in (
-                (10000, 0, 1, 0),
-                (20000, 0, 9000, 0),
-                (8000, 30000, 300, 0),
-                (8000, 5000, 7000, 0),
-                (30000, 0, 1, 30000),
+            for n, spilled, runs, is_cold in (
+                (10000, 0, 1, False),
+                (20000, 0, 9000, False),
+                (8000, 30000, 300, False),
+                (8000, 5000, 7000, False),
+                (30000, 0, 1, True),
+                (8000, 30000, 300, True),
             )
         ),
         read_iops=5000.0,
@@ -85,7 +93,8 @@ def test_known_costs_are_found_again() -> None:
     assert found.checkpoint_us["resident"] == pytest.approx(6.0, rel=0.1)
     assert found.checkpoint_us["spilled"] == pytest.approx(3.0, rel=0.1)
     assert found.checkpoint_us["runs"] == pytest.approx(10.0, rel=0.1)
-    assert found.checkpoint_us["uncached"] == pytest.approx(4.0, rel=0.1)
+    assert found.checkpoint_us["cold_resident"] == pytest.approx(4.0, rel=0.1)
+    assert found.checkpoint_us["cold_spilled"] == pytest.approx(2.5, rel=0.1)
     assert found.host_us == pytest.approx(10.0)
     assert found.phase_error is not None
     assert found.phase_error < 0.01
@@ -127,11 +136,11 @@ def work(**changes: int) -> RecoveryWork:
     )  # fmt: skip
     off = replace(pool, prefetches=0, disk_reads=300)
     return RecoveryWork(
-        start=Lsn(0), end=Lsn(50_000_000), records=100_000, record_bytes=49_000_000, gin_records=30,
-        compactions=50, references=120_000,
+        start=Lsn(0), end=Lsn(50_000_000), records=100_000, record_bytes=49_000_000, unforeseen=9000,
+        gin_records=30, compactions=50, references=120_000,
         images={"off": ImageWork(3000, 20_000_000), "pglz": ImageWork(0, 0), "lz4": ImageWork(10, 100),
                 "zstd": ImageWork(0, 0)},
-        restored=3010, initialised=100, pages=660, dirty=650, runs=20,
+        restored=3010, initialised=100, done=0, pages=660, dirty=650, runs=20,
         relations_dropped=0, truncations=0, recent_misses=5000, far_misses=2000,
         distant_misses=500,
         pools={BUFFERS: replace(pool, **changes)}, pools_off={BUFFERS: off},
@@ -142,7 +151,7 @@ ONE = Coefficients(
     "calibrated",
     {term.name: 1.0 for term in TERMS},
     {"requests": 10.0, "wal": 100.0},
-    {"resident": 10.0, "spilled": 2.0, "runs": 5.0, "uncached": 1.0},
+    {"resident": 10.0, "spilled": 2.0, "runs": 5.0, "cold_resident": 1.0, "cold_spilled": 0.5},
 )
 
 
@@ -182,7 +191,7 @@ def test_memory_that_the_host_has_to_give_back_comes_on_top() -> None:
 
 def test_a_prediction_is_the_sum_of_its_parts() -> None:
     found = predict(work(), BUFFERS, ONE)
-    units = 100_000 + 49 + 30 + 50 + 60 + 5000 + 2000 + 500 + 10 + 600 + 500 + 400 + 100 + 80 + 450
+    units = 100_000 + 49 + 9000 + 30 + 50 + 60 + 5000 + 2000 + 500 + 10 + 600 + 500 + 400 + 100 + 80 + 450
     assert found.warm_s == pytest.approx(units / 1e6)
     assert sum(found.terms_s.values()) == pytest.approx(found.warm_s)
     assert found.dominating.name == "records"
@@ -194,7 +203,7 @@ def test_a_prediction_is_the_sum_of_its_parts() -> None:
     assert together.dominating.name == "evictions"
     assert together.part_s(together.dominating) == pytest.approx((100 + 80 + 60) * 50 / 1e6)
     assert found.checkpoint_s == pytest.approx((6000 + 100 + 100) / 1e6)
-    assert found.cold_checkpoint_s == pytest.approx(found.checkpoint_s + 600 / 1e6)
+    assert found.cold_checkpoint_s == pytest.approx(found.checkpoint_s + (600 + 0.5 * 50) / 1e6)
     assert found.cold_total_s() == pytest.approx(
         found.total_s - found.warm_s - found.checkpoint_s + found.cold.redo_s + found.cold_checkpoint_s
     )

@@ -87,6 +87,7 @@ fn features_dict<'py>(py: Python<'py>, features: &Features) -> PyResult<Bound<'p
     dict.set_item("end", features.end.0)?;
     dict.set_item("records", work.records)?;
     dict.set_item("record_bytes", work.record_bytes)?;
+    dict.set_item("unforeseen", work.unforeseen)?;
     dict.set_item("gin_records", work.gin_records)?;
     dict.set_item("compactions", work.compactions)?;
     dict.set_item("references", work.references)?;

@@ -9,6 +9,7 @@ use walproof_wal::{Error, Finish, Gap, Lsn, PgVersion, Range, Reader, Record, Se
 
 use crate::dirty::{runs, Dirty};
 use crate::dropped::{dropped, Dropped};
+use crate::kinds::Kinds;
 use crate::pages::Pages;
 use crate::pool::{Pool, PoolWork, DISTANCE_MULTIPLIER, RECORD_MOST};
 use crate::recent::{Misses, Recent, DISTANT_PAGES, RECENT_PAGES};
@@ -155,6 +156,7 @@ struct Decoder<'a> {
     version: PgVersion,
     written: Option<Written>,
     sender: SyncSender<Sent>,
+    kinds: Kinds,
     pages: Pages,
     piece: Piece,
     /// References before `piece`.
@@ -176,6 +178,7 @@ impl<'a> Decoder<'a> {
             version,
             written,
             sender,
+            kinds: Kinds::new(),
             pages: Pages::new(),
             piece: Piece::default(),
             base: 0,
@@ -192,6 +195,7 @@ impl<'a> Decoder<'a> {
         }
         self.last_end = record.end;
         self.work.add_record(record);
+        self.work.unforeseen += u64::from(self.kinds.is_unforeseen(&record.header));
         let mut compacts = compacts(self.version, record);
         for block in record.blocks {
             let (page, is_new, is_far) = self.pages.number(block.relation, block.fork, block.block);

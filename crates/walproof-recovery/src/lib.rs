@@ -21,7 +21,7 @@
 //! # Ok::<(), walproof_wal::Error>(())
 //! ```
 //!
-//! From the bottom up: `pages` (numbers of pages), `dropped` (what records remove), `reference` (the stream that
+//! From the bottom up: `pages` (numbers of pages), `dropped` (what records remove), `kinds` (which records come unexpected), `reference` (the stream that
 //! is simulated), `recent` (which pages a processor's caches still hold), `pool` (`shared_buffers` and the
 //! prefetcher), `dirty` (what the checkpoint has to do), `written` (pages that are newer than their records), `work` (counts of
 //! records), `redo` (where recovery begins), `analysis` (the pass).
@@ -34,6 +34,7 @@
 mod analysis;
 mod dirty;
 mod dropped;
+mod kinds;
 mod pages;
 mod pool;
 mod recent;

@@ -51,6 +51,8 @@ class Term:
 TERMS = (
     Term("records", "record", "applying records", 0.21, (("records", 1.0),)),
     Term("bytes", "MB of WAL", "reading, checking and copying WAL", 400.0, (("record_bytes", 1 / MB),)),
+    Term("unforeseen", "record", "such records, of a kind that nothing foretold", 0.1, (("unforeseen", 1.0),),
+         "records"),
     Term("gin", "record", "putting lists of GIN indexes together", 0.3, (("gin_records", 1.0),)),
     Term("compactions", "page", "putting pruned and split pages together", 0.55, (("compactions", 1.0),)),
     Term("recent_misses", "reference", "references to pages that the processor no longer has", 0.64,
@@ -72,7 +74,9 @@ TERMS = (
          (("first_writes", 1.0),), "evictions"),
     Term("prefetches", "call", "asking the kernel for pages ahead of need", 0.75, (("prefetches", 1.0),)),
 )  # fmt: skip
-CHECKPOINT_TERMS = (("resident", 5.4), ("spilled", 4.0), ("runs", 6.0), ("uncached", 7.5))
+CHECKPOINT_TERMS = (
+    ("resident", 5.4), ("spilled", 4.0), ("runs", 6.0), ("cold_resident", 5.0), ("cold_spilled", 2.0),
+)  # fmt: skip
 """Quantity and shipped cost in us."""
 COLD_TERMS = (("requests", 7.5), ("wal", 450.0))
 """CPU of the startup process for what comes from the disk: us for each read of pages, each MB of WAL."""
@@ -232,7 +236,7 @@ def predict(
         cold=_cold(way, buffers, coefficients, disk, prefetch=True),
         cold_off=_cold(way, buffers, coefficients, disk, prefetch=False),
         checkpoint_s=checkpoint_s(ending, coefficients),
-        cold_checkpoint_s=checkpoint_s(ending | {"uncached": ending["resident"]}, coefficients),
+        cold_checkpoint_s=checkpoint_s(cold_checkpoint(ending), coefficients),
         coefficients=coefficients,
     )
 
@@ -255,8 +259,14 @@ def redo_terms_s(quantities: Mapping[str, float], coefficients: Coefficients) ->
 
 
 def checkpoint_s(quantities: Mapping[str, float], coefficients: Coefficients) -> float:
-    """The checkpoint at the end, from ``resident``, ``spilled`` and ``runs``, and ``uncached`` if any are."""
+    """The checkpoint at the end, from the quantities of `RecoveryWork.checkpoint` or `cold_checkpoint`."""
     return sum(quantities.get(name, 0.0) * cost / 1e6 for name, cost in coefficients.checkpoint_us.items())
+
+
+def cold_checkpoint(quantities: Mapping[str, float]) -> dict[str, float]:
+    """Quantities of a checkpoint for whose pages the kernel had nothing in its cache when recovery began."""
+    cold = {f"cold_{name}": quantities[name] for name in ("resident", "spilled")}
+    return {**quantities, **cold}
 
 
 def _cold(
@@ -420,8 +430,10 @@ def _fit_checkpoint(runs: Iterable[CheckpointRun]) -> dict[str, float]:
         return dict(CHECKPOINT_TERMS)
     names = [name for name, _ in CHECKPOINT_TERMS]
     totals = [run.total_s * 1e6 for run in own]
+    warm = [{"resident": run.resident, "spilled": run.spilled, "runs": run.runs} for run in own]
+    work = [cold_checkpoint(one) if run.is_cold else one for run, one in zip(own, warm, strict=True)]
     costs = _least_squares(
-        [[getattr(run, name) for name in names] for run in own],
+        [[one.get(name, 0.0) for name in names] for one in work],
         totals,
         totals,
         [cost for _, cost in CHECKPOINT_TERMS],

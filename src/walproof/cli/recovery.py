@@ -156,9 +156,9 @@ def predict(
             )  # fmt: skip
     if found.last.done:
         notes.append(
-            f"{found.last.done / found.last.references:.0%} of block references are to pages that a server with "
-            f"shared_buffers = {format_bytes(before * PAGE_BYTES)} had written before it crashed; replay passes "
-            "them over."
+            f"{found.last.done / found.last.references:.0%} of block references are to pages that a server "
+            f"with shared_buffers = {format_bytes(before * PAGE_BYTES)} had written before it crashed; "
+            "replay passes them over."
         )
     coefficients, disk = _coefficients(calibration, other_machine, found.version, notes)
     if crash_log is not None:
@@ -391,7 +391,8 @@ def _calibration_text(calibration: Calibration, coefficients: Coefficients) -> s
         "resident": "dirty page",
         "spilled": "dirty page that the kernel got before",
         "runs": "run of these",
-        "uncached": "dirty page, with a cold cache besides",
+        "cold_resident": "dirty page, with a cold cache besides",
+        "cold_spilled": "dirty page that the kernel got before, with a cold cache besides",
     }
     lines += [
         _cost(f"checkpoint, us for each {says[name]}", coefficients.checkpoint_us[name], shipped)

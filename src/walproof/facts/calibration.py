@@ -18,7 +18,7 @@ from typing import Any
 
 from walproof.errors import StoreError
 
-_FORMAT = 4
+_FORMAT = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,8 @@ class CheckpointRun:
     resident: float
     spilled: float
     runs: float
-    uncached: float
-    """Resident pages that the kernel had nothing of: all of them with a cold cache, else none."""
+    is_cold: bool
+    """Whether recovery began with a cold cache."""
     total_s: float
 
 

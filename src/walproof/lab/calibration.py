@@ -59,7 +59,7 @@ _LOAD_BUFFERS = 196608
 """1.5 GB, in which all pages of the load find room: one that was written before the crash is newer than the
 records that made it, which replay then skips."""
 REPEATS = 2
-CHECKPOINTS_AFTER = ("scatter", "uuid")
+CHECKPOINTS_AFTER = (("scatter", Cache.WARM), ("uuid", Cache.WARM), ("uuid", Cache.COLD))
 """Phases at whose end a shortened replay ends, for the sake of its checkpoint."""
 _READS_PAGES = 32768
 _LATENCY_READS, _LATENCY_S = 400, 2.0
@@ -119,12 +119,27 @@ def _phases(share: float) -> tuple[Phase, ...]:
     def insert(into: str, values: str, rows: int) -> str:
         return f"INSERT INTO {into} SELECT {values} FROM generate_series(1, {count(rows)}) n"
 
-    # Of 4096 different words.
+    # As in texts: some words again and again, most of them seldom.
     words = (
-        "SELECT to_tsvector('simple', string_agg(substr(md5((n * 31 + w)::text), 1, 3), ' '))"
-        " FROM generate_series(1, 20) w"
+        "SELECT to_tsvector('simple', string_agg('w' || (w * 0 + 100000 * random() ^ 3)::int, ' '))"
+        " FROM generate_series(1, 20 + n * 0) w"
     )
     commits = f"FOR n IN 1..{count(60_000)} LOOP INSERT INTO narrow VALUES (n, n); COMMIT; END LOOP"
+
+    def picked(table: str) -> str:
+        # In a subquery, so that it is picked once.
+        return f"(SELECT (random() * {_pages(table, share) * _ROWS_A_PAGE})::int)"
+
+    # As from many sessions: nobody can tell what comes next.
+    mixed = (
+        f"FOR n IN 1..{count(60_000)} LOOP CASE (random() * 4)::int"
+        f" WHEN 0 THEN UPDATE updated SET v = v + 1 WHERE id = {picked('updated')};"
+        " WHEN 1 THEN INSERT INTO narrow VALUES (n, n);"
+        " WHEN 2 THEN INSERT INTO uuids VALUES (gen_random_uuid());"
+        " WHEN 3 THEN INSERT INTO keyed (f) VALUES ('abcdefgh');"
+        f" ELSE DELETE FROM full_pages WHERE id = {picked('full_pages')};"
+        " END CASE; COMMIT; END LOOP"
+    )
     return (
         Phase("insert", (insert("narrow", "n, n", 500_000),)),
         Phase("wide", (insert("wide", "n, repeat('x', 1900)", 28_000),)),
@@ -139,6 +154,7 @@ def _phases(share: float) -> tuple[Phase, ...]:
         Phase("sequence", (insert("keyed (f)", "'abcdefgh'", 250_000),)),
         Phase("uuid", (insert("uuids", "gen_random_uuid()", 60_000),)),
         Phase("uuid again", (insert("uuids", "gen_random_uuid()", 120_000),)),
+        Phase("mixed", (f"DO $$ BEGIN {mixed}; END $$",)),
         Phase("read", (_update("bare", "id % 48 = 0"),), (("full_page_writes", "off"),)),
         Phase("pglz", (_update("packed", "id % 48 = 0"),), (("wal_compression", "pglz"),)),
         Phase("lz4", (_update("packed_lz4", "id % 48 = 0"),), (("wal_compression", "lz4"),)),
@@ -209,14 +225,16 @@ def calibrate(
     phases = [row for one in replays for row in _phase_rows(one, spans, found)]
     last = found.last
     checkpoints = [_checkpoint_run(one, last) for one in replays]
-    for name in CHECKPOINTS_AFTER:
+    for name, cache in CHECKPOINTS_AFTER:
         place = next(i for i, (phase, _, _) in enumerate(spans) if phase == name)
         for buffers in (large, small):
-            progress(f'checkpoint after phase "{name}"')
+            progress(f'checkpoint after phase "{name}", {cache.value} cache')
             until = _segment_name(spans[place][2], found.timeline, found.segment_size)
             prefetch = _prefetches(install)[0]
-            measured = recover(image, workspace, _replay_settings(install, buffers, prefetch), until=until)
-            checkpoints.append(_checkpoint_run(_Replay(buffers, prefetch, measured), found.steps[place + 1]))
+            settings = _replay_settings(install, buffers, prefetch)
+            replay = _Replay(buffers, prefetch, recover(image, workspace, settings, cache, until=until))
+            is_cold = cache is Cache.COLD
+            checkpoints.append(_checkpoint_run(replay, found.steps[place + 1], is_cold=is_cold))
     progress("replays with a cold cache")
     cold, cold_checkpoints = _cold(image, workspace, large, spans, found, phases)
     checkpoints += cold_checkpoints
@@ -475,9 +493,8 @@ def _checkpoint_run(replay: _Replay, work: RecoveryWork, *, is_cold: bool = Fals
     if checkpoint is None:
         return None
     own = work.checkpoint(replay.buffers, prefetch=replay.prefetch)
-    uncached = own["resident"] if is_cold else 0.0
     return CheckpointRun(
-        replay.buffers, checkpoint.buffers, uncached=uncached, total_s=checkpoint.total_s, **own
+        replay.buffers, checkpoint.buffers, **own, is_cold=is_cold, total_s=checkpoint.total_s
     )
 
 

@@ -23,7 +23,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.probe.protocol import Observation
 from walproof.units import Lsn
-from walproof.wal.recovery import analyse
+from walproof.wal.recovery import Images, analyse
 from walproof.wal.target import SETTINGS, target_of
 from walproof.wal.whatif import Outcome, Target, WhatIf, identify, simulate
 
@@ -141,7 +141,7 @@ def _recovery_work(
 ) -> dict[str, float]:
     """Of a crash at the end: the records since the simulated redo point, with the simulated images."""
     redo = Lsn(found.start + outcome.crash_offset)
-    images = "first" if target.full_page_writes else "off"
+    images: Images = "first" if target.full_page_writes else "off"
     analysis = analyse(wal, start=redo, end=end, buffers=[buffers], images=images, crashed=buffers)
     as_recorded = target.wal_compression == "as recorded"
     compression = found.recorded.compression if as_recorded else target.wal_compression

@@ -25,7 +25,8 @@ PAGE_BYTES = 8192
 BUFFERS_MOST = 2**30 // 2
 """Most buffers of a server (shared_buffers, src/backend/utils/misc/guc_tables.c)."""
 QUANTITIES = (
-    "records", "record_bytes", "gin_records", "compactions", "recent_misses", "far_misses", "distant_misses",
+    "records", "record_bytes", "unforeseen", "gin_records", "compactions", "recent_misses", "far_misses",
+    "distant_misses",
     "images_off", "images_pglz", "images_lz4", "images_zstd", "frames", "reads", "far_reads", "evictions",
     "far_evictions", "first_writes", "prefetches",
 )  # fmt: skip
@@ -76,6 +77,9 @@ class RecoveryWork:
     records: int
     record_bytes: int
     """Bytes of records, images included, paddings and page headers left out."""
+    unforeseen: int
+    """Of the records, those whose kind (resource manager and operation) is not the one that followed such a
+    record last time."""
     gin_records: int
     """Records of GIN indexes."""
     compactions: int
@@ -148,6 +152,7 @@ class RecoveryWork:
         return {
             "records": self.records,
             "record_bytes": self.record_bytes,
+            "unforeseen": self.unforeseen,
             "gin_records": self.gin_records,
             "compactions": self.compactions,
             "recent_misses": self.recent_misses,
@@ -248,9 +253,9 @@ def analyse(
 
     ``buffers``: sizes of shared_buffers, in buffers of 8 kB; ``concurrency``: maintenance_io_concurrency, by
     default that of the version; ``marks``: ascending locations, up to each of which the work is told apart;
-    ``crashed``: shared_buffers of the server that crashed, in buffers. What it had no room for it had written, so
-    that pages on disk are newer than their records, which replay then passes over: without full_page_writes
-    many, and the WAL is read twice. None: it had written nothing.
+    ``crashed``: shared_buffers of the server that crashed, in buffers. What it had no room for it had
+    written, so that pages on disk are newer than their records, which replay then passes over: without
+    full_page_writes many, and the WAL is read twice. None: it had written nothing.
 
     Raises WalError as ``walproof.wal.stats``, and for sizes that no server can have.
     """
@@ -289,6 +294,7 @@ def analyse(
                 end=max(began, Lsn(one["end"])),
                 records=one["records"],
                 record_bytes=one["record_bytes"],
+                unforeseen=one["unforeseen"],
                 gin_records=one["gin_records"],
                 compactions=one["compactions"],
                 references=one["references"],
