@@ -16,6 +16,7 @@ from walproof.analysis.recovery import (
     is_limited,
     places,
     predict,
+    repeat_difference,
     scale_to_crash,
 )
 from walproof.errors import AnalysisError
@@ -121,6 +122,13 @@ def test_what_no_phase_shows_stays_as_shipped() -> None:
     without = tuple(replace(one, work={**one.work, "images_zstd": 0.0}) for one in calibration(0.0).phases)
     shipped = next(term.shipped_us for term in TERMS if term.name == "zstd")
     assert fit(replace(calibration(0.0), phases=without)).cpu_us["zstd"] == pytest.approx(shipped)
+
+
+def test_repeats_tell_whether_the_machine_was_quiet() -> None:
+    own = calibration(0.0)
+    assert repeat_difference(own) is None, "nothing was repeated"
+    slower = tuple(replace(one, cpu_s=one.cpu_s * 1.3) for one in own.phases)
+    assert repeat_difference(replace(own, phases=own.phases + slower)) == pytest.approx(0.3)
 
 
 def test_too_few_phases_are_refused() -> None:

@@ -89,6 +89,16 @@ def test_the_work_is_that_of_the_wal(wal: Path, tmp_path: Path) -> None:
     assert any("calibrate" in note for note in found["notes"])
 
 
+def test_what_the_crashed_server_had_written_is_said(wal: Path, tmp_path: Path) -> None:
+    start = ("--start", str(stats(wal).start), "--shared-buffers", "4MB")
+    found = predict(tmp_path, str(wal), *start, "--crashed-shared-buffers", "128kB")
+    work = analyse(wal, start=stats(wal).start, buffers=[512], crashed=16).last
+    assert found["done"] == work.done
+    assert found["predictions"][0]["quantities"] == work.quantities(512)
+    said = [note for note in found["notes"] if "had written before it crashed" in note]
+    assert len(said) == (work.done > 0)
+
+
 def test_the_table_names_what_most_time_goes_into(wal: Path, tmp_path: Path) -> None:
     done = walproof("recovery", "predict", str(wal), cwd=tmp_path, WALPROOF_DATA=str(tmp_path))
     assert done.returncode == 0, done.stderr
@@ -162,6 +172,8 @@ def test_what_cannot_be_answered(wal: Path, tmp_path: Path) -> None:
     said = refused(tmp_path, "predict", str(wal), "--end", str(first.lsn))
     assert "no complete checkpoint" in said
     assert "--start" in said
+    said = refused(tmp_path, "predict", str(wal), "--crashed-shared-buffers", "0")
+    assert "--crashed-shared-buffers must be more than nothing" in said
     said = refused(tmp_path, "predict", str(wal), "--distance", "500MB")
     assert "shorter than the distance: 500 MB" in said
     assert "--distance=" in said

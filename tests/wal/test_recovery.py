@@ -72,6 +72,24 @@ def test_wal_without_a_checkpoint_is_refused(wal: dict[int, Path]) -> None:
 def test_sizes_that_no_server_has_are_refused(wal: dict[int, Path], buffers: int) -> None:
     with pytest.raises(WalError, match="shared_buffers is out of range"):
         analyse(wal[15], buffers=[buffers])
+    with pytest.raises(WalError, match="shared_buffers is out of range"):
+        analyse(wal[15], buffers=[16], crashed=buffers)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_pages_that_the_crashed_server_had_written_are_newer(wal: dict[int, Path], version: int) -> None:
+    older = analyse(wal[version], buffers=[64], images="off").last
+    newer = analyse(wal[version], buffers=[64], images="off", crashed=128).last
+    assert older.done == 0
+    assert 0 < newer.done < newer.references
+    assert newer.dirty < older.dirty
+    one, other = newer.pool(64), older.pool(64)
+    assert one.evictions < other.evictions
+    assert (one.misses, one.reads) == (other.misses, other.reads), "they are looked at all the same"
+    # A server with room for every page had written none, and an image makes a page old again.
+    assert analyse(wal[version], buffers=[64], images="off", crashed=65536).last == older
+    images = analyse(wal[version], buffers=[64], images="first", crashed=128).last
+    assert images.done < newer.done / 4
 
 
 def test_settings_of_the_prefetcher_count(wal: dict[int, Path]) -> None:

@@ -355,7 +355,7 @@ impl Stream {
                     while events.next_if(|(before, _)| *before <= at).is_some() {
                         marks.push(recent.misses());
                     }
-                    recent.touch(reference.page, reference.flags & FAR != 0);
+                    recent.touch(reference.page, reference.flags & FAR != 0, reference.flags & DONE != 0);
                 }
                 events.for_each(|_| marks.push(recent.misses()));
                 None

@@ -15,9 +15,9 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct Misses {
     /// The recent pages.
     pub(crate) recent: u64,
-    /// Of these, references that were far from the one before.
+    /// Of these, references that changed the page and were far from the one before.
     pub(crate) far: u64,
-    /// All pages that are not distant.
+    /// All pages that are not distant, and changed the page.
     pub(crate) distant: u64,
 }
 
@@ -74,8 +74,10 @@ impl Recent {
         self.misses
     }
 
+    /// The page is referenced, `is_far` from the one before; `is_done`: only its header is looked at, which is no more
+    /// than a miss, wherever the rest of it is.
     #[inline]
-    pub(crate) fn touch(&mut self, page: Page, is_far: bool) {
+    pub(crate) fn touch(&mut self, page: Page, is_far: bool, is_done: bool) {
         if self.first == page {
             return;
         }
@@ -85,10 +87,10 @@ impl Recent {
         let link = self.link(page);
         if link.place != Place::Recent {
             self.misses.recent += 1;
-            self.misses.far += u64::from(is_far);
+            self.misses.far += u64::from(is_far && !is_done);
         }
         if link.place == Place::Nowhere {
-            self.misses.distant += 1;
+            self.misses.distant += u64::from(!is_done);
             self.length += 1;
         } else {
             self.unlink(page, link);
@@ -177,16 +179,16 @@ mod tests {
             let mut list: Vec<u32> = Vec::new();
             let mut misses = Misses::default();
             for page in pages {
-                let is_far = page % 3 == 0;
-                own.touch(page, is_far);
+                let (is_far, is_done) = (page % 3 == 0, page % 5 == 0);
+                own.touch(page, is_far, is_done);
                 let at = list.iter().position(|one| *one == page);
                 if at.is_none_or(|at| at >= recent as usize) {
                     misses.recent += 1;
-                    misses.far += u64::from(is_far);
+                    misses.far += u64::from(is_far && !is_done);
                 }
                 match at {
                     Some(at) => drop(list.remove(at)),
-                    None => misses.distant += 1,
+                    None => misses.distant += u64::from(!is_done),
                 }
                 list.insert(0, page);
                 list.truncate((recent + others) as usize);

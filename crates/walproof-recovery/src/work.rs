@@ -44,9 +44,10 @@ pub struct Work {
     pub truncations: u64,
     /// References whose page was not among the [`RECENT_PAGES`](crate::RECENT_PAGES) referenced last.
     pub recent_misses: u64,
-    /// Of these, pages far from the one of the same fork that was referenced before.
+    /// Of these, pages far from the one of the same fork that was referenced before, and not passed over.
     pub far_misses: u64,
-    /// References whose page was not among the [`DISTANT_PAGES`](crate::DISTANT_PAGES) referenced last.
+    /// References whose page was not among the [`DISTANT_PAGES`](crate::DISTANT_PAGES) referenced last, and that were not
+    /// passed over.
     pub distant_misses: u64,
 }
 

@@ -40,8 +40,8 @@ class Term:
     says: str
     """In a sentence: "the time goes into ..."."""
     shipped_us: float
-    """Cost of a unit in us, on a Xeon virtual machine with PostgreSQL 15
-    (bench/recovery/calibration-15.json)."""
+    """Cost of a unit in us, rounded, of PostgreSQL 15.18 on a virtual Xeon (docs/recovery.md). That of
+    ``unforeseen``, which was not counted there, is half of an EPYC's."""
     quantities: tuple[tuple[str, float], ...]
     """Names of measured quantities, and units in each."""
     refines: str | None = None
@@ -373,6 +373,19 @@ def _median_repeats(phases: Iterable[PhaseReplay]) -> list[PhaseReplay]:
         if phase.cpu_s > 0:
             repeats.setdefault((phase.phase, phase.buffers, phase.prefetch), []).append(phase)
     return [replace(own[0], cpu_s=median(one.cpu_s for one in own)) for own in repeats.values()]
+
+
+def repeat_difference(calibration: Calibration) -> float | None:
+    """By what share repeats of one phase differ, in the median; None where nothing was repeated.
+
+    Large on a machine that others use, too: the costs are then those of the minutes of the calibration.
+    """
+    repeats: dict[tuple[str, int, bool], list[float]] = {}
+    for phase in calibration.phases:
+        if phase.cpu_s > 0:
+            repeats.setdefault((phase.phase, phase.buffers, phase.prefetch), []).append(phase.cpu_s)
+    differences = [max(own) / min(own) - 1 for own in repeats.values() if len(own) > 1]
+    return median(differences) if differences else None
 
 
 def scale_to_crash(work: RecoveryWork, buffers: int, times: RecoveryTimes) -> Coefficients:

@@ -177,6 +177,7 @@ def recovery_json(forecast: Forecast) -> str:
         "wal_bytes": work.wal_bytes,
         "records": work.records,
         "references": work.references,
+        "done": work.done,
         "pages": work.pages,
         "relations_dropped": work.relations_dropped,
         "truncations": work.truncations,
