@@ -24,8 +24,8 @@ const USAGE_MOST: u8 = 5;
 const WINDOW: usize = 4;
 /// `XLOGPREFETCHER_DISTANCE_MULTIPLIER`.
 pub(crate) const DISTANCE_MULTIPLIER: u32 = 4;
-/// The longest look-ahead that is simulated: a power of two above 4 * 1000, the most that can be set.
-const RING: usize = 4096;
+/// The most that `maintenance_io_concurrency` can be.
+const CONCURRENCY_MOST: u32 = 1000;
 /// Block references of a record, at most (`XLR_MAX_BLOCK_ID` + 1).
 pub(crate) const RECORD_MOST: usize = 33;
 
@@ -308,7 +308,8 @@ impl Pool {
 struct Prefetcher {
     in_flight_most: u32,
     distance: u32,
-    /// What came of each reference in the queue, by its number.
+    /// What came of each reference in the queue, by its number: a ring whose length is a power of two, no longer than
+    /// needed, so that it stays in the processor's first cache.
     looked: Vec<Looked>,
     /// Next reference to be looked at, and first one in the queue.
     ahead: u64,
@@ -320,10 +321,11 @@ struct Prefetcher {
 
 impl Prefetcher {
     fn new(concurrency: u32) -> Prefetcher {
+        let distance = concurrency.min(CONCURRENCY_MOST) * DISTANCE_MULTIPLIER;
         Prefetcher {
             in_flight_most: concurrency,
-            distance: (concurrency * DISTANCE_MULTIPLIER).min(RING as u32 - 64),
-            looked: vec![Looked::Nothing; RING],
+            distance,
+            looked: vec![Looked::Nothing; (distance as usize + 1).next_power_of_two()],
             ahead: 0,
             tail: 0,
             in_flight: 0,
@@ -348,7 +350,8 @@ impl Prefetcher {
     }
 
     fn push(&mut self, looked: Looked) {
-        if let Some(slot) = self.looked.get_mut(self.ahead as usize % RING) {
+        let place = self.ahead as usize & (self.looked.len() - 1);
+        if let Some(slot) = self.looked.get_mut(place) {
             *slot = looked;
         }
         self.in_flight += u32::from(looked == Looked::Fetched);
@@ -358,7 +361,8 @@ impl Prefetcher {
     /// What came of reference number `at`, one of the record being replayed or behind it.
     fn looked_at(&self, at: u64) -> Looked {
         let is_known = at < self.ahead;
-        self.looked.get(at as usize % RING).copied().filter(|_| is_known).unwrap_or(Looked::Nothing)
+        let place = at as usize & (self.looked.len() - 1);
+        self.looked.get(place).copied().filter(|_| is_known).unwrap_or(Looked::Nothing)
     }
 
     /// Whether the page is among the last four that were remembered; it is remembered if not.

@@ -229,7 +229,7 @@ def recovery_of(
             analyses.append(
                 analyse(
                     *paths, buffers=[buffers], start=begin, end=end, timeline=timeline, allow_gaps=allow_gaps,
-                    marks=marks, images="first" if images == "first" else "off", crashed=buffers,
+                    marks=marks, images="first" if images == "first" else "off",
                 )
             )  # fmt: skip
         curves[images] = recovery_curve(analyses, buffers, coefficients, image_bytes, compression)
