@@ -52,7 +52,7 @@ def calibration(noise: float) -> Calibration:
     return Calibration(
         machine=MACHINE,
         made_at=0.0,
-        phases=tuple(phase(n, buffers, source, noise) for n in range(100) for buffers in (8, 64)),
+        phases=tuple(phase(n, buffers, source, noise) for n in range(200) for buffers in (8, 64)),
         cold=(
             # Each page is asked for by itself, nothing is read, and the kernel reads 128 kB ahead in order.
             *(ColdReplay(f"far {n}", 64, True, 7.5, 2.0, 5e9, 200_000, 1.0) for n in range(20)),

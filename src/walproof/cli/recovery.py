@@ -250,7 +250,11 @@ def _say(what: str) -> None:
 def _positive(option: str, text: str) -> int:
     count = parse_bytes(text)
     if count <= 0:
-        raise SettingError(f"{option} must be more than nothing", detail=f'Given: "{text}".')
+        raise SettingError(
+            f"{option} must be more than nothing",
+            detail=f'Given: "{text}".',
+            hint="Sizes are written like 128MB or 8GB.",
+        )
     return count
 
 
