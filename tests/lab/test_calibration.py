@@ -9,12 +9,13 @@ from walproof.errors import DiskError
 from walproof.facts import Install
 from walproof.lab import calibration as lab
 from walproof.lab.calibration import calibrate, this_machine
+from walproof.lab.crash import Cache
 from walproof.postgres.workspace import Workspace
 
 PHASES = {
     "insert", "wide", "scatter", "image", "hot", "random image", "random", "full image", "full", "sequence",
-    "uuid", "uuid again", "read", "pglz", "lz4", "zstd", "commit", "prune", "delete", "vacuum", "toast",
-    "gin",
+    "uuid", "uuid again", "mixed", "read", "pglz", "lz4", "zstd", "commit", "prune", "delete", "vacuum",
+    "toast", "gin",
 }  # fmt: skip
 pytestmark = pytest.mark.live
 
@@ -23,7 +24,8 @@ def test_phases_are_told_apart(
     embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lab, "REPEATS", 1)
-    monkeypatch.setattr(lab, "CHECKPOINTS_AFTER", ("scatter",))
+    places = (("scatter", Cache.WARM), ("uuid", Cache.COLD))
+    monkeypatch.setattr(lab, "CHECKPOINTS_AFTER", places)
     said: list[str] = []
     found = calibrate(embedded, workspace, said.append, share=0.1, segment_mb=1)
     assert (found.machine.cpu, found.machine.cores, found.machine.page_bytes) == this_machine()
@@ -52,6 +54,11 @@ def test_phases_are_told_apart(
     if "full" in by_name:
         # Every page is full by then, and what is updated again is pruned before.
         assert by_name["full"]["compactions"] > 3000
+    if "mixed" in by_name:
+        assert by_name["mixed"]["unforeseen"] > 0.2 * by_name["mixed"]["records"]
+    if "sequence" in by_name:
+        assert by_name["sequence"]["unforeseen"] < 0.1 * by_name["sequence"]["records"]
+    assert {run.is_cold for run in found.checkpoints} == {True, False}
     for run in found.checkpoints:
         assert run.written == pytest.approx(run.resident, rel=0.01, abs=20)
     assert found.read_iops is not None
