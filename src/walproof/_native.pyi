@@ -163,6 +163,7 @@ class _RecoveryWork(TypedDict):
     unforeseen: int
     gin_records: int
     compactions: int
+    extensions: int
     references: int
     images: dict[str, tuple[int, int]]
     """``off``, ``pglz``, ``lz4``, ``zstd`` -> images stored that way, their bytes."""

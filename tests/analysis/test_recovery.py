@@ -30,6 +30,7 @@ TRUE_US = {
     "records": 0.4, "bytes": 800.0, "recent_misses": 0.9, "far_misses": 0.1, "distant_misses": 0.7,
     "pglz": 5.0, "lz4": 2.0, "zstd": 25.0, "frames": 0.8, "reads": 5.0, "far_reads": 1.5, "evictions": 0.9,
     "far_evictions": 2.5, "unforeseen": 0.2, "gin": 0.3, "prefetches": 0.6, "compactions": 1.2,
+    "extensions": 6.5,
     "first_writes": 1.9,
 }  # fmt: skip
 BUFFERS = 1000
@@ -145,7 +146,7 @@ def work(**changes: int) -> RecoveryWork:
     off = replace(pool, prefetches=0, disk_reads=300)
     return RecoveryWork(
         start=Lsn(0), end=Lsn(50_000_000), records=100_000, record_bytes=49_000_000, unforeseen=9000,
-        gin_records=30, compactions=50, references=120_000,
+        gin_records=30, compactions=50, extensions=20, references=120_000,
         images={"off": ImageWork(3000, 20_000_000), "pglz": ImageWork(0, 0), "lz4": ImageWork(10, 100),
                 "zstd": ImageWork(0, 0)},
         restored=3010, initialised=100, done=0, pages=660, dirty=650, runs=20,
@@ -199,7 +200,9 @@ def test_memory_that_the_host_has_to_give_back_comes_on_top() -> None:
 
 def test_a_prediction_is_the_sum_of_its_parts() -> None:
     found = predict(work(), BUFFERS, ONE)
-    units = 100_000 + 49 + 9000 + 30 + 50 + 60 + 5000 + 2000 + 500 + 10 + 600 + 500 + 400 + 100 + 80 + 450
+    units = (
+        100_000 + 49 + 9000 + 30 + 50 + 20 + 60 + 5000 + 2000 + 500 + 10 + 600 + 500 + 400 + 100 + 80 + 450
+    )
     assert found.warm_s == pytest.approx(units / 1e6)
     assert sum(found.terms_s.values()) == pytest.approx(found.warm_s)
     assert found.dominating.name == "records"

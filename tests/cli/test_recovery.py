@@ -10,12 +10,15 @@ import pytest
 
 from tests.cli.command import walproof
 from tests.golden.unpack import unpack
+from walproof.cli.recovery import _added
+from walproof.errors import StoreError
 from walproof.facts.calibration import (
     Calibration,
     CheckpointRun,
     ColdReplay,
     Machine,
     PhaseReplay,
+    read_calibration,
     write_calibration,
 )
 from walproof.lab.calibration import this_machine
@@ -182,6 +185,25 @@ def test_what_cannot_be_answered(wal: Path, tmp_path: Path) -> None:
     assert 'no "redo done"' in refused(tmp_path, "predict", str(wal), "--crash-log", str(log))
     log.write_text(LOG.format(redo="7F/28", end="7F/1000028"))
     assert "another recovery than the WAL" in refused(tmp_path, "predict", str(wal), "--crash-log", str(log))
+
+
+def test_what_cannot_be_added_to_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    path = tmp_path / "earlier.json"
+    path.write_text("{")
+    said = refused(tmp_path, "calibrate", "--pg", "embedded", "--add", "--to", str(path))
+    assert f'"{path}" is no calibration' in said
+    assert "replay" not in said
+    assert path.read_text() == "{"
+
+
+def test_what_was_measured_is_kept_where_it_cannot_be_added(tmp_path: Path) -> None:
+    path, own = tmp_path / "mine.json", calibrated()
+    assert _added(own, own, path).phases == own.phases * 2
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(StoreError) as caught:
+        _added(own, calibrated(cpu="another processor"), path)
+    assert "mine-alone.json" in str(caught.value.hint)
+    assert read_calibration(tmp_path / "mine-alone.json").machine.cpu == "another processor"
 
 
 def test_memory_is_no_place_to_calibrate(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from walproof.facts.calibration import (
     PhaseReplay,
     calibration_path,
     find_calibrations,
+    pooled,
     read_calibration,
     write_calibration,
 )
@@ -59,6 +60,27 @@ def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as caught:
         read_calibration(tmp_path / "absent.json")
     assert "calibrate" in str(caught.value.hint)
+
+
+def test_calibrations_of_one_machine_are_taken_together() -> None:
+    later = replace(
+        CALIBRATION,
+        made_at=9.0,
+        phases=(PhaseReplay("insert", 8, True, 0.5, {"records": 12.0}),),
+        read_iops=900.0,
+        read_latency_us=100.0,
+        fresh_touch_us=3.0,
+        touch_us=3.5,
+    )
+    found = pooled([CALIBRATION, later])
+    assert found.phases == CALIBRATION.phases + later.phases
+    assert (len(found.cold), len(found.checkpoints)) == (2, 2)
+    assert (found.made_at, found.read_iops, found.read_latency_us) == (9.0, 900.0, 90.0)
+    assert (found.fresh_touch_us, found.touch_us) == (16.0, 3.0)
+    other = replace(later, machine=replace(MACHINE, cores=8))
+    with pytest.raises(StoreError, match="different machines") as caught:
+        pooled([CALIBRATION, other])
+    assert caught.value.detail == "cores: 8 -> 4"
 
 
 def test_differences_are_named() -> None:

@@ -13,9 +13,9 @@ from walproof.lab.crash import Cache
 from walproof.postgres.workspace import Workspace
 
 PHASES = {
-    "insert", "wide", "scatter", "image", "hot", "random image", "random", "full image", "full", "sequence",
-    "uuid", "uuid again", "mixed", "read", "pglz", "lz4", "zstd", "commit", "prune", "delete", "vacuum",
-    "toast", "gin",
+    "insert", "wide", "dropped", "scatter", "image", "hot", "random image", "random", "full image", "full",
+    "sequence", "uuid", "uuid again", "mixed", "read", "pglz", "lz4", "zstd", "commit", "prune", "delete",
+    "vacuum", "toast", "gin",
 }  # fmt: skip
 pytestmark = pytest.mark.live
 
@@ -54,6 +54,9 @@ def test_phases_are_told_apart(
     if "full" in by_name:
         # Every page is full by then, and what is updated again is pruned before.
         assert by_name["full"]["compactions"] > 3000
+    if "dropped" in by_name:
+        # 20 tables of 40 pages, and what their free space maps and the catalog cut off.
+        assert by_name["dropped"]["extensions"] == pytest.approx(800, rel=0.2)
     if "mixed" in by_name:
         assert by_name["mixed"]["unforeseen"] > 0.2 * by_name["mixed"]["records"]
     if "sequence" in by_name:

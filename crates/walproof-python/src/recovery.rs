@@ -90,6 +90,7 @@ fn features_dict<'py>(py: Python<'py>, features: &Features) -> PyResult<Bound<'p
     dict.set_item("unforeseen", work.unforeseen)?;
     dict.set_item("gin_records", work.gin_records)?;
     dict.set_item("compactions", work.compactions)?;
+    dict.set_item("extensions", work.extensions)?;
     dict.set_item("references", work.references)?;
     let names = std::iter::once("off").chain(Compression::ALL.into_iter().map(Compression::name));
     let images = PyDict::new(py);

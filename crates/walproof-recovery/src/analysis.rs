@@ -230,6 +230,7 @@ impl<'a> Decoder<'a> {
         self.work.add_dropped(dropped);
         let at = self.base + self.piece.references.len() as u64;
         let events = &mut self.piece.events;
+        let before = events.len();
         let mut drop_all = |relation, fork, first| {
             events.extend(self.pages.of_relation(relation, fork, first).map(|page| (at, Event::Drop(page))));
         };
@@ -246,6 +247,7 @@ impl<'a> Decoder<'a> {
                 }
             }
         }
+        self.work.extensions += (events.len() - before) as u64;
     }
 
     fn mark(&mut self) {

@@ -20,6 +20,8 @@ pub struct Work {
     pub gin_records: u64,
     /// Pages that a record takes apart and puts together again: pruned, split, deleted from (see [`compacts`]).
     pub compactions: u64,
+    /// Pages of files that were dropped or cut off later: at the crash they are gone, and replay makes them anew.
+    pub extensions: u64,
     /// Block references.
     pub references: u64,
     /// Images, plain and by method.

@@ -40,6 +40,7 @@ fn what_adds_up_adds_up() {
         });
         let compactions: u64 = compact.map(|(_, totals)| totals.records).sum();
         assert!((1..=compactions).contains(&last.work.compactions), "{version}: {compactions}");
+        assert!((1..last.work.pages).contains(&last.work.extensions), "{version}: {}", last.work.extensions);
         assert!(last.work.relations_dropped > 0, "{version}: the golden WAL drops relations");
         for pool in &last.pools {
             assert!(pool.reads <= pool.misses && pool.misses <= last.work.references, "{version}: {pool:?}");

@@ -40,8 +40,8 @@ class Term:
     says: str
     """In a sentence: "the time goes into ..."."""
     shipped_us: float
-    """Cost of a unit in us, rounded, of PostgreSQL 15.18 on a virtual Xeon (docs/recovery.md). That of
-    ``unforeseen``, which was not counted there, is half of an EPYC's."""
+    """Cost of a unit in us, rounded, of PostgreSQL 15.18 on a virtual Xeon (docs/recovery.md). Those of
+    ``unforeseen`` and ``extensions``, which were not counted there, are of an EPYC, the first one halved."""
     quantities: tuple[tuple[str, float], ...]
     """Names of measured quantities, and units in each."""
     refines: str | None = None
@@ -55,6 +55,7 @@ TERMS = (
     Term("bytes", "MB of WAL", "reading, checking and copying WAL", 400.0, (("record_bytes", 1 / MB),)),
     Term("gin", "record", "putting lists of GIN indexes together", 0.3, (("gin_records", 1.0),)),
     Term("compactions", "page", "putting pruned and split pages together", 0.55, (("compactions", 1.0),)),
+    Term("extensions", "page", "making pages of files that were dropped later", 6.0, (("extensions", 1.0),)),
     Term("recent_misses", "reference", "references to pages that the processor no longer has", 0.64,
          (("recent_misses", 1.0),)),
     Term("far_misses", "reference", "such pages, far from the one before", 0.3,
@@ -366,13 +367,21 @@ def fit(calibration: Calibration) -> Coefficients:
 def _median_repeats(phases: Iterable[PhaseReplay]) -> list[PhaseReplay]:
     """One row for each phase, size and recovery_prefetch.
 
-    The median: a machine that others use gives one replay memory at once, and the next one late.
+    The median: a machine that others use gives one replay memory at once, and the next one late. Of the work,
+    too: of calibrations that were taken together each has its own load.
     """
     repeats: dict[tuple[str, int, bool], list[PhaseReplay]] = {}
     for phase in phases:
         if phase.cpu_s > 0:
             repeats.setdefault((phase.phase, phase.buffers, phase.prefetch), []).append(phase)
-    return [replace(own[0], cpu_s=median(one.cpu_s for one in own)) for own in repeats.values()]
+    return [
+        replace(
+            own[0],
+            cpu_s=median(one.cpu_s for one in own),
+            work={name: median(one.work[name] for one in own) for name in own[0].work},
+        )
+        for own in repeats.values()
+    ]
 
 
 def repeat_difference(calibration: Calibration) -> float | None:

@@ -45,6 +45,10 @@ def calibrate(
         Path | None,
         typer.Option("--to", metavar="FILE", help="File to keep it in. Default: the data folder."),
     ] = None,
+    add: Annotated[
+        bool,
+        typer.Option("--add", help="To what that file has of this machine: of several hours, on a busy one."),
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Measure what each part of a recovery costs on this machine, in about 2 minutes.
@@ -62,10 +66,13 @@ def calibrate(
     install = find(pg) if pg is not None else discover()[0]
     user = server_user()
     reachable = reachable_install(install, user)
+    earlier = _earlier(to, install.version) if add else None
     sys.stderr.write(f"calibrating recovery of PostgreSQL {install.label}, about 2 minutes\n")
     with Workspace(options.work_folder(on), user) as workspace:
         found = measure(reachable, workspace, lambda what: _say(what))
     path = to if to is not None else calibration_path(found.machine)
+    if earlier is not None:
+        found = _added(earlier, found, path)
     write_calibration(path, found)
     coefficients = fit(found)
     if json:
@@ -355,6 +362,35 @@ def _differences(calibration: Calibration, version: int) -> tuple[str, ...]:
     return tuple(lines)
 
 
+def _earlier(path: Path | None, version: str) -> Calibration | None:
+    """What is to be added to, read before anything is measured; None: nothing yet."""
+    from walproof.facts.calibration import find_calibrations, read_calibration
+    from walproof.lab.calibration import this_machine
+
+    if path is not None:
+        return read_calibration(path) if path.exists() else None
+    here = (*this_machine(), version)
+    for _, own in find_calibrations():
+        machine = own.machine
+        if (machine.cpu, machine.cores, machine.page_bytes, machine.version) == here:
+            return own
+    return None
+
+
+def _added(earlier: Calibration, found: Calibration, path: Path) -> Calibration:
+    """Both together; where they cannot be, what was measured is kept beside and StoreError says where."""
+    from walproof.facts.calibration import pooled, write_calibration
+
+    try:
+        return pooled([earlier, found])
+    except StoreError as error:
+        beside = path.with_name(f"{path.stem}-alone.json")
+        write_calibration(beside, found)
+        raise StoreError(
+            error.message, detail=error.detail, hint=f'What was measured now is kept in "{beside}".'
+        ) from error
+
+
 def _from_crash(path: Path, work: RecoveryWork, buffers: int, notes: list[str]) -> Coefficients:
     from walproof.analysis.recovery import scale_to_crash
     from walproof.facts.recovery import read_recovery_log
@@ -420,7 +456,8 @@ def _calibration_text(calibration: Calibration, coefficients: Coefficients) -> s
     if difference is not None:
         line = f"Repeats of a phase differed by {difference:.0%} in the median"
         is_quiet = difference < _QUIET_DIFFERENCE
-        lines.append(f"{line}." if is_quiet else f"{line}: this machine is not quiet. Calibrate again later.")
+        advice = "this machine is not quiet. At another hour, calibrate again with --add."
+        lines.append(f"{line}." if is_quiet else f"{line}: {advice}")
     return "\n".join(lines) + "\n"
 
 

@@ -11,14 +11,15 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from walproof.errors import StoreError
 
-_FORMAT = 5
+_FORMAT = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,34 @@ class Calibration:
     """The same shortly after somebody had used it."""
 
 
+def pooled(calibrations: Sequence[Calibration]) -> Calibration:
+    """As if what each of them measured had been measured in one.
+
+    Of a machine whose speed changes the costs are then those of more than one hour.
+
+    Raises StoreError: they are of different machines or servers.
+    """
+    newest = max(calibrations, key=lambda one: one.made_at)
+    for one in calibrations:
+        unlike = newest.machine.differences(one.machine)
+        if unlike:
+            raise StoreError(
+                "calibrations of different machines cannot be taken together",
+                detail="\n".join(unlike),
+                hint="Each can be used by itself.",
+            )
+    return replace(
+        newest,
+        phases=tuple(phase for one in calibrations for phase in one.phases),
+        cold=tuple(replay for one in calibrations for replay in one.cold),
+        checkpoints=tuple(run for one in calibrations for run in one.checkpoints),
+        read_iops=_median(one.read_iops for one in calibrations),
+        read_latency_us=_median(one.read_latency_us for one in calibrations),
+        fresh_touch_us=max(one.fresh_touch_us for one in calibrations),
+        touch_us=median(one.touch_us for one in calibrations),
+    )
+
+
 def data_folder() -> Path:
     """Where what was measured for good is kept; not made yet."""
     given = os.environ.get("WALPROOF_DATA")
@@ -146,8 +175,13 @@ def read_calibration(path: Path) -> Calibration:
     """Read it back. Raises StoreError."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        if data.pop("format") != _FORMAT:
-            raise StoreError(f'"{path}" was written by another version of walproof', hint="Calibrate again.")
+        written = data.pop("format")
+        if written != _FORMAT:
+            raise StoreError(
+                f'"{path}" was written by another version of walproof',
+                detail=f"expected format {_FORMAT}, got {written}",
+                hint="Calibrate again.",
+            )
         return Calibration(
             machine=Machine(**data["machine"]),
             made_at=float(data["made_at"]),
@@ -164,7 +198,11 @@ def read_calibration(path: Path) -> Calibration:
             f'could not read "{path}": {error.strerror}', hint='"walproof recovery calibrate" makes one.'
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoreError(f'"{path}" is no calibration', detail=f"{type(error).__name__}: {error}") from error
+        raise StoreError(
+            f'"{path}" is no calibration',
+            detail=f"{type(error).__name__}: {error}",
+            hint='"walproof recovery calibrate" makes one; name its file.',
+        ) from error
 
 
 def find_calibrations() -> tuple[tuple[Path, Calibration], ...]:
@@ -176,6 +214,11 @@ def find_calibrations() -> tuple[tuple[Path, Calibration], ...]:
         except StoreError:
             continue  # of another version, or damaged: not one to be used
     return tuple(sorted(found, key=lambda one: -one[1].made_at))
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
 
 
 def _optional(value: Any) -> float | None:

@@ -126,6 +126,12 @@ def _phases(share: float) -> tuple[Phase, ...]:
     )
     commits = f"FOR n IN 1..{count(60_000)} LOOP INSERT INTO narrow VALUES (n, n); COMMIT; END LOOP"
 
+    staging = (
+        "CREATE TABLE staging (a int, f text)",
+        insert("staging", "n, repeat('x', 1900)", 1600),
+        "DROP TABLE staging",
+    )
+
     def picked(table: str) -> str:
         # In a subquery, so that it is picked once.
         return f"(SELECT (random() * {_pages(table, share) * _ROWS_A_PAGE})::int)"
@@ -143,6 +149,8 @@ def _phases(share: float) -> tuple[Phase, ...]:
     return (
         Phase("insert", (insert("narrow", "n, n", 500_000),)),
         Phase("wide", (insert("wide", "n, repeat('x', 1900)", 28_000),)),
+        # Staging tables: files that replay makes, fills and removes again.
+        Phase("dropped", tuple(statement for _ in range(20) for statement in staging)),
         Phase("scatter", (_update("scattered", "id % 144 = 0"),)),
         Phase("image", (_update("other", "id % 48 = 0"),)),
         Phase("hot", tuple(_update("other", f"id % 48 = {row}") for row in range(1, 9))),

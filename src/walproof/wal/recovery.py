@@ -25,8 +25,8 @@ PAGE_BYTES = 8192
 BUFFERS_MOST = 2**30 // 2
 """Most buffers of a server (shared_buffers, src/backend/utils/misc/guc_tables.c)."""
 QUANTITIES = (
-    "records", "record_bytes", "unforeseen", "gin_records", "compactions", "recent_misses", "far_misses",
-    "distant_misses",
+    "records", "record_bytes", "unforeseen", "gin_records", "compactions", "extensions", "recent_misses",
+    "far_misses", "distant_misses",
     "images_off", "images_pglz", "images_lz4", "images_zstd", "frames", "reads", "far_reads", "evictions",
     "far_evictions", "first_writes", "prefetches",
 )  # fmt: skip
@@ -84,6 +84,9 @@ class RecoveryWork:
     """Records of GIN indexes."""
     compactions: int
     """Pages that a record takes apart and puts together again: pruned, split, deleted from."""
+    extensions: int
+    """Pages of files that were dropped or cut off later: at the crash they are gone, and replay makes them
+    anew."""
     references: int
     images: Mapping[str, ImageWork]
     """By wal_compression: ``off``, ``pglz``, ``lz4``, ``zstd``."""
@@ -155,6 +158,7 @@ class RecoveryWork:
             "unforeseen": self.unforeseen,
             "gin_records": self.gin_records,
             "compactions": self.compactions,
+            "extensions": self.extensions,
             "recent_misses": self.recent_misses,
             "far_misses": self.far_misses,
             "distant_misses": self.distant_misses,
@@ -297,6 +301,7 @@ def analyse(
                 unforeseen=one["unforeseen"],
                 gin_records=one["gin_records"],
                 compactions=one["compactions"],
+                extensions=one["extensions"],
                 references=one["references"],
                 images={name: ImageWork(*own) for name, own in one["images"].items()},
                 restored=one["restored"],
