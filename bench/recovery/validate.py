@@ -1,27 +1,25 @@
-"""Predicted recoveries beside measured ones, from a calibration alone, on loads that nobody tuned on.
+"""Predicted recoveries beside measured ones, from calibrations alone, on loads that nobody tuned on.
 
-    PYTHONPATH=. python bench/recovery/validate.py --pg 15 --calibration FILE [--only WORD] [--out FILE]
+    PYTHONPATH=. python bench/recovery/validate.py --pg 15 --keep CALIBRATION --out FILE
 
 Each load runs on a server that never checkpoints; at each distance its files are copied as a crash would
-leave them. Every image is recovered by servers with each shared_buffers, some times with a warm cache, once
-with a cold one and each recovery_prefetch. Every recovery is a line of JSON with what was measured and what
-was predicted; --summary FILE prints errors by kind. CPU is compared, and elapsed time without the time for
-which others had the processor.
-
-How fast the machine is changes from minute to minute where it has neighbours. So before each recovery a piece
-of the calibration's own load is recovered, always the same: what that takes, beside what the calibration says
-of it, is the machine's speed at the time, and errors are told with and without it.
+leave them. Then come rounds: a calibration, and every image recovered, in an order of its own in each round:
+by servers with each shared_buffers and a warm cache, with a cold one and each recovery_prefetch. How fast the
+machine is changes from minute to minute where it has neighbours; so the repeats of a recovery are far from
+each other, and predictions are those of all calibrations together (calibrate --add). Every recovery is a line
+of JSON with what was measured and what was predicted; --summary FILE prints errors by kind. CPU is compared,
+and elapsed time without the time for which others had the processor.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +38,8 @@ from walproof.analysis.recovery import (
     redo_terms_s,
 )
 from walproof.facts import Install
-from walproof.facts.calibration import read_calibration
-from walproof.lab.calibration import crash_of_load
+from walproof.facts.calibration import Calibration, pooled, read_calibration, write_calibration
+from walproof.lab.calibration import calibrate
 from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, recover, take_crash_image
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import SUPERUSER, Cluster
@@ -60,111 +58,143 @@ FILL = {
 BUFFERS = (16384, 49152)
 """128 MB and 384 MB: none of them is a size of the calibration."""
 STEP_S = 2
-REFERENCE_SHARE, REFERENCE_BUFFERS = 0.2, 16384
-"""Of the calibration's load, and the shared_buffers that recover it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A crash, and what there is to recover."""
+
+    workload: str
+    image: CrashImage
+    work: RecoveryWork
+    steps: tuple[RecoveryWork, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """One way of recovering a case."""
+
+    case: Case
+    buffers: int
+    cache: Cache
+    prefetch: str
+    iops: int | None = None
+    """Most reads a second."""
 
 
 def main() -> None:
-    """Run the loads whose name holds a word, or sum up a file."""
+    """Run the loads whose name is among some, or sum up a file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pg", default="15")
-    parser.add_argument("--calibration", type=Path, help='file, or with --summary "shipped"')
-    parser.add_argument("--only", default="")
-    parser.add_argument("--distances", default="150,500", help="MB, ascending")
-    parser.add_argument("--repeats", type=int, default=2, help="of each warm recovery")
+    parser.add_argument("--calibration", type=Path, help='of before, instead of own ones; or "shipped"')
+    parser.add_argument("--keep", type=Path, help="file for what the own calibrations measured")
+    parser.add_argument("--only", default="", help="loads, with commas between them")
+    parser.add_argument("--distances", default="300", help="MB, ascending")
+    parser.add_argument("--also", default="", help="LOAD=MB,...: longer distances of some loads")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--iops", default="", help="limits on reads a second for more cold recoveries (root)")
     parser.add_argument("--out", type=Path, default=Path("bench/recovery/results.jsonl"))
     parser.add_argument("--summary", type=Path)
     parser.add_argument("--work", type=Path, default=Path("/var/tmp/walproof-recovery"))
     arguments = parser.parse_args()
-    if arguments.summary is not None:
+    if arguments.summary is None:
+        rows = run(arguments)
+    else:
         rows = [json.loads(line) for line in arguments.summary.read_text().splitlines()]
         if arguments.calibration is not None:
             is_shipped = str(arguments.calibration) == "shipped"
             coefficients = SHIPPED if is_shipped else fit(read_calibration(arguments.calibration))
             rows = [predict_again(row, coefficients) for row in rows]
-        for row in rows:
-            print(_line(row))
-        summarise(rows)
-        return
+    for row in rows:
+        print(_line(row))
+    summarise(rows)
+
+
+def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """Rows of all rounds, written after each."""
     user = server_user()
     install = reachable_install(find(arguments.pg), user)
     distances = [int(text) << 20 for text in arguments.distances.split(",")]
-    with Workspace(arguments.work, user) as workspace, arguments.out.open("a") as out:
-        reference = Reference(install, workspace)
+    also = {name: int(text) << 20 for name, text in (one.split("=") for one in _words(arguments.also))}
+    limits = [int(text) for text in _words(arguments.iops)]
+    source = random.Random(install.version_num)
+    given = [read_calibration(arguments.calibration)] if arguments.calibration is not None else []
+    measured: list[tuple[Recovery, MeasuredRecovery]] = []
+    rows: list[dict[str, Any]] = []
+    with Workspace(arguments.work, user) as workspace:
+        cases: list[Case] = []
         for workload in WORKLOADS:
-            if arguments.only and workload.name not in arguments.only.split(","):
-                continue
-            for row in validate(install, workspace, workload, distances, reference, arguments):
-                out.write(json.dumps(row) + "\n")
-                out.flush()
-                print(_line(row), flush=True)
+            if not arguments.only or workload.name in arguments.only.split(","):
+                longer = [also[workload.name]] if workload.name in also else []
+                cases += filled(install, workspace, workload, [*distances, *longer])
+                print(f"filled: {workload.name}", flush=True)
+        calibrations = list(given)
+        for number in range(arguments.rounds):
+            if not given:
+                calibrations.append(calibrate(install, workspace, lambda _: None))
+                print(f"round {number + 1}: calibrated", flush=True)
+            recoveries = [one for case in cases for one in ways(install, case, limits if number == 0 else [])]
+            source.shuffle(recoveries)
+            for recovery in recoveries:
+                measured.append((recovery, _recover(recovery, workspace)))
+            print(f"round {number + 1}: {len(recoveries)} recoveries", flush=True)
+            rows = _rows(measured, pooled(calibrations))
+            arguments.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        if arguments.keep is not None:
+            write_calibration(arguments.keep, pooled(calibrations))
+    return rows
 
 
-class Reference:
-    """The recovery that tells how fast the machine is."""
-
-    def __init__(self, install: Install, workspace: Workspace) -> None:
-        self._workspace = workspace
-        self._image = crash_of_load(install, workspace, lambda _: None, share=REFERENCE_SHARE)
-        found = analyse(self._image.wal, start=find_redo(self._image.wal).redo, buffers=[REFERENCE_BUFFERS])
-        self.work = found.last.quantities(REFERENCE_BUFFERS)
-
-    def cpu_s(self) -> float:
-        """Of redo, now."""
-        measured = recover(self._image, self._workspace, {"shared_buffers": f"{REFERENCE_BUFFERS * 8}kB"})
-        return measured.times.cpu_s or float("nan")
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
 
 
-def validate(
-    install: Install,
-    workspace: Workspace,
-    workload: Workload,
-    distances: list[int],
-    reference: Reference,
-    arguments: argparse.Namespace,
-) -> Iterator[dict[str, Any]]:
-    """One row for each recovery."""
-    calibration = read_calibration(arguments.calibration)
-    coefficients = fit(calibration)
-    disk = Disk(calibration.read_iops, calibration.read_latency_us)
-    limits = [int(text) for text in arguments.iops.split(",") if text]
+def filled(
+    install: Install, workspace: Workspace, workload: Workload, distances: list[int]
+) -> Iterator[Case]:
+    """A case at each distance."""
     for image in images(install, workspace, workload, distances):
         redo = find_redo(image.wal).redo
-        began = time.monotonic()
         work = analyse(image.wal, start=redo, buffers=BUFFERS, crashed=CRASHED_BUFFERS).last
-        analysis_s = time.monotonic() - began
-        steps = analyse(
-            image.wal, start=redo, buffers=BUFFERS, marks=places(work), crashed=CRASHED_BUFFERS
-        ).steps[:-1]
-        for buffers in BUFFERS:
-            prediction = predict(work, buffers, coefficients, disk, steps)
-            kinds = [(Cache.WARM, "try")] * arguments.repeats
-            kinds += [(Cache.COLD, "try"), (Cache.COLD, "off")] if buffers == BUFFERS[0] else []
-            asked: list[tuple[Cache, str, int | None]] = [
-                (cache, prefetch, None) for cache, prefetch in kinds
-            ]
-            if buffers == BUFFERS[0]:
-                asked += [(Cache.COLD, "try", iops) for iops in limits] + [
-                    (Cache.COLD, "off", iops) for iops in limits
-                ]
-            for cache, prefetch, iops in asked:
-                settings = {"shared_buffers": f"{buffers * 8}kB"}
-                if install.version_num >= 150000:
-                    settings["recovery_prefetch"] = prefetch
-                reference_s = reference.cpu_s()
-                measured = recover(image, workspace, settings, cache, iops=iops)
-                if iops is not None:
-                    slow = replace(disk, iops=float(iops))
-                    prediction = predict(work, buffers, coefficients, slow, steps)
-                yield {
-                    "pg": install.version, "workload": workload.name, "buffers": buffers,
-                    "cache": cache.value, "prefetch": prefetch, "iops": iops, "analysis_s": analysis_s,
-                    "reference_cpu_s": reference_s, "reference_work": reference.work,
-                    "p_reference_s": _reference_s(reference.work, coefficients),
-                    **_measured(measured), **_predicted(prediction, work, buffers, cache, prefetch),
-                }  # fmt: skip
-        workspace.remove_folder(image.folder)
+        marks = places(work)
+        found = analyse(image.wal, start=redo, buffers=BUFFERS, marks=marks, crashed=CRASHED_BUFFERS)
+        yield Case(workload.name, image, work, found.steps[:-1])
+
+
+def ways(install: Install, case: Case, limits: Iterable[int]) -> Iterator[Recovery]:
+    """How a case is recovered in a round; with reads limited, too, where there are limits."""
+    prefetches = ("try", "off") if install.version_num >= 150000 else ("try",)
+    for buffers in BUFFERS:
+        yield Recovery(case, buffers, Cache.WARM, "try")
+    for prefetch in prefetches:
+        for iops in (None, *limits):
+            yield Recovery(case, BUFFERS[0], Cache.COLD, prefetch, iops)
+
+
+def _recover(recovery: Recovery, workspace: Workspace) -> MeasuredRecovery:
+    image = recovery.case.image
+    settings = {"shared_buffers": f"{recovery.buffers * 8}kB"}
+    if image.install.version_num >= 150000:
+        settings["recovery_prefetch"] = recovery.prefetch
+    return recover(image, workspace, settings, recovery.cache, iops=recovery.iops)
+
+
+def _rows(
+    measured: Iterable[tuple[Recovery, MeasuredRecovery]], calibration: Calibration
+) -> list[dict[str, Any]]:
+    coefficients, rows = fit(calibration), []
+    for one, found in measured:
+        disk = Disk(one.iops or calibration.read_iops, calibration.read_latency_us)
+        prediction = predict(one.case.work, one.buffers, coefficients, disk, one.case.steps)
+        rows.append(
+            {
+                "pg": one.case.image.install.version, "workload": one.case.workload,
+                "buffers": one.buffers, "cache": one.cache.value, "prefetch": one.prefetch,
+                "iops": one.iops, **_measured(found),
+                **_predicted(prediction, one.case.work, one.buffers, one.cache, one.prefetch),
+            }
+        )  # fmt: skip
+    return rows
 
 
 def images(
@@ -195,7 +225,7 @@ def images(
         for number, distance in enumerate(distances):
             while _insert_lsn(cluster) - redo < distance:
                 _run([*command, *target])
-            yield take_crash_image(cluster, workspace.make_folder(f"image-{number}"))
+            yield take_crash_image(cluster, workspace.make_folder(f"{workload.name}-{number}"))
     finally:
         cluster.stop("immediate")
         workspace.remove_folder(folder)
@@ -247,10 +277,6 @@ def _predicted(
     }  # fmt: skip
 
 
-def _reference_s(work: Mapping[str, float], coefficients: Coefficients) -> float:
-    return sum(redo_terms_s(work, coefficients).values())
-
-
 def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, Any]:
     """The row with what other coefficients say of the same work."""
     own, ending = row["work"], dict(row["checkpoint"])
@@ -265,7 +291,7 @@ def predict_again(row: dict[str, Any], coefficients: Coefficients) -> dict[str, 
     return {
         **row, "p_cpu_s": cpu, "p_redo_s": redo_s,
         "p_checkpoint_s": checkpoint_s(ending, coefficients),
-        "terms_s": terms, "p_reference_s": _reference_s(row["reference_work"], coefficients),
+        "terms_s": terms,
         "band": coefficients.cold_band if row["cache"] == "cold" else coefficients.band,
     }  # fmt: skip
 
@@ -296,15 +322,9 @@ def summarise(rows: list[dict[str, Any]]) -> None:
         warm = [row for row in own if row["cache"] == "warm"]
         cold = [row for row in own if row["cache"] == "cold"]
         print(f"PostgreSQL {pg}: {len(own)} recoveries")
-        speeds = [row["p_reference_s"] / row["reference_cpu_s"] for row in every]
-        print(
-            "  the machine's speed, from the calibration's own load: median "
-            f"{np.median(speeds):.2f} of what it was, {min(speeds):.2f} to {max(speeds):.2f}"
-        )
+        _say("repeats of one recovery, CPU", _repeats(own))
         _say("warm redo, CPU", _errors(warm, "p_cpu_s", "redo_cpu_s"))
-        _say("warm redo, CPU, at that speed", _errors(_at_speed(warm), "p_cpu_s", "redo_cpu_s"))
         _say("cold redo, CPU", _errors(cold, "p_cpu_s", "redo_cpu_s"))
-        _say("cold redo, CPU, at that speed", _errors(_at_speed(cold), "p_cpu_s", "redo_cpu_s"))
         undisturbed = [
             {**row, "undisturbed_s": max(row["redo_elapsed_s"] - row["waited_s"], row["redo_cpu_s"])}
             for row in cold
@@ -333,16 +353,8 @@ def summarise(rows: list[dict[str, Any]]) -> None:
                 print(f"  band holds, {kind}: {sum(held)} of {len(held)}")
 
 
-def _at_speed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """With what was measured as it would have been at the calibration's speed."""
-    return [
-        {**row, "redo_cpu_s": row["redo_cpu_s"] * row["p_reference_s"] / row["reference_cpu_s"]}
-        for row in rows
-        if row["redo_cpu_s"]
-    ]
-
-
-def _ratios(rows: list[dict[str, Any]], predicted: str, measured: str) -> list[float]:
+def _cases(rows: list[dict[str, Any]], measured: str) -> list[list[dict[str, Any]]]:
+    """Repeats of each case together."""
     cases: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         if row[measured]:
@@ -351,7 +363,19 @@ def _ratios(rows: list[dict[str, Any]], predicted: str, measured: str) -> list[f
                 row.get("iops"),
             )  # fmt: skip
             cases.setdefault(key, []).append(row)
-    return [own[0][predicted] / float(np.median([row[measured] for row in own])) for own in cases.values()]
+    return list(cases.values())
+
+
+def _repeats(rows: list[dict[str, Any]]) -> list[float]:
+    """By what share the longest of each case is longer than the shortest."""
+    times = [[row["redo_cpu_s"] for row in own] for own in _cases(rows, "redo_cpu_s") if len(own) > 1]
+    return [max(own) / min(own) - 1 for own in times]
+
+
+def _ratios(rows: list[dict[str, Any]], predicted: str, measured: str) -> list[float]:
+    return [
+        own[0][predicted] / float(np.median([row[measured] for row in own])) for own in _cases(rows, measured)
+    ]
 
 
 def _errors(rows: list[dict[str, Any]], predicted: str, measured: str) -> list[float]:
