@@ -217,25 +217,51 @@ def calibrate(
     options = () if segment_mb == 16 else (f"--wal-segsize={segment_mb}",)
     filled = _Filled(install, workspace, share, options)
     machine, image, spans = filled.make(progress)
+    try:
+        phases, cold, checkpoints = _replay_all(image, workspace, progress, spans, (large, small))
+    finally:
+        workspace.remove_folder(image.folder)
+    return Calibration(
+        machine=machine,
+        made_at=time.time(),
+        phases=(*phases, *(() if machine.huge_pages else (frames,))),
+        cold=cold,
+        checkpoints=checkpoints,
+        read_iops=iops,
+        read_latency_us=latency_us,
+        fresh_touch_us=fresh_us,
+        touch_us=touch_us,
+    )
+
+
+def _replay_all(
+    image: CrashImage,
+    workspace: Workspace,
+    progress: Progress,
+    spans: Sequence[tuple[str, Lsn, Lsn]],
+    sizes: tuple[int, int],
+) -> tuple[tuple[PhaseReplay, ...], tuple[ColdReplay, ...], tuple[CheckpointRun, ...]]:
+    """Recover the image again and again. ``sizes``: shared_buffers, the large and the small ones."""
+    install, large = image.install, sizes[0]
     bounds = [spans[0][1], *(end for _, _, end in spans)]
     start = find_redo(image.wal).redo
-    found = analyse(image.wal, start=start, buffers=[large, small], marks=bounds)
+    found = analyse(image.wal, start=start, buffers=sizes, marks=bounds)
     replays = []
     for repeat in range(REPEATS):
         for prefetch in _prefetches(install):
-            for buffers in (large, small):
+            for buffers in sizes:
                 progress(
                     f"replay {repeat + 1} with shared_buffers of {buffers * PAGE_BYTES >> 20} MB"
                     + ("" if prefetch else ", without prefetching")
                 )
                 measured = recover(image, workspace, _replay_settings(install, buffers, prefetch))
                 replays.append(_Replay(buffers, prefetch, measured))
-    phases = [row for one in replays for row in _phase_rows(one, spans, found)]
+    phases = tuple(row for one in replays for row in _phase_rows(one, spans, found))
     last = found.last
     checkpoints = [_checkpoint_run(one, last) for one in replays]
     for name, cache in CHECKPOINTS_AFTER:
         place = next(i for i, (phase, _, _) in enumerate(spans) if phase == name)
-        for buffers in (large, small):
+        for buffers in sizes:
             progress(f'checkpoint after phase "{name}", {cache.value} cache')
             until = _segment_name(spans[place][2], found.timeline, found.segment_size)
             prefetch = _prefetches(install)[0]
@@ -246,17 +272,7 @@ def calibrate(
     progress("replays with a cold cache")
     cold, cold_checkpoints = _cold(image, workspace, large, spans, found, phases)
     checkpoints += cold_checkpoints
-    return Calibration(
-        machine=machine,
-        made_at=time.time(),
-        phases=(*phases, *(() if machine.huge_pages else (frames,))),
-        cold=cold,
-        checkpoints=tuple(one for one in checkpoints if one is not None),
-        read_iops=iops,
-        read_latency_us=latency_us,
-        fresh_touch_us=fresh_us,
-        touch_us=touch_us,
-    )
+    return phases, cold, tuple(one for one in checkpoints if one is not None)
 
 
 def _measure_memory(size: int) -> tuple[float, float]:
