@@ -13,6 +13,7 @@ import psutil
 from walproof.disk.simulated import DiskModel
 from walproof.errors import StudyError
 from walproof.facts import Plan
+from walproof.lab.crash import shared_buffers
 from walproof.lab.replay_recording import recording_key
 from walproof.postgres import template as templates
 from walproof.postgres.build import missing_libraries, rejection
@@ -20,7 +21,8 @@ from walproof.postgres.kernel_audit import audit_refusal
 from walproof.postgres.wal_folder import check_wal_folder
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.value import parse
-from walproof.units import format_bytes, parse_bytes
+from walproof.units import format_bytes
+from walproof.wal.recovery import PAGE_BYTES
 from walproof.workload.pgbench import setup_description
 
 _EMPTY_CLUSTER_BYTES = 40 << 20
@@ -71,7 +73,7 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
     ]
     trials = plan.rounds * len(plan.cells)
     each = plan.rounds * len(plan.installs) * len(plan.variants)
-    wal_bytes = max(_setting_bytes(plan, v.settings, "max_wal_size", 1 << 30) for v in plan.variants)
+    wal_bytes = max(_max_wal_size(plan, v.settings) for v in plan.variants)
     if plan.load is not None:
         # A load ends long before it fills a large max_wal_size; the size of its rows is checked where they
         # are prepared (walproof.lab.load_source).
@@ -94,7 +96,11 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
         duration_s=duration_s,
         disk_bytes=_standby_disk_bytes(plan, wal_bytes)
         or sum(sizes[w.name] for _, w in missing) + max(sizes.values()) + wal_bytes,
-        memory_bytes=max(_setting_bytes(plan, v.settings, "shared_buffers", 128 << 20) for v in plan.variants)
+        memory_bytes=max(
+            shared_buffers(plan.installs[0].version_num, {**plan.base_settings, **v.settings})
+            for v in plan.variants
+        )
+        * PAGE_BYTES
         + max(w.clients for w in plan.workloads) * _BACKEND_BYTES,
     )
 
@@ -162,11 +168,7 @@ def _machine(plan: Plan) -> list[str]:
         )
     for waldir in sorted({v.waldir for v in plan.variants if v.waldir is not None}):
         check_wal_folder(Path(waldir), work)
-        wal_bytes = max(
-            _setting_bytes(plan, v.settings, "max_wal_size", 1 << 30)
-            for v in plan.variants
-            if v.waldir == waldir
-        )
+        wal_bytes = max(_max_wal_size(plan, v.settings) for v in plan.variants if v.waldir == waldir)
         found[f"free disk in {waldir}"] = (wal_bytes + _SEGMENTS_BYTES, shutil.disk_usage(waldir).free)
     problems = [
         f"{what}: needs about {format_bytes(needed)}, there is {format_bytes(there)}"
@@ -208,11 +210,9 @@ def _audit(plan: Plan) -> list[str]:
     return [] if refusal is None else [f"{name}: kernel audit: {refusal}" for name in audited]
 
 
-def _setting_bytes(plan: Plan, settings: Mapping[str, str], name: str, default: int) -> int:
+def _max_wal_size(plan: Plan, settings: Mapping[str, str]) -> int:
     complete = {**plan.base_settings, **settings}
-    if name not in complete:
-        return default
-    setting = Catalogue.for_version(plan.installs[0].version_num).get(name)
-    assert setting.unit is not None, name
-    unit_bytes = parse_bytes(setting.unit if setting.unit[0].isdigit() else f"1{setting.unit}")
-    return int(parse(setting, complete[name])) * unit_bytes
+    if "max_wal_size" not in complete:
+        return 1 << 30
+    setting = Catalogue.for_version(plan.installs[0].version_num).get("max_wal_size")
+    return int(parse(setting, complete["max_wal_size"])) << 20

@@ -92,29 +92,6 @@ class Catalogue:
             error.hint = " ".join(filter(None, (error.hint, self._elsewhere(setting, value)))) or None
             raise
 
-    def validate(self, settings: Mapping[str, str]) -> None:
-        """Check every setting. Raises one SettingError that names all problems.
-
-        The message is the first problem; with several, the detail lists every one with its hint.
-        """
-        problems: list[SettingError] = []
-        for name, value in settings.items():
-            try:
-                self.check(name, value)
-            except SettingError as error:
-                problems.append(error)
-        if not problems:
-            return
-        first = problems[0]
-        if len(problems) == 1:
-            raise first
-        listed = [_in_one_line(problem) for problem in problems]
-        raise SettingError(
-            first.message,
-            detail=f"{len(problems)} problems:\n" + "\n".join(f"- {line}" for line in listed),
-            hint=first.hint,
-        )
-
     def _unknown(self, name: str) -> SettingError:
         definitions = _table().get(name.lower())
         hints = []
@@ -230,14 +207,6 @@ def _in_other_versions(name: str) -> list[str]:
     definitions = _table()[near[0]]
     since, until = definitions[0].since, definitions[-1].until
     return [f"{definitions[0].name} is near, and exists in PostgreSQL {since} to {until}."]
-
-
-def _in_one_line(problem: SettingError) -> str:
-    return (
-        problem.message
-        + (f" ({problem.detail})" if problem.detail else "")
-        + f". {problem.hint or ''}".rstrip()
-    )
 
 
 def _or(names: list[str]) -> str:
