@@ -17,7 +17,7 @@
 use crate::pages::Page;
 use crate::reference::{Event, Reference, BUILT, DONE, FAR, LAST, NOT_PREFETCHED, NOT_REPLAYED};
 
-const NONE: u32 = u32::MAX;
+const NONE: Page = u32::MAX;
 /// `BM_MAX_USAGE_COUNT`.
 const USAGE_MOST: u8 = 5;
 /// `XLOGPREFETCHER_SEQ_WINDOW_SIZE`.
@@ -29,12 +29,22 @@ const CONCURRENCY_MOST: u32 = 1000;
 /// Block references of a record, at most (`XLR_MAX_BLOCK_ID` + 1).
 pub(crate) const RECORD_MOST: usize = 33;
 
-/// The kernel has the page, read or written.
-const CACHED: u8 = 1;
-/// The page was counted as one that comes from the disk.
-const FROM_DISK: u8 = 2;
-/// The page was written to the kernel.
-const WRITTEN: u8 = 4;
+// What is known of a page, in 4 bytes, because where there are many, waiting for them is what takes the time: the
+// number of its buffer, all of whose bits are set where it has none (4 TB of pages: no recording fills more), and
+const BUFFER: u32 = CACHED - 1;
+/// the kernel has the page, read or written;
+const CACHED: u32 = 1 << 29;
+/// the page was counted as one that comes from the disk;
+const FROM_DISK: u32 = 1 << 30;
+/// the page was written to the kernel.
+const WRITTEN: u32 = 1 << 31;
+
+// What is known of a buffer, in a byte: the usage count of its page, and
+const USAGE: u8 = 7;
+/// the page came far from the one before;
+const CAME_FAR: u8 = 8;
+/// the page is dirty.
+const DIRTY: u8 = 16;
 
 /// What replay does with `shared_buffers` of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -62,30 +72,12 @@ pub struct PoolWork {
     pub resident: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Frame {
-    page: Page,
-    usage: u8,
-    is_far: bool,
-    is_dirty: bool,
-}
-
-const EMPTY: Frame = Frame { page: NONE, usage: 0, is_far: false, is_dirty: false };
-
-/// What is known of a page.
-#[derive(Clone, Copy, Debug)]
-struct Known {
-    frame: u32,
-    seen: u8,
-}
-
-impl Known {
-    /// It is read, from the disk unless the kernel has it.
-    fn read(&mut self, work: &mut PoolWork) {
-        if self.seen & CACHED == 0 {
-            self.seen |= CACHED | FROM_DISK;
-            work.disk_reads += 1;
-        }
+/// The page is read, from the disk unless the kernel has it.
+#[inline]
+fn read(known: &mut u32, work: &mut PoolWork) {
+    if *known & CACHED == 0 {
+        *known |= CACHED | FROM_DISK;
+        work.disk_reads += 1;
     }
 }
 
@@ -107,10 +99,13 @@ pub(crate) struct Pool {
     pub(crate) size: u32,
     /// Larger sizes that this one stands for, ascending.
     pub(crate) larger: Vec<u32>,
-    frames: Vec<Frame>,
+    /// The page of each buffer that was used, and what is known of the buffer.
+    pages: Vec<Page>,
+    states: Vec<u8>,
     free: Vec<u32>,
     hand: u32,
-    known: Vec<Known>,
+    /// What is known of each page.
+    known: Vec<u32>,
     resident: u64,
     prefetcher: Option<Prefetcher>,
     /// References that were replayed.
@@ -129,7 +124,8 @@ impl Pool {
         Pool {
             size: size.max(1),
             larger: larger.to_vec(),
-            frames: Vec::new(),
+            pages: Vec::new(),
+            states: Vec::new(),
             free: Vec::new(),
             hand: 0,
             known: Vec::new(),
@@ -159,12 +155,12 @@ impl Pool {
         pages: usize,
     ) -> Option<Pool> {
         let mut other = None;
-        self.known.resize(self.known.len().max(pages), Known { frame: NONE, seen: 0 });
+        self.known.resize(self.known.len().max(pages), BUFFER);
         let replayed = self.replayed;
         let mut events = events.iter().skip_while(|(before, _)| *before < replayed).peekable();
         let mut starts = true;
         for at in base.max(self.replayed)..until {
-            if starts && !self.larger.is_empty() && self.frames.len() + RECORD_MOST > self.size as usize {
+            if starts && !self.larger.is_empty() && self.states.len() + RECORD_MOST > self.size as usize {
                 other = Some(self.part(at));
             }
             while let Some((_, event)) = events.next_if(|(before, _)| *before <= at) {
@@ -205,12 +201,15 @@ impl Pool {
     fn touch(&mut self, reference: Reference, at: u64) {
         let Some(known) = self.known.get_mut(reference.page as usize) else { return };
         let changes = reference.flags & DONE == 0;
-        if let Some(frame) = self.frames.get_mut(known.frame as usize) {
-            self.resident += u64::from(changes && !frame.is_dirty);
-            frame.is_dirty |= changes;
-            let is_hint = |prefetcher: &Prefetcher| prefetcher.looked_at(at) == Looked::Found(known.frame);
-            if !self.prefetcher.as_ref().is_some_and(is_hint) {
-                frame.usage = (frame.usage + 1).min(USAGE_MOST);
+        let frame = *known & BUFFER;
+        if let Some(state) = self.states.get_mut(frame as usize) {
+            if changes && *state & DIRTY == 0 {
+                *state |= DIRTY;
+                self.resident += 1;
+            }
+            let is_hint = |prefetcher: &Prefetcher| prefetcher.looked_at(at) == Looked::Found(frame);
+            if *state & USAGE < USAGE_MOST && !self.prefetcher.as_ref().is_some_and(is_hint) {
+                *state += 1;
             }
             return;
         }
@@ -218,17 +217,23 @@ impl Pool {
         if reference.flags & BUILT == 0 {
             self.work.reads += 1;
             self.work.far_reads += u64::from(reference.flags & FAR != 0);
-            known.read(&mut self.work);
+            read(known, &mut self.work);
         }
         let frame = self.take_frame(at);
-        if let Some(own) = self.frames.get_mut(frame as usize) {
-            let is_far = reference.flags & FAR != 0;
-            *own = Frame { page: reference.page, usage: 1, is_far, is_dirty: changes };
-        }
+        let far = if reference.flags & FAR != 0 { CAME_FAR } else { 0 };
+        self.hold(frame, reference.page, 1 | far | if changes { DIRTY } else { 0 });
         if let Some(known) = self.known.get_mut(reference.page as usize) {
-            known.frame = frame;
+            *known = *known & !BUFFER | frame;
         }
         self.resident += u64::from(changes);
+    }
+
+    fn hold(&mut self, frame: u32, page: Page, state: u8) {
+        if let (Some(own_page), Some(own)) =
+            (self.pages.get_mut(frame as usize), self.states.get_mut(frame as usize))
+        {
+            (*own_page, *own) = (page, state);
+        }
     }
 
     /// A buffer for the page of reference number `before`: one that was freed, one that was never used, or the clock's
@@ -237,30 +242,32 @@ impl Pool {
         if let Some(frame) = self.free.pop() {
             return frame;
         }
-        let used = self.frames.len() as u32;
-        if used < self.size {
-            self.frames.push(EMPTY);
+        let used = self.states.len() as u32;
+        if used < self.size.min(BUFFER) {
+            self.pages.push(NONE);
+            self.states.push(0);
             self.work.frames += 1;
             return used;
         }
         loop {
             let at = self.hand;
             self.hand = if at + 1 == self.size { 0 } else { at + 1 };
-            let Some(frame) = self.frames.get_mut(at as usize) else { return at };
-            if frame.usage > 0 {
-                frame.usage -= 1;
+            let Some(state) = self.states.get_mut(at as usize) else { return at };
+            if *state & USAGE > 0 {
+                *state -= 1;
                 continue;
             }
-            if let Some(victim) = self.known.get_mut(frame.page as usize) {
-                victim.frame = NONE;
-                if frame.is_dirty {
-                    self.work.first_writes += u64::from(victim.seen & WRITTEN == 0);
-                    victim.seen |= CACHED | WRITTEN;
+            let Some(page) = self.pages.get(at as usize) else { return at };
+            if let Some(victim) = self.known.get_mut(*page as usize) {
+                *victim |= BUFFER;
+                if *state & DIRTY != 0 {
+                    self.work.first_writes += u64::from(*victim & WRITTEN == 0);
+                    *victim |= CACHED | WRITTEN;
                     self.work.evictions += 1;
-                    self.work.far_evictions += u64::from(frame.is_far);
+                    self.work.far_evictions += u64::from(*state & CAME_FAR != 0);
                     self.resident -= 1;
                     if let Some(written) = &mut self.written {
-                        written.push((frame.page, before));
+                        written.push((*page, before));
                     }
                 }
             }
@@ -271,12 +278,12 @@ impl Pool {
     fn drop_page(&mut self, page: Page) {
         let Some(known) = self.known.get_mut(page as usize) else { return };
         // Whose file was gone, or shorter, when the server crashed: there was nothing to be read.
-        self.work.disk_reads -= u64::from(known.seen & FROM_DISK != 0);
-        let frame = known.frame;
-        *known = Known { frame: NONE, seen: 0 };
-        if let Some(own) = self.frames.get_mut(frame as usize) {
-            self.resident -= u64::from(own.is_dirty);
-            *own = EMPTY;
+        self.work.disk_reads -= u64::from(*known & FROM_DISK != 0);
+        let frame = *known & BUFFER;
+        *known = BUFFER;
+        if let Some(state) = self.states.get(frame as usize) {
+            self.resident -= u64::from(*state & DIRTY != 0);
+            self.hold(frame, NONE, 0);
             self.free.push(frame);
         }
     }
@@ -290,12 +297,12 @@ impl Pool {
             let is_passed_over =
                 reference.flags & NOT_PREFETCHED != 0 || prefetcher.is_repeated(reference.page);
             let looked = match self.known.get_mut(reference.page as usize) {
-                Some(known) if !is_passed_over && known.frame == NONE => {
+                Some(known) if !is_passed_over && *known & BUFFER == BUFFER => {
                     self.work.prefetches += 1;
-                    known.read(&mut self.work);
+                    read(known, &mut self.work);
                     Looked::Fetched
                 }
-                Some(known) if !is_passed_over => Looked::Found(known.frame),
+                Some(known) if !is_passed_over => Looked::Found(*known & BUFFER),
                 _ => Looked::Nothing,
             };
             prefetcher.push(looked);

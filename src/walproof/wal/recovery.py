@@ -22,7 +22,7 @@ from walproof.units import Lsn
 from walproof.wal.totals import Gap, Path, gaps_of
 
 PAGE_BYTES = 8192
-BUFFERS_MOST = 2**30 // 2
+BUFFERS_MOST = 2**30 - 1
 """Most buffers of a server (shared_buffers, src/backend/utils/misc/guc_tables.c)."""
 QUANTITIES = (
     "records", "record_bytes", "unforeseen", "gin_records", "compactions", "extensions", "recent_misses",
