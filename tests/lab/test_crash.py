@@ -250,6 +250,35 @@ def test_pages_that_the_server_had_written_are_passed_over(server: Cluster, work
 
 
 @pytest.mark.pg(">= 16")
+def test_a_page_that_became_visible_is_never_newer(server: Cluster, workspace: Workspace) -> None:
+    """Without logged hint bits (16 as it comes) it does not get the record's location."""
+    try:
+        with server.connect() as connection:
+            for statement in (
+                "CREATE TABLE wide (id int, f text)",
+                "INSERT INTO wide SELECT n, repeat('x', 300) FROM generate_series(1, 120000) n",
+                "CHECKPOINT",
+                "VACUUM wide",
+            ):
+                connection.execute(statement.encode())
+        image = take_crash_image(server, workspace.make_folder("image"))
+    finally:
+        server.stop("immediate")
+    buffers = 1024
+    work = analyse(image.wal, start=find_redo(image.wal).redo, buffers=[buffers], crashed=BUFFERS).last
+    query = (
+        "SELECT writes FROM pg_stat_io WHERE backend_type = 'startup' AND context = 'normal'"
+        " AND object = 'relation'"
+    )
+    found = recover(image, workspace, SETTINGS | {"shared_buffers": f"{buffers * 8}kB"}, query=query)
+    assert found.answer is not None
+    assert found.times.checkpoint is not None
+    written = int(str(found.answer[0]))
+    assert work.dirty > 2 * BUFFERS
+    assert written + found.times.checkpoint.buffers == pytest.approx(work.dirty, rel=0.02, abs=60)
+
+
+@pytest.mark.pg(">= 16")
 def test_only_files_that_were_dropped_later_are_extended(server: Cluster, workspace: Workspace) -> None:
     """The server had extended the others itself before it crashed."""
     try:

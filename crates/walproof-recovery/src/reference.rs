@@ -24,8 +24,11 @@ pub(crate) const NOT_REPLAYED: u32 = 8;
 pub(crate) const FAR: u32 = 16;
 /// The page that is read is newer than the record, which leaves it as it is.
 pub(crate) const DONE: u32 = 32;
+/// The record does not say in the page that it came by, so the page is never newer than it.
+pub(crate) const UNMARKED: u32 = 64;
 
 const FPI_FOR_HINT: u8 = 0xA0;
+const HEAP2_VISIBLE: u8 = 0x40;
 
 /// Which references carry an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +63,12 @@ pub(crate) fn flags_of(record: &Record<'_>, block: &BlockRef, images: Images, is
     }
     if is_hint && !has_image {
         flags |= NOT_REPLAYED;
+    }
+    // A heap page that becomes all-visible gets neither image nor location where hint bits are not logged
+    // (`log_heap_visible`, src/backend/access/heap/heapam.c): the first record of a page that has no image tells.
+    let is_visible = record.header.rmgr == RmgrId::HEAP2 && record.header.info & 0x70 == HEAP2_VISIBLE;
+    if is_visible && is_new && flags & NOT_PREFETCHED == 0 {
+        flags |= UNMARKED;
     }
     flags
 }

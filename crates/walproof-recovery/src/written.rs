@@ -9,7 +9,7 @@
 
 use crate::pages::Page;
 use crate::pool::Pool;
-use crate::reference::{Event, Reference, BUILT};
+use crate::reference::{Event, Reference, BUILT, UNMARKED};
 
 /// Where fewer pages than one in so many are newer than a record, a second pass is not worth its time.
 const WORTH_ONE_IN: usize = 100;
@@ -83,6 +83,6 @@ impl Written {
         if flags & BUILT != 0 {
             *before = 0;
         }
-        at < *before
+        flags & UNMARKED == 0 && at < *before
     }
 }
