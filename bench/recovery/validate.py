@@ -3,10 +3,11 @@
     PYTHONPATH=. python bench/recovery/validate.py --pg 15 --keep CALIBRATION --out FILE
 
 Each load runs on a server that never checkpoints; at each distance its files are copied as a crash would
-leave them. Then come rounds: a calibration, and every image recovered, in an order of its own in each round:
-by servers with each shared_buffers and a warm cache, with a cold one and each recovery_prefetch. How fast the
-machine is changes from minute to minute where it has neighbours; so the repeats of a recovery are far from
-each other, and predictions are those of all calibrations together (calibrate --add). Every recovery is a line
+leave them. Then come rounds: in each a calibration, and between its replays every image recovered, in an
+order of its own: by servers with each shared_buffers and a warm cache, with a cold one and each
+recovery_prefetch. How fast the machine is changes from minute to minute where it has neighbours; so the
+repeats of a recovery are far from each other, calibrations and recoveries are of the same minutes, and
+predictions are those of all calibrations together (calibrate --add). Every recovery is a line
 of JSON with what was measured and what was predicted; --summary FILE prints errors by kind. CPU is compared,
 and elapsed time without the time for which others had the processor.
 """
@@ -14,6 +15,7 @@ and elapsed time without the time for which others had the processor.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import subprocess
@@ -58,6 +60,8 @@ FILL = {
 BUFFERS = (16384, 49152)
 """128 MB and 384 MB: none of them is a size of the calibration."""
 STEP_S = 2
+CALIBRATION_REPLAYS = 15
+"""Places in a calibration before which recoveries are put."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,9 @@ class Recovery:
     prefetch: str
     iops: int | None = None
     """Most reads a second."""
+
+
+_Measured = tuple[Recovery, MeasuredRecovery]
 
 
 def main() -> None:
@@ -119,7 +126,7 @@ def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     limits = [int(text) for text in _words(arguments.iops)]
     source = random.Random(install.version_num)
     given = [read_calibration(arguments.calibration)] if arguments.calibration is not None else []
-    measured: list[tuple[Recovery, MeasuredRecovery]] = []
+    measured: list[_Measured] = []
     rows: list[dict[str, Any]] = []
     with Workspace(arguments.work, user) as workspace:
         cases: list[Case] = []
@@ -130,13 +137,18 @@ def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
                 print(f"filled: {workload.name}", flush=True)
         calibrations = list(given)
         for number in range(arguments.rounds):
-            if not given:
-                calibrations.append(calibrate(install, workspace, lambda _: None))
-                print(f"round {number + 1}: calibrated", flush=True)
             recoveries = [one for case in cases for one in ways(install, case, limits if number == 0 else [])]
             source.shuffle(recoveries)
-            for recovery in recoveries:
-                measured.append((recovery, _recover(recovery, workspace)))
+            waiting = ((one, _recover(one, workspace)) for one in recoveries)
+            if not given:
+                few = -(-len(recoveries) // CALIBRATION_REPLAYS)
+
+                def between(what: str, waiting: Iterator[_Measured] = waiting, few: int = few) -> None:
+                    if what.startswith(("replay", "checkpoint")):
+                        measured.extend(itertools.islice(waiting, few))
+
+                calibrations.append(calibrate(install, workspace, between))
+            measured.extend(waiting)
             print(f"round {number + 1}: {len(recoveries)} recoveries", flush=True)
             rows = _rows(measured, pooled(calibrations))
             arguments.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -179,9 +191,7 @@ def _recover(recovery: Recovery, workspace: Workspace) -> MeasuredRecovery:
     return recover(image, workspace, settings, recovery.cache, iops=recovery.iops)
 
 
-def _rows(
-    measured: Iterable[tuple[Recovery, MeasuredRecovery]], calibration: Calibration
-) -> list[dict[str, Any]]:
+def _rows(measured: Iterable[_Measured], calibration: Calibration) -> list[dict[str, Any]]:
     coefficients, rows = fit(calibration), []
     for one, found in measured:
         disk = Disk(one.iops or calibration.read_iops, calibration.read_latency_us)
