@@ -93,7 +93,7 @@ def main() -> None:
     """Run the loads whose name is among some, or sum up a file."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pg", default="15")
-    parser.add_argument("--calibration", type=Path, help='of before, instead of own ones; or "shipped"')
+    parser.add_argument("--calibration", type=Path, help='of before; with --summary, "shipped", too')
     parser.add_argument("--keep", type=Path, help="file for what the own calibrations measured")
     parser.add_argument("--only", default="", help="loads, with commas between them")
     parser.add_argument("--distances", default="300", help="MB, ascending")

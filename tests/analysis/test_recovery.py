@@ -138,6 +138,17 @@ def test_too_few_phases_are_refused() -> None:
         fit(few)
 
 
+def test_repeats_with_loads_of_their_own_give_the_middle_one() -> None:
+    one = calibration(0.0)
+    others = [
+        replace(phase, cpu_s=phase.cpu_s * share, work={name: n * share for name, n in phase.work.items()})
+        for share in (0.5, 1.7)
+        for phase in one.phases
+    ]
+    found = fit(replace(one, phases=(*others, *one.phases)))
+    assert found.cpu_us == pytest.approx(fit(one).cpu_us)
+
+
 def work(**changes: int) -> RecoveryWork:
     pool = PoolWork(
         misses=900, reads=500, far_reads=400, frames=600, evictions=100, far_evictions=80, first_writes=60,

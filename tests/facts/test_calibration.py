@@ -37,12 +37,12 @@ CALIBRATION = Calibration(
 
 def test_it_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WALPROOF_DATA", str(tmp_path))
-    path = calibration_path(MACHINE)
+    path = calibration_path(MACHINE.cpu, MACHINE.cores, MACHINE.version)
     assert path == tmp_path / "recovery" / "some-r-cpu-2-ghz-4-pg18.4.json"
     write_calibration(path, CALIBRATION)
     assert read_calibration(path) == CALIBRATION
     later = replace(CALIBRATION, made_at=9.0, machine=replace(MACHINE, version="15.18"))
-    write_calibration(calibration_path(later.machine), later)
+    write_calibration(calibration_path(MACHINE.cpu, MACHINE.cores, "15.18"), later)
     (path.parent / "broken.json").write_text("{")
     assert [one for _, one in find_calibrations()] == [later, CALIBRATION]
 

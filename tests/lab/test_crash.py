@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from walproof.facts import Install
 from walproof.facts.recovery import read_recovery_log
 from walproof.lab import crash
 from walproof.lab.backed_memory import BackedMemory, backed_memory
-from walproof.lab.crash import Cache, drop_cache, recover, take_crash_image
+from walproof.lab.crash import Cache, CrashImage, drop_cache, recover, take_crash_image
 from walproof.lab.memory_reserve import MemoryReserve
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -42,6 +42,25 @@ def server(install: Install, workspace: Workspace) -> Cluster:
         connection.execute("CREATE TABLE t (id int, f text)")
         connection.execute("CHECKPOINT")
     return cluster
+
+
+def crashed_after(server: Cluster, workspace: Workspace, statements: Sequence[str]) -> CrashImage:
+    """The crash of the server once it has run these; it is stopped."""
+    try:
+        with server.connect() as connection:
+            for statement in statements:
+                connection.execute(statement.encode())
+        return take_crash_image(server, workspace.make_folder("image"))
+    finally:
+        server.stop("immediate")
+
+
+def startup_io(columns: str) -> str:
+    """Query of what the startup process did to relations in shared_buffers (from 16 on)."""
+    return (
+        f"SELECT {columns} FROM pg_stat_io WHERE backend_type = 'startup' AND context = 'normal'"
+        " AND object = 'relation'"
+    )
 
 
 def test_one_server_serves_several_distances(server: Cluster, workspace: Workspace) -> None:
@@ -173,28 +192,20 @@ def test_pages_are_evicted_as_in_the_server_with_and_without_the_prefetcher(
     server: Cluster, workspace: Workspace
 ) -> None:
     """What the prefetcher finds in a buffer does not grow its usage count."""
-    try:
-        with server.connect() as connection:
-            for statement in (
-                "CREATE TABLE wide (id int PRIMARY KEY, v int, f text) WITH (fillfactor = 60)",
-                "INSERT INTO wide SELECT n, 0, repeat('x', 300) FROM generate_series(1, 40000) n",
-                "CHECKPOINT",
-                "SET enable_hashjoin = off",
-                "SET enable_mergejoin = off",
-                # Some pages often, most of them seldom, in no order.
-                "UPDATE wide SET v = v + 1 FROM (SELECT 1 + (39999 * random() ^ 6)::int AS picked"
-                " FROM generate_series(1, 30000)) picks WHERE id = picked",
-            ):
-                connection.execute(statement.encode())
-        image = take_crash_image(server, workspace.make_folder("image"))
-    finally:
-        server.stop("immediate")
+    statements = (
+        "CREATE TABLE wide (id int PRIMARY KEY, v int, f text) WITH (fillfactor = 60)",
+        "INSERT INTO wide SELECT n, 0, repeat('x', 300) FROM generate_series(1, 40000) n",
+        "CHECKPOINT",
+        "SET enable_hashjoin = off",
+        "SET enable_mergejoin = off",
+        # Some pages often, most of them seldom, in no order.
+        "UPDATE wide SET v = v + 1 FROM (SELECT 1 + (39999 * random() ^ 6)::int AS picked"
+        " FROM generate_series(1, 30000)) picks WHERE id = picked",
+    )
+    image = crashed_after(server, workspace, statements)
     buffers = 1024
     work = analyse(image.wal, start=find_redo(image.wal).redo, buffers=[buffers]).last
-    query = (
-        "SELECT reads, evictions FROM pg_stat_io WHERE backend_type = 'startup' AND context = 'normal'"
-        " AND object = 'relation'"
-    )
+    query = startup_io("reads, evictions")
     evictions = {}
     for prefetch in (True, False):
         settings = SETTINGS | {
@@ -214,28 +225,20 @@ def test_pages_are_evicted_as_in_the_server_with_and_without_the_prefetcher(
 @pytest.mark.pg(">= 16")
 def test_pages_that_the_server_had_written_are_passed_over(server: Cluster, workspace: Workspace) -> None:
     """Without images a page on disk may be newer than its records: replay leaves it clean."""
-    try:
-        with server.connect() as connection:
-            for statement in (
-                "ALTER SYSTEM SET full_page_writes = off",
-                "SELECT pg_reload_conf()",
-                "CREATE TABLE wide (id int, v int, f text) WITH (fillfactor = 60)",
-                "INSERT INTO wide SELECT n, 0, repeat('x', 300) FROM generate_series(1, 60000) n",
-                "CHECKPOINT",
-                "UPDATE wide SET v = v + 1 WHERE id % 14 = 0",
-            ):
-                connection.execute(statement.encode())
-        image = take_crash_image(server, workspace.make_folder("image"))
-    finally:
-        server.stop("immediate")
+    statements = (
+        "ALTER SYSTEM SET full_page_writes = off",
+        "SELECT pg_reload_conf()",
+        "CREATE TABLE wide (id int, v int, f text) WITH (fillfactor = 60)",
+        "INSERT INTO wide SELECT n, 0, repeat('x', 300) FROM generate_series(1, 60000) n",
+        "CHECKPOINT",
+        "UPDATE wide SET v = v + 1 WHERE id % 14 = 0",
+    )
+    image = crashed_after(server, workspace, statements)
     buffers = 1024
     redo = find_redo(image.wal).redo
     older = analyse(image.wal, start=redo, buffers=[buffers]).last
     work = analyse(image.wal, start=redo, buffers=[buffers], crashed=BUFFERS).last
-    query = (
-        "SELECT writes FROM pg_stat_io WHERE backend_type = 'startup' AND context = 'normal'"
-        " AND object = 'relation'"
-    )
+    query = startup_io("writes")
     settings = SETTINGS | {"shared_buffers": f"{buffers * 8}kB", "recovery_prefetch": "off"}
     found = recover(image, workspace, settings, query=query)
     assert found.answer is not None
@@ -252,24 +255,16 @@ def test_pages_that_the_server_had_written_are_passed_over(server: Cluster, work
 @pytest.mark.pg(">= 16")
 def test_a_page_that_became_visible_is_never_newer(server: Cluster, workspace: Workspace) -> None:
     """Without logged hint bits (16 as it comes) it does not get the record's location."""
-    try:
-        with server.connect() as connection:
-            for statement in (
-                "CREATE TABLE wide (id int, f text)",
-                "INSERT INTO wide SELECT n, repeat('x', 300) FROM generate_series(1, 120000) n",
-                "CHECKPOINT",
-                "VACUUM wide",
-            ):
-                connection.execute(statement.encode())
-        image = take_crash_image(server, workspace.make_folder("image"))
-    finally:
-        server.stop("immediate")
+    statements = (
+        "CREATE TABLE wide (id int, f text)",
+        "INSERT INTO wide SELECT n, repeat('x', 300) FROM generate_series(1, 120000) n",
+        "CHECKPOINT",
+        "VACUUM wide",
+    )
+    image = crashed_after(server, workspace, statements)
     buffers = 1024
     work = analyse(image.wal, start=find_redo(image.wal).redo, buffers=[buffers], crashed=BUFFERS).last
-    query = (
-        "SELECT writes FROM pg_stat_io WHERE backend_type = 'startup' AND context = 'normal'"
-        " AND object = 'relation'"
-    )
+    query = startup_io("writes")
     found = recover(image, workspace, SETTINGS | {"shared_buffers": f"{buffers * 8}kB"}, query=query)
     assert found.answer is not None
     assert found.times.checkpoint is not None
@@ -281,24 +276,16 @@ def test_a_page_that_became_visible_is_never_newer(server: Cluster, workspace: W
 @pytest.mark.pg(">= 16")
 def test_only_files_that_were_dropped_later_are_extended(server: Cluster, workspace: Workspace) -> None:
     """The server had extended the others itself before it crashed."""
-    try:
-        with server.connect() as connection:
-            for statement in (
-                "INSERT INTO t SELECT n, repeat('x', 300) FROM generate_series(1, 60000) n",
-                "CREATE TABLE staging (id int, f text)",
-                "INSERT INTO staging SELECT n, repeat('x', 300) FROM generate_series(1, 20000) n",
-                "DROP TABLE staging",
-                "INSERT INTO t SELECT n, repeat('x', 300) FROM generate_series(1, 10000) n",
-            ):
-                connection.execute(statement.encode())
-        image = take_crash_image(server, workspace.make_folder("image"))
-    finally:
-        server.stop("immediate")
-    work = analyse(image.wal, start=find_redo(image.wal).redo, buffers=[BUFFERS]).last
-    query = (
-        "SELECT extends FROM pg_stat_io WHERE backend_type = 'startup' AND context = 'normal'"
-        " AND object = 'relation'"
+    statements = (
+        "INSERT INTO t SELECT n, repeat('x', 300) FROM generate_series(1, 60000) n",
+        "CREATE TABLE staging (id int, f text)",
+        "INSERT INTO staging SELECT n, repeat('x', 300) FROM generate_series(1, 20000) n",
+        "DROP TABLE staging",
+        "INSERT INTO t SELECT n, repeat('x', 300) FROM generate_series(1, 10000) n",
     )
+    image = crashed_after(server, workspace, statements)
+    work = analyse(image.wal, start=find_redo(image.wal).redo, buffers=[BUFFERS]).last
+    query = startup_io("extends")
     found = recover(image, workspace, SETTINGS, query=query)
     assert found.answer is not None
     extended = int(str(found.answer[0]))

@@ -230,7 +230,6 @@ impl<'a> Decoder<'a> {
         self.work.add_dropped(dropped);
         let at = self.base + self.piece.references.len() as u64;
         let events = &mut self.piece.events;
-        let before = events.len();
         let mut drop_all = |relation, fork, first| {
             events.extend(self.pages.of_relation(relation, fork, first).map(|page| (at, Event::Drop(page))));
         };
@@ -247,7 +246,6 @@ impl<'a> Decoder<'a> {
                 }
             }
         }
-        self.work.extensions += (events.len() - before) as u64;
     }
 
     fn mark(&mut self) {
@@ -398,9 +396,10 @@ impl Simulations {
                     }
                 }
                 Simulation::Dirty(dirty) => {
-                    for (features, pages) in features.iter_mut().zip(dirty.marks) {
-                        features.work.dirty = pages.len() as u64;
-                        features.work.runs = runs(&pages, places);
+                    for (features, mark) in features.iter_mut().zip(dirty.marks) {
+                        features.work.dirty = mark.pages.len() as u64;
+                        features.work.runs = runs(&mark.pages, places);
+                        features.work.extensions = mark.extensions;
                     }
                 }
                 Simulation::Crashed(crashed) => written = crashed.into_written(),

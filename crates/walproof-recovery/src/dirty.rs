@@ -1,5 +1,6 @@
 //! Pages that are dirty at the end: the checkpoint has to get all of them to the disk, those that replay still holds
-//! and those that the kernel got before.
+//! and those that the kernel got before. And pages that were dirty when they were dropped: at the crash their file was
+//! gone or shorter, so replay had made them anew.
 
 use crate::pages::Page;
 use crate::reference::{Event, Reference, DONE, NOT_REPLAYED};
@@ -8,8 +9,17 @@ use crate::reference::{Event, Reference, DONE, NOT_REPLAYED};
 #[derive(Debug, Default)]
 pub(crate) struct Dirty {
     is_dirty: Vec<bool>,
-    /// At each mark: the dirty pages.
-    pub(crate) marks: Vec<Vec<Page>>,
+    extensions: u64,
+    pub(crate) marks: Vec<Mark>,
+}
+
+/// What there is at a mark.
+#[derive(Debug)]
+pub(crate) struct Mark {
+    /// The dirty pages.
+    pub(crate) pages: Vec<Page>,
+    /// Pages that were dropped after they were changed, each time that they were.
+    pub(crate) extensions: u64,
 }
 
 impl Dirty {
@@ -28,7 +38,7 @@ impl Dirty {
                 self.happen(*event);
             }
             if reference.flags & (DONE | NOT_REPLAYED) == 0 {
-                self.set(reference.page, true);
+                self.replace(reference.page, true);
             }
         }
         events.for_each(|(_, event)| self.happen(*event));
@@ -36,18 +46,18 @@ impl Dirty {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::Drop(page) => self.set(page, false),
+            Event::Drop(page) => self.extensions += u64::from(self.replace(page, false)),
             Event::Mark => {
                 let pages = (0..).zip(&self.is_dirty).filter(|(_, is_dirty)| **is_dirty);
-                self.marks.push(pages.map(|(page, _)| page).collect());
+                let pages = pages.map(|(page, _)| page).collect();
+                self.marks.push(Mark { pages, extensions: self.extensions });
             }
         }
     }
 
-    fn set(&mut self, page: Page, is_dirty: bool) {
-        if let Some(own) = self.is_dirty.get_mut(page as usize) {
-            *own = is_dirty;
-        }
+    /// What it was before.
+    fn replace(&mut self, page: Page, is_dirty: bool) -> bool {
+        self.is_dirty.get_mut(page as usize).is_some_and(|own| std::mem::replace(own, is_dirty))
     }
 }
 

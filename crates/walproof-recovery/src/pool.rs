@@ -29,21 +29,24 @@ const CONCURRENCY_MOST: u32 = 1000;
 /// Block references of a record, at most (`XLR_MAX_BLOCK_ID` + 1).
 pub(crate) const RECORD_MOST: usize = 33;
 
-// What is known of a page, in 4 bytes, because where there are many, waiting for them is what takes the time: the
-// number of its buffer, all of whose bits are set where it has none (4 TB of pages: no recording fills more), and
+// What is known of a page, in 4 bytes: where there are many, waiting for them is what takes the time.
+
+/// Number of the page's buffer; all bits are set where it has none (4 TB of pages: no recording fills more).
 const BUFFER: u32 = CACHED - 1;
-/// the kernel has the page, read or written;
+/// The kernel has the page, read or written.
 const CACHED: u32 = 1 << 29;
-/// the page was counted as one that comes from the disk;
+/// The page was counted as one that comes from the disk.
 const FROM_DISK: u32 = 1 << 30;
-/// the page was written to the kernel.
+/// The page was written to the kernel.
 const WRITTEN: u32 = 1 << 31;
 
-// What is known of a buffer, in a byte: the usage count of its page, and
+// What is known of a buffer, in a byte.
+
+/// Usage count of its page.
 const USAGE: u8 = 7;
-/// the page came far from the one before;
+/// The page came far from the one before.
 const CAME_FAR: u8 = 8;
-/// the page is dirty.
+/// The page is dirty.
 const DIRTY: u8 = 16;
 
 /// What replay does with `shared_buffers` of one size.

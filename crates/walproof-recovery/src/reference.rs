@@ -67,7 +67,7 @@ pub(crate) fn flags_of(record: &Record<'_>, block: &BlockRef, images: Images, is
     // A heap page that becomes all-visible gets neither image nor location where hint bits are not logged
     // (`log_heap_visible`, src/backend/access/heap/heapam.c): the first record of a page that has no image tells.
     let is_visible = record.header.rmgr == RmgrId::HEAP2 && record.header.info & 0x70 == HEAP2_VISIBLE;
-    if is_visible && is_new && flags & NOT_PREFETCHED == 0 {
+    if is_visible && is_new && block.fork == 0 && block.image.is_none() {
         flags |= UNMARKED;
     }
     flags

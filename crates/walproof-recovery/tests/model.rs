@@ -78,6 +78,8 @@ struct Model {
     /// Page -> before which touch it was written last.
     written: HashMap<PageName, usize>,
     touches: usize,
+    /// Pages that were dropped after they were changed.
+    extensions: u64,
     work: PoolWork,
 }
 
@@ -94,6 +96,7 @@ impl Model {
             from_disk: BTreeSet::new(),
             written: HashMap::new(),
             touches: 0,
+            extensions: 0,
             work: PoolWork::default(),
         }
     }
@@ -150,7 +153,7 @@ impl Model {
     }
 
     fn drop(&mut self, page: PageName) {
-        self.touched.remove(&page);
+        self.extensions += u64::from(self.touched.remove(&page));
         self.from_disk.remove(&page);
         self.written.remove(&page);
         self.cached.remove(&page);
@@ -178,12 +181,12 @@ impl Model {
         }
     }
 
-    /// Dirty pages, and the runs among them.
-    fn dirty(&self) -> (u64, u64) {
+    /// Dirty pages, the runs among them, and pages that were made anew.
+    fn dirty(&self) -> (u64, u64, u64) {
         let follows = self.touched.iter().filter(|(relation, fork, block)| {
             *block > 0 && self.touched.contains(&(*relation, *fork, block - 1))
         });
-        (self.touched.len() as u64, (self.touched.len() - follows.count()) as u64)
+        (self.touched.len() as u64, (self.touched.len() - follows.count()) as u64, self.extensions)
     }
 }
 
@@ -193,7 +196,7 @@ fn replay(
     size: usize,
     concurrency: usize,
     marks: &[usize],
-) -> (Vec<PoolWork>, Vec<(u64, u64)>) {
+) -> (Vec<PoolWork>, Vec<(u64, u64, u64)>) {
     let (_, found, dirty) = replay_after(steps, size, concurrency, marks, &HashMap::new());
     (found, dirty)
 }
@@ -225,7 +228,7 @@ fn replay_after(
     concurrency: usize,
     marks: &[usize],
     written: &HashMap<PageName, usize>,
-) -> (Model, Vec<PoolWork>, Vec<(u64, u64)>) {
+) -> (Model, Vec<PoolWork>, Vec<(u64, u64, u64)>) {
     let mut model = Model::new(size);
     let mut built = BTreeSet::new();
     let all: Vec<(usize, &Touch)> = steps
@@ -410,7 +413,8 @@ proptest! {
             let (expected, dirty) = replay(&steps, *size as usize, concurrency as usize, &marks);
             let got: Vec<PoolWork> = found.features.iter().map(|features| features.pools[at]).collect();
             prop_assert_eq!(got, expected, "{} buffers", size);
-            let got = found.features.iter().map(|features| (features.work.dirty, features.work.runs));
+            let got = found.features.iter().map(|features| features.work);
+            let got = got.map(|work| (work.dirty, work.runs, work.extensions));
             prop_assert_eq!(got.collect::<Vec<_>>(), dirty);
             let (expected, _) = replay(&steps, *size as usize, 0, &marks);
             let got: Vec<PoolWork> = found.features.iter().map(|features| features.pools_off[at]).collect();
@@ -447,7 +451,7 @@ proptest! {
             replay_after(&steps, size as usize, concurrency as usize, &[], &written);
         let last = found.last();
         prop_assert_eq!(last.pools[0], expected[0]);
-        prop_assert_eq!((last.work.dirty, last.work.runs), dirty[0]);
+        prop_assert_eq!((last.work.dirty, last.work.runs, last.work.extensions), dirty[0]);
         prop_assert!(last.work.done == 0 || !written.is_empty());
     }
 

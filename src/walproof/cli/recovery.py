@@ -57,8 +57,9 @@ def calibrate(
     there.
     """
     from walproof.analysis.recovery import fit
-    from walproof.facts.calibration import calibration_path, write_calibration
+    from walproof.facts.calibration import calibration_path, read_calibration, write_calibration
     from walproof.lab.calibration import calibrate as measure
+    from walproof.lab.calibration import this_machine
     from walproof.postgres.install import discover, find
     from walproof.postgres.reach import reachable_install, server_user
     from walproof.postgres.workspace import Workspace
@@ -66,11 +67,13 @@ def calibrate(
     install = find(pg) if pg is not None else discover()[0]
     user = server_user()
     reachable = reachable_install(install, user)
-    earlier = _earlier(to, install.version) if add else None
+    cpu, cores, _ = this_machine()
+    path = to if to is not None else calibration_path(cpu, cores, install.version)
+    # Read before anything is measured: what is damaged, or of another version, is told at once.
+    earlier = read_calibration(path) if add and path.exists() else None
     sys.stderr.write(f"calibrating recovery of PostgreSQL {install.label}, about 2 minutes\n")
     with Workspace(options.work_folder(on), user) as workspace:
         found = measure(reachable, workspace, lambda what: _say(what))
-    path = to if to is not None else calibration_path(found.machine)
     if earlier is not None:
         found = _added(earlier, found, path)
     write_calibration(path, found)
@@ -360,21 +363,6 @@ def _differences(calibration: Calibration, version: int) -> tuple[str, ...]:
     if machine.version.split(".")[0] != str(version):
         lines.append(f"version: calibrated {machine.version}, recorded {version}")
     return tuple(lines)
-
-
-def _earlier(path: Path | None, version: str) -> Calibration | None:
-    """What is to be added to, read before anything is measured; None: nothing yet."""
-    from walproof.facts.calibration import find_calibrations, read_calibration
-    from walproof.lab.calibration import this_machine
-
-    if path is not None:
-        return read_calibration(path) if path.exists() else None
-    here = (*this_machine(), version)
-    for _, own in find_calibrations():
-        machine = own.machine
-        if (machine.cpu, machine.cores, machine.page_bytes, machine.version) == here:
-            return own
-    return None
 
 
 def _added(earlier: Calibration, found: Calibration, path: Path) -> Calibration:

@@ -151,9 +151,9 @@ def data_folder() -> Path:
     return base / "walproof"
 
 
-def calibration_path(machine: Machine) -> Path:
-    """The file of that machine and version in the data folder."""
-    name = re.sub(r"[^a-z0-9.]+", "-", f"{machine.cpu}-{machine.cores}-pg{machine.version}".lower())
+def calibration_path(cpu: str, cores: int, version: str) -> Path:
+    """The file of that machine and server in the data folder."""
+    name = re.sub(r"[^a-z0-9.]+", "-", f"{cpu}-{cores}-pg{version}".lower())
     return data_folder() / "recovery" / f"{name.strip('-')}.json"
 
 
