@@ -13,7 +13,7 @@ from walproof.lab.crash import Cache
 from walproof.postgres.workspace import Workspace
 
 PHASES = {
-    "insert", "wide", "dropped", "scatter", "image", "hot", "random image", "random", "full image", "full",
+    "insert", "wide", "dropped", "scatter", "random read", "image", "hot", "random image", "random", "full image", "full",
     "sequence", "uuid", "uuid again", "mixed", "read", "pglz", "lz4", "zstd", "commit", "prune", "delete",
     "vacuum", "toast", "gin",
 }  # fmt: skip
@@ -49,6 +49,10 @@ def test_phases_are_told_apart(
         assert by_name["insert"]["records"] == pytest.approx(50_000, rel=0.02)
     if "random" in by_name:
         assert by_name["random"]["far_reads"] > 1000, "more pages than buffers, in no order"
+    with_room = [one.work for one in replayed if one.buffers == 6553 and one.phase == "random read"]
+    for work in with_room:
+        assert work["far_reads"] > 0.3 * work["records"], "pages that nobody had read before"
+        assert work["evictions"] < 0.01 * work["far_reads"]
     if "pglz" in by_name:
         assert by_name["pglz"]["images_pglz"] >= 300
     if "full" in by_name:

@@ -152,6 +152,9 @@ def _phases(share: float) -> tuple[Phase, ...]:
         # Staging tables: files that replay makes, fills and removes again.
         Phase("dropped", tuple(statement for _ in range(20) for statement in staging)),
         Phase("scatter", (_update("scattered", "id % 144 = 0"),)),
+        # Early, where large shared_buffers have room: pages are read and nothing makes room for them, which
+        # tells what reading costs from what making room does.
+        Phase("random read", (update_at_random("bare_random", 30_000),), (("full_page_writes", "off"),)),
         Phase("image", (_update("other", "id % 48 = 0"),)),
         Phase("hot", tuple(_update("other", f"id % 48 = {row}") for row in range(1, 9))),
         Phase("random image", (update_at_random("updated", 25_000),)),
@@ -187,7 +190,7 @@ def _phases(share: float) -> tuple[Phase, ...]:
 
 _ROWS_A_PAGE = 48
 _PAGES = {"scattered": 12000, "updated": 20000, "full_pages": 12000, "other": 6000, "bare": 6000,
-          "packed": 3000, "packed_lz4": 3000, "packed_zstd": 3000, "erased": 6000}  # fmt: skip
+          "bare_random": 12000, "packed": 3000, "packed_lz4": 3000, "packed_zstd": 3000, "erased": 6000}  # fmt: skip
 _UUIDS = 1_200_000
 
 
@@ -390,6 +393,7 @@ class _Filled:
             f" FROM generate_series(1, {int(_UUIDS * self._share)})",
             "CREATE INDEX ON uuids (u)",
             "CREATE INDEX ON updated (id)",
+            "CREATE INDEX ON bare_random (id)",
             "CREATE INDEX ON erased (id)",
             "CREATE INDEX ON full_pages (id)",
             "CREATE TABLE toasted (id int, f text)",
