@@ -10,6 +10,7 @@ import pytest
 
 from tests.cli.command import walproof
 from tests.golden.unpack import unpack
+from walproof.analysis.recovery import TERMS
 from walproof.cli.recovery import _added
 from walproof.errors import StoreError
 from walproof.facts.calibration import (
@@ -54,13 +55,19 @@ def refused(cwd: Path, *arguments: str) -> str:
 
 
 def calibrated(cpu: str | None = None, version: str = f"{VERSION}.1") -> Calibration:
-    """Every quantity costs 2 us a unit, on this machine unless said otherwise."""
+    """Everything costs twice what is shipped, on this machine unless said otherwise."""
     own_cpu, cores, page_bytes = this_machine()
     phases = []
     for number, strong in enumerate(QUANTITIES):
         for buffers in (16, 64):
             units = {name: 1000.0 if name != strong else 200_000.0 for name in QUANTITIES}
-            cost = 2e-6 * sum(units.values()) * (1.0 + 0.01 * (buffers == 64))
+            units["record_bytes"] *= 1000
+            shipped_us = sum(
+                term.shipped_us * factor * units[quantity]
+                for term in TERMS
+                for quantity, factor in term.quantities
+            )
+            cost = 2e-6 * shipped_us * (1.0 + 0.01 * (buffers == 64))
             phases.append(PhaseReplay(f"phase {number}", buffers, True, cost, units))
     return Calibration(
         Machine(cpu or own_cpu, cores, version, page_bytes, huge_pages=False, data_checksums=False),
@@ -133,7 +140,8 @@ def test_a_calibration_of_this_machine_is_found(wal: Path, tmp_path: Path) -> No
     found = predict(tmp_path, str(wal))
     assert found["coefficients"]["source"] == "calibrated"
     assert found["disk"] == {"iops": 4000.0, "read_latency_us": 250.0}
-    assert found["coefficients"]["cpu_us"]["records"] == pytest.approx(2.0, rel=0.2)
+    for term in TERMS:
+        assert found["coefficients"]["cpu_us"][term.name] == pytest.approx(2 * term.shipped_us, rel=0.1)
 
 
 def test_one_of_another_version_is_named_and_left(wal: Path, tmp_path: Path) -> None:

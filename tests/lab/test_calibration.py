@@ -13,9 +13,9 @@ from walproof.lab.crash import Cache
 from walproof.postgres.workspace import Workspace
 
 PHASES = {
-    "insert", "wide", "dropped", "scatter", "random read", "image", "hot", "random image", "random", "full image", "full",
-    "sequence", "uuid", "uuid again", "mixed", "read", "pglz", "lz4", "zstd", "commit", "prune", "delete",
-    "vacuum", "toast", "gin",
+    "insert", "wide", "dropped", "scatter", "random read", "image", "hot", "random image", "random",
+    "full image", "full", "sequence", "uuid", "uuid again", "mixed", "read", "pglz", "lz4", "zstd",
+    "commit", "prune", "delete", "vacuum", "toast", "gin",
 }  # fmt: skip
 pytestmark = pytest.mark.live
 

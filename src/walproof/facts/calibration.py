@@ -19,7 +19,7 @@ from typing import Any
 
 from walproof.errors import StoreError
 
-_FORMAT = 6
+_FORMAT = 7
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,7 +190,8 @@ def _phases(share: float) -> tuple[Phase, ...]:
 
 _ROWS_A_PAGE = 48
 _PAGES = {"scattered": 12000, "updated": 20000, "full_pages": 12000, "other": 6000, "bare": 6000,
-          "bare_random": 12000, "packed": 3000, "packed_lz4": 3000, "packed_zstd": 3000, "erased": 6000}  # fmt: skip
+          "bare_random": 12000, "packed": 3000, "packed_lz4": 3000, "packed_zstd": 3000,
+          "erased": 6000}  # fmt: skip
 _UUIDS = 1_200_000
 
 

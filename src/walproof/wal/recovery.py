@@ -25,8 +25,8 @@ PAGE_BYTES = 8192
 BUFFERS_MOST = 2**30 - 1
 """Most buffers of a server (shared_buffers, src/backend/utils/misc/guc_tables.c)."""
 QUANTITIES = (
-    "records", "record_bytes", "unforeseen", "gin_records", "compactions", "extensions", "recent_misses",
-    "far_misses", "distant_misses",
+    "records", "record_bytes", "unforeseen", "changes", "gin_records", "compactions", "extensions",
+    "recent_misses", "far_misses", "distant_misses",
     "images_off", "images_pglz", "images_lz4", "images_zstd", "frames", "reads", "far_reads", "evictions",
     "far_evictions", "first_writes", "prefetches",
 )  # fmt: skip
@@ -115,6 +115,11 @@ class RecoveryWork:
     """The same with recovery_prefetch=off."""
 
     @property
+    def changes(self) -> int:
+        """References that replay applies to their page: neither restored nor passed over."""
+        return self.references - self.restored - self.done
+
+    @property
     def wal_bytes(self) -> int:
         """WAL from the redo point to the end: the recovery distance."""
         return self.end - self.start
@@ -156,6 +161,7 @@ class RecoveryWork:
             "records": self.records,
             "record_bytes": self.record_bytes,
             "unforeseen": self.unforeseen,
+            "changes": self.changes,
             "gin_records": self.gin_records,
             "compactions": self.compactions,
             "extensions": self.extensions,
