@@ -333,6 +333,7 @@ def summarise(rows: list[dict[str, Any]]) -> None:
         cold = [row for row in own if row["cache"] == "cold"]
         print(f"PostgreSQL {pg}: {len(own)} recoveries")
         _say("repeats of one recovery, CPU", _repeats(own))
+        _say("each repeat from the others, CPU", _from_others(own))
         _say("warm redo, CPU", _errors(warm, "p_cpu_s", "redo_cpu_s"))
         _say("cold redo, CPU", _errors(cold, "p_cpu_s", "redo_cpu_s"))
         undisturbed = [
@@ -380,6 +381,18 @@ def _repeats(rows: list[dict[str, Any]]) -> list[float]:
     """By what share the longest of each case is longer than the shortest."""
     times = [[row["redo_cpu_s"] for row in own] for own in _cases(rows, "redo_cpu_s") if len(own) > 1]
     return [max(own) / min(own) - 1 for own in times]
+
+
+def _from_others(rows: list[dict[str, Any]]) -> list[float]:
+    """How wrong the median of a recovery's other repeats is about each: what measuring it again is worth."""
+    errors = []
+    for own in _cases(rows, "redo_cpu_s"):
+        times = [row["redo_cpu_s"] for row in own]
+        for at, time in enumerate(times):
+            others = times[:at] + times[at + 1 :]
+            if others:
+                errors.append(abs(float(np.median(others)) / time - 1))
+    return errors
 
 
 def _ratios(rows: list[dict[str, Any]], predicted: str, measured: str) -> list[float]:
