@@ -41,7 +41,8 @@ class Term:
     """In a sentence: "the time goes into ..."."""
     shipped_us: float
     """Cost of a unit in us, rounded, of PostgreSQL 15.18 on a virtual Xeon (docs/recovery.md). Those of
-    ``unforeseen`` and ``extensions``, which were not counted there, are of an EPYC, the first one halved."""
+    ``unforeseen`` and ``extensions``, which were not counted there, are of an EPYC, the first one halved;
+    ``records`` and ``changes``, which were one there, are divided as on that EPYC."""
     quantities: tuple[tuple[str, float], ...]
     """Names of measured quantities, and units in each."""
     refines: str | None = None
