@@ -47,6 +47,12 @@ def test_phases_are_told_apart(
     by_name = {one.phase: one.work for one in replayed if one.buffers == 819 and one.prefetch}
     if "insert" in by_name:
         assert by_name["insert"]["records"] == pytest.approx(50_000, rel=0.02)
+        assert by_name["insert"]["changes"] == pytest.approx(50_000, rel=0.02)
+    if "commit" in by_name:
+        # Every second record is a commit, which changes no page.
+        assert by_name["commit"]["changes"] == pytest.approx(by_name["commit"]["records"] / 2, rel=0.1)
+    if "image" in by_name:
+        assert by_name["image"]["changes"] < 0.1 * by_name["image"]["records"]
     if "random" in by_name:
         assert by_name["random"]["far_reads"] > 1000, "more pages than buffers, in no order"
     with_room = [one.work for one in replayed if one.buffers == 6553 and one.phase == "random read"]

@@ -12,7 +12,7 @@
 
 Coefficients come from a calibration (non-negative least squares, rows weighted by 1/time, held weakly to the
 shipped ones), from the log of one's own last crash (the shipped ones times one number), or are the shipped
-ones. docs/recovery.md says how wrong each is.
+ones. docs/recovery-validation.md says how wrong they are.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Term:
     says: str
     """In a sentence: "the time goes into ..."."""
     shipped_us: float
-    """Cost of a unit in us, rounded, of PostgreSQL 15.18 on a virtual Xeon (docs/recovery.md). Those of
+    """Cost of a unit in us, rounded, of PostgreSQL 15.18 on a virtual Xeon. Those of
     ``unforeseen`` and ``extensions``, which were not counted there, are of an EPYC, the first one halved;
     ``records`` and ``changes``, which were one there, are divided as on that EPYC."""
     quantities: tuple[tuple[str, float], ...]
@@ -95,7 +95,7 @@ _RIDGE = 0.005
 BANDS = {"calibrated": 1.4, "own crash": 1.8, "shipped": 2.2}
 COLD_BANDS = {"calibrated": 1.5, "own crash": 2.0, "shipped": 2.5}
 """By source: the measured CPU is between the prediction divided by this and times this in 9 of 10 cases, with
-a warm and with a cold cache (bench/recovery/validate.py; docs/recovery.md has the counts)."""
+a warm and with a cold cache (bench/recovery/validate.py; docs/recovery-validation.md has the counts)."""
 
 
 @dataclass(frozen=True, slots=True)
