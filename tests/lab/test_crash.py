@@ -15,7 +15,7 @@ from walproof.facts import Install
 from walproof.facts.recovery import read_recovery_log
 from walproof.lab import crash
 from walproof.lab.backed_memory import BackedMemory, backed_memory
-from walproof.lab.crash import Cache, CrashImage, drop_cache, recover, take_crash_image
+from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, drop_cache, recover, take_crash_image
 from walproof.lab.memory_reserve import MemoryReserve
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -50,17 +50,24 @@ def crashed_after(server: Cluster, workspace: Workspace, statements: Sequence[st
         with server.connect() as connection:
             for statement in statements:
                 connection.execute(statement.encode())
+            # What has no transaction number, as VACUUM, leaves its WAL to the walwriter: a commit flushes it.
+            connection.execute("SELECT pg_current_xact_id()")
         return take_crash_image(server, workspace.make_folder("image"))
     finally:
         server.stop("immediate")
 
 
-def startup_io(columns: str) -> str:
-    """Query of what the startup process did to relations in shared_buffers (from 16 on)."""
-    return (
+def recovered_counting(
+    image: CrashImage, workspace: Workspace, settings: Mapping[str, str], columns: str
+) -> tuple[MeasuredRecovery, list[int]]:
+    """A recovery, and what its startup process did to relations in shared_buffers (from 16 on)."""
+    query = (
         f"SELECT {columns} FROM pg_stat_io WHERE backend_type = 'startup' AND context = 'normal'"
         " AND object = 'relation'"
     )
+    found = recover(image, workspace, settings, query=query)
+    assert found.answer is not None
+    return found, [int(str(count)) for count in found.answer]
 
 
 def test_one_server_serves_several_distances(server: Cluster, workspace: Workspace) -> None:
@@ -205,16 +212,13 @@ def test_pages_are_evicted_as_in_the_server_with_and_without_the_prefetcher(
     image = crashed_after(server, workspace, statements)
     buffers = 1024
     work = analyse(image.wal, start=find_redo(image.wal).redo, buffers=[buffers]).last
-    query = startup_io("reads, evictions")
     evictions = {}
     for prefetch in (True, False):
         settings = SETTINGS | {
             "shared_buffers": f"{buffers * 8}kB",
             "recovery_prefetch": "try" if prefetch else "off",
         }
-        found = recover(image, workspace, settings, query=query)
-        assert found.answer is not None
-        reads, evictions[prefetch] = (int(str(value)) for value in found.answer)
+        _, (reads, evictions[prefetch]) = recovered_counting(image, workspace, settings, "reads, evictions")
         pool = work.pool(buffers, prefetch=prefetch)
         # Replay also touches pages that no record names.
         assert reads == pytest.approx(pool.reads, rel=0.005, abs=5)
@@ -238,11 +242,8 @@ def test_pages_that_the_server_had_written_are_passed_over(server: Cluster, work
     redo = find_redo(image.wal).redo
     older = analyse(image.wal, start=redo, buffers=[buffers]).last
     work = analyse(image.wal, start=redo, buffers=[buffers], crashed=BUFFERS).last
-    query = startup_io("writes")
     settings = SETTINGS | {"shared_buffers": f"{buffers * 8}kB", "recovery_prefetch": "off"}
-    found = recover(image, workspace, settings, query=query)
-    assert found.answer is not None
-    written = int(str(found.answer[0]))
+    found, (written,) = recovered_counting(image, workspace, settings, "writes")
     pool = work.pool(buffers, prefetch=False)
     assert 0.2 < work.done / work.references < 0.9
     assert written == pytest.approx(pool.evictions, rel=0.05, abs=20)
@@ -250,6 +251,7 @@ def test_pages_that_the_server_had_written_are_passed_over(server: Cluster, work
     assert found.times.checkpoint.buffers == pytest.approx(pool.resident, rel=0.02, abs=60)
     assert written + found.times.checkpoint.buffers == pytest.approx(work.dirty, rel=0.02, abs=60)
     assert older.dirty > work.dirty * 1.2
+    assert older.changes - work.changes == work.done
 
 
 @pytest.mark.pg(">= 16")
@@ -264,11 +266,9 @@ def test_a_page_that_became_visible_is_never_newer(server: Cluster, workspace: W
     image = crashed_after(server, workspace, statements)
     buffers = 1024
     work = analyse(image.wal, start=find_redo(image.wal).redo, buffers=[buffers], crashed=BUFFERS).last
-    query = startup_io("writes")
-    found = recover(image, workspace, SETTINGS | {"shared_buffers": f"{buffers * 8}kB"}, query=query)
-    assert found.answer is not None
+    settings = SETTINGS | {"shared_buffers": f"{buffers * 8}kB"}
+    found, (written,) = recovered_counting(image, workspace, settings, "writes")
     assert found.times.checkpoint is not None
-    written = int(str(found.answer[0]))
     assert work.dirty > 2 * BUFFERS
     assert written + found.times.checkpoint.buffers == pytest.approx(work.dirty, rel=0.02, abs=60)
 
@@ -285,10 +285,7 @@ def test_only_files_that_were_dropped_later_are_extended(server: Cluster, worksp
     )
     image = crashed_after(server, workspace, statements)
     work = analyse(image.wal, start=find_redo(image.wal).redo, buffers=[BUFFERS]).last
-    query = startup_io("extends")
-    found = recover(image, workspace, SETTINGS, query=query)
-    assert found.answer is not None
-    extended = int(str(found.answer[0]))
+    _, (extended,) = recovered_counting(image, workspace, SETTINGS, "extends")
     # Replay also makes free space maps, which no record names.
     assert 20_000 * 300 / PAGE_BYTES < work.extensions <= extended <= work.extensions + 20
     assert work.pages > 4 * work.extensions

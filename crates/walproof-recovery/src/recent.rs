@@ -2,7 +2,7 @@
 
 use crate::pages::Page;
 
-/// Pages that are recent: 8 MB, about the reach of a core's second-level cache and TLB (measured in docs/recovery.md).
+/// Pages that are recent: 8 MB, about the reach of a core's second-level cache and TLB.
 pub const RECENT_PAGES: u32 = 1024;
 
 /// Pages that are not distant: 64 MB, behind which page tables and the last-level cache are no longer at hand either.
