@@ -206,7 +206,7 @@ Progress = Callable[[str], None]
 def calibrate(
     install: Install, workspace: Workspace, progress: Progress, *, share: float = 1.0, segment_mb: int = 16
 ) -> Calibration:
-    """Measure everything, in about 2 minutes; the workspace holds what is needed meanwhile.
+    """Measure everything, in about 3 minutes; the workspace holds what is needed meanwhile.
 
     ``share``: of the load and the sizes of shared_buffers; less than 1 measures less, and worse.
     ``segment_mb``: size of segments, of which each phase takes whole ones.
