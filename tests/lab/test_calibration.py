@@ -14,6 +14,7 @@ from walproof.postgres.workspace import Workspace
 
 PHASES = {
     "insert", "wide", "dropped", "scatter", "random read", "image", "hot", "random image", "random",
+    "few image", "few", "few keys image", "few keys",
     "full image", "full", "sequence", "uuid", "uuid again", "mixed", "read", "pglz", "lz4", "zstd",
     "commit", "prune", "delete", "vacuum", "toast", "gin",
 }  # fmt: skip

@@ -5,8 +5,8 @@ use crate::pages::Page;
 /// Pages that are recent: 8 MB, about the reach of a core's second-level cache and TLB.
 pub const RECENT_PAGES: u32 = 1024;
 
-/// Pages that are not distant: 64 MB, behind which page tables and the last-level cache are no longer at hand either.
-pub const DISTANT_PAGES: u32 = 8192;
+/// Pages that are not distant: 32 MB, behind which page tables and the last-level cache are no longer at hand either.
+pub const DISTANT_PAGES: u32 = 4096;
 
 const NONE: u32 = u32::MAX;
 

@@ -62,7 +62,7 @@ TERMS = (
          (("recent_misses", 1.0),)),
     Term("far_misses", "reference", "such pages, far from the one before", 0.3,
          (("far_misses", 1.0),), "recent_misses"),
-    Term("distant_misses", "reference", "such pages that 64 MB of others came after", 0.54,
+    Term("distant_misses", "reference", "such pages that 32 MB of others came after", 0.54,
          (("distant_misses", 1.0),), "recent_misses"),
     Term("pglz", "image", "decompressing images (pglz)", 4.3, (("images_pglz", 1.0),)),
     Term("lz4", "image", "decompressing images (lz4)", 1.0, (("images_lz4", 1.0),)),

@@ -19,7 +19,7 @@ from typing import Any
 
 from walproof.errors import StoreError
 
-_FORMAT = 7
+_FORMAT = 8
 
 
 @dataclass(frozen=True, slots=True)

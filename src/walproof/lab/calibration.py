@@ -159,6 +159,11 @@ def _phases(share: float) -> tuple[Phase, ...]:
         Phase("hot", tuple(_update("other", f"id % 48 = {row}") for row in range(1, 9))),
         Phase("random image", (update_at_random("updated", 25_000),)),
         Phase("random", (update_at_random("updated", 200_000),)),
+        # Pages that a processor still has a part of: more than 8 MB, less than 32.
+        Phase("few image", (_update("few", "id % 48 = 0"),)),
+        Phase("few", (update_at_random("few", 10_000),) * 8),
+        Phase("few keys image", (insert("few_uuids", "gen_random_uuid()", 25_000),)),
+        Phase("few keys", (insert("few_uuids", "gen_random_uuid()", 100_000),)),
         # Of full pages: a row goes elsewhere, and whoever comes next prunes the page, if it was committed.
         Phase("full image", (update_at_random("full_pages", 12_000),) * 2),
         Phase("full", (update_at_random("full_pages", 15_000),) * 6),
@@ -190,7 +195,7 @@ def _phases(share: float) -> tuple[Phase, ...]:
 
 _ROWS_A_PAGE = 48
 _PAGES = {"scattered": 12000, "updated": 20000, "full_pages": 12000, "other": 6000, "bare": 6000,
-          "bare_random": 12000, "packed": 3000, "packed_lz4": 3000, "packed_zstd": 3000,
+          "bare_random": 12000, "few": 2500, "packed": 3000, "packed_lz4": 3000, "packed_zstd": 3000,
           "erased": 6000}  # fmt: skip
 _UUIDS = 1_200_000
 
@@ -393,8 +398,13 @@ class _Filled:
             "INSERT INTO uuids SELECT gen_random_uuid()"
             f" FROM generate_series(1, {int(_UUIDS * self._share)})",
             "CREATE INDEX ON uuids (u)",
+            "CREATE TABLE few_uuids (u uuid)",
+            "INSERT INTO few_uuids SELECT gen_random_uuid()"
+            f" FROM generate_series(1, {int(_UUIDS / 3 * self._share)})",
+            "CREATE INDEX ON few_uuids (u)",
             "CREATE INDEX ON updated (id)",
             "CREATE INDEX ON bare_random (id)",
+            "CREATE INDEX ON few (id)",
             "CREATE INDEX ON erased (id)",
             "CREATE INDEX ON full_pages (id)",
             "CREATE TABLE toasted (id int, f text)",

@@ -108,7 +108,7 @@ class RecoveryWork:
     far_misses: int
     """Of these, pages far from the one of the same fork that was referenced before, and not passed over."""
     distant_misses: int
-    """References whose page was not among the 8192 (64 MB) referenced last, and that were not passed over."""
+    """References whose page was not among the 4096 (32 MB) referenced last, and that were not passed over."""
     pools: Mapping[int, PoolWork]
     """By shared_buffers, in buffers of 8 kB; with recovery_prefetch=try, where the version has it."""
     pools_off: Mapping[int, PoolWork]
