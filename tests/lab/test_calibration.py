@@ -69,7 +69,10 @@ def test_phases_are_told_apart(
         # 20 tables of 40 pages, and what their free space maps and the catalog cut off.
         assert by_name["dropped"]["extensions"] == pytest.approx(800, rel=0.2)
     if "mixed" in by_name:
-        assert by_name["mixed"]["unforeseen"] > 0.2 * by_name["mixed"]["records"]
+        assert by_name["mixed"]["unforeseen"] > 0.15 * by_name["mixed"]["records"]
+    if "wide" in by_name:
+        # Four rows a page: every fourth record is of another kind, as expected.
+        assert by_name["wide"]["unforeseen"] < 0.05 * by_name["wide"]["records"]
     if "sequence" in by_name:
         assert by_name["sequence"]["unforeseen"] < 0.1 * by_name["sequence"]["records"]
     assert {run.is_cold for run in found.checkpoints} == {True, False}

@@ -1,29 +1,55 @@
-//! Which records come unexpected: a processor foretells what code is next from what came after the same code last time.
+//! Which records come unexpected: a processor foretells what code is next from what mostly came after the same code.
 
 use walproof_wal::RecordHeader;
 
-/// Resource managers, each with 16 operations.
-const KINDS: usize = 256 * 16;
+/// Bits of a kind: resource managers, each with 16 operations.
+const KIND_BITS: u32 = 8 + 4;
+/// Kinds that make up a context: about as far as the history of a processor's branches reaches back in replay.
+const CONTEXT: u64 = (1 << (4 * KIND_BITS)) - 1;
+/// Contexts are hashed to so many bits; a load has a few hundred of them.
+const HASH_BITS: u32 = 16;
+/// 2^64 over the golden ratio (Knuth, The Art of Computer Programming, 6.4).
+const HASH: u64 = 0x9E37_79B9_7F4A_7C15;
+/// Of the counter of two bits that a processor has for a branch: how often it may be wrong before it changes its mind.
+const SUREST: u8 = 3;
 
-/// What followed each kind of record last.
+/// What is expected in a context.
+#[derive(Clone, Copy, Debug, Default)]
+struct Expected {
+    kind: u16,
+    sureness: u8,
+}
+
+/// What mostly followed each four kinds of records.
 #[derive(Debug)]
 pub(crate) struct Kinds {
-    followed_by: Vec<u16>,
-    last: u16,
+    expected: Vec<Expected>,
+    /// The kinds of the last records, the last one in the lowest bits.
+    history: u64,
 }
 
 impl Kinds {
     pub(crate) fn new() -> Kinds {
-        Kinds { followed_by: vec![0; KINDS], last: 0 }
+        Kinds { expected: vec![Expected::default(); 1 << HASH_BITS], history: 0 }
     }
 
-    /// Whether the record is of another kind than the one that last followed a record like the one before it.
+    /// Whether the record is of another kind than the one that mostly followed records like the four before it.
     #[inline]
     pub(crate) fn is_unforeseen(&mut self, header: &RecordHeader) -> bool {
         let kind = u16::from(header.rmgr.0) << 4 | u16::from(header.info >> 4);
-        let Some(foreseen) = self.followed_by.get_mut(usize::from(self.last)) else { return false };
-        self.last = kind;
-        std::mem::replace(foreseen, kind) != kind
+        let place = (self.history & CONTEXT).wrapping_mul(HASH) >> (u64::BITS - HASH_BITS);
+        self.history = self.history << KIND_BITS | u64::from(kind);
+        let Some(expected) = self.expected.get_mut(place as usize) else { return false };
+        if expected.kind == kind {
+            expected.sureness = SUREST.min(expected.sureness + 1);
+            return false;
+        }
+        if expected.sureness == 0 {
+            *expected = Expected { kind, sureness: 1 };
+        } else {
+            expected.sureness -= 1;
+        }
+        true
     }
 }
 
@@ -32,6 +58,10 @@ mod tests {
     use super::*;
     use walproof_wal::{Lsn, RmgrId};
 
+    const INSERT: (RmgrId, u8) = (RmgrId(10), 0x00);
+    const KEY: (RmgrId, u8) = (RmgrId::BTREE, 0x00);
+    const COMMIT: (RmgrId, u8) = (RmgrId::TRANSACTION, 0x00);
+
     fn unforeseen(kinds: &[(RmgrId, u8)]) -> Vec<bool> {
         let mut own = Kinds::new();
         let header =
@@ -39,15 +69,30 @@ mod tests {
         kinds.iter().map(|kind| own.is_unforeseen(&header(*kind))).collect()
     }
 
+    /// Places of the records that were not foreseen.
+    fn places(kinds: &[(RmgrId, u8)]) -> Vec<usize> {
+        let found = unforeseen(kinds);
+        found.iter().enumerate().filter_map(|(place, is_unforeseen)| is_unforeseen.then_some(place)).collect()
+    }
+
     #[test]
     fn what_repeats_is_foreseen() {
-        let pair = [(RmgrId::HEAP2, 0x00), (RmgrId::BTREE, 0x00)];
-        assert_eq!(unforeseen(&pair.repeat(3)), [true, true, true, false, false, false]);
-        // The low bits of the operation say nothing of its kind.
-        let flagged = [(RmgrId::HEAP2, 0x20), (RmgrId::HEAP2, 0x21), (RmgrId::HEAP2, 0x22)];
-        assert_eq!(unforeseen(&flagged), [true, true, false]);
-        let turns =
-            [(RmgrId::HEAP2, 0x00), (RmgrId::BTREE, 0x00), (RmgrId::HEAP2, 0x00), (RmgrId::HEAP2, 0x20)];
-        assert_eq!(unforeseen(&turns), [true, true, true, true]);
+        // After a key comes a key, or another row: three keys before it tell which.
+        assert_eq!(places(&[INSERT, KEY, KEY, KEY].repeat(5)), [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn the_low_bits_of_the_operation_say_nothing_of_its_kind() {
+        let flagged: Vec<_> = (0..12).map(|flags| (RmgrId::HEAP2, 0x20 | flags)).collect();
+        assert_eq!(places(&flagged), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn one_exception_changes_no_expectation() {
+        let kinds = |commits| [vec![INSERT; 10], vec![COMMIT; commits], vec![INSERT; 10]].concat();
+        // Behind it are four contexts that have not been there before.
+        assert_eq!(places(&kinds(1)), [0, 1, 2, 3, 4, 10, 11, 12, 13, 14]);
+        let again = [kinds(1), kinds(1)].concat();
+        assert_eq!(places(&again), [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 31]);
     }
 }

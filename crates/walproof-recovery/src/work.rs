@@ -14,7 +14,7 @@ pub struct Work {
     pub records: u64,
     /// Their bytes, images included.
     pub record_bytes: u64,
-    /// Of the records, those whose kind is not the one that followed such a record last time.
+    /// Of the records, those whose kind is not the one that mostly followed such four records.
     pub unforeseen: u64,
     /// Records of GIN indexes, which put lists on the page together anew.
     pub gin_records: u64,

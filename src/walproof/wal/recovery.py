@@ -78,8 +78,8 @@ class RecoveryWork:
     record_bytes: int
     """Bytes of records, images included, paddings and page headers left out."""
     unforeseen: int
-    """Of the records, those whose kind (resource manager and operation) is not the one that followed such a
-    record last time."""
+    """Of the records, those whose kind (resource manager and operation) is not the one that mostly followed
+    four records of the kinds of those before it."""
     gin_records: int
     """Records of GIN indexes."""
     compactions: int
