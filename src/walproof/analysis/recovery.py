@@ -51,8 +51,8 @@ class Term:
 
 TERMS = (
     Term("records", "record", "reading records and finding their pages", 0.13, (("records", 1.0),)),
-    Term("unforeseen", "record", "such records, of a kind that nothing foretold", 0.13, (("unforeseen", 1.0),),
-         "records"),
+    Term("unforeseen", "record", "such records, of a kind that nothing foretold", 0.13,
+         (("unforeseen", 1.0),), "records"),
     Term("changes", "page", "changing pages", 0.08, (("changes", 1.0),)),
     Term("bytes", "MB of WAL", "reading, checking and copying WAL", 400.0, (("record_bytes", 1 / MB),)),
     Term("gin", "record", "putting lists of GIN indexes together", 0.3, (("gin_records", 1.0),)),
