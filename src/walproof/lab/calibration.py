@@ -197,7 +197,7 @@ _ROWS_A_PAGE = 48
 _PAGES = {"scattered": 12000, "updated": 20000, "full_pages": 12000, "other": 6000, "bare": 6000,
           "bare_random": 12000, "few": 2500, "packed": 3000, "packed_lz4": 3000, "packed_zstd": 3000,
           "erased": 6000}  # fmt: skip
-_UUIDS = 1_200_000
+_UUIDS, _FEW_UUIDS = 1_200_000, 400_000
 
 
 def _pages(table: str, share: float) -> int:
@@ -394,14 +394,8 @@ class _Filled:
             "CREATE TABLE wide (a int, f text)",
             "ALTER TABLE wide ALTER f SET STORAGE PLAIN",
             "CREATE TABLE keyed (id bigserial PRIMARY KEY, f text)",
-            "CREATE TABLE uuids (u uuid)",
-            "INSERT INTO uuids SELECT gen_random_uuid()"
-            f" FROM generate_series(1, {int(_UUIDS * self._share)})",
-            "CREATE INDEX ON uuids (u)",
-            "CREATE TABLE few_uuids (u uuid)",
-            "INSERT INTO few_uuids SELECT gen_random_uuid()"
-            f" FROM generate_series(1, {int(_UUIDS / 3 * self._share)})",
-            "CREATE INDEX ON few_uuids (u)",
+            *self._keyed("uuids", _UUIDS),
+            *self._keyed("few_uuids", _FEW_UUIDS),
             "CREATE INDEX ON updated (id)",
             "CREATE INDEX ON bare_random (id)",
             "CREATE INDEX ON few (id)",
@@ -417,6 +411,15 @@ class _Filled:
             "CHECKPOINT",
         ):
             _execute(connection, statement)
+
+    def _keyed(self, table: str, rows: int) -> tuple[str, ...]:
+        """Statements for a table of keys in no order, and their index."""
+        count = int(rows * self._share)
+        return (
+            f"CREATE TABLE {table} (u uuid)",
+            f"INSERT INTO {table} SELECT gen_random_uuid() FROM generate_series(1, {count})",
+            f"CREATE INDEX ON {table} (u)",
+        )
 
     def _run(
         self, connection: psycopg.Connection[tuple[object, ...]], phase: Phase, progress: Progress
