@@ -15,8 +15,8 @@ from walproof.postgres.workspace import Workspace
 PHASES = {
     "insert", "wide", "dropped", "scatter", "random read", "image", "hot", "random image", "random",
     "few image", "few", "few keys image", "few keys",
-    "full image", "full", "sequence", "uuid", "uuid again", "mixed", "read", "pglz", "lz4", "zstd",
-    "commit", "prune", "delete", "vacuum", "toast", "gin",
+    "full image", "full", "sequence", "uuid", "uuid again", "mixed", "mixed few", "read", "pglz", "lz4",
+    "zstd", "commit", "prune", "delete", "vacuum", "toast", "gin",
 }  # fmt: skip
 pytestmark = pytest.mark.live
 
@@ -32,12 +32,17 @@ def test_phases_are_told_apart(
     assert (found.machine.cpu, found.machine.cores, found.machine.page_bytes) == this_machine()
     assert found.machine.version == embedded.version
     # Segments of 1 MB can pass between two looks, so how many phases are seen is a matter of time.
-    *replayed, first_use = found.phases
+    *replayed, asked, read, first_use = found.phases
     assert {phase.phase for phase in replayed} <= PHASES
     assert all(phase.cpu_s >= 0 and phase.work["records"] > 0 for phase in replayed)
-    assert first_use.phase == "first use"
-    assert first_use.cpu_s > 0
-    assert {name: count for name, count in first_use.work.items() if count} == {"frames": 6553}
+    for phase, name, counts in (
+        (asked, "asked for", {"prefetches": 1638}),
+        (read, "read again", {"reads": 1638, "far_reads": 1638}),
+        (first_use, "first use", {"frames": 6553}),
+    ):
+        assert phase.phase == name
+        assert phase.cpu_s > 0
+        assert {quantity: count for quantity, count in phase.work.items() if count} == counts
     assert {(phase.buffers, phase.prefetch) for phase in replayed} == {
         (buffers, prefetch) for buffers in (6553, 819) for prefetch in (True, False)
     }
@@ -68,8 +73,10 @@ def test_phases_are_told_apart(
     if "dropped" in by_name:
         # 20 tables of 40 pages, and what their free space maps and the catalog cut off.
         assert by_name["dropped"]["extensions"] == pytest.approx(800, rel=0.2)
-    if "mixed" in by_name:
-        assert by_name["mixed"]["unforeseen"] > 0.15 * by_name["mixed"]["records"]
+    for mixed in {"mixed", "mixed few"} & by_name.keys():
+        assert by_name[mixed]["unforeseen"] > 0.15 * by_name[mixed]["records"]
+    if "mixed few" in by_name:
+        assert by_name["mixed few"]["recent_misses"] < 0.02 * by_name["mixed few"]["records"]
     if "wide" in by_name:
         # Four rows a page: every fourth record is of another kind, as expected.
         assert by_name["wide"]["unforeseen"] < 0.05 * by_name["wide"]["records"]

@@ -51,7 +51,7 @@ def calibrate(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Measure what each part of a recovery costs on this machine, in about 3 minutes.
+    """Measure what each part of a recovery costs on this machine, in about 4 minutes.
 
     Runs a throw-away cluster in --on (a folder on the server's own kind of disk), which takes up to 5 GB
     there.
@@ -71,7 +71,7 @@ def calibrate(
     path = to if to is not None else calibration_path(cpu, cores, install.version)
     # Read before anything is measured: what is damaged, or of another version, is told at once.
     earlier = read_calibration(path) if add and path.exists() else None
-    sys.stderr.write(f"calibrating recovery of PostgreSQL {install.label}, about 3 minutes\n")
+    sys.stderr.write(f"calibrating recovery of PostgreSQL {install.label}, about 4 minutes\n")
     with Workspace(options.work_folder(on), user) as workspace:
         found = measure(reachable, workspace, lambda what: _say(what))
     if earlier is not None:

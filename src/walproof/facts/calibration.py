@@ -19,7 +19,7 @@ from typing import Any
 
 from walproof.errors import StoreError
 
-_FORMAT = 8
+_FORMAT = 9
 
 
 @dataclass(frozen=True, slots=True)

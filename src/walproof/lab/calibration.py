@@ -12,8 +12,6 @@ replay runs, the startup process's title tells the segment, and its schedstat th
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import os
 import random
 import time
@@ -28,7 +26,7 @@ import psycopg
 from walproof.errors import ClusterError, DiskError
 from walproof.facts import Install
 from walproof.facts.calibration import Calibration, CheckpointRun, ColdReplay, Machine, PhaseReplay
-from walproof.lab.backed_memory import backed_memory, on_processor
+from walproof.lab.backed_memory import backed_memory
 from walproof.lab.crash import (
     Cache,
     CrashImage,
@@ -37,6 +35,7 @@ from walproof.lab.crash import (
     recover,
     take_crash_image,
 )
+from walproof.lab.kernel_work import cached_pages, first_use
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
@@ -146,6 +145,15 @@ def _phases(share: float) -> tuple[Phase, ...]:
         f" ELSE DELETE FROM full_pages WHERE id = {picked('full_pages')};"
         " END CASE; COMMIT; END LOOP"
     )
+    # The same on pages that the processor has, which tells what no order costs from what pages do.
+    mixed_few = (
+        f"FOR n IN 1..{count(120_000)} LOOP CASE (random() * 3)::int"
+        " WHEN 0 THEN UPDATE few SET v = v + 1 WHERE id = (SELECT (random() * 4000)::int);"
+        " WHEN 1 THEN INSERT INTO narrow VALUES (n, n);"
+        " WHEN 2 THEN INSERT INTO keyed (f) VALUES ('abcdefgh');"
+        " ELSE DELETE FROM few WHERE id = (SELECT 4000 + (random() * 8000)::int);"
+        " END CASE; COMMIT; END LOOP"
+    )
     return (
         Phase("insert", (insert("narrow", "n, n", 500_000),)),
         Phase("wide", (insert("wide", "n, repeat('x', 1900)", 28_000),)),
@@ -171,6 +179,7 @@ def _phases(share: float) -> tuple[Phase, ...]:
         Phase("uuid", (insert("uuids", "gen_random_uuid()", 60_000),)),
         Phase("uuid again", (insert("uuids", "gen_random_uuid()", 120_000),)),
         Phase("mixed", (f"DO $$ BEGIN {mixed}; END $$",)),
+        Phase("mixed few", (f"DO $$ BEGIN {mixed_few}; END $$",)),
         Phase("read", (_update("bare", "id % 48 = 0"),), (("full_page_writes", "off"),)),
         Phase("pglz", (_update("packed", "id % 48 = 0"),), (("wal_compression", "pglz"),)),
         Phase("lz4", (_update("packed_lz4", "id % 48 = 0"),), (("wal_compression", "lz4"),)),
@@ -211,7 +220,7 @@ Progress = Callable[[str], None]
 def calibrate(
     install: Install, workspace: Workspace, progress: Progress, *, share: float = 1.0, segment_mb: int = 16
 ) -> Calibration:
-    """Measure everything, in about 3 minutes; the workspace holds what is needed meanwhile.
+    """Measure everything, in about 4 minutes; the workspace holds what is needed meanwhile.
 
     ``share``: of the load and the sizes of shared_buffers; less than 1 measures less, and worse.
     ``segment_mb``: size of segments, of which each phase takes whole ones.
@@ -222,7 +231,8 @@ def calibrate(
     latency_us, iops = measure_reads(workspace, progress, int(_READS_PAGES * share))
     large, small = int(LARGE_BUFFERS * share), int(SMALL_BUFFERS * share)
     fresh_us, touch_us = _measure_memory(large * PAGE_BYTES)
-    frames = _first_use(large)
+    frames = first_use(large)
+    pages = cached_pages(workspace.folder, small)
     options = () if segment_mb == 16 else (f"--wal-segsize={segment_mb}",)
     filled = _Filled(install, workspace, share, options)
     machine, image, spans = filled.make(progress)
@@ -233,7 +243,7 @@ def calibrate(
     return Calibration(
         machine=machine,
         made_at=time.time(),
-        phases=(*phases, *(() if machine.huge_pages else (frames,))),
+        phases=(*phases, *pages, *(() if machine.huge_pages else (frames,))),
         cold=cold,
         checkpoints=checkpoints,
         read_iops=iops,
@@ -290,30 +300,6 @@ def _measure_memory(size: int) -> tuple[float, float]:
         pass
     with backed_memory(size) as touched:
         return fresh.touch_us, touched.touch_us
-
-
-def _first_use(buffers: int) -> PhaseReplay:
-    """What the first use of that many buffers of shared memory takes, as a phase of nothing else.
-
-    In a replay it comes with the page that is put there, and cannot be told from that.
-    """
-    size = buffers * PAGE_BYTES
-    with (
-        backed_memory(size * 5 // 4) as memory,
-        on_processor(memory.processor),
-        mmap.mmap(-1, size) as shared,
-    ):
-        view = (ctypes.c_char * size).from_buffer(shared)
-        spent_s = []
-        for _ in ("first", "again"):
-            began = time.thread_time()
-            ctypes.memset(view, 1, size)
-            spent_s.append(time.thread_time() - began)
-        del view
-    cpu_s = max(spent_s[0] - spent_s[1], 0.0)
-    return PhaseReplay(
-        "first use", buffers, False, cpu_s, dict.fromkeys(QUANTITIES, 0.0) | {"frames": buffers}
-    )
 
 
 def crash_of_load(
