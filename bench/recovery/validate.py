@@ -48,8 +48,9 @@ from walproof.postgres.cluster import SUPERUSER, Cluster
 from walproof.postgres.install import discover, find, find_driver
 from walproof.postgres.reach import reachable_install, server_user
 from walproof.postgres.workspace import Workspace
+from walproof.probe.device import find_read_ahead_kb
 from walproof.units import Lsn, format_bytes
-from walproof.wal.recovery import RecoveryWork, analyse, find_redo
+from walproof.wal.recovery import READ_AHEAD_KB, RecoveryAnalysis, RecoveryWork, analyse, find_redo
 
 CRASHED_BUFFERS = 32768
 """256 MB, of the server that crashes."""
@@ -98,7 +99,8 @@ def main() -> None:
     parser.add_argument("--only", default="", help="loads, with commas between them")
     parser.add_argument("--distances", default="300", help="MB, ascending")
     parser.add_argument("--also", default="", help="LOAD=MB,...: longer distances of some loads")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3, help="0: fill --images and end")
+    parser.add_argument("--images", type=Path, help="folder of crashes: those that are there are used again")
     parser.add_argument("--iops", default="", help="limits on reads a second for more cold recoveries (root)")
     parser.add_argument("--out", type=Path, default=Path("bench/recovery/results.jsonl"))
     parser.add_argument("--summary", type=Path)
@@ -133,7 +135,7 @@ def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         for workload in WORKLOADS:
             if not arguments.only or workload.name in arguments.only.split(","):
                 longer = [also[workload.name]] if workload.name in also else []
-                cases += filled(install, workspace, workload, [*distances, *longer])
+                cases += filled(install, workspace, workload, [*distances, *longer], arguments.images)
                 print(f"filled: {workload.name}", flush=True)
         calibrations = list(given)
         for number in range(arguments.rounds):
@@ -152,7 +154,7 @@ def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
             print(f"round {number + 1}: {len(recoveries)} recoveries", flush=True)
             rows = _rows(measured, pooled(calibrations))
             arguments.out.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        if arguments.keep is not None:
+        if arguments.keep is not None and calibrations:
             write_calibration(arguments.keep, pooled(calibrations))
     return rows
 
@@ -162,15 +164,20 @@ def _words(text: str) -> list[str]:
 
 
 def filled(
-    install: Install, workspace: Workspace, workload: Workload, distances: list[int]
+    install: Install, workspace: Workspace, workload: Workload, distances: list[int], home: Path | None
 ) -> Iterator[Case]:
     """A case at each distance."""
-    for image in images(install, workspace, workload, distances):
-        redo = find_redo(image.wal).redo
-        work = analyse(image.wal, start=redo, buffers=BUFFERS, crashed=CRASHED_BUFFERS).last
-        marks = places(work)
-        found = analyse(image.wal, start=redo, buffers=BUFFERS, marks=marks, crashed=CRASHED_BUFFERS)
-        yield Case(workload.name, image, work, found.steps[:-1])
+    ahead_kb = find_read_ahead_kb(workspace.folder) or READ_AHEAD_KB
+    for image in kept_images(install, workspace, workload, distances, home):
+        work = _analysed(image, ahead_kb).last
+        yield Case(workload.name, image, work, _analysed(image, ahead_kb, places(work)).steps[:-1])
+
+
+def _analysed(image: CrashImage, ahead_kb: int, marks: tuple[Lsn, ...] = ()) -> RecoveryAnalysis:
+    redo = find_redo(image.wal).redo
+    return analyse(
+        image.wal, start=redo, buffers=BUFFERS, marks=marks, crashed=CRASHED_BUFFERS, read_ahead_kb=ahead_kb
+    )
 
 
 def ways(install: Install, case: Case, limits: Iterable[int]) -> Iterator[Recovery]:
@@ -194,7 +201,7 @@ def _recover(recovery: Recovery, workspace: Workspace) -> MeasuredRecovery:
 def _rows(measured: Iterable[_Measured], calibration: Calibration) -> list[dict[str, Any]]:
     coefficients, rows = fit(calibration), []
     for one, found in measured:
-        disk = Disk(one.iops or calibration.read_iops, calibration.read_latency_us)
+        disk = Disk(one.iops or calibration.read_iops, calibration.read_latency_us, calibration.read_ahead_kb)
         prediction = predict(one.case.work, one.buffers, coefficients, disk, one.case.steps)
         rows.append(
             {
@@ -205,6 +212,21 @@ def _rows(measured: Iterable[_Measured], calibration: Calibration) -> list[dict[
             }
         )  # fmt: skip
     return rows
+
+
+def kept_images(
+    install: Install, workspace: Workspace, workload: Workload, distances: list[int], home: Path | None
+) -> Iterator[CrashImage]:
+    """As `images`; in ``home``, if there is one, and those that are there already."""
+    if home is None:
+        yield from images(install, workspace, workload, distances)
+        return
+    home.mkdir(parents=True, exist_ok=True)
+    kept = [home / f"{install.version}-{workload.name}-{distance >> 20}" for distance in distances]
+    if not all(place.exists() for place in kept):
+        for place, image in zip(kept, images(install, workspace, workload, distances), strict=True):
+            image.folder.rename(place)
+    yield from (CrashImage(install, place) for place in kept)
 
 
 def images(

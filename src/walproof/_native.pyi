@@ -178,6 +178,7 @@ class _RecoveryWork(TypedDict):
     recent_misses: int
     far_misses: int
     distant_misses: int
+    disk_requests: int
     pools: list[_PoolWork]
     pools_off: list[_PoolWork]
     """One for each of ``buffers``."""
@@ -210,6 +211,7 @@ def wal_recovery(
     marks: Sequence[int],
     images: str,
     crashed: int | None,
+    read_ahead: int,
 ) -> _Recovery: ...
 def wal_identity(paths: Sequence[str], start: int | None, timeline: int | None) -> tuple[int, int]: ...
 def wal_whatif(

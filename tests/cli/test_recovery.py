@@ -73,12 +73,13 @@ def calibrated(cpu: str | None = None, version: str = f"{VERSION}.1") -> Calibra
         Machine(cpu or own_cpu, cores, version, page_bytes, huge_pages=False, data_checksums=False),
         made_at=1_700_000_000.0,
         phases=tuple(phases),
-        cold=(ColdReplay("insert", 64, False, 2.0, 1.0, 1e9, 100.0, 1.0),),
+        cold=(ColdReplay("insert", 64, False, 2.0, 1.0, 1e9, 100.0),),
         checkpoints=tuple(
             CheckpointRun(64, n, n, 10.0 * n, n / 3, False, n / 1e5) for n in (1, 20, 300, 4000)
         ),
         read_iops=4000.0,
         read_latency_us=250.0,
+        read_ahead_kb=256,
         fresh_touch_us=16.0,
         touch_us=2.0,
     )
@@ -125,7 +126,13 @@ def test_a_slow_disk_is_felt_when_cold(wal: Path, tmp_path: Path) -> None:
     pages = other["cold_redo_s"]["pages"]
     assert pages > 100
     assert other["cold_redo_s"]["redo_s"] == pytest.approx(pages / 10)
-    assert slow["disk"] == {"iops": 10.0, "read_latency_us": 5000.0}
+    assert slow["disk"] == {"iops": 10.0, "read_latency_us": 5000.0, "read_ahead_kb": 128}
+
+
+def test_what_the_kernel_reads_ahead_is_as_told(wal: Path, tmp_path: Path) -> None:
+    found = predict(tmp_path, str(wal), "--read-ahead", "1MB")
+    assert found["disk"]["read_ahead_kb"] == 1024
+    assert "more than nothing" in refused(tmp_path, "predict", str(wal), "--read-ahead", "0")
 
 
 def test_a_distance_ends_the_wal(wal: Path, tmp_path: Path) -> None:
@@ -139,7 +146,7 @@ def test_a_calibration_of_this_machine_is_found(wal: Path, tmp_path: Path) -> No
     write_calibration(tmp_path / "data" / "recovery" / "mine.json", own)
     found = predict(tmp_path, str(wal))
     assert found["coefficients"]["source"] == "calibrated"
-    assert found["disk"] == {"iops": 4000.0, "read_latency_us": 250.0}
+    assert found["disk"] == {"iops": 4000.0, "read_latency_us": 250.0, "read_ahead_kb": 256}
     for term in TERMS:
         assert found["coefficients"]["cpu_us"][term.name] == pytest.approx(2 * term.shipped_us, rel=0.1)
 

@@ -26,10 +26,11 @@ CALIBRATION = Calibration(
     MACHINE,
     made_at=1.5,
     phases=(PhaseReplay("insert", 8, True, 0.25, {"records": 10.0}),),
-    cold=(ColdReplay("insert", 8, True, 2.0, 1.0, 5e8, 100.0, 0.5),),
+    cold=(ColdReplay("insert", 8, True, 2.0, 1.0, 5e8, 100.0),),
     checkpoints=(CheckpointRun(8, 7, 7.0, 0.0, 3.0, False, 0.5),),
     read_iops=None,
     read_latency_us=80.0,
+    read_ahead_kb=128,
     fresh_touch_us=16.0,
     touch_us=2.5,
 )

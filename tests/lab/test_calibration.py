@@ -49,7 +49,10 @@ def test_phases_are_told_apart(
     assert not any(phase.work["prefetches"] for phase in replayed if not phase.prefetch)
     assert {one.phase for one in found.cold} <= PHASES
     assert {(one.buffers, one.prefetch) for one in found.cold} == {(6553, True), (6553, False)}
-    assert all(0 <= one.far_share <= 1 and one.pages >= 0 for one in found.cold)
+    requests = dict.fromkeys((True, False), 0.0)
+    for one in found.cold:
+        requests[one.prefetch] += one.requests
+    assert 0 < requests[False] < requests[True], "the kernel reads pages in order together"
     by_name = {one.phase: one.work for one in replayed if one.buffers == 819 and one.prefetch}
     if "insert" in by_name:
         assert by_name["insert"]["records"] == pytest.approx(50_000, rel=0.02)
@@ -85,6 +88,7 @@ def test_phases_are_told_apart(
     assert {run.is_cold for run in found.checkpoints} == {True, False}
     for run in found.checkpoints:
         assert run.written == pytest.approx(run.resident, rel=0.01, abs=20)
+    assert found.read_ahead_kb > 0
     assert found.read_iops is not None
     assert found.read_iops > 0
     coefficients = fit(found)

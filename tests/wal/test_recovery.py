@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,17 @@ def test_settings_of_the_prefetcher_count(wal: dict[int, Path]) -> None:
     before_15 = analyse(wal[14], buffers=[4096], concurrency=100).last
     assert before_15.pools == before_15.pools_off
     assert before_15.pool(4096).prefetches == 0
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_without_a_prefetcher_the_kernel_reads_pages_together(version: int, wal: dict[int, Path]) -> None:
+    alone, few, many = (
+        analyse(wal[version], buffers=[4096], images="off", read_ahead_kb=size).last
+        for size in (8, 128, 8192)
+    )
+    pages = alone.pool(4096, prefetch=False).disk_reads
+    assert alone.requests(4096, prefetch=False) == pages > 20
+    assert pages > few.requests(4096, prefetch=False) >= many.requests(4096, prefetch=False) > 0
+    assert replace(few, disk_requests=pages) == alone, "nothing else depends on it"
+    if version >= 15:
+        assert few.requests(4096) == few.pool(4096).disk_reads, "asked for one by one"

@@ -42,7 +42,7 @@ pub fn wal_last_checkpoint(
 
 /// Simulates recovery; see `_native.pyi` for the shape of the result.
 #[pyfunction]
-#[pyo3(signature = (paths, start, end, timeline, *, allow_gaps, buffers, concurrency, marks, images, crashed))]
+#[pyo3(signature = (paths, start, end, timeline, *, allow_gaps, buffers, concurrency, marks, images, crashed, read_ahead))]
 #[allow(clippy::too_many_arguments)] // keywords in Python
 pub fn wal_recovery<'py>(
     py: Python<'py>,
@@ -56,6 +56,7 @@ pub fn wal_recovery<'py>(
     marks: Vec<u64>,
     images: &str,
     crashed: Option<u32>,
+    read_ahead: u32,
 ) -> PyResult<Bound<'py, PyDict>> {
     let range = Range { start: start.map(Lsn), end: end.map(Lsn), timeline, allow_gaps };
     let images = match images {
@@ -64,7 +65,8 @@ pub fn wal_recovery<'py>(
         "off" => Images::Off,
         other => return Err(PyValueError::new_err(format!("no such way of images: {other}"))),
     };
-    let plan = Plan { buffers, concurrency, marks: marks.into_iter().map(Lsn).collect(), images, crashed };
+    let marks = marks.into_iter().map(Lsn).collect();
+    let plan = Plan { buffers, concurrency, marks, images, crashed, read_ahead };
     let found = py
         .detach(|| -> Result<Recovery, Error> {
             let segments: Arc<Segments> = segments(&paths)?;
@@ -109,6 +111,7 @@ fn features_dict<'py>(py: Python<'py>, features: &Features) -> PyResult<Bound<'p
     dict.set_item("recent_misses", work.recent_misses)?;
     dict.set_item("far_misses", work.far_misses)?;
     dict.set_item("distant_misses", work.distant_misses)?;
+    dict.set_item("disk_requests", work.disk_requests)?;
     for (name, pools) in [("pools", &features.pools), ("pools_off", &features.pools_off)] {
         let pools = pools.iter().map(|pool| pool_dict(py, *pool));
         dict.set_item(name, pools.collect::<PyResult<Vec<_>>>()?)?;

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use walproof_wal::{Error, Finish, Gap, Lsn, PgVersion, Range, Reader, Record, Segments, WalIdentity};
 
+use crate::ahead::Ahead;
 use crate::dirty::{runs, Dirty};
 use crate::dropped::{dropped, Dropped};
 use crate::kinds::Kinds;
 use crate::pages::Pages;
 use crate::pool::{Pool, PoolWork, DISTANCE_MULTIPLIER, RECORD_MOST};
 use crate::recent::{Misses, Recent, DISTANT_PAGES, RECENT_PAGES};
-use crate::reference::{flags_of, Event, Images, Piece, Reference, BUILT, DONE, FAR, LAST};
+use crate::reference::{flags_of, Event, Images, Piece, Reference, BUILT, DONE, FAR, LAST, NOT_REPLAYED};
 use crate::work::{compacts, Work};
 use crate::written::{Crashed, Written};
 
@@ -36,6 +37,8 @@ pub struct Plan {
     /// `shared_buffers` of the server that crashed, in buffers: pages that it had written are newer than their records.
     /// None: it had written none.
     pub crashed: Option<u32>,
+    /// Pages of 8 kB that the kernel reads at once, at most: `read_ahead_kb` of the disk.
+    pub read_ahead: u32,
 }
 
 /// The work from the beginning up to some location.
@@ -158,6 +161,7 @@ struct Decoder<'a> {
     sender: SyncSender<Sent>,
     kinds: Kinds,
     pages: Pages,
+    ahead: Ahead,
     piece: Piece,
     /// References before `piece`.
     base: u64,
@@ -180,6 +184,7 @@ impl<'a> Decoder<'a> {
             sender,
             kinds: Kinds::new(),
             pages: Pages::new(),
+            ahead: Ahead::new(plan.read_ahead),
             piece: Piece::default(),
             base: 0,
             work: Work::default(),
@@ -208,6 +213,11 @@ impl<'a> Decoder<'a> {
                 flags |= DONE;
                 self.work.done += 1;
             }
+            if is_new && flags & (BUILT | NOT_REPLAYED) == 0 {
+                if let Some((fork, block)) = self.pages.place(page) {
+                    self.ahead.read(fork, block);
+                }
+            }
             self.work.restored += u64::from(flags & BUILT != 0 && !block.will_init);
             self.work.compactions += u64::from(compacts && flags & (BUILT | DONE) == 0);
             compacts = false;
@@ -231,7 +241,12 @@ impl<'a> Decoder<'a> {
         let at = self.base + self.piece.references.len() as u64;
         let events = &mut self.piece.events;
         let mut drop_all = |relation, fork, first| {
-            events.extend(self.pages.of_relation(relation, fork, first).map(|page| (at, Event::Drop(page))));
+            for page in self.pages.of_relation(relation, fork, first) {
+                events.push((at, Event::Drop(page)));
+                if let Some((fork, block)) = self.pages.place(page) {
+                    self.ahead.forget(fork, block);
+                }
+            }
         };
         match dropped {
             Dropped::Relations(relations) => {
@@ -250,7 +265,8 @@ impl<'a> Decoder<'a> {
 
     fn mark(&mut self) {
         self.piece.events.push((self.base + self.piece.references.len() as u64, Event::Mark));
-        let work = Work { pages: self.pages.count(), ..self.work };
+        let (pages, disk_requests) = (self.pages.count(), self.ahead.requests());
+        let work = Work { pages, disk_requests, ..self.work };
         self.features.push(Features { end: self.last_end, work, pools: Vec::new(), pools_off: Vec::new() });
     }
 

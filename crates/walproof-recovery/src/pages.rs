@@ -70,6 +70,12 @@ impl Pages {
             .filter(move |page| self.places.get(*page as usize).is_some_and(|place| place.1 >= first_block))
     }
 
+    /// Fork and block of a page.
+    #[inline]
+    pub(crate) fn place(&self, page: Page) -> Option<(ForkNumber, u32)> {
+        self.places.get(page as usize).copied()
+    }
+
     /// The relations' forks of a database.
     pub(crate) fn of_database(&self, database: u32) -> Vec<(RelFileLocator, u8)> {
         self.forks.iter().filter(|(relation, _)| relation.database == database).collect()

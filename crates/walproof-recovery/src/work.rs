@@ -51,6 +51,9 @@ pub struct Work {
     /// References whose page was not among the [`DISTANT_PAGES`](crate::DISTANT_PAGES) referenced last, and that were not
     /// passed over.
     pub distant_misses: u64,
+    /// Of a cold cache without the prefetcher: reads of the disk, of which the kernel makes some longer
+    /// (see [`Plan::read_ahead`](crate::Plan)).
+    pub disk_requests: u64,
 }
 
 impl Work {

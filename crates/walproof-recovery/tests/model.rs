@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use forge::Forge;
 use proptest::prelude::*;
-use walproof_recovery::{analyse, Images, Plan, PoolWork, DISTANT_PAGES, RECENT_PAGES};
+use walproof_recovery::{analyse, Plan, PoolWork, DISTANT_PAGES, RECENT_PAGES};
 use walproof_wal::{Lsn, PgVersion, Range, Segments};
 
 const HEAP: u8 = 10;
@@ -404,8 +404,7 @@ proptest! {
             buffers: sizes.clone(),
             concurrency: Some(concurrency),
             marks: marks.iter().map(|mark| begins[*mark]).collect(),
-            images: Images::Recorded,
-            crashed: None,
+            ..Plan::default()
         };
         let found = analyse(segments, Range { start: Some(start), ..Range::default() }, &plan).unwrap();
         prop_assert_eq!(found.features.len(), marks.len() + 1);

@@ -4,9 +4,8 @@
     CPU, cold   = CPU + reads of the disk and WAL from it x cost of reading them
     redo        = CPU, cold                                    or, where it takes longer,
                   reads of the disk / IOPS                     recovery_prefetch=try
-                  reads of the disk x latency, beside the CPU, recovery_prefetch=off; of pages in order
-                  the kernel reads 128 kB at a time; piece by piece of the way, because most pages are
-                  read at its beginning
+                  reads of the disk x latency, beside the CPU, recovery_prefetch=off; piece by piece of
+                  the way, because most pages are read at its beginning
     checkpoint  = pages that it writes, pages that it only flushes, runs of neighbours, each x its
                   coefficient; with a cold cache what it writes costs more: the kernel has none of it
 
@@ -25,7 +24,7 @@ from walproof.errors import AnalysisError
 from walproof.facts.calibration import Calibration, CheckpointRun, ColdReplay, PhaseReplay
 from walproof.facts.recovery import RecoveryTimes
 from walproof.units import Lsn
-from walproof.wal.recovery import PAGE_BYTES, RecoveryWork
+from walproof.wal.recovery import PAGE_BYTES, READ_AHEAD_KB, RecoveryWork
 
 MB = 1e6
 
@@ -85,8 +84,6 @@ COLD_TERMS = (("requests", 7.5), ("wal", 450.0))
 """CPU of the startup process for what comes from the disk: us for each read of pages, each MB of WAL."""
 START_S = 0.08
 """From the first line of the log to redo, and from the checkpoint to ready, where nothing is to be synced."""
-_READ_AHEAD_PAGES = 16
-"""Of 8 kB in the 128 kB that Linux reads ahead by default (/sys/block/DISK/queue/read_ahead_kb)."""
 _PARTS = 8
 """Of the way, where a disk may limit some of it."""
 _RIDGE = 0.005
@@ -142,6 +139,8 @@ class Disk:
     """Random reads of 8 kB a second, many at a time."""
     read_latency_us: float | None = None
     """Of one such read alone."""
+    read_ahead_kb: int = READ_AHEAD_KB
+    """What the kernel reads of it at once, at most: the work is counted with that (``analyse``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +149,7 @@ class ColdRedo:
 
     pages: int
     """Read from the disk."""
-    requests: float
+    requests: int
     """Reads that the disk does for them."""
     bytes: float
     """Read from the disk, WAL included."""
@@ -303,33 +302,24 @@ class _Part:
     """Of redo with a cold cache."""
 
     cpu_s: float
-    requests: float
+    requests: int
 
 
 def _parts(
     way: Sequence[RecoveryWork], buffers: int, coefficients: Coefficients, *, prefetch: bool
 ) -> list[_Part]:
     """Between each place and the next one: at first most pages come from the disk, later few."""
-    pool, cold = way[-1].pool(buffers, prefetch=prefetch), coefficients.cold_us
-    near_share = 1 - pool.far_reads / pool.reads if pool.reads else 0.0
-    parts, cpu_before, read_before, bytes_before = [], 0.0, 0, 0
+    asked, cold = way[-1].requests(buffers, prefetch=prefetch), coefficients.cold_us
+    parts, cpu_before, asked_before, bytes_before = [], 0.0, 0, 0
     for work in way:
-        own = work.pool(buffers, prefetch=prefetch)
         warm_s = sum(redo_terms_s(work.quantities(buffers, prefetch=prefetch), coefficients).values())
         # What is dropped later on is found to have been no read: never less than at a place before.
-        read = max(read_before, min(own.disk_reads, pool.disk_reads))
-        pages = read - read_before
-        # The prefetcher asks for each page by itself, so its requests stay as many as its pages.
-        requests = float(pages) if pool.prefetches else reads_ahead(pages, near_share)
+        so_far = max(asked_before, min(work.requests(buffers, prefetch=prefetch), asked))
+        requests = so_far - asked_before
         from_disk_us = requests * cold["requests"] + (work.record_bytes - bytes_before) / MB * cold["wal"]
         parts.append(_Part(warm_s - cpu_before + from_disk_us / 1e6, requests))
-        cpu_before, read_before, bytes_before = warm_s, read, work.record_bytes
+        cpu_before, asked_before, bytes_before = warm_s, so_far, work.record_bytes
     return parts
-
-
-def reads_ahead(pages: float, near_share: float) -> float:
-    """Reads of the disk for pages of which that share is in order: the kernel reads ahead there."""
-    return pages * (1 - near_share + near_share / _READ_AHEAD_PAGES)
 
 
 _NAMES = tuple(term.name for term in TERMS)
@@ -471,10 +461,7 @@ def _fit_cold(replays: Iterable[ColdReplay]) -> dict[str, float]:
     if not own:
         return dict(COLD_TERMS)
     costs = _least_squares(
-        [
-            [one.pages if one.prefetch else reads_ahead(one.pages, 1 - one.far_share), one.wal_bytes / MB]
-            for one in own
-        ],
+        [[one.requests, one.wal_bytes / MB] for one in own],
         [(one.cpu_s - one.warm_cpu_s) * 1e6 for one in own],
         [one.cpu_s * 1e6 for one in own],
         [cost for _, cost in COLD_TERMS],

@@ -111,6 +111,10 @@ def predict(
     read_latency: Annotated[
         str | None, typer.Option("--read-latency", metavar="TIME", help="Of one random read: 0.2ms.")
     ] = None,
+    read_ahead: Annotated[
+        str | None,
+        typer.Option("--read-ahead", metavar="SIZE", help="What the kernel reads at once, at most: 128kB."),
+    ] = None,
     calibration: Annotated[
         Path | None, typer.Option("--calibration", metavar="FILE", help="A calibration that was kept.")
     ] = None,
@@ -146,6 +150,7 @@ def predict(
     from walproof.report.terminal import print_sections
     from walproof.report.wal.recovery import Forecast, recovery_json, recovery_view
     from walproof.wal.recovery import PAGE_BYTES, analyse, find_redo
+    from walproof.wal.whatif import identify
 
     notes: list[str] = []
     buffers = _buffers(shared_buffers, paths, notes)
@@ -153,10 +158,18 @@ def predict(
     last = None if end is None else Lsn.parse(end)
     asked = None if start is None else Lsn.parse(start)
     redo = find_redo(*paths, end=last, timeline=timeline).redo if asked is None else asked
+    coefficients, disk = _coefficients(
+        calibration, other_machine, identify(*paths, start=redo, timeline=timeline)[0], notes
+    )
+    disk = recovery.Disk(
+        disk.iops if iops is None else iops,
+        disk.read_latency_us if read_latency is None else (options.duration_s(read_latency) or 0.0) * 1e6,
+        disk.read_ahead_kb if read_ahead is None else _positive("--read-ahead", read_ahead) >> 10,
+    )
     marks = [] if distance is None else [Lsn(redo + _positive("--distance", distance))]
     found = analyse(
         *paths, buffers=buffers, start=redo, end=last, timeline=timeline, allow_gaps=allow_gaps,
-        concurrency=prefetch, marks=marks, crashed=before,
+        concurrency=prefetch, marks=marks, crashed=before, read_ahead_kb=disk.read_ahead_kb,
     )  # fmt: skip
     if distance is not None:
         found = _up_to(found, distance)
@@ -165,6 +178,7 @@ def predict(
             found = analyse(
                 *paths, buffers=buffers, start=redo, end=found.last.end, timeline=timeline,
                 allow_gaps=allow_gaps, concurrency=prefetch, crashed=before,
+                read_ahead_kb=disk.read_ahead_kb,
             )  # fmt: skip
     if found.last.done:
         notes.append(
@@ -172,19 +186,15 @@ def predict(
             f"with shared_buffers = {format_bytes(before * PAGE_BYTES)} had written before it crashed; "
             "replay passes them over."
         )
-    coefficients, disk = _coefficients(calibration, other_machine, found.version, notes)
     if crash_log is not None:
         coefficients = _from_crash(crash_log, found.last, buffers[0], notes)
-    disk = recovery.Disk(
-        disk.iops if iops is None else iops,
-        disk.read_latency_us if read_latency is None else (options.duration_s(read_latency) or 0.0) * 1e6,
-    )
     predictions = tuple(recovery.predict(found.last, size, coefficients, disk) for size in buffers)
     if any(recovery.is_limited(one) for one in predictions):
         # A second look at the same WAL, piece by piece.
         way = analyse(
             *paths, buffers=buffers, start=redo, end=found.last.end, timeline=timeline, allow_gaps=allow_gaps,
             concurrency=prefetch, marks=recovery.places(found.last), crashed=before,
+            read_ahead_kb=disk.read_ahead_kb,
         ).steps[:-1]  # fmt: skip
         predictions = tuple(recovery.predict(found.last, size, coefficients, disk, way) for size in buffers)
     forecast = Forecast(
@@ -346,7 +356,7 @@ def _coefficients(
         f"Costs were calibrated on {utc(own.made_at)}: {machine.cpu}, {machine.cores} cores, PostgreSQL "
         f"{machine.version}."
     )
-    return fit(own), Disk(own.read_iops, own.read_latency_us)
+    return fit(own), Disk(own.read_iops, own.read_latency_us, own.read_ahead_kb)
 
 
 def _differences(calibration: Calibration, version: int) -> tuple[str, ...]:

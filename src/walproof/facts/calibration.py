@@ -68,10 +68,8 @@ class ColdReplay:
     """With the same recovery_prefetch."""
     wal_bytes: float
     """Read from the disk, as expected."""
-    pages: float
-    """Pages of 8 kB besides, as expected."""
-    far_share: float
-    """Of these, pages far from the one before, which the kernel does not read ahead."""
+    requests: float
+    """Reads of the disk for pages besides, as expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +102,8 @@ class Calibration:
     """Random reads of 8 kB a second, 16 at a time."""
     read_latency_us: float | None
     """One random read of 8 kB alone."""
+    read_ahead_kb: int
+    """What the kernel reads of that disk at once, at most (/sys/block/DISK/queue/read_ahead_kb)."""
     fresh_touch_us: float
     """First use of 8 kB of memory that was free when the calibration began. A virtual machine's host may have
     taken it back."""
@@ -190,6 +190,7 @@ def read_calibration(path: Path) -> Calibration:
             checkpoints=tuple(CheckpointRun(**one) for one in data["checkpoints"]),
             read_iops=_optional(data["read_iops"]),
             read_latency_us=_optional(data["read_latency_us"]),
+            read_ahead_kb=int(data["read_ahead_kb"]),
             fresh_touch_us=float(data["fresh_touch_us"]),
             touch_us=float(data["touch_us"]),
         )

@@ -39,11 +39,13 @@ from walproof.lab.kernel_work import cached_pages, first_use
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
+from walproof.probe.device import find_read_ahead_kb
 from walproof.probe.environment import observe_environment
 from walproof.units import Lsn
 from walproof.wal.recovery import (
     PAGE_BYTES,
     QUANTITIES,
+    READ_AHEAD_KB,
     RecoveryAnalysis,
     RecoveryWork,
     analyse,
@@ -228,6 +230,7 @@ def calibrate(
     Raises ClusterError, WalError, and DiskError (memory instead of a disk, too little space).
     """
     check_disk(workspace.folder, int(NEED_BYTES * share))
+    read_ahead_kb = find_read_ahead_kb(workspace.folder) or READ_AHEAD_KB
     latency_us, iops = measure_reads(workspace, progress, int(_READS_PAGES * share))
     large, small = int(LARGE_BUFFERS * share), int(SMALL_BUFFERS * share)
     fresh_us, touch_us = _measure_memory(large * PAGE_BYTES)
@@ -237,7 +240,9 @@ def calibrate(
     filled = _Filled(install, workspace, share, options)
     machine, image, spans = filled.make(progress)
     try:
-        phases, cold, checkpoints = _replay_all(image, workspace, progress, spans, (large, small))
+        phases, cold, checkpoints = _replay_all(
+            image, workspace, progress, spans, (large, small), read_ahead_kb
+        )
     finally:
         workspace.remove_folder(image.folder)
     return Calibration(
@@ -248,6 +253,7 @@ def calibrate(
         checkpoints=checkpoints,
         read_iops=iops,
         read_latency_us=latency_us,
+        read_ahead_kb=read_ahead_kb,
         fresh_touch_us=fresh_us,
         touch_us=touch_us,
     )
@@ -259,12 +265,13 @@ def _replay_all(
     progress: Progress,
     spans: Sequence[tuple[str, Lsn, Lsn]],
     sizes: tuple[int, int],
+    read_ahead_kb: int,
 ) -> tuple[tuple[PhaseReplay, ...], tuple[ColdReplay, ...], tuple[CheckpointRun, ...]]:
     """Recover the image again and again. ``sizes``: shared_buffers, the large and the small ones."""
     install, large = image.install, sizes[0]
     bounds = [spans[0][1], *(end for _, _, end in spans)]
     start = find_redo(image.wal).redo
-    found = analyse(image.wal, start=start, buffers=sizes, marks=bounds)
+    found = analyse(image.wal, start=start, buffers=sizes, marks=bounds, read_ahead_kb=read_ahead_kb)
     replays = []
     for repeat in range(REPEATS):
         for prefetch in _prefetches(install):
@@ -547,11 +554,7 @@ def _cold(
             same = [one.cpu_s for one in warm if (one.phase, one.buffers, one.prefetch) == own]
             if not same:
                 continue
-            before, after = (
-                found.steps[at].pool(buffers, prefetch=prefetch)
-                for at in (places[row.phase], places[row.phase] + 1)
-            )
-            reads = after.reads - before.reads
+            before, after = (found.steps[places[row.phase] + at] for at in (0, 1))
             cold.append(
                 ColdReplay(
                     row.phase,
@@ -560,8 +563,8 @@ def _cold(
                     cpu_s=row.cpu_s,
                     warm_cpu_s=median(same),
                     wal_bytes=row.work["record_bytes"],
-                    pages=after.disk_reads - before.disk_reads,
-                    far_share=(after.far_reads - before.far_reads) / reads if reads else 0.0,
+                    requests=after.requests(buffers, prefetch=prefetch)
+                    - before.requests(buffers, prefetch=prefetch),
                 )
             )
     return tuple(cold), checkpoints

@@ -69,6 +69,15 @@ def find_device(folder: Path) -> Path | None:
         device = slaves[0].resolve()
 
 
+def find_read_ahead_kb(folder: Path) -> int | None:
+    """What the kernel reads at once of the disk under a folder, at most; None where that is not known."""
+    device = find_device(folder)
+    try:
+        return None if device is None else int((device / "queue" / "read_ahead_kb").read_text())
+    except (OSError, ValueError):
+        return None
+
+
 def _unescape(text: str) -> str:
     r"""Spaces and the like are written ``\040`` in mountinfo."""
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)

@@ -24,6 +24,8 @@ from walproof.wal.totals import Gap, Path, gaps_of
 PAGE_BYTES = 8192
 BUFFERS_MOST = 2**30 - 1
 """Most buffers of a server (shared_buffers, src/backend/utils/misc/guc_tables.c)."""
+READ_AHEAD_KB = 128
+"""What Linux reads ahead where nobody has said otherwise."""
 QUANTITIES = (
     "records", "record_bytes", "unforeseen", "changes", "gin_records", "compactions", "extensions",
     "recent_misses", "far_misses", "distant_misses",
@@ -109,6 +111,8 @@ class RecoveryWork:
     """Of these, pages far from the one of the same fork that was referenced before, and not passed over."""
     distant_misses: int
     """References whose page was not among the 4096 (32 MB) referenced last, and that were not passed over."""
+    disk_requests: int
+    """Of a cold cache without the prefetcher: reads of the disk, some of which the kernel makes longer."""
     pools: Mapping[int, PoolWork]
     """By shared_buffers, in buffers of 8 kB; with recovery_prefetch=try, where the version has it."""
     pools_off: Mapping[int, PoolWork]
@@ -146,6 +150,14 @@ class RecoveryWork:
     def pool(self, buffers: int, *, prefetch: bool = True) -> PoolWork:
         """With so many buffers and that recovery_prefetch. Raises KeyError for a size not simulated."""
         return (self.pools if prefetch else self.pools_off)[buffers]
+
+    def requests(self, buffers: int, *, prefetch: bool = True) -> int:
+        """Reads of the disk for pages, with a cold cache; as `pool`.
+
+        The prefetcher asks for each page by itself; without it the kernel reads pages in order together.
+        """
+        own = self.pool(buffers, prefetch=prefetch)
+        return own.disk_reads if own.prefetches else self.disk_requests
 
     def checkpoint(self, buffers: int, *, prefetch: bool = True) -> dict[str, float]:
         """What the checkpoint at the end does, by name: pages that it writes (``resident``), pages that the
@@ -258,6 +270,7 @@ def analyse(
     marks: Sequence[Lsn] = (),
     images: Images = "recorded",
     crashed: int | None = None,
+    read_ahead_kb: int = READ_AHEAD_KB,
 ) -> RecoveryAnalysis:
     """Read the WAL from ``start`` (the redo point) to ``end`` and simulate its recovery.
 
@@ -265,7 +278,8 @@ def analyse(
     default that of the version; ``marks``: ascending locations, up to each of which the work is told apart;
     ``crashed``: shared_buffers of the server that crashed, in buffers. What it had no room for it had
     written, so that pages on disk are newer than their records, which replay then passes over: without
-    full_page_writes many, and the WAL is read twice. None: it had written nothing.
+    full_page_writes many, and the WAL is read twice. None: it had written nothing; ``read_ahead_kb``: what
+    the kernel reads at once, at most (/sys/block/DISK/queue/read_ahead_kb).
 
     Raises WalError as ``walproof.wal.stats``, and for sizes that no server can have.
     """
@@ -288,6 +302,7 @@ def analyse(
         marks=list(marks),
         images=images,
         crashed=crashed,
+        read_ahead=read_ahead_kb * 1024 // PAGE_BYTES,
     )
     began = Lsn(raw["start"])
     return RecoveryAnalysis(
@@ -321,6 +336,7 @@ def analyse(
                 recent_misses=one["recent_misses"],
                 far_misses=one["far_misses"],
                 distant_misses=one["distant_misses"],
+                disk_requests=one["disk_requests"],
                 pools={size: PoolWork(**own) for size, own in zip(sizes, one["pools"], strict=True)},
                 pools_off={size: PoolWork(**own) for size, own in zip(sizes, one["pools_off"], strict=True)},
             )

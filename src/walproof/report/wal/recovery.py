@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from walproof.analysis.recovery import TERMS, Coefficients, ColdRedo, Disk, Prediction
@@ -152,6 +152,7 @@ def _sure(forecast: Forecast) -> list[Block]:
             parts.append(f"{disk.iops:,.0f} reads of 8 kB a second")
         if disk.read_latency_us is not None:
             parts.append(f"{number(disk.read_latency_us)} us for one alone")
+        parts.append(f"up to {disk.read_ahead_kb:,} kB read ahead by the kernel")
         blocks.append(Paragraph(f"Of the disk: {', '.join(parts)}.", terminal=True))
     if forecast.analysis.gaps:
         blocks.append(Paragraph("WAL is missing, so the work is more than what was counted.", terminal=True))
@@ -189,7 +190,7 @@ def recovery_json(forecast: Forecast) -> str:
             "band": coefficients.band,
             "cold_band": coefficients.cold_band,
         },
-        "disk": {"iops": forecast.disk.iops, "read_latency_us": forecast.disk.read_latency_us},
+        "disk": asdict(forecast.disk),
         "predictions": _predictions(forecast.predictions),
         "notes": list(forecast.notes),
     }
@@ -226,5 +227,5 @@ def _predictions(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
 def _cold(cold: ColdRedo) -> dict[str, Any]:
     return {
         "redo_s": cold.redo_s, "cpu_s": cold.cpu_s, "disk_s": cold.disk_s, "pages": cold.pages,
-        "bytes": cold.bytes,
+        "requests": cold.requests, "bytes": cold.bytes,
     }  # fmt: skip
