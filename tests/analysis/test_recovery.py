@@ -62,6 +62,7 @@ def calibration(noise: float) -> Calibration:
         ),
         checkpoints=tuple(
             CheckpointRun(
+                f"phase {n} {spilled}",
                 64,
                 n,
                 n,
@@ -148,6 +149,14 @@ def test_repeats_with_loads_of_their_own_give_the_middle_one() -> None:
     ]
     found = fit(replace(one, phases=(*others, *one.phases)))
     assert found.cpu_us == pytest.approx(fit(one).cpu_us)
+
+
+def test_checkpoints_of_one_place_count_once_however_many_there_are() -> None:
+    one = calibration(0.0)
+    first = one.checkpoints[0]
+    slower = tuple(replace(first, total_s=first.total_s * share) for share in (1.0, 0.2, 5.0, 1.0))
+    found = fit(replace(one, checkpoints=(*one.checkpoints, *slower)))
+    assert found.checkpoint_us == pytest.approx(fit(one).checkpoint_us)
 
 
 def work(**changes: int) -> RecoveryWork:

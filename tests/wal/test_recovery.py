@@ -105,14 +105,15 @@ def test_settings_of_the_prefetcher_count(wal: dict[int, Path]) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_without_a_prefetcher_the_kernel_reads_pages_together(version: int, wal: dict[int, Path]) -> None:
+def test_without_a_prefetcher_the_kernel_may_read_pages_together(version: int, wal: dict[int, Path]) -> None:
     alone, few, many = (
         analyse(wal[version], buffers=[4096], images="off", read_ahead_kb=size).last
         for size in (8, 128, 8192)
     )
     pages = alone.pool(4096, prefetch=False).disk_reads
     assert alone.requests(4096, prefetch=False) == pages > 20
-    assert pages > few.requests(4096, prefetch=False) >= many.requests(4096, prefetch=False) > 0
-    assert replace(few, disk_requests=pages) == alone, "nothing else depends on it"
+    for one in (few, many):
+        assert one.requests(4096, prefetch=False) > 0
+        assert replace(one, disk_requests=pages) == alone, "nothing else depends on it"
     if version >= 15:
         assert few.requests(4096) == few.pool(4096).disk_reads, "asked for one by one"

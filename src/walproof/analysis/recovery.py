@@ -439,7 +439,7 @@ def _least_squares(
 
 
 def _fit_checkpoint(runs: Iterable[CheckpointRun]) -> dict[str, float]:
-    own = [run for run in runs if run.total_s > 0]
+    own = _median_runs(runs)
     if len(own) < 4:
         return dict(CHECKPOINT_TERMS)
     names = [name for name, _ in CHECKPOINT_TERMS]
@@ -453,6 +453,24 @@ def _fit_checkpoint(runs: Iterable[CheckpointRun]) -> dict[str, float]:
         [cost for _, cost in CHECKPOINT_TERMS],
     )
     return dict(zip(names, costs, strict=True))
+
+
+def _median_runs(runs: Iterable[CheckpointRun]) -> list[CheckpointRun]:
+    """One for each place, size and cache, as `_median_repeats`: those of whole replays are many."""
+    repeats: dict[tuple[str, int, bool], list[CheckpointRun]] = {}
+    for run in runs:
+        if run.total_s > 0:
+            repeats.setdefault((run.phase, run.buffers, run.is_cold), []).append(run)
+    return [
+        replace(
+            own[0],
+            resident=median(one.resident for one in own),
+            spilled=median(one.spilled for one in own),
+            runs=median(one.runs for one in own),
+            total_s=median(one.total_s for one in own),
+        )
+        for own in repeats.values()
+    ]
 
 
 def _fit_cold(replays: Iterable[ColdReplay]) -> dict[str, float]:

@@ -76,6 +76,8 @@ class ColdReplay:
 class CheckpointRun:
     """One checkpoint at the end of recovery."""
 
+    phase: str
+    """At whose end the WAL ended."""
     buffers: int
     """Size of shared_buffers."""
     written: int

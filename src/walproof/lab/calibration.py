@@ -60,8 +60,11 @@ _LOAD_BUFFERS = 196608
 """1.5 GB, in which all pages of the load find room: one that was written before the crash is newer than the
 records that made it, which replay then skips."""
 REPEATS = 2
-CHECKPOINTS_AFTER = (("scatter", Cache.WARM), ("uuid", Cache.WARM), ("uuid", Cache.COLD))
-"""Phases at whose end a shortened replay ends, for the sake of its checkpoint."""
+CHECKPOINTS_AFTER = (
+    ("dropped", Cache.WARM), ("scatter", Cache.WARM), ("image", Cache.WARM), ("uuid", Cache.COLD),
+)  # fmt: skip
+"""Phases at whose end a shortened replay ends, for the sake of its checkpoint: of few pages in order, of as
+many in no order, of more of both, of all that there is room for."""
 _READS_PAGES = 32768
 _LATENCY_READS, _LATENCY_S = 400, 2.0
 _IOPS_THREADS, _IOPS_S = 16, 1.5
@@ -284,7 +287,7 @@ def _replay_all(
                 replays.append(_Replay(buffers, prefetch, measured))
     phases = tuple(row for one in replays for row in _phase_rows(one, spans, found))
     last = found.last
-    checkpoints = [_checkpoint_run(one, last) for one in replays]
+    checkpoints = [_checkpoint_run(spans[-1][0], one, last) for one in replays]
     for name, cache in CHECKPOINTS_AFTER:
         place = next(i for i, (phase, _, _) in enumerate(spans) if phase == name)
         for buffers in sizes:
@@ -294,7 +297,7 @@ def _replay_all(
             settings = _replay_settings(install, buffers, prefetch)
             replay = _Replay(buffers, prefetch, recover(image, workspace, settings, cache, until=until))
             is_cold = cache is Cache.COLD
-            checkpoints.append(_checkpoint_run(replay, found.steps[place + 1], is_cold=is_cold))
+            checkpoints.append(_checkpoint_run(name, replay, found.steps[place + 1], is_cold=is_cold))
     progress("replays with a cold cache")
     cold, cold_checkpoints = _cold(image, workspace, large, spans, found, phases)
     checkpoints += cold_checkpoints
@@ -523,13 +526,15 @@ def _phase_rows(
     return rows
 
 
-def _checkpoint_run(replay: _Replay, work: RecoveryWork, *, is_cold: bool = False) -> CheckpointRun | None:
+def _checkpoint_run(
+    phase: str, replay: _Replay, work: RecoveryWork, *, is_cold: bool = False
+) -> CheckpointRun | None:
     checkpoint = replay.measured.times.checkpoint
     if checkpoint is None:
         return None
     own = work.checkpoint(replay.buffers, prefetch=replay.prefetch)
     return CheckpointRun(
-        replay.buffers, checkpoint.buffers, **own, is_cold=is_cold, total_s=checkpoint.total_s
+        phase, replay.buffers, checkpoint.buffers, **own, is_cold=is_cold, total_s=checkpoint.total_s
     )
 
 
@@ -548,7 +553,7 @@ def _cold(
         settings = _replay_settings(image.install, buffers, prefetch)
         measured = recover(image, workspace, settings, Cache.COLD)
         replay = _Replay(buffers, prefetch, measured)
-        checkpoints.append(_checkpoint_run(replay, found.last, is_cold=True))
+        checkpoints.append(_checkpoint_run(spans[-1][0], replay, found.last, is_cold=True))
         for row in _phase_rows(replay, spans, found):
             own = (row.phase, row.buffers, row.prefetch)
             same = [one.cpu_s for one in warm if (one.phase, one.buffers, one.prefetch) == own]
