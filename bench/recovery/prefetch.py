@@ -21,7 +21,7 @@ from walproof.postgres.install import find
 from walproof.postgres.reach import reachable_install, server_user
 from walproof.postgres.workspace import Workspace
 from walproof.probe.device import find_read_ahead_kb
-from walproof.wal.recovery import READ_AHEAD_KB, analyse, find_redo
+from walproof.wal.recovery import analyse, find_redo
 
 SETTINGS = {"shared_buffers": "256MB", "autovacuum": "off", "bgwriter_lru_maxpages": "0"}
 BUFFERS = 32768
@@ -70,7 +70,7 @@ def measure(name: str, images: str, pages: int, work: Path, iops: int | None) ->
         finally:
             cluster.stop("immediate")
         redo = find_redo(image.wal).redo
-        ahead_kb = find_read_ahead_kb(workspace.folder) or READ_AHEAD_KB
+        ahead_kb = find_read_ahead_kb(workspace.folder)
         own = analyse(image.wal, start=redo, buffers=[BUFFERS], crashed=BUFFERS, read_ahead_kb=ahead_kb).last
         for prefetch in ("try", "off"):
             settings = SETTINGS | {"recovery_prefetch": prefetch}

@@ -50,7 +50,7 @@ from walproof.postgres.reach import reachable_install, server_user
 from walproof.postgres.workspace import Workspace
 from walproof.probe.device import find_read_ahead_kb
 from walproof.units import Lsn, format_bytes
-from walproof.wal.recovery import READ_AHEAD_KB, RecoveryAnalysis, RecoveryWork, analyse, find_redo
+from walproof.wal.recovery import RecoveryAnalysis, RecoveryWork, analyse, find_redo
 
 CRASHED_BUFFERS = 32768
 """256 MB, of the server that crashes."""
@@ -167,7 +167,7 @@ def filled(
     install: Install, workspace: Workspace, workload: Workload, distances: list[int], home: Path | None
 ) -> Iterator[Case]:
     """A case at each distance."""
-    ahead_kb = find_read_ahead_kb(workspace.folder) or READ_AHEAD_KB
+    ahead_kb = find_read_ahead_kb(workspace.folder)
     for image in kept_images(install, workspace, workload, distances, home):
         work = _analysed(image, ahead_kb).last
         yield Case(workload.name, image, work, _analysed(image, ahead_kb, places(work)).steps[:-1])

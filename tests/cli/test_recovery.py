@@ -132,7 +132,8 @@ def test_a_slow_disk_is_felt_when_cold(wal: Path, tmp_path: Path) -> None:
 def test_what_the_kernel_reads_ahead_is_as_told(wal: Path, tmp_path: Path) -> None:
     found = predict(tmp_path, str(wal), "--read-ahead", "1MB")
     assert found["disk"]["read_ahead_kb"] == 1024
-    assert "more than nothing" in refused(tmp_path, "predict", str(wal), "--read-ahead", "0")
+    assert predict(tmp_path, str(wal), "--read-ahead", "0")["disk"]["read_ahead_kb"] == 0
+    assert "It is 0, for none, to 1GB" in refused(tmp_path, "predict", str(wal), "--read-ahead", "1TB")
 
 
 def test_a_distance_ends_the_wal(wal: Path, tmp_path: Path) -> None:

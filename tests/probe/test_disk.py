@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from walproof.probe.device import find_device, find_mount
+from walproof.probe.device import find_device, find_mount, find_read_ahead_kb
 from walproof.probe.disk import DiskCounters, DiskProbe, _rates, _series, read_counters
 from walproof.probe.protocol import Subject
 
@@ -55,6 +55,7 @@ def test_options_of_mount_and_filesystem_are_joined(tmp_path: Path) -> None:
 def test_memory_has_no_device() -> None:
     assert find_device(Path("/dev/shm")) is None
     assert find_device(Path("/nonexistent")) is None
+    assert find_read_ahead_kb(Path("/dev/shm")) == 128, "what Linux has where nobody has said otherwise"
 
 
 def test_a_data_directory_in_memory_is_a_warning() -> None:

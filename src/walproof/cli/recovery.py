@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from walproof.wal.recovery import RecoveryAnalysis, RecoveryWork
 
 app = typer.Typer(help="How long a crashed server is away.", no_args_is_help=True, rich_markup_mode=None)
+_READ_AHEAD_MOST = 1 << 30
 _DEFAULT_BUFFERS = 128 << 20
 _QUIET_DIFFERENCE = 0.08
 """Of repeats of a phase: 3 to 4 % where nobody else was at work, 9 to 31 % where somebody was."""
@@ -113,7 +114,8 @@ def predict(
     ] = None,
     read_ahead: Annotated[
         str | None,
-        typer.Option("--read-ahead", metavar="SIZE", help="What the kernel reads at once, at most: 128kB."),
+        typer.Option("--read-ahead", metavar="SIZE", help="What the kernel reads at once, at most. Default: "
+            "the calibration's, else 128kB.",),
     ] = None,
     calibration: Annotated[
         Path | None, typer.Option("--calibration", metavar="FILE", help="A calibration that was kept.")
@@ -164,7 +166,7 @@ def predict(
     disk = recovery.Disk(
         disk.iops if iops is None else iops,
         disk.read_latency_us if read_latency is None else (options.duration_s(read_latency) or 0.0) * 1e6,
-        disk.read_ahead_kb if read_ahead is None else _positive("--read-ahead", read_ahead) >> 10,
+        disk.read_ahead_kb if read_ahead is None else _read_ahead_kb(read_ahead),
     )
     marks = [] if distance is None else [Lsn(redo + _positive("--distance", distance))]
     found = analyse(
@@ -276,6 +278,17 @@ def _positive(option: str, text: str) -> int:
             hint="Sizes are written like 128MB or 8GB.",
         )
     return count
+
+
+def _read_ahead_kb(text: str) -> int:
+    size = parse_bytes(text)
+    if size > _READ_AHEAD_MOST:
+        raise SettingError(
+            "--read-ahead is out of range",
+            detail=f'Given: "{text}". It is 0, for none, to {format_bytes(_READ_AHEAD_MOST)}.',
+            hint="/sys/block/DISK/queue/read_ahead_kb has it, in kB.",
+        )
+    return size >> 10
 
 
 def _buffers(asked: Sequence[str] | None, paths: Sequence[Path], notes: list[str]) -> list[int]:

@@ -45,7 +45,6 @@ from walproof.units import Lsn
 from walproof.wal.recovery import (
     PAGE_BYTES,
     QUANTITIES,
-    READ_AHEAD_KB,
     RecoveryAnalysis,
     RecoveryWork,
     analyse,
@@ -233,7 +232,7 @@ def calibrate(
     Raises ClusterError, WalError, and DiskError (memory instead of a disk, too little space).
     """
     check_disk(workspace.folder, int(NEED_BYTES * share))
-    read_ahead_kb = find_read_ahead_kb(workspace.folder) or READ_AHEAD_KB
+    read_ahead_kb = find_read_ahead_kb(workspace.folder)
     latency_us, iops = measure_reads(workspace, progress, int(_READS_PAGES * share))
     large, small = int(LARGE_BUFFERS * share), int(SMALL_BUFFERS * share)
     fresh_us, touch_us = _measure_memory(large * PAGE_BYTES)

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from walproof.wal.recovery import READ_AHEAD_KB
+
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
@@ -69,13 +71,13 @@ def find_device(folder: Path) -> Path | None:
         device = slaves[0].resolve()
 
 
-def find_read_ahead_kb(folder: Path) -> int | None:
-    """What the kernel reads at once of the disk under a folder, at most; None where that is not known."""
+def find_read_ahead_kb(folder: Path) -> int:
+    """What the kernel reads at once of the disk under a folder, at most; where unknown, its default."""
     device = find_device(folder)
     try:
-        return None if device is None else int((device / "queue" / "read_ahead_kb").read_text())
+        return READ_AHEAD_KB if device is None else int((device / "queue" / "read_ahead_kb").read_text())
     except (OSError, ValueError):
-        return None
+        return READ_AHEAD_KB
 
 
 def _unescape(text: str) -> str:
