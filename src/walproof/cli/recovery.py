@@ -285,7 +285,7 @@ def _read_ahead_kb(text: str) -> int:
     if size > _READ_AHEAD_MOST:
         raise SettingError(
             "--read-ahead is out of range",
-            detail=f'Given: "{text}". It is 0, for none, to {format_bytes(_READ_AHEAD_MOST)}.',
+            detail=f'Given: "{text}". It is 0, for none, to 1GB.',
             hint="/sys/block/DISK/queue/read_ahead_kb has it, in kB.",
         )
     return size >> 10

@@ -106,8 +106,8 @@ def _advice(forecast: Forecast) -> list[Block]:
         if one.cold.requests > one.cold_off.requests and one.cold.redo_s > 1.1 * one.cold_off.redo_s:
             text += (
                 " On a cold cache recovery_prefetch=off is faster here: the disk is asked for "
-                f"pages {one.cold_off.requests:,} times, not {one.cold.requests:,}. The prefetcher asks for pages "
-                f"one by one where the kernel reads some together, and for {wasted:,} in vain."
+                f"pages {one.cold_off.requests:,} times, not {one.cold.requests:,}. The prefetcher asks for "
+                f"pages one by one where the kernel reads some together, and for {wasted:,} in vain."
             )
         elif one.cold_off.redo_s > 1.1 * one.cold.redo_s:
             text += " On a cold cache recovery_prefetch=try is faster here."
