@@ -23,8 +23,9 @@
 //!
 //! From the bottom up: `pages` (numbers of pages), `dropped` (what records remove), `kinds` (which records come
 //! unexpected), `reference` (the stream that is simulated), `recent` (which pages a processor's caches still hold),
-//! `pool` (`shared_buffers` and the prefetcher), `ahead` (what the kernel reads by itself), `dirty` (what the checkpoint has to do), `written` (pages that are
-//! newer than their records), `work` (counts of records), `redo` (where recovery begins), `analysis` (the pass).
+//! `pool` (`shared_buffers` and the prefetcher), `ahead` (what the kernel reads by itself), `dirty` (what the
+//! checkpoint has to do), `written` (pages that are newer than their records), `work` (counts of records), `redo`
+//! (where recovery begins), `analysis` (the pass).
 //!
 //! Deliberately absent: time, which is the business of whoever has measured a machine, and pages' contents: which pages
 //! on disk are newer than their records is simulated, too.

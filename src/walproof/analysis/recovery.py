@@ -16,9 +16,10 @@ ones. docs/recovery-validation.md says how wrong they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import TypeVar
 
 from walproof.errors import AnalysisError
 from walproof.facts.calibration import Calibration, CheckpointRun, ColdReplay, PhaseReplay
@@ -362,18 +363,30 @@ def _median_repeats(phases: Iterable[PhaseReplay]) -> list[PhaseReplay]:
     The median: a machine that others use gives one replay memory at once, and the next one late. Of the work,
     too: of calibrations that were taken together each has its own load.
     """
-    repeats: dict[tuple[str, int, bool], list[PhaseReplay]] = {}
-    for phase in phases:
-        if phase.cpu_s > 0:
-            repeats.setdefault((phase.phase, phase.buffers, phase.prefetch), []).append(phase)
     return [
         replace(
             own[0],
             cpu_s=median(one.cpu_s for one in own),
             work={name: median(one.work[name] for one in own) for name in own[0].work},
         )
-        for own in repeats.values()
+        for own in _replays_together(phases)
     ]
+
+
+def _replays_together(phases: Iterable[PhaseReplay]) -> list[list[PhaseReplay]]:
+    seen = (phase for phase in phases if phase.cpu_s > 0)
+    return _together(seen, lambda one: (one.phase, one.buffers, one.prefetch))
+
+
+_Row = TypeVar("_Row")
+
+
+def _together(rows: Iterable[_Row], kind: Callable[[_Row], object]) -> list[list[_Row]]:
+    """Those of one kind."""
+    kinds: dict[object, list[_Row]] = {}
+    for row in rows:
+        kinds.setdefault(kind(row), []).append(row)
+    return list(kinds.values())
 
 
 def repeat_difference(calibration: Calibration) -> float | None:
@@ -381,11 +394,8 @@ def repeat_difference(calibration: Calibration) -> float | None:
 
     Large on a machine that others use, too: the costs are then those of the minutes of the calibration.
     """
-    repeats: dict[tuple[str, int, bool], list[float]] = {}
-    for phase in calibration.phases:
-        if phase.cpu_s > 0:
-            repeats.setdefault((phase.phase, phase.buffers, phase.prefetch), []).append(phase.cpu_s)
-    differences = [max(own) / min(own) - 1 for own in repeats.values() if len(own) > 1]
+    times = [[one.cpu_s for one in own] for own in _replays_together(calibration.phases)]
+    differences = [max(own) / min(own) - 1 for own in times if len(own) > 1]
     return median(differences) if differences else None
 
 
@@ -457,10 +467,7 @@ def _fit_checkpoint(runs: Iterable[CheckpointRun]) -> dict[str, float]:
 
 def _median_runs(runs: Iterable[CheckpointRun]) -> list[CheckpointRun]:
     """One for each place, size and cache, as `_median_repeats`: those of whole replays are many."""
-    repeats: dict[tuple[str, int, bool], list[CheckpointRun]] = {}
-    for run in runs:
-        if run.total_s > 0:
-            repeats.setdefault((run.phase, run.buffers, run.is_cold), []).append(run)
+    seen = (run for run in runs if run.total_s > 0)
     return [
         replace(
             own[0],
@@ -469,7 +476,7 @@ def _median_runs(runs: Iterable[CheckpointRun]) -> list[CheckpointRun]:
             runs=median(one.runs for one in own),
             total_s=median(one.total_s for one in own),
         )
-        for own in repeats.values()
+        for own in _together(seen, lambda one: (one.phase, one.buffers, one.is_cold))
     ]
 
 

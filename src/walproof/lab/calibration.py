@@ -23,7 +23,7 @@ from statistics import median
 
 import psycopg
 
-from walproof.errors import ClusterError, DiskError
+from walproof.errors import ClusterError
 from walproof.facts import Install
 from walproof.facts.calibration import Calibration, CheckpointRun, ColdReplay, Machine, PhaseReplay
 from walproof.lab.backed_memory import backed_memory
@@ -35,7 +35,7 @@ from walproof.lab.crash import (
     recover,
     take_crash_image,
 )
-from walproof.lab.kernel_work import cached_pages, first_use
+from walproof.lab.kernel_work import cached_pages, first_use, random_pages
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
@@ -127,7 +127,14 @@ def _phases(share: float) -> tuple[Phase, ...]:
         "SELECT to_tsvector('simple', string_agg('w' || (w * 0 + 100000 * random() ^ 3)::int, ' '))"
         " FROM generate_series(1, 20 + n * 0) w"
     )
-    commits = f"FOR n IN 1..{count(60_000)} LOOP INSERT INTO narrow VALUES (n, n); COMMIT; END LOOP"
+
+    def in_turn(rows: int, *statements: str) -> str:
+        """So many transactions, each of one of the statements: nobody can tell which."""
+        which = " ".join(f"WHEN {number} THEN {one};" for number, one in enumerate(statements))
+        return (
+            f"DO $$ BEGIN FOR n IN 1..{count(rows)} LOOP"
+            f" CASE (random() * {len(statements) - 1})::int {which} END CASE; COMMIT; END LOOP; END $$"
+        )
 
     staging = (
         "CREATE TABLE staging (a int, f text)",
@@ -139,24 +146,23 @@ def _phases(share: float) -> tuple[Phase, ...]:
         # In a subquery, so that it is picked once.
         return f"(SELECT (random() * {_pages(table, share) * _ROWS_A_PAGE})::int)"
 
-    # As from many sessions: nobody can tell what comes next.
-    mixed = (
-        f"FOR n IN 1..{count(60_000)} LOOP CASE (random() * 4)::int"
-        f" WHEN 0 THEN UPDATE updated SET v = v + 1 WHERE id = {picked('updated')};"
-        " WHEN 1 THEN INSERT INTO narrow VALUES (n, n);"
-        " WHEN 2 THEN INSERT INTO uuids VALUES (gen_random_uuid());"
-        " WHEN 3 THEN INSERT INTO keyed (f) VALUES ('abcdefgh');"
-        f" ELSE DELETE FROM full_pages WHERE id = {picked('full_pages')};"
-        " END CASE; COMMIT; END LOOP"
+    to_narrow, to_keyed = "INSERT INTO narrow VALUES (n, n)", "INSERT INTO keyed (f) VALUES ('abcdefgh')"
+    # As from many sessions.
+    mixed = in_turn(
+        60_000,
+        _update("updated", f"id = {picked('updated')}"),
+        to_narrow,
+        "INSERT INTO uuids VALUES (gen_random_uuid())",
+        to_keyed,
+        f"DELETE FROM full_pages WHERE id = {picked('full_pages')}",
     )
     # The same on pages that the processor has, which tells what no order costs from what pages do.
-    mixed_few = (
-        f"FOR n IN 1..{count(120_000)} LOOP CASE (random() * 3)::int"
-        " WHEN 0 THEN UPDATE few SET v = v + 1 WHERE id = (SELECT (random() * 4000)::int);"
-        " WHEN 1 THEN INSERT INTO narrow VALUES (n, n);"
-        " WHEN 2 THEN INSERT INTO keyed (f) VALUES ('abcdefgh');"
-        " ELSE DELETE FROM few WHERE id = (SELECT 4000 + (random() * 8000)::int);"
-        " END CASE; COMMIT; END LOOP"
+    mixed_few = in_turn(
+        120_000,
+        _update("few", "id = (SELECT (random() * 4000)::int)"),
+        to_narrow,
+        to_keyed,
+        "DELETE FROM few WHERE id = (SELECT 4000 + (random() * 8000)::int)",
     )
     return (
         Phase("insert", (insert("narrow", "n, n", 500_000),)),
@@ -182,13 +188,13 @@ def _phases(share: float) -> tuple[Phase, ...]:
         Phase("sequence", (insert("keyed (f)", "'abcdefgh'", 250_000),)),
         Phase("uuid", (insert("uuids", "gen_random_uuid()", 60_000),)),
         Phase("uuid again", (insert("uuids", "gen_random_uuid()", 120_000),)),
-        Phase("mixed", (f"DO $$ BEGIN {mixed}; END $$",)),
-        Phase("mixed few", (f"DO $$ BEGIN {mixed_few}; END $$",)),
+        Phase("mixed", (mixed,)),
+        Phase("mixed few", (mixed_few,)),
         Phase("read", (_update("bare", "id % 48 = 0"),), (("full_page_writes", "off"),)),
         Phase("pglz", (_update("packed", "id % 48 = 0"),), (("wal_compression", "pglz"),)),
         Phase("lz4", (_update("packed_lz4", "id % 48 = 0"),), (("wal_compression", "lz4"),)),
         Phase("zstd", (_update("packed_zstd", "id % 48 = 0"),), (("wal_compression", "zstd"),)),
-        Phase("commit", (f"DO $$ BEGIN {commits}; END $$",)),
+        Phase("commit", (in_turn(60_000, to_narrow),)),
         # What takes a page apart and puts it together again costs more than its bytes say.
         Phase("prune", tuple(_update("other", "id % 48 BETWEEN 10 AND 25") for _ in range(4))),
         Phase("delete", ("DELETE FROM erased WHERE id % 3 = 0",)),
@@ -466,31 +472,17 @@ def measure_reads(workspace: Workspace, progress: Progress, pages: int) -> tuple
     it stays there. Raises DiskError.
     """
     progress("random reads of the disk")
-    path = workspace.folder / "reads"
-    try:
-        with path.open("wb") as file:
-            for _ in range(64):
-                file.write(random.Random(0).randbytes(pages // 64 * PAGE_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        order = list(range(pages))
-        random.Random(1).shuffle(order)
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
-            alone, spent = _read_pages(descriptor, order[:_LATENCY_READS], _LATENCY_S)
-            shares = [order[_LATENCY_READS + n :: _IOPS_THREADS] for n in range(_IOPS_THREADS)]
-            began = time.monotonic()
-            with ThreadPoolExecutor(_IOPS_THREADS) as pool:
-                done = sum(pool.map(lambda share: _read_pages(descriptor, share, _IOPS_S)[0], shares))
-            together = time.monotonic() - began
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise DiskError(f'could not read and write in "{workspace.folder}": {error.strerror}') from error
-    finally:
-        path.unlink(missing_ok=True)
+    order = list(range(pages))
+    random.Random(1).shuffle(order)
+    with random_pages(workspace.folder, pages) as descriptor:
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+        alone, spent = _read_pages(descriptor, order[:_LATENCY_READS], _LATENCY_S)
+        shares = [order[_LATENCY_READS + n :: _IOPS_THREADS] for n in range(_IOPS_THREADS)]
+        began = time.monotonic()
+        with ThreadPoolExecutor(_IOPS_THREADS) as pool:
+            done = sum(pool.map(lambda share: _read_pages(descriptor, share, _IOPS_S)[0], shares))
+        together = time.monotonic() - began
     return (spent / alone * 1e6 if alone else None), (done / together if together else None)
 
 

@@ -10,12 +10,13 @@ minutes. What the server does beside the call is left to the phases of the load.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from walproof.errors import DiskError
@@ -47,36 +48,47 @@ def cached_pages(folder: Path, buffers: int) -> tuple[PhaseReplay, PhaseReplay]:
 
     ``folder``: on the disk of the servers. Raises DiskError.
     """
-    path = folder / "cached"
     size = buffers * PAGE_BYTES
     order = list(range(2 * buffers))
     random.Random(0).shuffle(order)
     places = [(page * PAGE_BYTES, page % buffers) for page in order]
-    try:
-        with path.open("w+b") as file, mmap.mmap(-1, size) as shared:
-            for _ in range(2):
-                file.write(random.Random(0).randbytes(size))
-            file.flush()
-            os.fsync(file.fileno())
-            shared.write(bytes(size))
-            with memoryview(shared) as whole:
-                own = [whole[start : start + PAGE_BYTES] for start in range(0, size, PAGE_BYTES)]
-                descriptor, ahead = file.fileno(), os.POSIX_FADV_WILLNEED
-                loop_s = _spent(places, lambda start, buffer: own[buffer])
-                asked_s = _spent(
-                    places, lambda start, _: os.posix_fadvise(descriptor, start, PAGE_BYTES, ahead)
-                )
-                read_s = _spent(places, lambda start, buffer: os.preadv(descriptor, [own[buffer]], start))
-                for one in own:
-                    one.release()
-    except OSError as error:
-        raise DiskError(f'could not write and read in "{folder}": {error.strerror}') from error
-    finally:
-        path.unlink(missing_ok=True)
+    with (
+        random_pages(folder, 2 * buffers) as descriptor,
+        mmap.mmap(-1, size) as shared,
+        contextlib.ExitStack() as views,
+    ):
+        shared.write(bytes(size))
+        whole = views.enter_context(memoryview(shared))
+        starts = range(0, size, PAGE_BYTES)
+        own = [views.enter_context(whole[start : start + PAGE_BYTES]) for start in starts]
+        ahead = os.POSIX_FADV_WILLNEED
+        loop_s = _spent(places, lambda start, buffer: own[buffer])
+        asked_s = _spent(places, lambda start, _: os.posix_fadvise(descriptor, start, PAGE_BYTES, ahead))
+        read_s = _spent(places, lambda start, buffer: os.preadv(descriptor, [own[buffer]], start))
     return (
         _phase("asked for", buffers, len(places), asked_s - loop_s, ("prefetches",), prefetch=True),
         _phase("read again", buffers, len(places), read_s - loop_s, ("reads", "far_reads")),
     )
+
+
+@contextlib.contextmanager
+def random_pages(folder: Path, pages: int) -> Iterator[int]:
+    """Descriptor of a file of that many pages, on the disk and in the kernel's cache; removed at the end.
+
+    Raises DiskError, whatever fails of it.
+    """
+    path = folder / "pages"
+    source = random.Random(0)
+    try:
+        with path.open("w+b", buffering=0) as file:
+            for _ in range(pages):
+                file.write(source.randbytes(PAGE_BYTES))
+            os.fsync(file.fileno())
+            yield file.fileno()
+    except OSError as error:
+        raise DiskError(f'could not read and write in "{folder}": {error.strerror}') from error
+    finally:
+        path.unlink(missing_ok=True)
 
 
 def _spent(places: list[tuple[int, int]], call: Callable[[int, int], object]) -> float:
