@@ -454,7 +454,8 @@ def _calibration_text(calibration: Calibration, coefficients: Coefficients) -> s
     if calibration.read_iops is not None and calibration.read_latency_us is not None:
         lines.append(
             f"\nThe disk: {calibration.read_iops:,.0f} random reads of 8 kB a second, "
-            f"{calibration.read_latency_us:.0f} us for one alone."
+            f"{calibration.read_latency_us:.0f} us for one alone, "
+            f"up to {calibration.read_ahead_kb:,} kB read ahead by the kernel."
         )
     fresh_us, touch_us = calibration.fresh_touch_us, calibration.touch_us
     memory = f"The first use of 8 kB of memory: {touch_us:.1f} us"
