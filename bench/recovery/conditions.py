@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import fmean, median
 
 from walproof.analysis.interval import mean_interval
-from walproof.lab.calibration import crash_of_load
 from walproof.lab.crash import CrashImage, recover
+from walproof.lab.recovery_load import crash_of_load
 from walproof.postgres.install import find
 from walproof.postgres.reach import reachable_install, server_user
 from walproof.postgres.workspace import Workspace

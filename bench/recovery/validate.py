@@ -61,7 +61,7 @@ FILL = {
 BUFFERS = (16384, 49152)
 """128 MB and 384 MB: none of them is a size of the calibration."""
 STEP_S = 2
-CALIBRATION_REPLAYS = 15
+CALIBRATION_REPLAYS = 10
 """Places in a calibration before which recoveries are put."""
 
 
@@ -192,7 +192,8 @@ def ways(install: Install, case: Case, limits: Iterable[int]) -> Iterator[Recove
 
 def _recover(recovery: Recovery, workspace: Workspace) -> MeasuredRecovery:
     image = recovery.case.image
-    settings = {"shared_buffers": f"{recovery.buffers * 8}kB"}
+    # As large as on the server that crashed: old segments are recycled, not removed.
+    settings = {"shared_buffers": f"{recovery.buffers * 8}kB", "max_wal_size": FILL["max_wal_size"]}
     if image.install.version_num >= 150000:
         settings["recovery_prefetch"] = recovery.prefetch
     return recover(image, workspace, settings, recovery.cache, iops=recovery.iops)

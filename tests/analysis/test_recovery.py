@@ -69,15 +69,18 @@ def calibration(noise: float) -> Calibration:
                 spilled,
                 runs,
                 is_cold,
+                segments,
                 ((6.0 + 4.0 * is_cold) * n + (3.0 + 2.5 * is_cold) * spilled + 10.0 * runs) / 1e6,
+                700.0 * segments / 1e6 + (0.9 if segments == 0 else 0.0),
             )
-            for n, spilled, runs, is_cold in (
-                (10000, 0, 1, False),
-                (20000, 0, 9000, False),
-                (8000, 30000, 300, False),
-                (8000, 5000, 7000, False),
-                (30000, 0, 1, True),
-                (8000, 30000, 300, True),
+            # What a checkpoint does besides counts where it had segments of its own.
+            for n, spilled, runs, is_cold, segments in (
+                (10000, 0, 1, False, 10),
+                (20000, 0, 9000, False, 0),
+                (8000, 30000, 300, False, 20),
+                (8000, 5000, 7000, False, 0),
+                (30000, 0, 1, True, 40),
+                (8000, 30000, 300, True, 0),
             )
         ),
         read_iops=5000.0,
@@ -99,6 +102,7 @@ def test_known_costs_are_found_again() -> None:
     assert found.checkpoint_us["runs"] == pytest.approx(10.0, rel=0.1)
     assert found.checkpoint_us["cold_resident"] == pytest.approx(4.0, rel=0.1)
     assert found.checkpoint_us["cold_spilled"] == pytest.approx(2.5, rel=0.1)
+    assert found.checkpoint_us["segments"] == pytest.approx(700.0)
     assert found.host_us == pytest.approx(10.0)
     assert found.phase_error is not None
     assert found.phase_error < 0.01
@@ -129,9 +133,25 @@ def test_what_no_phase_shows_stays_as_shipped() -> None:
 
 def test_repeats_tell_whether_the_machine_was_quiet() -> None:
     own = calibration(0.0)
-    assert repeat_difference(own) is None, "nothing was repeated"
+    found = fit(own)
+    assert repeat_difference(own, found) is None, "nothing was repeated"
     slower = tuple(replace(one, cpu_s=one.cpu_s * 1.3) for one in own.phases)
-    assert repeat_difference(replace(own, phases=own.phases + slower)) == pytest.approx(0.3)
+    assert repeat_difference(replace(own, phases=own.phases + slower), found) == pytest.approx(0.3)
+
+
+def test_what_the_prefetcher_asks_for_is_no_difference_of_repeats() -> None:
+    own = calibration(0.0)
+    without = tuple(
+        replace(
+            one,
+            prefetch=False,
+            cpu_s=one.cpu_s - one.work["prefetches"] * TRUE_US["prefetches"] / 1e6,
+            work={**one.work, "prefetches": 0.0},
+        )
+        for one in own.phases
+    )
+    both = replace(own, phases=own.phases + without)
+    assert repeat_difference(both, fit(both)) == pytest.approx(0.0, abs=0.01)
 
 
 def test_too_few_phases_are_refused() -> None:
@@ -154,7 +174,7 @@ def test_repeats_with_loads_of_their_own_give_the_middle_one() -> None:
 def test_checkpoints_of_one_place_count_once_however_many_there_are() -> None:
     one = calibration(0.0)
     first = one.checkpoints[0]
-    slower = tuple(replace(first, total_s=first.total_s * share) for share in (1.0, 0.2, 5.0, 1.0))
+    slower = tuple(replace(first, pages_s=first.pages_s * share) for share in (1.0, 0.2, 5.0, 1.0))
     found = fit(replace(one, checkpoints=(*one.checkpoints, *slower)))
     assert found.checkpoint_us == pytest.approx(fit(one).checkpoint_us)
 
@@ -166,7 +186,8 @@ def work(**changes: int) -> RecoveryWork:
     )  # fmt: skip
     off = replace(pool, prefetches=0, disk_reads=300)
     return RecoveryWork(
-        start=Lsn(0), end=Lsn(50_000_000), records=100_000, record_bytes=49_000_000, unforeseen=9000,
+        start=Lsn(0), end=Lsn(50_000_000), segment_size=1 << 24, records=100_000,
+        record_bytes=49_000_000, unforeseen=9000,
         gin_records=30, compactions=50, extensions=20, references=120_000,
         images={"off": ImageWork(3000, 20_000_000), "pglz": ImageWork(0, 0), "lz4": ImageWork(10, 100),
                 "zstd": ImageWork(0, 0)},
@@ -181,8 +202,9 @@ ONE = Coefficients(
     "calibrated",
     {term.name: 1.0 for term in TERMS},
     {"requests": 10.0, "wal": 100.0},
-    {"resident": 10.0, "spilled": 2.0, "runs": 5.0, "cold_resident": 1.0, "cold_spilled": 0.5},
-)
+    {"resident": 10.0, "spilled": 2.0, "runs": 5.0, "cold_resident": 1.0, "cold_spilled": 0.5,
+     "segments": 1000.0},
+)  # fmt: skip
 
 
 def test_a_disk_limits_the_part_of_the_way_that_reads() -> None:
@@ -234,7 +256,7 @@ def test_a_prediction_is_the_sum_of_its_parts() -> None:
     together = predict(work(), BUFFERS, replace(ONE, cpu_us=prices))
     assert together.dominating.name == "evictions"
     assert together.part_s(together.dominating) == pytest.approx((100 + 80 + 60) * 50 / 1e6)
-    assert found.checkpoint_s == pytest.approx((6000 + 100 + 100) / 1e6)
+    assert found.checkpoint_s == pytest.approx((6000 + 100 + 100 + 2 * 1000) / 1e6)
     assert found.cold_checkpoint_s == pytest.approx(found.checkpoint_s + (600 + 0.5 * 50) / 1e6)
     assert found.cold_total_s() == pytest.approx(
         found.total_s - found.warm_s - found.checkpoint_s + found.cold.redo_s + found.cold_checkpoint_s
@@ -260,7 +282,7 @@ def test_without_a_prefetcher_each_read_is_waited_for() -> None:
 
 def times(cpu_s: float | None, checkpoint_s: float = 0.2) -> RecoveryTimes:
     half = None if cpu_s is None else cpu_s / 2
-    checkpoint = RecoveryCheckpoint(600, 0.1, 0.1, checkpoint_s)
+    checkpoint = RecoveryCheckpoint(600, 2, 0.1, 0.1, checkpoint_s)
     return RecoveryTimes(Lsn(0), Lsn(1), cpu_s, half, half, checkpoint, None, None)
 
 

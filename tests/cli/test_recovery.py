@@ -22,7 +22,7 @@ from walproof.facts.calibration import (
     read_calibration,
     write_calibration,
 )
-from walproof.lab.calibration import this_machine
+from walproof.probe.environment import this_machine
 from walproof.wal import stats
 from walproof.wal.recovery import QUANTITIES, analyse, find_redo
 
@@ -75,7 +75,8 @@ def calibrated(cpu: str | None = None, version: str = f"{VERSION}.1") -> Calibra
         phases=tuple(phases),
         cold=(ColdReplay("insert", 64, False, 2.0, 1.0, 1e9, 100.0),),
         checkpoints=tuple(
-            CheckpointRun(f"phase {n}", 64, n, n, 10.0 * n, n / 3, False, n / 1e5) for n in (1, 20, 300, 4000)
+            CheckpointRun(f"phase {n}", 64, n, n, 10.0 * n, n / 3, False, 0, n / 1e5, 0.0)
+            for n in (1, 20, 300, 4000)
         ),
         read_iops=4000.0,
         read_latency_us=250.0,

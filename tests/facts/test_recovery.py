@@ -36,7 +36,7 @@ def test_a_recovery_with_everything() -> None:
     assert found.before_redo_s == pytest.approx(0.21)
     assert found.total_s == pytest.approx(2.44)
     assert found.checkpoint is not None
-    assert (found.checkpoint.buffers, found.checkpoint.total_s) == (923, 0.2)
+    assert (found.checkpoint.buffers, found.checkpoint.segments, found.checkpoint.total_s) == (923, 4, 0.2)
 
 
 def test_18_names_its_checkpoint_in_other_words() -> None:

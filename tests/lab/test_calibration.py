@@ -8,9 +8,10 @@ from walproof.analysis.recovery import TERMS, fit
 from walproof.errors import DiskError
 from walproof.facts import Install
 from walproof.lab import calibration as lab
-from walproof.lab.calibration import calibrate, this_machine
+from walproof.lab.calibration import calibrate
 from walproof.lab.crash import Cache
 from walproof.postgres.workspace import Workspace
+from walproof.probe.environment import this_machine
 
 PHASES = {
     "insert", "wide", "dropped", "scatter", "random read", "image", "hot", "random image", "random",
@@ -24,7 +25,6 @@ pytestmark = pytest.mark.live
 def test_phases_are_told_apart(
     embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lab, "REPEATS", 1)
     places = (("scatter", Cache.WARM), ("uuid", Cache.COLD))
     monkeypatch.setattr(lab, "CHECKPOINTS_AFTER", places)
     said: list[str] = []

@@ -20,6 +20,7 @@ from walproof.lab.memory_reserve import MemoryReserve
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
+from walproof.units import Lsn
 from walproof.wal.recovery import PAGE_BYTES, analyse, find_redo
 
 pytestmark = pytest.mark.live
@@ -156,9 +157,16 @@ def test_a_shortened_image_recovers_less_and_cold_reads_it_from_the_disk(
     finally:
         server.stop("immediate")
     redo = find_redo(image.wal)
-    segments = sorted(path.name for path in image.wal.iterdir() if len(path.name) == 24)
-    whole = recover(image, workspace, SETTINGS, Cache.COLD)
-    part = recover(image, workspace, SETTINGS, until=segments[2])
+    wal = {path.name: path.read_bytes() for path in image.wal.iterdir() if len(path.name) == 24}
+    segments = sorted(wal)
+    query = "SELECT pg_current_wal_insert_lsn()"
+    whole = recover(image, workspace, SETTINGS, Cache.COLD, query=query, shares_wal=True)
+    # Which goes on where segments are that the image still has.
+    part = recover(image, workspace, SETTINGS, until=segments[2], query=query, shares_wal=True)
+    for one in (whole, part):
+        assert one.answer is not None
+        assert Lsn.parse(str(one.answer[0])) > one.times.redo_end, "the server wrote WAL of its own"
+    assert {path.name: path.read_bytes() for path in image.wal.iterdir() if len(path.name) == 24} == wal
     assert part.times.redo_start == whole.times.redo_start == redo.redo
     assert part.times.wal_bytes < whole.times.wal_bytes - (16 << 20)
     seen = [start.segment for start in whole.course.starts]

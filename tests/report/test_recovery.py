@@ -71,7 +71,9 @@ def _with_crashes() -> ReportView:
     plan = replace(facts.run.plan, crash=Crash(False, predict=True))
     other = next(v.name for v in plan.variants if v.name != plan.baseline)
     measured = {"recovery_redo_s": 1.0, "recovery_checkpoint_s": 0.5, "recovery_s": 2.0}
-    work = dict.fromkeys((*QUANTITIES, "resident", "spilled", "runs", "recovery_wal_bytes"), 1000.0)
+    work = dict.fromkeys(
+        (*QUANTITIES, "resident", "spilled", "runs", "segments", "recovery_wal_bytes"), 1000.0
+    )
     said = {f"predicted_{name}.{plan.baseline}": count for name, count in work.items()}
     said |= {f"predicted_{name}.{other}": 2 * count for name, count in work.items()}
     trials = [

@@ -18,7 +18,7 @@ from walproof.analysis.recovery import SHIPPED, checkpoint_s, redo_terms_s
 from walproof.facts import Plan, Trial, TrialState
 from walproof.wal.recovery import QUANTITIES
 
-_DIRTY = ("resident", "spilled", "runs")
+_ENDING = ("resident", "spilled", "runs", "segments")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def _of_group(plan: Plan, install: str, workload: str, baseline: Sequence[Trial]
 def _shipped(baseline: Sequence[Trial], variant: str) -> tuple[float, float] | None:
     """Redo and checkpoint of a variant in seconds of the machine of the shipped costs."""
     quantities: dict[str, float] = {}
-    for name in (*QUANTITIES, *_DIRTY):
+    for name in (*QUANTITIES, *_ENDING):
         count = _predicted(baseline, name, variant)
         if count is None:
             return None

@@ -6,8 +6,9 @@
                   reads of the disk / IOPS                     recovery_prefetch=try
                   reads of the disk x latency, beside the CPU, recovery_prefetch=off; piece by piece of
                   the way, because most pages are read at its beginning
-    checkpoint  = pages that it writes, pages that it only flushes, runs of neighbours, each x its
-                  coefficient; with a cold cache what it writes costs more: the kernel has none of it
+    checkpoint  = pages that it writes, pages that it only flushes, runs of neighbours, segments of WAL that
+                  it recycles, each x its coefficient; with a cold cache what it writes costs more: the kernel
+                  has none of it
 
 Coefficients come from a calibration (non-negative least squares, rows weighted by 1/time, held weakly to the
 shipped ones), from the log of one's own last crash (the shipped ones times one number), or are the shipped
@@ -79,6 +80,7 @@ TERMS = (
 )  # fmt: skip
 CHECKPOINT_TERMS = (
     ("resident", 5.4), ("spilled", 4.0), ("runs", 6.0), ("cold_resident", 5.0), ("cold_spilled", 2.0),
+    ("segments", 400.0),
 )  # fmt: skip
 """Quantity and shipped cost in us."""
 COLD_TERMS = (("requests", 7.5), ("wal", 450.0))
@@ -363,19 +365,15 @@ def _median_repeats(phases: Iterable[PhaseReplay]) -> list[PhaseReplay]:
     The median: a machine that others use gives one replay memory at once, and the next one late. Of the work,
     too: of calibrations that were taken together each has its own load.
     """
+    seen = (phase for phase in phases if phase.cpu_s > 0)
     return [
         replace(
             own[0],
             cpu_s=median(one.cpu_s for one in own),
             work={name: median(one.work[name] for one in own) for name in own[0].work},
         )
-        for own in _replays_together(phases)
+        for own in _together(seen, lambda one: (one.phase, one.buffers, one.prefetch))
     ]
-
-
-def _replays_together(phases: Iterable[PhaseReplay]) -> list[list[PhaseReplay]]:
-    seen = (phase for phase in phases if phase.cpu_s > 0)
-    return _together(seen, lambda one: (one.phase, one.buffers, one.prefetch))
 
 
 _Row = TypeVar("_Row")
@@ -389,12 +387,18 @@ def _together(rows: Iterable[_Row], kind: Callable[[_Row], object]) -> list[list
     return list(kinds.values())
 
 
-def repeat_difference(calibration: Calibration) -> float | None:
-    """By what share repeats of one phase differ, in the median; None where nothing was repeated.
+def repeat_difference(calibration: Calibration, coefficients: Coefficients) -> float | None:
+    """By what share replays of one phase with equal shared_buffers differ, in the median; None: there is one.
 
-    Large on a machine that others use, too: the costs are then those of the minutes of the calibration.
+    Beyond what their work, by these coefficients, makes them differ: with and without the prefetcher it is
+    much the same, not quite. Large on a machine that others use, too: the costs are then those of the minutes
+    of the calibration.
     """
-    times = [[one.cpu_s for one in own] for own in _replays_together(calibration.phases)]
+    seen = (one for one in calibration.phases if one.cpu_s > 0)
+    times = [
+        [one.cpu_s / sum(redo_terms_s(one.work, coefficients).values()) for one in own]
+        for own in _together(seen, lambda one: (one.phase, one.buffers))
+    ]
     differences = [max(own) / min(own) - 1 for own in times if len(own) > 1]
     return median(differences) if differences else None
 
@@ -452,29 +456,33 @@ def _fit_checkpoint(runs: Iterable[CheckpointRun]) -> dict[str, float]:
     own = _median_runs(runs)
     if len(own) < 4:
         return dict(CHECKPOINT_TERMS)
-    names = [name for name, _ in CHECKPOINT_TERMS]
-    totals = [run.total_s * 1e6 for run in own]
+    names = [name for name, _ in CHECKPOINT_TERMS if name != "segments"]
+    totals = [run.pages_s * 1e6 for run in own]
     warm = [{"resident": run.resident, "spilled": run.spilled, "runs": run.runs} for run in own]
     work = [cold_checkpoint(one) if run.is_cold else one for run, one in zip(own, warm, strict=True)]
     costs = _least_squares(
         [[one.get(name, 0.0) for name in names] for one in work],
         totals,
         totals,
-        [cost for _, cost in CHECKPOINT_TERMS],
+        [cost for name, cost in CHECKPOINT_TERMS if name != "segments"],
     )
-    return dict(zip(names, costs, strict=True))
+    found = dict(CHECKPOINT_TERMS) | dict(zip(names, costs, strict=True))
+    # What it does besides the server tells apart, so nothing has to be fitted.
+    segments_us = [run.rest_s * 1e6 / run.segments for run in own if run.segments]
+    return found | ({"segments": median(segments_us)} if segments_us else {})
 
 
 def _median_runs(runs: Iterable[CheckpointRun]) -> list[CheckpointRun]:
     """One for each place, size and cache, as `_median_repeats`: those of whole replays are many."""
-    seen = (run for run in runs if run.total_s > 0)
+    seen = (run for run in runs if run.pages_s > 0)
     return [
         replace(
             own[0],
             resident=median(one.resident for one in own),
             spilled=median(one.spilled for one in own),
             runs=median(one.runs for one in own),
-            total_s=median(one.total_s for one in own),
+            pages_s=median(one.pages_s for one in own),
+            rest_s=median(one.rest_s for one in own),
         )
         for own in _together(seen, lambda one: (one.phase, one.buffers, one.is_cold))
     ]

@@ -23,7 +23,7 @@ app = typer.Typer(help="How long a crashed server is away.", no_args_is_help=Tru
 _READ_AHEAD_MOST = 1 << 30
 _DEFAULT_BUFFERS = 128 << 20
 _QUIET_DIFFERENCE = 0.08
-"""Of repeats of a phase: 3 to 4 % where nobody else was at work, 9 to 31 % where somebody was."""
+"""Of replays of a phase."""
 
 Paths = Annotated[
     list[Path],
@@ -52,18 +52,18 @@ def calibrate(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Measure what each part of a recovery costs on this machine, in about 4 minutes.
+    """Measure what each part of a recovery costs on this machine, in about 2 minutes.
 
-    Runs a throw-away cluster in --on (a folder on the server's own kind of disk), which takes up to 5 GB
+    Runs a throw-away cluster in --on (a folder on the server's own kind of disk), which takes up to 4 GB
     there.
     """
     from walproof.analysis.recovery import fit
     from walproof.facts.calibration import calibration_path, read_calibration, write_calibration
     from walproof.lab.calibration import calibrate as measure
-    from walproof.lab.calibration import this_machine
     from walproof.postgres.install import discover, find
     from walproof.postgres.reach import reachable_install, server_user
     from walproof.postgres.workspace import Workspace
+    from walproof.probe.environment import this_machine
 
     install = find(pg) if pg is not None else discover()[0]
     user = server_user()
@@ -72,7 +72,7 @@ def calibrate(
     path = to if to is not None else calibration_path(cpu, cores, install.version)
     # Read before anything is measured: what is damaged, or of another version, is told at once.
     earlier = read_calibration(path) if add and path.exists() else None
-    sys.stderr.write(f"calibrating recovery of PostgreSQL {install.label}, about 4 minutes\n")
+    sys.stderr.write(f"calibrating recovery of PostgreSQL {install.label}, about 2 minutes\n")
     with Workspace(options.work_folder(on), user) as workspace:
         found = measure(reachable, workspace, lambda what: _say(what))
     if earlier is not None:
@@ -374,7 +374,7 @@ def _coefficients(
 
 def _differences(calibration: Calibration, version: int) -> tuple[str, ...]:
     """In what the calibrated machine and server differ from this machine and the recording's server."""
-    from walproof.lab.calibration import this_machine
+    from walproof.probe.environment import this_machine
 
     machine = calibration.machine
     here = dict(zip(("cpu", "cores", "page_bytes"), this_machine(), strict=True))
@@ -446,6 +446,7 @@ def _calibration_text(calibration: Calibration, coefficients: Coefficients) -> s
         "runs": "run of these",
         "cold_resident": "dirty page, with a cold cache besides",
         "cold_spilled": "dirty page that the kernel got before, with a cold cache besides",
+        "segments": "segment of WAL that is recycled",
     }
     lines += [
         _cost(f"checkpoint, us for each {says[name]}", coefficients.checkpoint_us[name], shipped)
@@ -464,9 +465,9 @@ def _calibration_text(calibration: Calibration, coefficients: Coefficients) -> s
     lines.append(f"{memory}.")
     if coefficients.phase_error is not None:
         lines.append(f"Median error of the fit on its own phases: {coefficients.phase_error:.0%}.")
-    difference = repeat_difference(calibration)
+    difference = repeat_difference(calibration, coefficients)
     if difference is not None:
-        line = f"Repeats of a phase differed by {difference:.0%} in the median"
+        line = f"Replays of a phase differed by {difference:.0%} in the median"
         is_quiet = difference < _QUIET_DIFFERENCE
         advice = "this machine is not quiet. At another hour, calibrate again with --add."
         lines.append(f"{line}." if is_quiet else f"{line}: {advice}")

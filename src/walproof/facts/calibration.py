@@ -19,7 +19,7 @@ from typing import Any
 
 from walproof.errors import StoreError
 
-_FORMAT = 9
+_FORMAT = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,12 @@ class CheckpointRun:
     runs: float
     is_cold: bool
     """Whether recovery began with a cold cache."""
-    total_s: float
+    segments: int
+    """Of WAL that it removed or recycled; 0 where they were not its own."""
+    pages_s: float
+    """It took for its pages: to write and to flush."""
+    rest_s: float
+    """It took besides."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ _NOT_REQUIRED = re.compile(r"LOG:  redo is not required")
 _CHECKPOINT_STARTS = re.compile(r"LOG:  checkpoint starting:.* end-of-recovery")
 _CHECKPOINT_DONE = re.compile(
     r"LOG:  checkpoint complete: wrote (?P<buffers>\d+) buffers .*?"
+    r"(?P<removed>\d+) removed, (?P<recycled>\d+) recycled; "
     r"write=(?P<write>[\d.]+) s, sync=(?P<sync>[\d.]+) s, total=(?P<total>[\d.]+) s"
 )
 _READY = re.compile(r"LOG:  database system is ready to accept connections")
@@ -45,6 +46,8 @@ class RecoveryCheckpoint:
 
     buffers: int
     """Buffers that it wrote."""
+    segments: int
+    """Of WAL that was replayed, removed or kept for new WAL (recycled)."""
     write_s: float
     sync_s: float
     total_s: float
@@ -147,7 +150,11 @@ def _checkpoint(lines: list[str]) -> RecoveryCheckpoint | None:
         match = _CHECKPOINT_DONE.search(line)
         if match is not None:
             return RecoveryCheckpoint(
-                int(match["buffers"]), float(match["write"]), float(match["sync"]), float(match["total"])
+                int(match["buffers"]),
+                int(match["removed"]) + int(match["recycled"]),
+                float(match["write"]),
+                float(match["sync"]),
+                float(match["total"]),
             )
     return None
 

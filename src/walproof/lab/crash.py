@@ -36,7 +36,9 @@ from walproof.probe.size import folder_bytes
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.value import parse
 from walproof.units import format_bytes
-from walproof.wal.recovery import PAGE_BYTES
+from walproof.wal import stats
+from walproof.wal.recovery import PAGE_BYTES, find_redo
+from walproof.wal.segment import segment_name
 
 _PATIENCE_S = 1800.0
 """Longest recovery that is waited for."""
@@ -80,18 +82,18 @@ class MeasuredRecovery:
     """Row that the query gave, once the server was ready."""
 
 
+def crash_server(cluster: Cluster) -> CrashImage:
+    """Kill every process of a server; its own files are the image."""
+    cluster.kill()
+    (cluster.data / "postmaster.pid").unlink(missing_ok=True)
+    templates.sync(cluster.folder)
+    return CrashImage(cluster.install, cluster.folder)
+
+
 def take_crash_image(cluster: Cluster, folder: Path) -> CrashImage:
     """Copy the files of a running server as they are at one moment. Raises DiskError."""
     with cluster.suspended():
-        done = subprocess.run(
-            ["cp", "--archive", "--reflink=auto", "--sparse=never", str(cluster.data), str(folder)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines()
-        raise DiskError("could not copy the files of the server", detail=said[-1] if said else None)
+        _copy(cluster.data, to=folder)
     # Of the server that lives on: nobody is to take the copy for its own.
     (folder / "data" / "postmaster.pid").unlink(missing_ok=True)
     templates.sync(folder)
@@ -108,21 +110,19 @@ def recover(
     query: str | None = None,
     name: str = "recovery",
     iops: int | None = None,
+    shares_wal: bool = False,
 ) -> MeasuredRecovery:
     """Start a server on a clone of ``image`` and return when it has recovered; the clone is removed.
 
     ``until``: the first segment that is left out, which shortens the distance; ``query``: of one row, asked
-    when the server is ready; ``iops``: most reads that it may do each second. Raises ClusterError when the
-    server does not start, AnalysisError when it needed no redo, DiskError.
+    when the server is ready; ``iops``: most reads that it may do each second; ``shares_wal``: segments that
+    recovery only reads are the image's own (hard links), which saves most of the copying, and are not
+    recycled, which saves the checkpoint at the end some time. Raises ClusterError when the server does not
+    start, AnalysisError when it needed no redo, DiskError.
     """
     folder = workspace.make_folder(name)
     try:
-        templates.clone(image.folder, folder, flush=False)
-        if until is not None:
-            for path in (folder / "data" / "pg_wal").iterdir():
-                if path.is_file() and len(path.name) == 24 and path.name >= until:
-                    path.unlink()
-        templates.sync(folder)
+        _clone(image, folder, until, shares_wal=shares_wal)
         cluster = Cluster(image.install, workspace, folder)
         watch, answer = ReplayWatch(), None
         with contextlib.ExitStack() as stack:
@@ -143,7 +143,9 @@ def recover(
             stack.enter_context(MemoryReserve(wal_bytes, memory.processor))
             try:
                 with on_processor(memory.processor):
-                    cluster.launch({"log_checkpoints": "on", **settings})
+                    # Into a recycled segment the server would write new WAL, and so into the image's.
+                    kept = {"wal_recycle": "off"} if shares_wal else {}
+                    cluster.launch({"log_checkpoints": "on", **settings, **kept})
                 if limit is not None:
                     limit.add(cluster.pid)
                 watch.start(cluster.pid)
@@ -158,6 +160,49 @@ def recover(
         return MeasuredRecovery(read_recovery_log(log), course, cache, log, answer)
     finally:
         workspace.remove_folder(folder)
+
+
+def _clone(image: CrashImage, folder: Path, until: str | None, *, shares_wal: bool) -> None:
+    """Put a copy of the image into ``folder``, and bring it to the disk."""
+    data, source = folder / "data", image.folder / "data"
+    data.mkdir()
+    shutil.copystat(source, data)
+    os.chown(data, source.stat().st_uid, source.stat().st_gid)
+    wal = data / "pg_wal"
+    _copy(*(path for path in source.iterdir() if path != image.wal), to=data)
+    _copy(image.wal, to=data, links=True)
+    for path in wal.iterdir():
+        if until is not None and len(path.name) == 24 and path.name >= until:
+            path.unlink()
+    written = _end_segment(wal) if shares_wal else ""
+    _copy(*(image.wal / path.name for path in wal.iterdir() if path.name >= written), to=wal)
+    templates.sync(folder)
+
+
+def _end_segment(wal: Path) -> str:
+    """Of the segment with the end of the WAL, where a server that has recovered goes on, the name.
+
+    Reading it also brings all of it into the kernel's cache, as copying would.
+    """
+    found = stats(wal, start=find_redo(wal).redo)
+    return segment_name(found.end, found.timeline, found.segment_size)
+
+
+def _copy(*paths: Path, to: Path, links: bool = False) -> None:
+    """Copy files and folders with all that belongs to them; what ``to`` has of them it loses.
+
+    ``links``: the same files under another name instead. Raises DiskError.
+    """
+    how = ["--link"] if links else ["--reflink=auto", "--sparse=never", "--remove-destination"]
+    done = subprocess.run(
+        ["cp", "--archive", *how, "--target-directory", str(to), "--", *map(str, paths)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        raise DiskError("could not copy the files of the server", detail=said[-1] if said else None)
 
 
 def shared_buffers(version_num: int, settings: Mapping[str, str]) -> int:

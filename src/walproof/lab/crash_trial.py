@@ -17,7 +17,7 @@ from walproof.disk.image import Survival, build_image
 from walproof.disk.simulated import SimulatedDisk
 from walproof.errors import DiskError, WalproofError
 from walproof.facts import Crash
-from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, recover, shared_buffers
+from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, crash_server, recover, shared_buffers
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
@@ -51,10 +51,7 @@ def crash_and_recover(
         disk.check_attached()
         disk.cut()
         disk.settle()
-    cluster.kill()
-    (cluster.data / "postmaster.pid").unlink(missing_ok=True)
-    templates.sync(cluster.folder)
-    image = CrashImage(cluster.install, cluster.folder)
+    image = crash_server(cluster)
     found = _times(recover(image, workspace, settings, name="recovery-warm"), "")
     warnings = []
     if crash.cold:

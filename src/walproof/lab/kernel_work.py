@@ -16,12 +16,12 @@ import mmap
 import os
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-from walproof.errors import DiskError
 from walproof.facts.calibration import PhaseReplay
 from walproof.lab.backed_memory import backed_memory, on_processor
+from walproof.lab.disk_reads import random_pages
 from walproof.wal.recovery import PAGE_BYTES, QUANTITIES
 
 
@@ -69,26 +69,6 @@ def cached_pages(folder: Path, buffers: int) -> tuple[PhaseReplay, PhaseReplay]:
         _phase("asked for", buffers, len(places), asked_s - loop_s, ("prefetches",), prefetch=True),
         _phase("read again", buffers, len(places), read_s - loop_s, ("reads", "far_reads")),
     )
-
-
-@contextlib.contextmanager
-def random_pages(folder: Path, pages: int) -> Iterator[int]:
-    """Descriptor of a file of that many pages, on the disk and in the kernel's cache; removed at the end.
-
-    Raises DiskError, whatever fails of it.
-    """
-    path = folder / "pages"
-    source = random.Random(0)
-    try:
-        with path.open("w+b", buffering=0) as file:
-            for _ in range(pages):
-                file.write(source.randbytes(PAGE_BYTES))
-            os.fsync(file.fileno())
-            yield file.fileno()
-    except OSError as error:
-        raise DiskError(f'could not read and write in "{folder}": {error.strerror}') from error
-    finally:
-        path.unlink(missing_ok=True)
 
 
 def _spent(places: list[tuple[int, int]], call: Callable[[int, int], object]) -> float:

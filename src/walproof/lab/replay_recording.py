@@ -19,6 +19,7 @@ from walproof.postgres.base_backup import take_base_backup
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.units import Lsn
+from walproof.wal.segment import segment_start
 from walproof.wal.totals import stats
 from walproof.workload.partitioned_inserts import insert_rows, make_tables
 
@@ -156,6 +157,5 @@ def _keep_segments(pg_wal: Path, kept: Path, start: Lsn) -> None:
             shutil.move(str(segment), kept / segment.name)
     size = next(kept.iterdir()).stat().st_size
     for segment in kept.iterdir():
-        number = int(segment.name[8:16], 16) * (2**32 // size) + int(segment.name[16:], 16)
-        if number < start // size:
+        if segment_start(segment.name, size) + size <= start:
             segment.unlink()

@@ -63,6 +63,12 @@ def observe_environment(folder: Path) -> dict[str, str]:
     return {name: value for name, value in facts.items() if value}
 
 
+def this_machine() -> tuple[str, int, int]:
+    """Model of its processor, number of cores, bytes of a page of memory."""
+    facts = observe_environment(Path("/"))
+    return facts.get("cpu", "unknown"), int(facts.get("cores", "1")), os.sysconf("SC_PAGE_SIZE")
+
+
 def server_facts(conninfo: str) -> tuple[dict[str, str], str]:
     """(settings that differ from their boot values, as SHOW prints them with units; text of ``version()``).
 

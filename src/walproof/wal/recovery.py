@@ -76,6 +76,7 @@ class RecoveryWork:
 
     start: Lsn
     end: Lsn
+    segment_size: int
     records: int
     record_bytes: int
     """Bytes of records, images included, paddings and page headers left out."""
@@ -161,10 +162,16 @@ class RecoveryWork:
 
     def checkpoint(self, buffers: int, *, prefetch: bool = True) -> dict[str, float]:
         """What the checkpoint at the end does, by name: pages that it writes (``resident``), pages that the
-        kernel got before and that it only flushes (``spilled``), runs of neighbours among both (``runs``); as
+        kernel got before and that it only flushes (``spilled``), runs of neighbours among both (``runs``),
+        segments that it recycles (``segments``: all, where max_wal_size is no less than they are); as
         `pool`."""
         resident = self.pool(buffers, prefetch=prefetch).resident
-        return {"resident": resident, "spilled": self.dirty - resident, "runs": self.runs}
+        return {
+            "resident": resident,
+            "spilled": self.dirty - resident,
+            "runs": self.runs,
+            "segments": self.end // self.segment_size - self.start // self.segment_size,
+        }
 
     def quantities(self, buffers: int, *, prefetch: bool = True) -> dict[str, float]:
         """What the CPU of a replay is made of, by name (QUANTITIES); as `pool`."""
@@ -317,6 +324,7 @@ def analyse(
             RecoveryWork(
                 start=began,
                 end=max(began, Lsn(one["end"])),
+                segment_size=raw["segment_size"],
                 records=one["records"],
                 record_bytes=one["record_bytes"],
                 unforeseen=one["unforeseen"],

@@ -1,0 +1,15 @@
+"""Names of WAL segments: timeline and number of the segment (src/include/access/xlog_internal.h)."""
+
+from __future__ import annotations
+
+from walproof.units import Lsn
+
+
+def segment_name(lsn: Lsn, timeline: int, segment_size: int) -> str:
+    """Of the segment with that location (``XLogFileName``)."""
+    return f"{timeline:08X}{lsn >> 32:08X}{(lsn & 0xFFFFFFFF) // segment_size:08X}"
+
+
+def segment_start(name: str, segment_size: int) -> Lsn:
+    """Where the segment of that name begins (``XLogFromFileName``)."""
+    return Lsn((int(name[8:16], 16) << 32) + int(name[16:24], 16) * segment_size)
