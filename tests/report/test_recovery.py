@@ -43,6 +43,23 @@ def tables(
     return [block for block in section.blocks if isinstance(block, Table)]
 
 
+def test_a_recovery_that_is_not_there_is_told_with_its_reason() -> None:
+    facts = durability()
+    plan = replace(facts.run.plan, crash=Crash(False, power_cut=True))
+    name = plan.variants[1].name
+    trials = [
+        replace(trial, warnings=("recovery: no room",) if trial.variant == name else ("load: slow",))
+        for trial in facts.trials
+    ]
+    section = next(
+        one for one in build_view(replace(facts.run, plan=plan), trials).sections if one.id == "recovery"
+    )
+    table = next(b for b in section.blocks if isinstance(b, Table) and b.title.startswith("Away with less"))
+    assert table.note is not None
+    assert table.note.endswith(f" {name}, in 5 crashes: no room.")
+    assert "slow" not in table.note
+
+
 def test_predictions_stand_beside_what_was_measured() -> None:
     facts = durability()
     plan = replace(facts.run.plan, crash=Crash(False, predict=True))

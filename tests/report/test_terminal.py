@@ -17,6 +17,8 @@ from tests.report.facts import (
     make_facts,
 )
 from walproof.report import build_view, print_terminal
+from walproof.report.blocks import Column, Section, Table, text_cells
+from walproof.report.terminal import print_sections
 
 
 def printed(facts: object, width: int = 100, color: bool = False) -> str:
@@ -48,6 +50,20 @@ def test_numbers_are_whole() -> None:
     row = next(line for line in lines if line.strip().startswith("synchronous_commit=off  ■"))
     assert row.split()[-1].replace(".", "").isdigit()
     assert "may lose last commits" in row
+
+
+def test_names_are_not_squeezed_away_by_wide_columns() -> None:
+    ratios = tuple(Column(f"ratio of {name}", numeric=True) for name in "abcd")
+    names = ("rare checkpoints", "frequent checkpoints")
+    rows = tuple(text_cells(("scale 20", name, *("3.70x (3.70 to 3.71)",) * 4)) for name in names)
+    table = Table("Which?", (Column("workload"), Column("variant"), *ratios), rows, grouped=True)
+    out = io.StringIO()
+    print_sections([Section("one", "One", (table,))], Console(file=out, width=100))
+    assert all(cell_len(line) <= 100 for line in out.getvalue().splitlines())
+    words = out.getvalue().split()
+    assert words.count("frequent") == words.count("rare") == 1
+    assert words.count("checkpoints") == 2
+    assert words.count("variant") == 1
 
 
 def test_control_characters_do_nothing() -> None:

@@ -3,6 +3,7 @@ power while the server runs."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 from walproof.disk.device import parse_device
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.postgres.workspace import Workspace
+
+_UNDO_BYTES_MOST = 4 << 30
 
 
 @contextmanager
@@ -23,7 +26,21 @@ def emulated_disk(
     if device is None and not can_lose_power:
         yield None
         return
-    model = DiskModel(device=None if device is None else parse_device(device), tracking=can_lose_power)
+    model = DiskModel(
+        device=None if device is None else parse_device(device),
+        tracking=can_lose_power,
+        undo_bytes=_undo_bytes(),
+    )
     state = STATE_FOLDER / f"{workspace.folder.name}-{folder.name}"
     with SimulatedDisk([folder / "data"], model, state, owner=workspace.owner) as disk:
         yield disk
+
+
+def _undo_bytes() -> int:
+    """More than by default where half of the memory file system has room for it.
+
+    A server with small shared_buffers writes gigabytes between two flushes; of the log, only what is used
+    takes memory.
+    """
+    room = shutil.disk_usage(STATE_FOLDER).free // 2
+    return max(DiskModel().undo_bytes, min(room, _UNDO_BYTES_MOST))

@@ -160,7 +160,11 @@ def _machine(plan: Plan) -> list[str]:
     }
     if Path("/dev/shm").is_dir():
         # What a power cut could undo is kept there, up to a bound (walproof.disk.simulated).
-        is_cut = plan.power_cut is not None or (plan.load is not None and plan.load.power_cut > 0)
+        is_cut = (
+            plan.power_cut is not None
+            or (plan.load is not None and plan.load.power_cut > 0)
+            or (plan.crash is not None and plan.crash.power_cut)
+        )
         undo_bytes = DiskModel().undo_bytes if is_cut else 0
         found["free shared memory in /dev/shm"] = (
             _SHM_BYTES + undo_bytes,

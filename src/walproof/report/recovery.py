@@ -16,6 +16,8 @@ from walproof.report.published import published_columns, say_source
 from walproof.report.variants import variant_cells, variant_table
 
 _MEGABYTE = 1e6
+_WARNING = "recovery: "
+"""What a trial that was crashed says of recoveries that are not there."""
 _COLUMNS = (
     Column("variant"),
     Column("durability class", terminal=False),
@@ -113,7 +115,8 @@ def recovery_tables(cells: Cells) -> list[Block]:
                     (install, workload),
                     (Column("variant"), Column("warm away s", numeric=True), *columns),
                     partial(_row_of_more, cells, more),
-                    f"Medians. {'; '.join(one.note for one in more)}.",
+                    f"Medians. {'; '.join(one.note for one in more)}."
+                    + _say_missing(cells, (install, workload)),
                     about="Away with less at hand",
                 )
             )
@@ -134,6 +137,18 @@ def recovery_tables(cells: Cells) -> list[Block]:
                 )
             )
     return blocks
+
+
+def _say_missing(cells: Cells, group: tuple[str, str]) -> str:
+    """Why a recovery is not there, as the trials tell; empty where all are."""
+    told: dict[tuple[str, str], int] = {}
+    for variant in cells.variants():
+        for trial in cells.finished((*group, variant.name)):
+            for warning in trial.warnings:
+                if warning.startswith(_WARNING):
+                    said = (variant.name, warning.removeprefix(_WARNING))
+                    told[said] = told.get(said, 0) + 1
+    return "".join(f" {name}, in {count} crashes: {why}." for (name, why), count in told.items())
 
 
 def whatif_tables(cells: Cells, crashes: Sequence[PredictedCrash]) -> list[Block]:

@@ -24,6 +24,8 @@ _COLOURS = {
     DurabilityClass.TABLE: "magenta",
     DurabilityClass.CORRUPT: "red",
 }
+_NAME_LEAST = 12
+"""Characters that a name needs to be told from another."""
 _SENTENCES_MOST = 2
 """Of a verdict: the effect and what limits it. The report has them all."""
 
@@ -71,13 +73,19 @@ def _print_table(table: Table, console: Console) -> None:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
+    whole = {index: _longest(table, index) for index in kept}
+    is_fixed = {index: table.columns[index].numeric or index == 0 for index in kept}
+    # Where not all fit beside each other, values wrap, too: names would be squeezed to nothing.
+    least = sum(whole[index] if is_fixed[index] else min(whole[index], _NAME_LEAST) for index in kept)
+    has_room = least + len(kept) <= console.width
     for index in kept:
         column = table.columns[index]
         drawn.add_column(
             Text(column.title),
             justify="right" if column.numeric else "left",
             overflow="fold",
-            width=_longest(table, index) if column.numeric or index == 0 else None,
+            width=whole[index] if has_room and is_fixed[index] else None,
+            min_width=None if has_room else _longest_word(table, index),
         )
     for row in table.rows:
         drawn.add_row(*(_cell(row[index]) for index in kept))
@@ -85,6 +93,12 @@ def _print_table(table: Table, console: Console) -> None:
     if table.note:
         console.print(Text(one_line(table.note), style="dim"))
     console.print()
+
+
+def _longest_word(table: Table, index: int) -> int:
+    """Width that breaks no word."""
+    texts = (table.columns[index].title, *(row[index].text for row in table.rows))
+    return max((len(word) for text in texts for word in text.split()), default=1)
 
 
 def _longest(table: Table, index: int) -> int:

@@ -27,8 +27,10 @@ _METRICS = (
 
 
 def is_about_volume(cells: Cells) -> bool:
-    """Whether the study compares methods of compression."""
-    return any("wal_compression" in variant.settings for variant in cells.plan.variants)
+    """Whether the study compares methods of compression; one of crashes may have it for one variant."""
+    return cells.plan.crash is None and any(
+        "wal_compression" in variant.settings for variant in cells.plan.variants
+    )
 
 
 def volume_blocks(cells: Cells, analysis: Analysis, trials: list[Trial]) -> list[Block]:
