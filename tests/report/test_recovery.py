@@ -12,8 +12,9 @@ from walproof.facts import Crash, Reference
 from walproof.report import ReportView, build_view
 from walproof.report.blocks import Table
 from walproof.report.figures.draw import draw
-from walproof.report.figures.measured import MeasuredData
+from walproof.report.figures.measured import MeasuredData, MeasuredPanel, MeasuredRow
 from walproof.report.markdown import to_markdown
+from walproof.settings.durability import DurabilityClass
 from walproof.wal.recovery import QUANTITIES
 
 
@@ -125,6 +126,12 @@ def test_recoveries_are_predicted_from_the_baseline() -> None:
     assert cell(table, baseline, "error") == "+0.0 %"
 
 
+def test_every_way_to_recover_is_drawn() -> None:
+    ways = ("warm cache", "cold cache", "cold, 3,000 reads a second", "after a power cut")
+    row = MeasuredRow("v", DurabilityClass.NONE, ((1.0,), (2.0,), (11.0,), (3.0,)))
+    assert _kinds(MeasuredData("away", "s", ways, (MeasuredPanel("p", (row,)),))) == {*ways, "median"}
+
+
 def test_the_report_leads_with_how_long_servers_were_away() -> None:
     view = _with_crashes()
     figure = view.overview[0]
@@ -136,14 +143,17 @@ def test_the_report_leads_with_how_long_servers_were_away() -> None:
     assert row.predicted == pytest.approx(3.5)
     assert f"{other} (" in figure.alt
     assert "predicted 3.50 s" in figure.alt
-    drawn = draw(figure.data)
-    kinds = {
+    assert _kinds(figure.data) == {"warm cache", "median", "predicted"}
+
+
+def _kinds(data: MeasuredData) -> set[str]:
+    """Of marks in the chart."""
+    return {
         value["kind"]
-        for panel in drawn["vconcat"]
+        for panel in draw(data)["vconcat"]
         for layer in panel["layer"]
         for value in layer["data"]["values"]
     }
-    assert kinds == {"warm cache", "median", "predicted"}
 
 
 def cell(table: Table, variant: str, column: str) -> str:

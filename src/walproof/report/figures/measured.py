@@ -13,7 +13,9 @@ from walproof.report.numbers import number
 from walproof.settings.durability import DurabilityClass
 
 _MEDIAN, _PREDICTED = "median", "predicted"
-_SERIES = (("#0072B2", "circle"), ("#56B4E9", "square"), ("#009E73", "triangle-up"))
+_SERIES = (
+    ("#0072B2", "circle"), ("#56B4E9", "square"), ("#009E73", "triangle-up"), ("#CC79A7", "triangle-down"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class MeasuredData:
     """What it is and its unit: "time away (s)"."""
     unit: str
     series: tuple[str, ...]
-    """Three at most: "warm cache", "cold cache"."""
+    """Four at most: "warm cache", "cold cache"."""
     panels: tuple[MeasuredPanel, ...]
 
 
@@ -77,6 +79,7 @@ def draw_measured(data: MeasuredData) -> dict[str, Any]:
     """Vega-Lite specification of the chart."""
     import altair as alt
 
+    assert len(data.series) <= len(_SERIES), data.series
     # panel -> row -> marks
     marks = [[_marks(row, data) for row in panel.rows] for panel in data.panels]
     everything = [mark for rows in marks for row in rows for mark in row]
@@ -93,7 +96,7 @@ def draw_measured(data: MeasuredData) -> dict[str, Any]:
         [style[0] for style in shown],
         [style[1] for style in shown],
         [style[2] for style in shown],
-        alt.Legend(title=None, orient="top"),
+        alt.Legend(title=None, orient="top", columnPadding=30),
     )
     charts = []
     for index, (panel, rows) in enumerate(zip(data.panels, marks, strict=True)):
