@@ -137,6 +137,8 @@ def test_repeats_tell_whether_the_machine_was_quiet() -> None:
     assert repeat_difference(own, found) is None, "nothing was repeated"
     slower = tuple(replace(one, cpu_s=one.cpu_s * 1.3) for one in own.phases)
     assert repeat_difference(replace(own, phases=own.phases + slower), found) == pytest.approx(0.3)
+    free = replace(found, cpu_us=dict.fromkeys(found.cpu_us, 0.0))
+    assert repeat_difference(own, free) is None, "nothing is expected to take time"
 
 
 def test_what_the_prefetcher_asks_for_is_no_difference_of_repeats() -> None:

@@ -394,10 +394,11 @@ def repeat_difference(calibration: Calibration, coefficients: Coefficients) -> f
     much the same, not quite. Large on a machine that others use, too: the costs are then those of the minutes
     of the calibration.
     """
-    seen = (one for one in calibration.phases if one.cpu_s > 0)
+    said = [(one, sum(redo_terms_s(one.work, coefficients).values())) for one in calibration.phases]
+    seen = (pair for pair in said if pair[0].cpu_s > 0 and pair[1] > 0)
     times = [
-        [one.cpu_s / sum(redo_terms_s(one.work, coefficients).values()) for one in own]
-        for own in _together(seen, lambda one: (one.phase, one.buffers))
+        [one.cpu_s / expected_s for one, expected_s in own]
+        for own in _together(seen, lambda pair: (pair[0].phase, pair[0].buffers))
     ]
     differences = [max(own) / min(own) - 1 for own in times if len(own) > 1]
     return median(differences) if differences else None
