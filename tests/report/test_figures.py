@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import pytest
 
@@ -18,14 +19,17 @@ from tests.report.facts import (
 from walproof.facts import TrialState
 from walproof.report import build_view
 from walproof.report.figures.course import CourseData
-from walproof.report.figures.draw import to_svg
+from walproof.report.figures.draw import draw, to_svg
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.latency import LatencyData
+from walproof.report.figures.measured import MeasuredData, MeasuredPanel, MeasuredRow
+from walproof.report.figures.names import factors_of, levels_of
 from walproof.report.figures.ratios import RatioData
 from walproof.report.figures.scale import log_range, log_ticks, tick_label
 from walproof.report.figures.seconds import SecondsData
 from walproof.report.figures.style import series_style
 from walproof.report.figures.waits import WaitData
+from walproof.settings.durability import DurabilityClass
 
 
 def figures(facts: Facts) -> dict[str, Figure]:
@@ -192,3 +196,39 @@ def test_log_range_survives_odd_values() -> None:
 def test_more_variants_than_colours_still_differ() -> None:
     colours, shapes = series_style(20)
     assert len(set(zip(colours, shapes, strict=True))) == 20
+
+
+def test_factors_are_found_where_every_name_has_them() -> None:
+    assert factors_of(["wal_level=minimal, fsync=on", "◆ wal_level=logical, fsync=off"]) == (
+        "wal_level",
+        "fsync",
+    )
+    assert levels_of("◆ wal_level=logical, fsync=off") == "◆ logical, off"
+    for others in (
+        ["rare checkpoints", "rare, fsync=off"],
+        ["fsync=on", "fsync=off"],
+        ["a=1, b=2", "b=1, a=2"],
+        [],
+    ):
+        assert factors_of(others) == ()
+
+
+def test_cells_of_factors_are_named_by_their_levels() -> None:
+    ratios = figures(factorial_facts())["ratios"].data
+    assert isinstance(ratios, RatioData)
+    assert all("=" not in row.label for panel in ratios.panels for row in panel.rows)
+    assert all(": " in panel.title for panel in ratios.panels)
+    names = [f"max_wal_size={size}, checkpoint_timeout={time}" for size in ("1GB", "128MB") for time in "ab"]
+    rows = tuple(MeasuredRow(name, DurabilityClass.NONE, ((1.0,),)) for name in names)
+    axis = _names_axis(MeasuredData("away", "s", ("warm cache",), (MeasuredPanel("p", rows),)))
+    assert '"\\u25cf max_wal_size=1GB, checkpoint_timeout=a": "\\u25cf 1GB, a"' in axis["labelExpr"]
+    assert axis["title"] == ["max_wal_size,", "checkpoint_timeout"]
+    one = (MeasuredRow("frequent, fsync=off", DurabilityClass.NONE, ((1.0,),)),)
+    plain = _names_axis(MeasuredData("away", "s", ("warm cache",), (MeasuredPanel("p", (*rows, *one)),)))
+    assert "labelExpr" not in plain
+    assert plain["title"] is None
+
+
+def _names_axis(data: MeasuredData) -> dict[str, Any]:
+    axis: dict[str, Any] = draw(data)["vconcat"][0]["layer"][0]["encoding"]["y"]["axis"]
+    return axis

@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from walproof.report.figures.style import series_style
+from walproof.report.figures.names import factors_of, levels_of
+from walproof.report.figures.style import FAINT, series_style
+
+_CHARACTER = 7
+"""Pixels, of small text in a wide font."""
 
 
 def names_y(field: str, names: Sequence[str], room: int, **axis: Any) -> Any:
     """The y channel of names, in their order, with ``room`` pixels for them and without line and ticks.
 
-    ``axis``: more of alt.Axis.
+    Of cells of a factorial study the levels are shown, and below them the settings that have them. ``axis``:
+    more of alt.Axis.
     """
     import altair as alt
 
+    factors = factors_of(names)
+    if factors:
+        shown = json.dumps({name: levels_of(name) for name in names})
+        axis |= {
+            "labelExpr": f"{shown}[datum.label]",
+            "title": [f"{one}," for one in factors[:-1]] + [factors[-1]],
+            "titleAngle": 0,
+            "titleAnchor": "end",
+            "titleAlign": "right",
+            "titleBaseline": "top",
+            "titleX": -8,
+            "titleColor": FAINT,
+            "titleFontWeight": "normal",
+            "titleFontSize": 11,
+            "minExtent": 16 + _CHARACTER * max(map(len, factors)),
+        }
+    else:
+        axis["title"] = None
     look = alt.Axis(labelLimit=room, domain=False, ticks=False, **axis)
-    return alt.Y(f"{field}:N", sort=list(names), title=None, axis=look)
+    return alt.Y(f"{field}:N", sort=list(names), axis=look)
 
 
 def kind_colour(field: str, colours: Mapping[str, str], **legend: Any) -> Any:

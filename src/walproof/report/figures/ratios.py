@@ -9,6 +9,7 @@ from typing import Any
 from walproof.analysis import Analysis, Effect, FactorModel, Interval
 from walproof.facts import Plan
 from walproof.report.cells import Cells
+from walproof.report.figures.names import factors_of, levels_of
 from walproof.report.figures.scale import log_range, log_ticks, log_x
 from walproof.report.figures.style import CLASS_COLOURS, FAINT, GRID, INK, WIDTH, chart_of, configured
 from walproof.report.numbers import metric_noun, ratio
@@ -69,12 +70,18 @@ class RatioData:
 def variant_ratios(cells: Cells, analysis: Analysis) -> RatioData | None:
     """Every variant against the baseline; None when there is nothing to compare yet."""
     baseline = cells.plan.variant(cells.plan.baseline)
+    factors = factors_of(one.name for one in cells.plan.variants)
     panels = []
     for install, workload in cells.groups():
         found = (analysis.effect(install, workload, v.name) for v in cells.variants_by_class())
-        rows = tuple(_effect_row(cells.plan, e, e.variant) for e in found if e is not None)
+        rows = tuple(
+            _effect_row(cells.plan, e, levels_of(e.variant) if factors else e.variant)
+            for e in found
+            if e is not None
+        )
         if rows:
-            panels.append(RatioPanel(cells.group_title(install, workload), rows))
+            title = cells.group_title(install, workload)
+            panels.append(RatioPanel(f"{title}: {', '.join(factors)}" if factors else title, rows))
     return _data(f"{metric_noun(analysis.metric, 'throughput')} relative to {baseline.name} (x)", panels)
 
 
