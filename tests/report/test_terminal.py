@@ -66,6 +66,23 @@ def test_names_are_not_squeezed_away_by_wide_columns() -> None:
     assert words.count("variant") == 1
 
 
+def test_cells_of_factors_are_named_by_their_levels() -> None:
+    names = [
+        f"max_wal_size={size}, checkpoint_completion_target={share}"
+        for size in ("1GB", "2GB")
+        for share in "45"
+    ]
+    table = Table(
+        "Which?", (Column("variant"), Column("s", numeric=True)), tuple(text_cells((n, "1")) for n in names)
+    )
+    out = io.StringIO()
+    print_sections([Section("one", "One", (table,))], Console(file=out, width=100))
+    lines = [line.split() for line in out.getvalue().splitlines()]
+    assert ["1GB,", "4", "1"] in lines
+    assert ["max_wal_size,"] in lines
+    assert ["checkpoint_completion_target", "s"] in lines
+
+
 def test_control_characters_do_nothing() -> None:
     text = printed(hostile_facts())
     assert "\x1b" not in text

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from walproof.report.blocks import Cell, Paragraph, Section, Table, Verdicts
 from walproof.report.dotplot import dot_plot
+from walproof.report.figures.names import factors_of, levels_of
 from walproof.report.figures.ratios import RatioData
 from walproof.report.figures.style import SYMBOLS
 from walproof.report.plaintext import one_line, printable
+from walproof.report.variants import VARIANT
 from walproof.settings.durability import DurabilityClass
 
 if TYPE_CHECKING:
@@ -60,11 +63,26 @@ def print_sections(sections: Sequence[Section], console: Console) -> None:
                 console.print()
 
 
-def _print_table(table: Table, console: Console) -> None:
+def _named_by_levels(table: Table) -> Table:
+    """The table with the cells of a factorial study named by their levels, under the settings' names."""
+    place = next((at for at, column in enumerate(table.columns) if column.title == VARIANT.title), None)
+    factors = factors_of(row[place].text for row in table.rows) if place is not None else ()
+    if place is None or not factors:
+        return table
+    columns, rows = list(table.columns), [list(row) for row in table.rows]
+    room = max(columns[place].whole_most, *(len(one) + 1 for one in factors))
+    columns[place] = replace(columns[place], title=", ".join(factors), whole_most=room)
+    for row in rows:
+        row[place] = replace(row[place], text=levels_of(row[place].text))
+    return replace(table, columns=tuple(columns), rows=tuple(map(tuple, rows)))
+
+
+def _print_table(whole: Table, console: Console) -> None:
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
+    table = _named_by_levels(whole)
     kept = [index for index, column in enumerate(table.columns) if column.terminal]
     drawn = RichTable(
         box=box.SIMPLE_HEAD,
@@ -73,10 +91,10 @@ def _print_table(table: Table, console: Console) -> None:
         pad_edge=False,
         padding=(0, 1, 0, 0),
     )
-    whole = {index: _longest(table, index) for index in kept}
+    widths = {index: _longest(table, index) for index in kept}
     is_fixed = {index: table.columns[index].numeric or index == 0 for index in kept}
     # Where not all fit beside each other, values wrap, too: names would be squeezed to nothing.
-    least = sum(whole[index] if is_fixed[index] else min(whole[index], _NAME_LEAST) for index in kept)
+    least = sum(widths[index] if is_fixed[index] else min(widths[index], _NAME_LEAST) for index in kept)
     has_room = least + len(kept) <= console.width
     for index in kept:
         column = table.columns[index]
@@ -84,7 +102,7 @@ def _print_table(table: Table, console: Console) -> None:
             Text(column.title),
             justify="right" if column.numeric else "left",
             overflow="fold",
-            width=whole[index] if has_room and is_fixed[index] else None,
+            width=widths[index] if has_room and is_fixed[index] else None,
             min_width=None if has_room else _longest_word(table, index),
         )
     for row in table.rows:

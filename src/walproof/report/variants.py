@@ -51,7 +51,8 @@ def variant_table(
     )
 
 
-VARIANT_COLUMNS = (Column("variant"), Column("durability class"))
+VARIANT = Column("variant")
+VARIANT_COLUMNS = (VARIANT, Column("durability class"))
 GROUPED_COLUMNS = (Column("workload"), *VARIANT_COLUMNS)
 """Where one table has the rows of every group."""
 
