@@ -23,7 +23,7 @@ app = typer.Typer(help="How long a crashed server is away.", no_args_is_help=Tru
 _READ_AHEAD_MOST = 1 << 30
 _DEFAULT_BUFFERS = 128 << 20
 _QUIET_DIFFERENCE = 0.08
-"""Of replays of a phase: 5 % in a quiet hour, 11 to 25 % in others."""
+"""Of replays of a phase: beyond it, costs are those of the minutes of the calibration."""
 
 Paths = Annotated[
     list[Path],

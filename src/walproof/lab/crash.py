@@ -164,19 +164,28 @@ def recover(
 
 def _clone(image: CrashImage, folder: Path, until: str | None, *, shares_wal: bool) -> None:
     """Put a copy of the image into ``folder``, and bring it to the disk."""
-    data, source = folder / "data", image.folder / "data"
-    data.mkdir()
-    shutil.copystat(source, data)
-    os.chown(data, source.stat().st_uid, source.stat().st_gid)
-    wal = data / "pg_wal"
-    _copy(*(path for path in source.iterdir() if path != image.wal), to=data)
-    _copy(image.wal, to=data, links=True)
+    if shares_wal:
+        _copy_with_links(image, folder / "data")
+    else:
+        templates.clone(image.folder, folder, flush=False)
+    wal = folder / "data" / "pg_wal"
     for path in wal.iterdir():
         if until is not None and len(path.name) == 24 and path.name >= until:
             path.unlink()
-    written = _end_segment(wal) if shares_wal else ""
-    _copy(*(image.wal / path.name for path in wal.iterdir() if path.name >= written), to=wal)
+    if shares_wal:
+        written = _end_segment(wal)
+        _copy(*(image.wal / path.name for path in wal.iterdir() if path.name >= written), to=wal)
     templates.sync(folder)
+
+
+def _copy_with_links(image: CrashImage, data: Path) -> None:
+    """Everything but the WAL is a copy."""
+    source = image.folder / "data"
+    data.mkdir()
+    shutil.copystat(source, data)
+    os.chown(data, source.stat().st_uid, source.stat().st_gid)
+    _copy(*(path for path in source.iterdir() if path != image.wal), to=data)
+    _copy(image.wal, to=data, links=True)
 
 
 def _end_segment(wal: Path) -> str:
