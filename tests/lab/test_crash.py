@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from walproof.errors import AnalysisError, DiskError
+from walproof.errors import AnalysisError, ClusterError, DiskError
 from walproof.facts import Install
 from walproof.facts.recovery import read_recovery_log
 from walproof.lab import crash
@@ -144,6 +144,27 @@ def test_a_server_recovers_where_its_memory_is(
     assert wanted[1] == wanted[0] + files - wal
     assert began == held
     assert os.sched_getaffinity(0) == before
+
+
+def test_segments_that_were_kept_for_us_are_no_work_of_recovery(
+    server: Cluster, workspace: Workspace
+) -> None:
+    fills = [f"INSERT INTO t SELECT {n}, 'x'; SELECT pg_switch_wal()" for n in range(6)]
+    image = crashed_after(server, workspace, [*fills, "CHECKPOINT", "INSERT INTO t SELECT 7, 'x'"])
+    kept = [path for path in image.wal.iterdir() if len(path.name) == 24]
+    assert len(kept) > 6
+    checkpoint = recover(image, workspace, SETTINGS).times.checkpoint
+    # Redo begins and ends in one segment: that is all that a checkpoint can recycle or remove.
+    assert checkpoint is None or checkpoint.segments <= 1
+    assert sorted(kept) == sorted(path for path in image.wal.iterdir() if len(path.name) == 24)
+
+
+def test_an_image_without_a_control_file_is_named(server: Cluster, workspace: Workspace) -> None:
+    image = crashed_after(server, workspace, [])
+    (image.folder / "data" / "global" / "pg_control").unlink()
+    with pytest.raises(ClusterError, match="where recovery begins is not known") as caught:
+        recover(image, workspace, SETTINGS)
+    assert "pg_control" in caught.value.message
 
 
 @pytest.mark.pg(">= 15")

@@ -29,6 +29,7 @@ from walproof.lab.backed_memory import backed_memory, on_processor
 from walproof.lab.memory_reserve import MemoryReserve
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
+from walproof.postgres.control_file import read_redo
 from walproof.postgres.workspace import Workspace
 from walproof.probe.device import find_device, find_mount
 from walproof.probe.replay import ReplayCourse, ReplayWatch
@@ -39,6 +40,7 @@ from walproof.units import format_bytes
 from walproof.wal import stats
 from walproof.wal.recovery import PAGE_BYTES, find_redo
 from walproof.wal.segment import segment_name
+from walproof.wal.whatif import identify
 
 _PATIENCE_S = 1800.0
 """Longest recovery that is waited for."""
@@ -117,8 +119,8 @@ def recover(
     ``until``: the first segment that is left out, which shortens the distance; ``query``: of one row, asked
     when the server is ready; ``iops``: most reads that it may do each second; ``shares_wal``: segments that
     recovery only reads are the image's own (hard links), which saves most of the copying, and are not
-    recycled, which saves the checkpoint at the end some time. Raises ClusterError when the server does not
-    start, AnalysisError when it needed no redo, DiskError.
+    recycled, which saves the checkpoint at the end some time. Raises ClusterError when the image has no
+    control file or the server does not start, AnalysisError when it needed no redo, DiskError.
     """
     folder = workspace.make_folder(name)
     try:
@@ -163,14 +165,15 @@ def recover(
 
 
 def _clone(image: CrashImage, folder: Path, until: str | None, *, shares_wal: bool) -> None:
-    """Put a copy of the image into ``folder``, and bring it to the disk."""
+    """Put what recovery needs of the image into ``folder``, and bring it to the disk."""
     if shares_wal:
         _copy_with_links(image, folder / "data")
     else:
         templates.clone(image.folder, folder, flush=False)
     wal = folder / "data" / "pg_wal"
+    first = _redo_segment(image)
     for path in wal.iterdir():
-        if until is not None and len(path.name) == 24 and path.name >= until:
+        if len(path.name) == 24 and (path.name < first or (until is not None and path.name >= until)):
             path.unlink()
     if shares_wal:
         written = _end_segment(wal)
@@ -186,6 +189,17 @@ def _copy_with_links(image: CrashImage, data: Path) -> None:
     os.chown(data, source.stat().st_uid, source.stat().st_gid)
     _copy(*(path for path in source.iterdir() if path != image.wal), to=data)
     _copy(image.wal, to=data, links=True)
+
+
+def _redo_segment(image: CrashImage) -> str:
+    """Where redo begins, says the control file: the first segment that its server had to keep.
+
+    Older ones were kept for us (wal_keep_size). The checkpoint at the end would remove them, at up to 5 ms
+    each, which no server does that had removed them before.
+    """
+    redo, timeline = read_redo(image.folder / "data")
+    _, segment_size = identify(image.wal, start=redo)
+    return segment_name(redo, timeline, segment_size)
 
 
 def _end_segment(wal: Path) -> str:

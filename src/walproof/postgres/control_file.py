@@ -1,0 +1,41 @@
+"""The control file of a data directory, of which few installs bring the program that prints it."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from walproof.errors import ClusterError
+from walproof.units import Lsn
+
+_VERSIONS = (1300, 1800)
+"""PG_CONTROL_VERSION of PostgreSQL 13 to 17 and of 18: what is read here lies at the same place in both."""
+_HEAD = struct.Struct("=Q I I I 4x q Q Q I")
+"""ControlFileData up to checkPointCopy.ThisTimeLineID (src/include/catalog/pg_control.h)."""
+
+
+def read_redo(data: Path) -> tuple[Lsn, int]:
+    """Where recovery of this data directory begins, and on which timeline.
+
+    Raises ClusterError: there is no control file, or it is of a version that is not known.
+    """
+    path = data / "global" / "pg_control"
+    try:
+        head = path.read_bytes()[: _HEAD.size]
+    except OSError as error:
+        raise ClusterError(
+            f'where recovery begins is not known: cannot read "{path}"', detail=error.strerror
+        ) from error
+    if len(head) < _HEAD.size:
+        raise ClusterError(
+            f'where recovery begins is not known: "{path}" is cut off',
+            detail=f"It has {len(head)} bytes; {_HEAD.size} are read.",
+        )
+    _, version, *_, redo, timeline = _HEAD.unpack(head)
+    if version not in _VERSIONS:
+        known = ", ".join(map(str, _VERSIONS))
+        raise ClusterError(
+            f'where recovery begins is not known: the layout of "{path}" is not',
+            detail=f"It has version {version}; known are {known} (PostgreSQL 13 to 18).",
+        )
+    return Lsn(redo), timeline

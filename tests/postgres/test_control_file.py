@@ -1,0 +1,63 @@
+"""Where recovery begins, as the control file and the server say it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from walproof.errors import ClusterError
+from walproof.facts import Install
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.control_file import read_redo
+from walproof.postgres.workspace import Workspace
+from walproof.units import Lsn
+
+
+def data_with(folder: Path, control: bytes) -> Path:
+    (folder / "global").mkdir()
+    (folder / "global" / "pg_control").write_bytes(control)
+    return folder
+
+
+@pytest.mark.live
+def test_the_redo_point_is_the_servers_own(install: Install, workspace: Workspace) -> None:
+    folder = workspace.make_folder("cluster")
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    cluster = Cluster(install, workspace, folder)
+    cluster.start({"autovacuum": "off", "checkpoint_timeout": "1h"})
+    seen = set()
+    try:
+        with cluster.connect() as connection:
+            for _ in range(2):
+                connection.execute("CREATE TEMP TABLE IF NOT EXISTS t ()")
+                connection.execute("SELECT pg_switch_wal()")
+                connection.execute("CHECKPOINT")
+                row = connection.execute(
+                    "SELECT redo_lsn::text, timeline_id FROM pg_control_checkpoint()"
+                ).fetchone()
+                assert row is not None
+                redo, timeline = read_redo(cluster.data)
+                assert (redo, timeline) == (Lsn.parse(str(row[0])), row[1])
+                seen.add(redo)
+    finally:
+        cluster.stop("immediate")
+    assert len(seen) == 2
+
+
+def test_a_folder_that_is_no_data_directory_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match="where recovery begins is not known: cannot read"):
+        read_redo(tmp_path)
+
+
+def test_a_control_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match="is cut off") as caught:
+        read_redo(data_with(tmp_path, b"\0" * 20))
+    assert caught.value.detail == "It has 20 bytes; 52 are read."
+
+
+def test_a_control_file_of_another_version_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match="the layout") as caught:
+        read_redo(data_with(tmp_path, (7).to_bytes(8, "little") + (942).to_bytes(4, "little") + b"\0" * 500))
+    assert "It has version 942; known are 1300, 1800" in (caught.value.detail or "")
