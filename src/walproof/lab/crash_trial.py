@@ -95,10 +95,10 @@ def _cold(measured: MeasuredRecovery, prefix: str) -> dict[str, float]:
     return {name: times[name] for name in names if name in times}
 
 
-def predict_variants(
-    wal: Path, start: Lsn, end: Lsn, settings: Mapping[str, Mapping[str, str]]
-) -> Observation:
+def predict_variants(wal: Path, start: Lsn, settings: Mapping[str, Mapping[str, str]]) -> Observation:
     """What the WAL of a load is, and what servers under ``settings``, by name, would have made of the load.
+
+    It ends where that of the killed server does: records that it had not written yet are in no file.
 
     Metrics: ``recorded_wal_bytes``, ``recorded_images``; for each of ``settings``
     ``predicted_wal_bytes.NAME``, ``predicted_images.NAME``, and of recovery from a crash at the end
@@ -111,7 +111,7 @@ def predict_variants(
         target_of(version, segment_size, [{name: own[name] for name in SETTINGS if name in own}])
         for own in settings.values()
     ]
-    found = simulate(wal, targets=targets, start=start, end=end)
+    found = simulate(wal, targets=targets, start=start)
     metrics = {
         "recorded_wal_bytes": float(found.wal_bytes),
         "recorded_images": float(found.recorded.images),
@@ -121,14 +121,13 @@ def predict_variants(
         metrics[f"predicted_images.{name}"] = float(outcome.images)
         prefetch = own.get("recovery_prefetch") != "off"
         buffers = shared_buffers(version * 10000, own)
-        work = _recovery_work(wal, end, found, outcome, target, buffers, prefetch=prefetch)
+        work = _recovery_work(wal, found, outcome, target, buffers, prefetch=prefetch)
         metrics |= {f"predicted_{quantity}.{name}": count for quantity, count in work.items()}
     return Observation(metrics)
 
 
 def _recovery_work(
     wal: Path,
-    end: Lsn,
     found: WhatIf,
     outcome: Outcome,
     target: Target,
@@ -139,7 +138,7 @@ def _recovery_work(
     """Of a crash at the end: the records since the simulated redo point, with the simulated images."""
     redo = Lsn(found.start + outcome.crash_offset)
     images: Images = "first" if target.full_page_writes else "off"
-    analysis = analyse(wal, start=redo, end=end, buffers=[buffers], images=images, crashed=buffers)
+    analysis = analyse(wal, start=redo, end=found.end, buffers=[buffers], images=images, crashed=buffers)
     as_recorded = target.wal_compression == "as recorded"
     compression = found.recorded.compression if as_recorded else target.wal_compression
     mean = outcome.image_bytes / outcome.images if outcome.images else 0.0

@@ -229,7 +229,6 @@ class TrialRunner:
     ) -> None:
         variant = self._plan.variant(order.variant)
         settings = {**self._plan.base_settings, **variant.settings, **variant.implied}
-        end = _insert_lsn(cluster)
         measured.add("recovery", crash_and_recover(cluster, self._workspace, settings, crash, disk))
         if crash.predict and measured.wal_start is not None:
             # From the baseline alone; of the others, how much they wrote.
@@ -239,7 +238,7 @@ class TrialRunner:
                 if order.variant == self._plan.baseline
             }
             wal = cluster.data / "pg_wal"
-            measured.add("what-if", predict_variants(wal, measured.wal_start, end, every))
+            measured.add("what-if", predict_variants(wal, measured.wal_start, every))
 
     def _fail_over(self, order: TrialOrder, failover: Failover, measured: _Measured) -> None:
         plan = self._plan
