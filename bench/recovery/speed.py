@@ -1,8 +1,9 @@
 """What the simulation of recovery costs beside statistics of the same WAL.
 
-    PYTHONPATH=. python bench/recovery/speed.py [--pg 15] [--megabytes 400]
+    PYTHONPATH=. python bench/recovery/speed.py [--pg 15] [--megabytes 300,400,1200]
 
-A TPC-B-like load's WAL is in the kernel's cache; each is read five times in turn, the median counts.
+WAL of a TPC-B-like load, of each of these lengths, is in the kernel's cache; it is read nine times in each way,
+in turn, the median counts.
 """
 
 from __future__ import annotations
@@ -24,19 +25,27 @@ from walproof.wal.recovery import analyse, find_redo
 SIZES = [1024 << n for n in range(8)]
 """8 MB to 1 GB."""
 
+TIMES = 9
+
 
 def main() -> None:
     """Print medians of elapsed time and CPU."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pg", default="15")
-    parser.add_argument("--megabytes", type=int, default=400)
+    parser.add_argument("--megabytes", type=numbers, default=[300, 400, 1200])
     parser.add_argument("--work", type=Path, default=Path("/var/tmp/walproof-recovery"))
     arguments = parser.parse_args()
     user = server_user()
     install = reachable_install(find(arguments.pg), user)
     with Workspace(arguments.work, user) as workspace:
-        for image in images(install, workspace, WORKLOADS[0], [arguments.megabytes << 20]):
+        lengths = [megabytes << 20 for megabytes in arguments.megabytes]
+        for image in images(install, workspace, WORKLOADS[0], lengths):
             compare(image.wal)
+
+
+def numbers(text: str) -> list[int]:
+    """Whole numbers with commas between them."""
+    return [int(number) for number in text.split(",")]
 
 
 def compare(wal: Path) -> None:
@@ -49,15 +58,21 @@ def compare(wal: Path) -> None:
         "8 sizes": lambda: analyse(wal, start=redo, buffers=SIZES),
     }
     spent: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
-    for _ in range(5):
+    for _ in range(TIMES):
         for name, way in ways.items():
             began, cpu = time.monotonic(), time.process_time()
             way()
             spent[name].append((time.monotonic() - began, time.process_time() - cpu))
     work = analyse(wal, start=redo, buffers=SIZES[:1]).last
     print(f"{work.wal_bytes / 1e6:.0f} MB, {work.records:,} records, {work.references:,} references")
-    for name, own in spent.items():
-        print(f"{name:10} {median(s for s, _ in own):6.2f} s, CPU {median(c for _, c in own):6.2f} s")
+    elapsed = {name: median(seconds for seconds, _ in own) for name, own in spent.items()}
+    cpu_time = {name: median(seconds for _, seconds in own) for name, own in spent.items()}
+    for name in ways:
+        ratios = elapsed[name] / elapsed["wal stats"], cpu_time[name] / cpu_time["wal stats"]
+        print(
+            f"{name:10} {elapsed[name]:6.3f} s ({ratios[0]:.2f}), "
+            f"CPU {cpu_time[name]:6.3f} s ({ratios[1]:.2f} times wal stats)"
+        )
 
 
 if __name__ == "__main__":

@@ -12,9 +12,12 @@ use crate::dirty::{runs, Dirty};
 use crate::dropped::{dropped, Dropped};
 use crate::kinds::Kinds;
 use crate::pages::Pages;
-use crate::pool::{Pool, PoolWork, DISTANCE_MULTIPLIER, RECORD_MOST};
+use crate::pool::{PoolWork, Pools, LANES};
+use crate::prefetchers::DISTANCE_MULTIPLIER;
 use crate::recent::{Misses, Recent, DISTANT_PAGES, RECENT_PAGES};
-use crate::reference::{flags_of, Event, Images, Piece, Reference, BUILT, DONE, FAR, LAST, NOT_REPLAYED};
+use crate::reference::{
+    flags_of, Event, Images, Piece, Reference, BUILT, DONE, FAR, LAST, NOT_REPLAYED, RECORD_MOST,
+};
 use crate::work::{compacts, Work};
 use crate::written::{Crashed, Written};
 
@@ -288,7 +291,7 @@ impl<'a> Decoder<'a> {
 /// One simulation of those that are independent of each other.
 #[derive(Debug)]
 enum Simulation {
-    Pool(Box<Pool>),
+    Pools(Box<Pools>),
     Recent(Recent, Vec<Misses>),
     Dirty(Dirty),
     Crashed(Box<Crashed>),
@@ -310,10 +313,10 @@ fn simulate(
     sizes.sort_unstable();
     sizes.dedup();
     let mut all = Vec::new();
-    if let Some((smallest, larger)) = sizes.split_first() {
-        all.push(Simulation::Pool(Box::new(Pool::new(*smallest, larger, 0))));
+    for sizes in sizes.chunks(LANES) {
+        all.push(Simulation::Pools(Box::new(Pools::new(sizes, 0))));
         if concurrency > 0 {
-            all.push(Simulation::Pool(Box::new(Pool::new(*smallest, larger, concurrency))));
+            all.push(Simulation::Pools(Box::new(Pools::new(sizes, concurrency))));
         }
     }
     all.push(Simulation::Recent(Recent::new(RECENT_PAGES, DISTANT_PAGES), Vec::new()));
@@ -349,22 +352,18 @@ struct Stream {
 
 impl Stream {
     /// Every simulation replays the first `count` references and the events among them.
-    fn replay(&mut self, all: &mut Vec<Simulation>, count: usize) {
+    fn replay(&mut self, all: &mut [Simulation], count: usize) {
         let until = self.base + count as u64;
         let is_end = count == self.references.len();
         let now = self.events.partition_point(|(before, _)| *before < until || is_end);
         let (references, events) = (&self.references, self.events.get(..now).unwrap_or_default());
         let (base, pages) = (self.base, self.pages);
-        let run = |one: &mut Simulation| match one {
-            Simulation::Pool(pool) => pool.replay(references, base, until, events, pages),
+        all.par_iter_mut().for_each(|one| match one {
+            Simulation::Pools(pools) => pools.replay(references, base, until, events, pages),
             Simulation::Dirty(dirty) => {
                 dirty.replay(references.get(..count).unwrap_or_default(), base, events, pages);
-                None
             }
-            Simulation::Crashed(crashed) => {
-                crashed.replay(references, base, until, events, pages);
-                None
-            }
+            Simulation::Crashed(crashed) => crashed.replay(references, base, until, events, pages),
             Simulation::Recent(recent, marks) => {
                 let mut events = events.iter().filter(|(_, event)| *event == Event::Mark).peekable();
                 for (at, reference) in (base..until).zip(references) {
@@ -374,15 +373,8 @@ impl Stream {
                     recent.touch(reference.page, reference.flags & FAR != 0, reference.flags & DONE != 0);
                 }
                 events.for_each(|_| marks.push(recent.misses()));
-                None
             }
-        };
-        let mut parted: Vec<Pool> = all.par_iter_mut().filter_map(run).collect();
-        while let Some(pool) = parted.pop() {
-            let mut pool = Simulation::Pool(Box::new(pool));
-            parted.extend(run(&mut pool));
-            all.push(pool);
-        }
+        });
         self.references.drain(..count);
         self.events.drain(..now);
         self.base = until;
@@ -405,11 +397,11 @@ impl Simulations {
                         features.work.distant_misses = misses.distant;
                     }
                 }
-                Simulation::Pool(pool) => {
-                    let prefetches = pool.prefetches();
-                    for size in std::iter::once(pool.size).chain(pool.larger.iter().copied()) {
-                        found.insert((size, prefetches), pool.marks.clone());
-                    }
+                Simulation::Pools(pools) => {
+                    let prefetch = pools.prefetch();
+                    found.extend(
+                        pools.into_pools().into_iter().map(|pool| ((pool.size, prefetch), pool.marks)),
+                    );
                 }
                 Simulation::Dirty(dirty) => {
                     for (features, mark) in features.iter_mut().zip(dirty.marks) {

@@ -23,7 +23,7 @@
 //!
 //! From the bottom up: `pages` (numbers of pages), `dropped` (what records remove), `kinds` (which records come
 //! unexpected), `reference` (the stream that is simulated), `recent` (which pages a processor's caches still hold),
-//! `pool` (`shared_buffers` and the prefetcher), `ahead` (what the kernel reads by itself), `dirty` (what the
+//! `pool` (`shared_buffers` of several sizes), `prefetchers` (what looks ahead of each), `ahead` (what the kernel reads by itself), `dirty` (what the
 //! checkpoint has to do), `written` (pages that are newer than their records), `work` (counts of records), `redo`
 //! (where recovery begins), `analysis` (the pass).
 //!
@@ -39,6 +39,7 @@ mod dropped;
 mod kinds;
 mod pages;
 mod pool;
+mod prefetchers;
 mod recent;
 mod redo;
 mod reference;

@@ -4,6 +4,9 @@ use walproof_wal::{BlockRef, Record, RmgrId};
 
 use crate::pages::Page;
 
+/// Block references of a record, at most (`XLR_MAX_BLOCK_ID` + 1, src/include/access/xlogrecord.h).
+pub(crate) const RECORD_MOST: usize = 33;
+
 /// A block reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reference {

@@ -8,7 +8,7 @@
 //! records; who only read, the background writer, and checkpoints in between are not known from the WAL.
 
 use crate::pages::Page;
-use crate::pool::Pool;
+use crate::pool::Pools;
 use crate::reference::{Event, Reference, BUILT, UNMARKED};
 
 /// Where fewer pages than one in so many are newer than a record, a second pass is not worth its time.
@@ -17,7 +17,7 @@ const WORTH_ONE_IN: usize = 100;
 /// The server that crashed.
 #[derive(Debug)]
 pub(crate) struct Crashed {
-    pool: Pool,
+    pools: Pools,
     /// Of each page: whether the first reference reads it, and before which reference it was written last.
     pages: Vec<(bool, u64)>,
 }
@@ -25,12 +25,12 @@ pub(crate) struct Crashed {
 impl Crashed {
     /// With so many buffers.
     pub(crate) fn new(buffers: u32) -> Crashed {
-        let mut pool = Pool::new(buffers, &[], 0);
-        pool.written = Some(Vec::new());
-        Crashed { pool, pages: Vec::new() }
+        let mut pools = Pools::new(&[buffers], 0);
+        pools.written = Some(Vec::new());
+        Crashed { pools, pages: Vec::new() }
     }
 
-    /// As [`Pool::replay`].
+    /// As [`Pools::replay`].
     pub(crate) fn replay(
         &mut self,
         references: &[Reference],
@@ -45,8 +45,8 @@ impl Crashed {
                 self.pages.push((reference.flags & BUILT == 0, 0));
             }
         }
-        self.pool.replay(references, base, until, events, pages);
-        for (page, before) in self.pool.written.iter_mut().flat_map(|written| written.drain(..)) {
+        self.pools.replay(references, base, until, events, pages);
+        for (page, before) in self.pools.written.iter_mut().flat_map(|written| written.drain(..)) {
             if let Some(own) = self.pages.get_mut(page as usize) {
                 own.1 = before;
             }
