@@ -2,8 +2,8 @@
 
     PYTHONPATH=. python bench/recovery/speed.py [--pg 15] [--megabytes 300,400,1200]
 
-WAL of a TPC-B-like load, of each of these lengths, is in the kernel's cache; it is read nine times in each way,
-in turn, the median counts.
+WAL of a TPC-B-like load, of each of these lengths, is in the kernel's cache; it is read nine times in each
+way, in turn, the median counts.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def calibrate(
     ] = None,
     add: Annotated[
         bool,
-        typer.Option("--add", help="To what that file has of this machine: of several hours, on a busy one."),
+        typer.Option("--add", help="Add to what the file has: several calibrations even out a busy machine."),
     ] = False,
     json: options.Json = False,
 ) -> None:

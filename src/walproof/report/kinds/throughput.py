@@ -95,7 +95,7 @@ def throughput_view(
         "A point is a crash; diamond: the median. Durability class: "
         + symbol_key()
         + "."
-        + (f" Cross: predicted from {run.plan.baseline} alone, its WAL and its crash." if crashes else ""),
+        + (f" Cross: what the WAL and the crash of {run.plan.baseline} alone predict." if crashes else ""),
         away_data(cells, crashes),
         describe_measured,
     )
