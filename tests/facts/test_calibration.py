@@ -63,6 +63,14 @@ def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:
     assert "calibrate" in str(caught.value.hint)
 
 
+def test_what_a_file_lacks_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "other.json"
+    path.write_text('{"phases": []}')
+    with pytest.raises(StoreError, match="is no calibration") as caught:
+        read_calibration(path)
+    assert caught.value.detail == 'It has no "format".'
+
+
 def test_calibrations_of_one_machine_are_taken_together() -> None:
     later = replace(
         CALIBRATION,

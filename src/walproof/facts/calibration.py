@@ -206,9 +206,10 @@ def read_calibration(path: Path) -> Calibration:
             f'could not read "{path}": {error.strerror}', hint='"walproof recovery calibrate" makes one.'
         ) from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
+        missing = f'It has no "{error.args[0]}".' if isinstance(error, KeyError) else None
         raise StoreError(
             f'"{path}" is no calibration',
-            detail=f"{type(error).__name__}: {error}",
+            detail=missing or str(error),
             hint='"walproof recovery calibrate" makes one; name its file.',
         ) from error
 
