@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
-from walproof.errors import ClusterError
+from walproof.errors import ClusterError, DisturbedError
 from walproof.facts import Install
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -167,3 +168,51 @@ def test_a_killed_server_leaves_no_shared_memory(install: Install, workspace: Wo
         cluster.kill()
     assert not [path for path in made if path.exists()]
     assert not cluster.is_running()
+
+
+def test_its_shared_memory_is_what_its_processes_have_mapped(cluster: Cluster) -> None:
+    """Statistics (15 and newer) are in a segment that the postmaster itself never maps."""
+    cluster.start({"fsync": "off"})
+    with cluster.connect() as connection:
+        connection.execute("CREATE TABLE t AS SELECT generate_series(1, 1000)")
+        mapped = set()
+        for process in (own := psutil.Process(cluster.pid), *own.children()):
+            maps = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
+            mapped |= {Path(line.split()[5]) for line in maps if "/dev/shm/PostgreSQL." in line}
+        segments, files = shared_memory_of(cluster.data, cluster.pid)
+    assert mapped
+    assert set(files) == mapped
+    assert _segments_of(cluster.pid) == set(segments)
+    assert shared_memory_of(cluster.data, cluster.pid + 1) == ((), ())
+
+
+@pytest.mark.parametrize("moment", range(6))
+def test_a_server_that_is_killed_while_it_starts_leaves_nothing(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    """By somebody else; its children have not noticed yet when walproof does."""
+    seen: list[tuple[int, tuple[Path, ...]]] = []
+
+    def shoot(own: Cluster) -> bool:
+        segments, files = shared_memory_of(own.data, own.pid)
+        # Its shared memory is made, and a little later.
+        if segments:
+            time.sleep(0.01 * moment)
+            seen.append((own.pid, (*files, *shared_memory_of(own.data, own.pid)[1])))
+            os.kill(own.pid, signal.SIGKILL)
+            time.sleep(0.001)
+        return False
+
+    monkeypatch.setattr(Cluster, "_is_ready", shoot)
+    with pytest.raises(DisturbedError, match="did not start"):
+        cluster.start({"fsync": "off"})
+    pid, files = seen[0]
+    assert not _segments_of(pid)
+    assert not [one for one in psutil.process_iter(["cwd"]) if one.info["cwd"] == str(cluster.data)]
+    assert not [file for file in files if file.exists()]
+
+
+def _segments_of(pid: int) -> set[int]:
+    """System V segments that the process made."""
+    rows = [row.split() for row in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]]
+    return {int(row[1]) for row in rows if int(row[4]) == pid}

@@ -22,7 +22,7 @@ import psycopg
 from walproof.errors import ClusterError, DisturbedError
 from walproof.facts import Install
 from walproof.postgres.reach import ServerUser
-from walproof.postgres.reaper import free_shared_memory, shared_memory_of
+from walproof.postgres.reaper import remove_remains
 from walproof.postgres.workspace import Workspace
 
 SUPERUSER = "postgres"
@@ -67,7 +67,6 @@ class Cluster:
         self._user = workspace.user
         self.environment = dict(environment or {})
         self._server: subprocess.Popen[bytes] | None = None
-        self._memory: tuple[tuple[int, ...], tuple[Path, ...]] = ((), ())  # as it was when it became ready
         self._status: int | None = None
         self._log_from = 0
 
@@ -161,7 +160,6 @@ class Cluster:
                     detail=self.log_tail(),
                 )
             time.sleep(0.005)
-        self._memory = shared_memory_of(self.data)
 
     def connect(self) -> psycopg.Connection[tuple[object, ...]]:
         """A new superuser connection in autocommit mode. Raises ClusterError."""
@@ -216,7 +214,6 @@ class Cluster:
         """End every process of the server by SIGKILL, as a power cut would, and free its shared memory."""
         if self._server is None:
             return
-        segments, files = shared_memory_of(self.data)
         # Of one that has ended the number may be another process's by now.
         if self._server.poll() is None:
             deadline = time.monotonic() + _STOP_PATIENCE_S
@@ -235,14 +232,13 @@ class Cluster:
                 while any(map(_lives, children)) and time.monotonic() < deadline:
                     time.sleep(0.001)
         self._server.wait()
-        free_shared_memory(segments, files)
         self._end()
 
     def _end(self) -> None:
-        # What a postmaster leaves that somebody else killed: where its memory was, no process tells any more.
+        # One that was killed, by whomever, leaves its memory and for a while some of its children behind.
+        assert self._server is not None, "it was started"
+        remove_remains(self.data, self._server.pid)
         self._server = None
-        free_shared_memory(*self._memory)
-        self._memory = ((), ())
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:

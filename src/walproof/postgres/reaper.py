@@ -4,7 +4,8 @@ It runs in the watchdog after walproof was killed, and at the next start for wha
 not see. Standard library only, so that the watchdog starts quickly and has little that can fail.
 
 How it knows that a process is walproof's: the name of a workspace holds a random token, every program
-that walproof starts has that name on its command line, and the program is one of the few named below.
+that walproof starts has that name on its command line, and the program is one of the few named below; or it
+is a process of PostgreSQL that works in a data directory whose postmaster walproof started and is gone.
 Nothing else is ever signalled.
 """
 
@@ -15,6 +16,7 @@ import ctypes
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import time
 from collections.abc import Iterator
@@ -26,6 +28,13 @@ _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 AUDITCTL = "auditctl"
 AUDITED = "kernel-audit"
 """File in a workspace that changes the kernel's audit: failure mode, rate limit and backlog limit before."""
+_SHM_RDONLY = 0o10000
+# The beginning of PGShmemHeader (src/include/storage/pg_shmem.h), whose last number names the control segment
+# of dynamic shared memory; of that, the beginning (dsm_control_header, src/backend/storage/ipc/dsm.c), where
+# its items begin, and an item's handle and reference count.
+_SHMEM_HEADER, _SHMEM_MAGIC = struct.Struct("=iiQQI"), 679834894
+_CONTROL_HEADER, _CONTROL_MAGIC, _ITEMS_AT = struct.Struct("=III"), 0x9A503D32, 16
+_ITEM = struct.Struct("=II")
 _QUIT_PATIENCE_S = 5.0
 _KILL_PATIENCE_S = 5.0
 _REMOVAL_PATIENCE_S = 10.0
@@ -84,7 +93,6 @@ def _auditctl(*arguments: str) -> str:
 
 def _end_processes(workspace: Path) -> None:
     token = workspace.name
-    segments = _shared_memory(workspace)
     # A postmaster that is asked to quit ends its own children and frees its own memory, but not while they
     # are stopped, as for the copy of a crash. Children do not name the workspace.
     for pid in _processes(token):
@@ -96,7 +104,8 @@ def _end_processes(workspace: Path) -> None:
         for pid in _processes(token):
             _signal(pid, signal.SIGKILL)
         _wait_gone(token, _KILL_PATIENCE_S)
-    free_shared_memory(*segments)
+    for pidfile in workspace.glob("**/postmaster.pid"):
+        remove_remains(pidfile.parent)
 
 
 def _remove(folder: Path) -> bool:
@@ -105,28 +114,53 @@ def _remove(folder: Path) -> bool:
     return folder.exists()
 
 
-def shared_memory_of(data: Path) -> tuple[tuple[int, ...], tuple[Path, ...]]:
-    """(System V segment ids, POSIX segments) of the server of a data directory, while it runs.
+def shared_memory_of(data: Path, pid: int | None = None) -> tuple[tuple[int, ...], tuple[Path, ...]]:
+    """(System V segment ids, POSIX segments) of the server of a data directory, running or killed.
 
-    The first stands in line 7 of postmaster.pid (PostgreSQL: src/include/utils/pidfile.h); the second
-    are the /dev/shm/PostgreSQL.* files that the postmaster or one of its children has mapped: statistics
-    (15 and newer) are in one that the postmaster itself never maps.
+    The first stands in line 7 of postmaster.pid (PostgreSQL: src/include/utils/pidfile.h); the second, files
+    in /dev/shm, are found through the first, as a server finds those of one that crashed
+    (dsm_cleanup_using_control_segment, src/backend/storage/ipc/dsm.c). With ``pid``: nothing, where
+    postmaster.pid is another server's.
     """
     try:
         lines = (data / "postmaster.pid").read_text().splitlines()
-        pid = int(lines[0])
+        if pid not in (None, int(lines[0])):
+            return (), ()
+        segment = int(lines[6].split()[1])
     except (OSError, ValueError, IndexError):
         return (), ()
-    segments: tuple[int, ...] = ()
-    if len(lines) >= 7 and len(lines[6].split()) == 2:
-        segments = (int(lines[6].split()[1]),)
-    mapped: set[Path] = set()
-    for one in (pid, *_children(pid)):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
-            for line in Path(f"/proc/{one}/maps").read_text().splitlines():
-                if "/dev/shm/PostgreSQL." in line:
-                    mapped.add(Path(line.split()[5]))
-    return segments, tuple(mapped)
+    return (segment,), tuple(_dynamic_memory(segment))
+
+
+def _dynamic_memory(segment: int) -> Iterator[Path]:
+    """The files in /dev/shm of the server with that System V segment."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.shmat.restype = ctypes.c_void_p
+    address = libc.shmat(segment, None, _SHM_RDONLY)
+    if address in (None, ctypes.c_void_p(-1).value):
+        return
+    header = ctypes.string_at(address, _SHMEM_HEADER.size)
+    libc.shmdt(ctypes.c_void_p(address))
+    magic, *_, control = _SHMEM_HEADER.unpack(header)
+    file = _dynamic_file(control)
+    try:
+        content = file.read_bytes()
+        control_magic, items, items_most = _CONTROL_HEADER.unpack_from(content)
+    except (OSError, struct.error):
+        return
+    if (magic, control_magic) != (_SHMEM_MAGIC, _CONTROL_MAGIC) or items > items_most:
+        return
+    # Items have grown from version to version; the segment is as long as most of them need.
+    item_size = (len(content) - _ITEMS_AT) // items_most
+    for at in range(_ITEMS_AT, _ITEMS_AT + items * item_size, item_size):
+        handle, references = _ITEM.unpack_from(content, at)
+        if references > 0 and _dynamic_file(handle).exists():
+            yield _dynamic_file(handle)
+    yield file
+
+
+def _dynamic_file(handle: int) -> Path:
+    return _SHARED_MEMORY / f"PostgreSQL.{handle}"
 
 
 def _children(pid: int) -> Iterator[int]:
@@ -137,37 +171,60 @@ def _children(pid: int) -> Iterator[int]:
                 yield int(status.parent.name)
 
 
-def free_shared_memory(segments: tuple[int, ...], files: tuple[Path, ...]) -> None:
-    """Remove segments whose owner is gone; those that are still attached are left alone."""
+def remove_remains(data: Path, pid: int | None = None) -> None:
+    """End what outlived the postmaster of a data directory, and remove its shared memory.
+
+    A server that ended by itself leaves nothing, one that runs is left alone. With ``pid``: its postmaster,
+    which has ended.
+    """
+    segments, files = shared_memory_of(data, pid)
     libc = ctypes.CDLL(None, use_errno=True)
+    deadline = time.monotonic() + _KILL_PATIENCE_S
     for segment in segments:
-        if _attached(segment) == 0:
-            libc.shmctl(segment, 0, None)  # 0 is IPC_RMID
+        creator, attached = _attached(segment)
+        if creator is None or (pid is None and _lives(creator)):
+            return
+        while attached and time.monotonic() < deadline:
+            # Most children notice that they are alone; an autovacuum launcher before 15 may wait ten seconds
+            # for statistics first (backend_read_statsfile, src/backend/postmaster/pgstat.c).
+            for child in _servers_in(data):
+                _signal(child, signal.SIGKILL)
+            time.sleep(0.005)
+            _, attached = _attached(segment)
+        if attached:
+            return
+        libc.shmctl(segment, 0, None)  # 0 is IPC_RMID
     for file in files:
         file.unlink(missing_ok=True)
 
 
-def _attached(segment: int) -> int | None:
-    """Number of processes attached to a System V segment; None when it does not exist."""
+def _lives(pid: int) -> bool:
+    """Whether there is such a process, a zombie left out."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
+
+
+def _servers_in(data: Path) -> Iterator[int]:
+    """Processes of PostgreSQL that work in that folder."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (entry / "comm").read_text() == "postgres\n" and (entry / "cwd").samefile(data):
+                yield int(entry.name)
+
+
+def _attached(segment: int) -> tuple[int | None, int | None]:
+    """Who made a System V segment, and how many processes are attached to it; None when it does not exist."""
     try:
         rows = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
     except OSError:
-        return None
+        return None, None
     for row in rows:
         columns = row.split()
         if int(columns[1]) == segment:
-            return int(columns[6])
-    return None
-
-
-def _shared_memory(workspace: Path) -> tuple[tuple[int, ...], tuple[Path, ...]]:
-    segments: list[int] = []
-    files: list[Path] = []
-    for pidfile in workspace.glob("**/postmaster.pid"):
-        some, more = shared_memory_of(pidfile.parent)
-        segments += some
-        files += more
-    return tuple(segments), tuple(files)
+            return int(columns[4]), int(columns[6])
+    return None, None
 
 
 def _processes(token: str) -> list[int]:
