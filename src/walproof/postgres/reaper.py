@@ -37,6 +37,7 @@ _CONTROL_HEADER, _CONTROL_MAGIC, _ITEMS_AT = struct.Struct("=III"), 0x9A503D32, 
 _ITEM = struct.Struct("=II")
 _QUIT_PATIENCE_S = 5.0
 _KILL_PATIENCE_S = 5.0
+_ORPHANS_PATIENCE_S = 0.5
 _REMOVAL_PATIENCE_S = 10.0
 
 
@@ -114,22 +115,25 @@ def _remove(folder: Path) -> bool:
     return folder.exists()
 
 
-def shared_memory_of(data: Path, pid: int | None = None) -> tuple[tuple[int, ...], tuple[Path, ...]]:
+def shared_memory_of(data: Path) -> tuple[tuple[int, ...], tuple[Path, ...]]:
     """(System V segment ids, POSIX segments) of the server of a data directory, running or killed.
 
     The first stands in line 7 of postmaster.pid (PostgreSQL: src/include/utils/pidfile.h); the second, files
     in /dev/shm, are found through the first, as a server finds those of one that crashed
-    (dsm_cleanup_using_control_segment, src/backend/storage/ipc/dsm.c). With ``pid``: nothing, where
-    postmaster.pid is another server's.
+    (dsm_cleanup_using_control_segment, src/backend/storage/ipc/dsm.c).
     """
     try:
-        lines = (data / "postmaster.pid").read_text().splitlines()
-        if pid not in (None, int(lines[0])):
-            return (), ()
-        segment = int(lines[6].split()[1])
-    except (OSError, ValueError, IndexError):
+        segment = int(_postmaster_pid(data)[6].split()[1])
+    except (ValueError, IndexError):
         return (), ()
     return (segment,), tuple(_dynamic_memory(segment))
+
+
+def _postmaster_pid(data: Path) -> list[str]:
+    try:
+        return (data / "postmaster.pid").read_text().splitlines()
+    except (OSError, ValueError):
+        return []
 
 
 def _dynamic_memory(segment: int) -> Iterator[Path]:
@@ -171,28 +175,32 @@ def _children(pid: int) -> Iterator[int]:
                 yield int(status.parent.name)
 
 
-def remove_remains(data: Path, pid: int | None = None) -> None:
+def remove_remains(data: Path, ended: int | None = None) -> None:
     """End what outlived the postmaster of a data directory, and remove its shared memory.
 
-    A server that ended by itself leaves nothing, one that runs is left alone. With ``pid``: its postmaster,
-    which has ended.
+    A server that ended by itself leaves nothing, one that runs is left alone. With ``ended``: only what that
+    process left, which was the postmaster.
     """
-    segments, files = shared_memory_of(data, pid)
+    try:
+        postmaster = int(_postmaster_pid(data)[0])
+    except (ValueError, IndexError):
+        return
+    if ended not in (None, postmaster) or (ended is None and _lives(postmaster)):
+        return
+    began = time.monotonic()
+    while (orphans := list(_servers_in(data))) and time.monotonic() < began + _KILL_PATIENCE_S:
+        # They notice that they are alone, and not while they make shared memory that nothing names yet. But
+        # an autovacuum launcher before 15 may first wait ten seconds for statistics
+        # (backend_read_statsfile, src/backend/postmaster/pgstat.c).
+        if time.monotonic() > began + _ORPHANS_PATIENCE_S:
+            for orphan in orphans:
+                _signal(orphan, signal.SIGKILL)
+        time.sleep(0.005)
+    segments, files = shared_memory_of(data)
+    if any(map(_is_attached, segments)):
+        return
     libc = ctypes.CDLL(None, use_errno=True)
-    deadline = time.monotonic() + _KILL_PATIENCE_S
     for segment in segments:
-        creator, attached = _attached(segment)
-        if creator is None or (pid is None and _lives(creator)):
-            return
-        while attached and time.monotonic() < deadline:
-            # Most children notice that they are alone; an autovacuum launcher before 15 may wait ten seconds
-            # for statistics first (backend_read_statsfile, src/backend/postmaster/pgstat.c).
-            for child in _servers_in(data):
-                _signal(child, signal.SIGKILL)
-            time.sleep(0.005)
-            _, attached = _attached(segment)
-        if attached:
-            return
         libc.shmctl(segment, 0, None)  # 0 is IPC_RMID
     for file in files:
         file.unlink(missing_ok=True)
@@ -214,17 +222,13 @@ def _servers_in(data: Path) -> Iterator[int]:
                 yield int(entry.name)
 
 
-def _attached(segment: int) -> tuple[int | None, int | None]:
-    """Who made a System V segment, and how many processes are attached to it; None when it does not exist."""
+def _is_attached(segment: int) -> bool:
+    """Whether a process is attached to a System V segment."""
     try:
         rows = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
     except OSError:
-        return None, None
-    for row in rows:
-        columns = row.split()
-        if int(columns[1]) == segment:
-            return int(columns[4]), int(columns[6])
-    return None, None
+        return False
+    return any(int(row.split()[1]) == segment and int(row.split()[6]) > 0 for row in rows)
 
 
 def _processes(token: str) -> list[int]:
