@@ -1,6 +1,6 @@
 """What the simulation of recovery costs beside statistics of the same WAL.
 
-    PYTHONPATH=. python bench/recovery/speed.py [--pg 15] [--megabytes 300,400,1200]
+    PYTHONPATH=. python bench/recovery/speed.py [--pg 15] [--megabytes 300 400 1200]
 
 WAL of a TPC-B-like load, of each of these lengths, is in the kernel's cache; it is read nine times in each
 way, in turn, the median counts.
@@ -32,7 +32,7 @@ def main() -> None:
     """Print medians of elapsed time and CPU."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pg", default="15")
-    parser.add_argument("--megabytes", type=numbers, default=[300, 400, 1200])
+    parser.add_argument("--megabytes", type=int, nargs="+", default=[300, 400, 1200])
     parser.add_argument("--work", type=Path, default=Path("/var/tmp/walproof-recovery"))
     arguments = parser.parse_args()
     user = server_user()
@@ -41,11 +41,6 @@ def main() -> None:
         lengths = [megabytes << 20 for megabytes in arguments.megabytes]
         for image in images(install, workspace, WORKLOADS[0], lengths):
             compare(image.wal)
-
-
-def numbers(text: str) -> list[int]:
-    """Whole numbers with commas between them."""
-    return [int(number) for number in text.split(",")]
 
 
 def compare(wal: Path) -> None:

@@ -11,8 +11,9 @@ use crate::ahead::Ahead;
 use crate::dirty::{runs, Dirty};
 use crate::dropped::{dropped, Dropped};
 use crate::kinds::Kinds;
+use crate::lanes::LANES;
 use crate::pages::Pages;
-use crate::pool::{PoolWork, Pools, LANES};
+use crate::pool::{PoolWork, Pools};
 use crate::prefetchers::DISTANCE_MULTIPLIER;
 use crate::recent::{Misses, Recent, DISTANT_PAGES, RECENT_PAGES};
 use crate::reference::{

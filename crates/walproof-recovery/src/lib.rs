@@ -23,9 +23,10 @@
 //!
 //! From the bottom up: `pages` (numbers of pages), `dropped` (what records remove), `kinds` (which records come
 //! unexpected), `reference` (the stream that is simulated), `recent` (which pages a processor's caches still hold),
-//! `pool` (`shared_buffers` of several sizes), `prefetchers` (what looks ahead of each), `ahead` (what the kernel reads by itself), `dirty` (what the
-//! checkpoint has to do), `written` (pages that are newer than their records), `work` (counts of records), `redo`
-//! (where recovery begins), `analysis` (the pass).
+//! `lanes` (sizes of `shared_buffers` side by side), `prefetchers` (what looks ahead in each), `pool`
+//! (`shared_buffers`), `ahead` (what the kernel reads by itself), `dirty` (what the checkpoint has to do), `written`
+//! (pages that are newer than their records), `work` (counts of records), `redo` (where recovery begins), `analysis`
+//! (the pass).
 //!
 //! Deliberately absent: time, which is the business of whoever has measured a machine, and pages' contents: which pages
 //! on disk are newer than their records is simulated, too.
@@ -37,6 +38,7 @@ mod analysis;
 mod dirty;
 mod dropped;
 mod kinds;
+mod lanes;
 mod pages;
 mod pool;
 mod prefetchers;

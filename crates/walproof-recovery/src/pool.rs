@@ -11,14 +11,10 @@
 //! Most references find their page in most sizes, and then the same happens in all of them. So what each size knows of
 //! a page is a byte of one word, and all bytes of the word change together.
 
+use crate::lanes::{Frames, LANES, ONES};
 use crate::pages::Page;
 use crate::prefetchers::{Prefetchers, FETCHED, NOTHING};
 use crate::reference::{Event, Reference, BUILT, DONE, FAR, LAST, NOT_PREFETCHED, NOT_REPLAYED};
-
-/// Sizes that are simulated together: the bytes of a word.
-pub(crate) const LANES: usize = 8;
-/// The lowest bit of each byte.
-const ONES: u64 = 0x0101_0101_0101_0101;
 
 // What is known of a page, in a byte for each size.
 
@@ -34,11 +30,6 @@ const HELD: u8 = 32;
 const FROM_DISK: u8 = 64;
 /// The page was written to the kernel, which has it since.
 const WRITTEN: u8 = 128;
-
-/// A number for each size, such as that of the buffer that has a page.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(32))]
-pub(crate) struct Frames(pub(crate) [u32; LANES]);
 
 /// What replay does with `shared_buffers` of one size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,8 +65,6 @@ pub(crate) struct Pools {
     frames: Vec<Frames>,
     pools: Vec<Pool>,
     prefetchers: Option<Prefetchers>,
-    /// References that were replayed.
-    replayed: u64,
     /// Where asked for: pages that were written, each before the reference of that number.
     pub(crate) written: Option<Vec<(Page, u64)>>,
 }
@@ -107,7 +96,6 @@ impl Pools {
                 .map(|(at, size)| Pool::new(*size, at))
                 .collect(),
             prefetchers: (concurrency > 0).then(|| Prefetchers::new(concurrency)),
-            replayed: 0,
             written: None,
         }
     }
@@ -135,20 +123,18 @@ impl Pools {
         self.frames.resize(self.frames.len().max(pages), Frames([NOTHING; LANES]));
         let mut events = events.iter().peekable();
         let mut starts = true;
-        for at in self.replayed..until {
+        for (at, reference) in (base..until).zip(references) {
             while let Some((_, event)) = events.next_if(|(before, _)| *before <= at) {
                 self.happen(*event);
             }
             if starts {
                 self.look_ahead(references, base, at);
             }
-            let Some(reference) = references.get((at - base) as usize) else { break };
             starts = reference.flags & LAST != 0;
             if reference.flags & NOT_REPLAYED == 0 {
                 self.touch(*reference, at);
             }
         }
-        self.replayed = until;
         for (_, event) in events {
             self.happen(*event);
         }

@@ -6,8 +6,8 @@
 //! is found neither among the 4 last blocks nor, not being replayed yet, in `shared_buffers`: the page is fetched though
 //! replay will build it from its image.
 
+use crate::lanes::{Frames, LANES};
 use crate::pages::Page;
-use crate::pool::{Frames, LANES};
 use crate::reference::RECORD_MOST;
 
 const NONE: Page = u32::MAX;

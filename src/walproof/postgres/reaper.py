@@ -152,10 +152,12 @@ def _dynamic_memory(segment: int) -> Iterator[Path]:
         control_magic, items, items_most = _CONTROL_HEADER.unpack_from(content)
     except (OSError, struct.error):
         return
-    if (magic, control_magic) != (_SHMEM_MAGIC, _CONTROL_MAGIC) or items > items_most:
+    if (magic, control_magic) != (_SHMEM_MAGIC, _CONTROL_MAGIC):
         return
     # Items have grown from version to version; the segment is as long as most of them need.
-    item_size = (len(content) - _ITEMS_AT) // items_most
+    item_size = (len(content) - _ITEMS_AT) // max(items_most, 1)
+    if items > items_most or item_size < _ITEM.size:
+        return
     for at in range(_ITEMS_AT, _ITEMS_AT + items * item_size, item_size):
         handle, references = _ITEM.unpack_from(content, at)
         if references > 0 and _dynamic_file(handle).exists():
