@@ -67,7 +67,8 @@ def test_a_server_that_is_slow_to_start_is_no_verdict(
 
 def test_a_server_that_is_slow_to_stop_is_no_verdict(image: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its processes may have been in the middle of writing pages."""
-    monkeypatch.setattr("walproof.postgres.cluster._STOP_PATIENCE_S", 0.0)
+    monkeypatch.setattr("walproof.postgres.cluster._STOP_PATIENCE_S", 0.2)
+    _before_the_books(monkeypatch, lambda _: os.kill(image.pid, signal.SIGSTOP))
     with pytest.raises(DiskError, match="the run is void: a server on an image did not stop in time"):
         _judge(image)
     assert not image.is_running()

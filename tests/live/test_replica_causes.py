@@ -21,7 +21,7 @@ import pytest
 
 from tests.live.pair import Pair, pid_of, record, running_pair, writing
 from tests.postgres.replication import SETTINGS, query, run, wait_until
-from walproof.advise.replica import Cause, diagnose
+from walproof.advise.replica import Cause, Diagnosis, diagnose
 from walproof.analysis.replication import Pace, Stage
 from walproof.disk.device import parse_device
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
@@ -226,25 +226,43 @@ def test_a_startup_process_that_gets_no_core(pair: Pair) -> None:
 
 
 def test_a_startup_process_that_fills_its_core(pair: Pair) -> None:
-    """A backlog is replayed from memory, at a high priority if we may give it one; else it may starve."""
+    """A backlog is replayed from memory, at a high priority if we may give it one; else it may starve.
+
+    A machine that replays it before it counts as lag gets a larger one.
+    """
     startup = pid_of(pair.standby, "startup")
     with contextlib.suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, startup, -10)
+    seen = []
+    try:
+        for rows in (900_000, 1_800_000, 3_600_000):
+            seen += _replay_of_a_backlog(pair, rows)
+            pair.catch_up()
+            if {Cause.REPLAY_CPU, Cause.REPLAY_STARVED} & {one.cause for said in seen for one in said.causes}:
+                return
+    finally:
+        with contextlib.suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, startup, 0)
+    raise AssertionError("\n".join(map(str, seen)))
+
+
+def _replay_of_a_backlog(pair: Pair, rows: int) -> list[Diagnosis]:
+    """What is said while the standby replays that many rows, until replay is named or done."""
+    seen = []
     with pair.observer() as observer:
         observer.observe(0.5)
-        _pile_up(pair, 900_000)
+        _pile_up(pair, rows)
         query(pair.standby, "SELECT pg_wal_replay_resume()")
-        seen = []
         for _ in range(12):
             window = observer.observe(0.5)
-            seen += [cause.cause for cause in diagnose(window).causes]
-            if Cause.REPLAY_CPU in seen:
+            diagnosis = diagnose(window)
+            seen.append(diagnosis)
+            if Cause.REPLAY_CPU in [one.cause for one in diagnosis.causes]:
                 record(window, Cause.REPLAY_CPU)
                 break
-    with contextlib.suppress(PermissionError):
-        os.setpriority(os.PRIO_PROCESS, startup, 0)
-    assert {Cause.REPLAY_CPU, Cause.REPLAY_STARVED} & set(seen), seen
-    pair.catch_up()
+            if diagnosis.split.pace is Pace.CAUGHT_UP:
+                break
+    return seen
 
 
 def test_replay_that_is_late_for_no_single_reason(pair: Pair) -> None:

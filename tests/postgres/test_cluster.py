@@ -77,9 +77,13 @@ def test_a_server_that_hangs_is_ended_by_force(cluster: Cluster, monkeypatch: py
 def test_a_template_is_not_made_of_a_server_that_was_ended_by_force(
     install: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("walproof.postgres.cluster._STOP_PATIENCE_S", 0.0)
+    monkeypatch.setattr("walproof.postgres.cluster._STOP_PATIENCE_S", 0.2)
+
+    def hang(cluster: Cluster) -> None:
+        os.kill(cluster.pid, signal.SIGSTOP)
+
     with pytest.raises(ClusterError, match="the server of a template did not stop in time"):
-        templates.prepare_loaded(workspace, install, (), "half stopped", lambda _: None)
+        templates.prepare_loaded(workspace, install, (), "half stopped", hang, recycled_segments=False)
     assert not templates.is_prepared(workspace, install, (), "half stopped")
 
 
