@@ -23,9 +23,9 @@ use crate::work::{compacts, Work};
 use crate::written::{Crashed, Written};
 
 /// References in a piece of the stream.
-const PIECE: usize = 1 << 16;
+const PIECE: usize = 1 << 14;
 /// Pieces that may wait.
-const PIECES_MOST: usize = 2;
+const PIECES_MOST: usize = 8;
 
 /// What to simulate.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -275,7 +275,8 @@ impl<'a> Decoder<'a> {
     }
 
     fn send(&mut self) {
-        let piece = std::mem::take(&mut self.piece);
+        let next = Piece { references: Vec::with_capacity(PIECE + RECORD_MOST), events: Vec::new() };
+        let piece = std::mem::replace(&mut self.piece, next);
         self.base += piece.references.len() as u64;
         // A receiver that is gone has panicked, which is found out when it is waited for.
         let _ = self.sender.send((piece, self.pages.count() as usize));

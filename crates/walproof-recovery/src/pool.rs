@@ -6,14 +6,15 @@
 //!
 //! Where the prefetcher finds the page in a buffer, replay takes that buffer without looking the page up again
 //! (`ReadRecentBuffer`), and that way, through `PinBuffer_Locked`, its usage count does not grow (14 to 18): pages that come
-//! again and again leave `shared_buffers` earlier than with `recovery_prefetch=off`.
+//! again and again leave `shared_buffers` earlier than with `recovery_prefetch=off`. A page that leaves and comes back
+//! within the few references between is taken for one that stayed.
 //!
 //! Most references find their page in most sizes, and then the same happens in all of them. So what each size knows of
 //! a page is a byte of one word, and all bytes of the word change together.
 
-use crate::lanes::{Frames, LANES, ONES};
+use crate::lanes::{bit, each, LANES, ONES};
 use crate::pages::Page;
-use crate::prefetchers::{Prefetchers, FETCHED, NOTHING};
+use crate::prefetchers::{Look, Prefetchers};
 use crate::reference::{Event, Reference, BUILT, DONE, FAR, LAST, NOT_PREFETCHED, NOT_REPLAYED};
 
 // What is known of a page, in a byte for each size.
@@ -62,8 +63,10 @@ pub struct PoolWork {
 pub(crate) struct Pools {
     /// What is known of each page, and the buffers that have it.
     states: Vec<u64>,
-    frames: Vec<Frames>,
+    frames: Vec<[u32; LANES]>,
     pools: Vec<Pool>,
+    /// Their bits.
+    lanes: u64,
     prefetchers: Option<Prefetchers>,
     /// Where asked for: pages that were written, each before the reference of that number.
     pub(crate) written: Option<Vec<(Page, u64)>>,
@@ -87,15 +90,15 @@ pub(crate) struct Pool {
 impl Pools {
     /// Of at most `LANES` sizes, in buffers; `concurrency` is `maintenance_io_concurrency`, 0 without a prefetcher.
     pub(crate) fn new(sizes: &[u32], concurrency: u32) -> Pools {
+        let pools: Vec<Pool> =
+            (0..).step_by(8).zip(sizes.iter().take(LANES)).map(|(at, size)| Pool::new(*size, at)).collect();
+        let lanes = (0..pools.len()).map(bit).sum();
         Pools {
             states: Vec::new(),
             frames: Vec::new(),
-            pools: (0..)
-                .step_by(8)
-                .zip(sizes.iter().take(LANES))
-                .map(|(at, size)| Pool::new(*size, at))
-                .collect(),
-            prefetchers: (concurrency > 0).then(|| Prefetchers::new(concurrency)),
+            pools,
+            lanes,
+            prefetchers: (concurrency > 0).then(|| Prefetchers::new(concurrency, lanes)),
             written: None,
         }
     }
@@ -120,7 +123,7 @@ impl Pools {
         pages: usize,
     ) {
         self.states.resize(self.states.len().max(pages), 0);
-        self.frames.resize(self.frames.len().max(pages), Frames([NOTHING; LANES]));
+        self.frames.resize(self.frames.len().max(pages), [u32::MAX; LANES]);
         let mut events = events.iter().peekable();
         let mut starts = true;
         for (at, reference) in (base..until).zip(references) {
@@ -160,17 +163,15 @@ impl Pools {
         let there = (*state / u64::from(HELD)) & ONES;
         // 5 is the only count with both its outer bits.
         let mut grows = there & !(*state & *state >> 2);
-        if let (Some(prefetchers), Some(frames)) = (&self.prefetchers, self.frames.get(page)) {
-            grows &= !prefetchers.found(at, frames);
+        if let Some(prefetchers) = &self.prefetchers {
+            grows &= !prefetchers.found(at);
         }
         *state += grows;
         if reference.flags & DONE == 0 {
             *state |= there * u64::from(DIRTY);
         }
-        for lane in 0..self.pools.len() {
-            if there >> (8 * lane) & 1 == 0 {
-                self.miss(lane, reference, at);
-            }
+        for lane in each(self.lanes & !there) {
+            self.miss(lane, reference, at);
         }
     }
 
@@ -199,7 +200,7 @@ impl Pools {
         if let Some(own) = pool.pages.get_mut(frame as usize) {
             *own = reference.page;
         }
-        if let Some(own) = self.frames.get_mut(reference.page as usize).and_then(|own| own.0.get_mut(lane)) {
+        if let Some(own) = self.frames.get_mut(reference.page as usize).and_then(|own| own.get_mut(lane)) {
             *own = frame;
         }
     }
@@ -210,7 +211,7 @@ impl Pools {
         else {
             return;
         };
-        for ((pool, frame), own) in self.pools.iter_mut().zip(&mut frames.0).zip(state.to_le_bytes()) {
+        for ((pool, frame), own) in self.pools.iter_mut().zip(frames).zip(state.to_le_bytes()) {
             // Whose file was gone, or shorter, when the server crashed: there was nothing to be read.
             pool.work.disk_reads -= u64::from(own & FROM_DISK != 0);
             if own & HELD != 0 {
@@ -225,28 +226,26 @@ impl Pools {
     fn look_ahead(&mut self, references: &[Reference], base: u64, next: u64) {
         let Some(prefetchers) = &mut self.prefetchers else { return };
         prefetchers.complete(next);
-        for (lane, pool) in self.pools.iter_mut().enumerate() {
-            while let Some(at) = prefetchers.next(lane) {
-                let Some(reference) = references.get((at - base) as usize) else { break };
-                let page = reference.page as usize;
-                let looked = match self.states.get_mut(page) {
-                    _ if reference.flags & NOT_PREFETCHED != 0 => NOTHING,
-                    _ if prefetchers.is_repeated(lane, reference.page) => NOTHING,
-                    Some(state) if *state >> pool.shift & u64::from(HELD) == 0 => {
+        let mut look = |prefetchers: &mut Prefetchers, look: Look| {
+            let Some(reference) = references.get((look.at - base) as usize) else { return false };
+            if reference.flags & NOT_PREFETCHED != 0 || prefetchers.is_repeated(look, reference.page) {
+                prefetchers.pass(look);
+            } else if let Some(state) = self.states.get_mut(reference.page as usize) {
+                let fetched = look.lanes & !(*state / u64::from(HELD));
+                for pool in each(fetched) {
+                    if let Some(pool) = self.pools.get_mut(pool) {
                         pool.work.prefetches += 1;
                         pool.read(state);
-                        FETCHED
                     }
-                    _ => self
-                        .frames
-                        .get(page)
-                        .and_then(|frames| frames.0.get(lane))
-                        .copied()
-                        .unwrap_or(NOTHING),
-                };
-                prefetchers.push(lane, at, looked);
+                }
+                prefetchers.look(look, fetched);
             }
+            true
+        };
+        for lane in each(prefetchers.open_apart()) {
+            while prefetchers.next_apart(lane).is_some_and(|one| look(prefetchers, one)) {}
         }
+        while prefetchers.next_in_step().is_some_and(|one| look(prefetchers, one)) {}
     }
 }
 

@@ -6,7 +6,7 @@
 //! is found neither among the 4 last blocks nor, not being replayed yet, in `shared_buffers`: the page is fetched though
 //! replay will build it from its image.
 
-use crate::lanes::{Frames, LANES};
+use crate::lanes::{bit, each, LANES, ONES};
 use crate::pages::Page;
 use crate::reference::RECORD_MOST;
 
@@ -18,55 +18,77 @@ pub(crate) const DISTANCE_MULTIPLIER: u32 = 4;
 /// The most that `maintenance_io_concurrency` can be.
 const CONCURRENCY_MOST: u32 = 1000;
 
-/// Beside numbers of buffers, what came of looking at a reference: it was passed over, or not looked at.
-pub(crate) const NOTHING: u32 = u32::MAX;
+// What came of looking at a reference, in a byte for each server; 0: it was passed over, or not looked at.
+
+/// The page was in a buffer.
+const FOUND: u64 = 1;
 /// The page was not there, and was asked for.
-pub(crate) const FETCHED: u32 = u32::MAX - 1;
+const FETCHED: u64 = 2;
 
 /// The queues of references that were looked at and not yet replayed (`LsnReadQueue`).
+///
+/// Most servers look at the same reference at the same time: those in step do it together.
 #[derive(Debug)]
 pub(crate) struct Prefetchers {
     in_flight_most: u32,
     distance: u64,
-    /// What came of each reference from `tail` on, by its number: a ring whose length is a power of two, no longer than
-    /// needed, so that it stays in the processor's first cache.
-    looked: Vec<Frames>,
+    /// What came of each reference from `tail` on, by its number: a ring whose length is a power of two.
+    looked: Vec<u64>,
     /// First reference that is not replayed yet.
     tail: u64,
-    in_flight: Frames,
-    /// Next reference to be looked at.
-    ahead: [u64; LANES],
-    recent: [Recent; LANES],
+    in_flight: [u32; LANES],
+    /// Servers that may ask for more.
+    open: u64,
+    /// Servers in step, at least one, and where they are.
+    in_step: u64,
+    step: Place,
+    /// Where each of the others is.
+    apart: [Place; LANES],
 }
 
-/// The pages that were remembered last.
+/// Where a prefetcher is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    /// Next reference to be looked at.
+    next: u64,
+    /// The pages that were remembered last, the last one first.
+    recent: [Page; WINDOW],
+}
+
+/// Servers that look at a reference.
 #[derive(Clone, Copy, Debug)]
-struct Recent {
-    pages: [Page; WINDOW],
-    oldest: usize,
+pub(crate) struct Look {
+    /// Its number.
+    pub(crate) at: u64,
+    /// A bit for each server.
+    pub(crate) lanes: u64,
 }
 
 impl Prefetchers {
-    /// With this `maintenance_io_concurrency`.
-    pub(crate) fn new(concurrency: u32) -> Prefetchers {
+    /// With this `maintenance_io_concurrency`, for servers with these bits.
+    pub(crate) fn new(concurrency: u32, lanes: u64) -> Prefetchers {
         let in_flight_most = concurrency.min(CONCURRENCY_MOST);
         let distance = (in_flight_most * DISTANCE_MULTIPLIER) as usize;
         // A record has references that are farther away, and is replayed as a whole.
         let length = (distance + RECORD_MOST).next_power_of_two();
+        let begin = Place { next: 0, recent: [NONE; WINDOW] };
         Prefetchers {
             in_flight_most,
             distance: distance as u64,
-            looked: vec![Frames([NOTHING; LANES]); length],
+            looked: vec![0; length],
             tail: 0,
-            in_flight: Frames([0; LANES]),
-            ahead: [0; LANES],
-            recent: [Recent { pages: [NONE; WINDOW], oldest: 0 }; LANES],
+            in_flight: [0; LANES],
+            open: lanes,
+            in_step: lanes,
+            step: begin,
+            apart: [begin; LANES],
         }
     }
 
     #[inline]
-    fn place(&self, at: u64) -> usize {
-        at as usize & (self.looked.len() - 1)
+    fn looked(&mut self, at: u64) -> Option<&mut u64> {
+        let place = at as usize & (self.looked.len() - 1);
+        self.looked.get_mut(place)
     }
 
     /// Everything before number `next` was replayed. References of a record that was handed out before the
@@ -74,62 +96,101 @@ impl Prefetchers {
     #[inline]
     pub(crate) fn complete(&mut self, next: u64) {
         for at in self.tail..next {
-            let place = self.place(at);
-            let Some(looked) = self.looked.get_mut(place) else { continue };
-            for (in_flight, looked) in self.in_flight.0.iter_mut().zip(&looked.0) {
-                *in_flight -= u32::from(*looked == FETCHED);
+            let looked = self.looked(at).map_or(0, std::mem::take);
+            let fetched = (looked / FETCHED) & ONES;
+            for lane in each(fetched) {
+                if let Some(own) = self.in_flight.get_mut(lane) {
+                    *own -= 1;
+                }
             }
-            *looked = Frames([NOTHING; LANES]);
+            self.open |= fetched;
         }
         self.tail = next;
+        self.step.next = self.step.next.max(next);
     }
 
-    /// Number of the reference that a server looks at next, if it does before the next record is replayed.
+    /// Servers that are not in step and may ask for more.
     #[inline]
-    pub(crate) fn next(&self, lane: usize) -> Option<u64> {
-        let (ahead, in_flight) = (self.ahead.get(lane)?, self.in_flight.0.get(lane)?);
-        let ahead = (*ahead).max(self.tail);
-        (*in_flight < self.in_flight_most && ahead - self.tail < self.distance).then_some(ahead)
+    pub(crate) fn open_apart(&self) -> u64 {
+        self.open & !self.in_step
     }
 
-    /// What came of looking at reference number `at`.
+    /// What a server that is not in step looks at next, if it does before the next record is replayed.
     #[inline]
-    pub(crate) fn push(&mut self, lane: usize, at: u64, looked: u32) {
-        let place = self.place(at);
-        if let Some(own) = self.looked.get_mut(place).and_then(|own| own.0.get_mut(lane)) {
-            *own = looked;
+    pub(crate) fn next_apart(&mut self, lane: usize) -> Option<Look> {
+        let own = self.apart.get_mut(lane)?;
+        own.next = own.next.max(self.tail);
+        if *own == self.step {
+            self.in_step |= bit(lane);
+            return None;
         }
-        if let Some(in_flight) = self.in_flight.0.get_mut(lane) {
-            *in_flight += u32::from(looked == FETCHED);
-        }
-        if let Some(ahead) = self.ahead.get_mut(lane) {
-            *ahead = at + 1;
-        }
+        let looks = self.open & bit(lane) != 0 && own.next - self.tail < self.distance;
+        looks.then_some(Look { at: own.next, lanes: bit(lane) })
     }
 
-    /// Which servers found the page of reference number `at`, one of the record that is replayed, in the buffer that it
-    /// still has: the lowest bit of a byte for each.
+    /// What those in step look at next; who may not ask for more is left behind.
     #[inline]
-    pub(crate) fn found(&self, at: u64, frames: &Frames) -> u64 {
-        let Some(looked) = self.looked.get(self.place(at)) else { return 0 };
-        let mut found = [0; LANES];
-        for (found, (one, other)) in found.iter_mut().zip(looked.0.iter().zip(&frames.0)) {
-            *found = u8::from(one == other);
+    pub(crate) fn next_in_step(&mut self) -> Option<Look> {
+        let lanes = self.in_step & self.open;
+        if lanes == 0 || self.step.next - self.tail >= self.distance {
+            return None;
         }
-        u64::from_le_bytes(found)
+        for lane in each(self.in_step & !lanes) {
+            if let Some(own) = self.apart.get_mut(lane) {
+                *own = self.step;
+            }
+        }
+        self.in_step = lanes;
+        Some(Look { at: self.step.next, lanes })
+    }
+
+    fn place(&mut self, look: Look) -> Option<&mut Place> {
+        if look.lanes & self.in_step != 0 {
+            return Some(&mut self.step);
+        }
+        self.apart.get_mut(look.lanes.trailing_zeros() as usize / 8)
+    }
+
+    /// The reference was passed over.
+    #[inline]
+    pub(crate) fn pass(&mut self, look: Look) {
+        if let Some(own) = self.place(look) {
+            own.next += 1;
+        }
     }
 
     /// Whether the page is among the last four that were remembered; it is remembered if not.
     #[inline]
-    pub(crate) fn is_repeated(&mut self, lane: usize, page: Page) -> bool {
-        let Some(recent) = self.recent.get_mut(lane) else { return true };
-        if recent.pages.contains(&page) {
-            return true;
+    pub(crate) fn is_repeated(&mut self, look: Look, page: Page) -> bool {
+        let Some(Place { recent, .. }) = self.place(look) else { return true };
+        let is_repeated = recent.contains(&page);
+        if !is_repeated {
+            recent.rotate_right(1);
+            recent[0] = page;
         }
-        if let Some(slot) = recent.pages.get_mut(recent.oldest) {
-            *slot = page;
+        is_repeated
+    }
+
+    /// The page was looked for; these servers did not have it and ask for it.
+    #[inline]
+    pub(crate) fn look(&mut self, look: Look, fetched: u64) {
+        if let Some(looked) = self.looked(look.at) {
+            *looked |= ((look.lanes & !fetched) * FOUND) | (fetched * FETCHED);
         }
-        recent.oldest = (recent.oldest + 1) % WINDOW;
-        false
+        for lane in each(fetched) {
+            if let Some(own) = self.in_flight.get_mut(lane) {
+                *own += 1;
+                if *own == self.in_flight_most {
+                    self.open &= !bit(lane);
+                }
+            }
+        }
+        self.pass(look);
+    }
+
+    /// Which servers had found the page of reference number `at`, one of the record that is replayed.
+    #[inline]
+    pub(crate) fn found(&self, at: u64) -> u64 {
+        self.looked.get(at as usize & (self.looked.len() - 1)).map_or(0, |looked| (*looked / FOUND) & ONES)
     }
 }

@@ -105,8 +105,8 @@ impl Model {
         self.buffers.iter().position(|buffer| buffer.is_some_and(|own| own.page == page))
     }
 
-    /// `hint`: where the prefetcher found the page; `is_done`: the page on disk is newer.
-    fn touch(&mut self, touch: &Touch, is_far: bool, hint: Option<usize>, is_done: bool) {
+    /// `was_found`: the prefetcher found the page; `is_done`: the page on disk is newer.
+    fn touch(&mut self, touch: &Touch, is_far: bool, was_found: bool, is_done: bool) {
         self.touches += 1;
         if !is_done {
             self.touched.insert(touch.page);
@@ -114,7 +114,7 @@ impl Model {
         if let Some(buffer) = self.find(touch.page) {
             let held = self.buffers[buffer].as_mut().unwrap();
             held.is_dirty |= !is_done;
-            if hint != Some(buffer) {
+            if !was_found {
                 held.usage = (held.usage + 1).min(5);
             }
             return;
@@ -163,14 +163,14 @@ impl Model {
         }
     }
 
-    /// Where it was found; nowhere: it is asked for.
-    fn prefetch(&mut self, page: PageName) -> Option<usize> {
-        let found = self.find(page);
-        if found.is_none() {
+    /// Whether it was found; it is asked for if not.
+    fn prefetch(&mut self, page: PageName) -> bool {
+        let is_found = self.find(page).is_some();
+        if !is_found {
             self.work.prefetches += 1;
             self.read(page);
         }
-        found
+        is_found
     }
 
     fn work(&self) -> PoolWork {
@@ -241,8 +241,8 @@ fn replay_after(
     let mut queue: VecDeque<(usize, bool)> = VecDeque::new();
     let mut ahead = 0;
     let mut recent: VecDeque<PageName> = VecDeque::new();
-    // Number of a touch -> where the prefetcher found its page.
-    let mut hints: HashMap<usize, usize> = HashMap::new();
+    // Numbers of touches whose page the prefetcher found.
+    let mut looked_up: BTreeSet<usize> = BTreeSet::new();
     let (mut found, mut dirty) = (Vec::new(), Vec::new());
     for (at, step) in steps.iter().enumerate() {
         if marks.contains(&at) {
@@ -263,9 +263,9 @@ fn replay_after(
                     if recent.len() > 4 {
                         recent.pop_front();
                     }
-                    match model.prefetch(touch.page) {
-                        Some(buffer) => drop(hints.insert(ahead, buffer)),
-                        None => io = true,
+                    io = !model.prefetch(touch.page);
+                    if !io {
+                        looked_up.insert(ahead);
                     }
                 }
                 queue.push_back((*step, io));
@@ -277,7 +277,7 @@ fn replay_after(
                 for touch in touches {
                     let fork = |page: &&PageName| (page.0, page.1) == (touch.page.0, touch.page.1);
                     let before = seen.iter().rev().find(fork).copied();
-                    let hint = hints.get(&seen.len()).copied();
+                    let was_found = looked_up.contains(&seen.len());
                     if touch.has_image || touch.will_init {
                         built.insert(touch.page);
                     }
@@ -285,7 +285,7 @@ fn replay_after(
                         && written.get(&touch.page).is_some_and(|before| seen.len() < *before);
                     seen.push(touch.page);
                     let is_far = before.is_none_or(|before| before.2.abs_diff(touch.page.2) > 8);
-                    model.touch(touch, is_far, hint, is_done);
+                    model.touch(touch, is_far, was_found, is_done);
                 }
             }
             // Pages go in the order of their first appearance.

@@ -7,6 +7,8 @@ use crate::RelFileLocator;
 /// Blocks that are neighbours stand together in runs of so many.
 const RUN: usize = 64;
 const RUN_BITS: u32 = 6;
+/// How many are found again without a hash: of forks, and of runs.
+const RECENT_FORKS: usize = 32;
 const RECENT: usize = 512;
 
 /// Number of a relation's fork among those of a recording.
@@ -16,7 +18,8 @@ pub type ForkNumber = u32;
 #[derive(Debug, Default)]
 pub struct Forks {
     numbers: FxHashMap<(RelFileLocator, u8), ForkNumber>,
-    last: Option<((RelFileLocator, u8), ForkNumber)>,
+    /// Forks that were looked for lately, by the low bits of their relation: records come back to few.
+    recent: [Option<((RelFileLocator, u8), ForkNumber)>; RECENT_FORKS],
 }
 
 impl Forks {
@@ -24,14 +27,17 @@ impl Forks {
     #[inline]
     pub fn number(&mut self, relation: RelFileLocator, fork: u8) -> ForkNumber {
         let key = (relation, fork);
-        if let Some((last, number)) = self.last {
-            if last == key {
-                return number;
+        let slot = relation.relation as usize % RECENT_FORKS;
+        if let Some(Some((recent, number))) = self.recent.get(slot) {
+            if *recent == key {
+                return *number;
             }
         }
         let next = self.numbers.len() as ForkNumber;
         let number = *self.numbers.entry(key).or_insert(next);
-        self.last = Some((key, number));
+        if let Some(recent) = self.recent.get_mut(slot) {
+            *recent = Some((key, number));
+        }
         number
     }
 
