@@ -29,7 +29,7 @@ def test_full_durability_with_the_wal_elsewhere(embedded: Install, workspace: Wo
 
 
 def test_full_durability_by_synchronous_writes(embedded: Install, workspace: Workspace) -> None:
-    _loses_nothing(embedded, workspace, Event.RELATION_FLUSH, 20, wal_sync_method="open_datasync")
+    _loses_nothing(embedded, workspace, Event.RELATION_FLUSH, 80, wal_sync_method="open_datasync")
 
 
 def _loses_nothing(

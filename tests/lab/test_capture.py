@@ -79,7 +79,7 @@ def test_a_recording_holds_all_that_was_written_meanwhile(cluster: Cluster, tmp_
             CaptureOrder(conninfo, 4, folder), program, lambda *now: seen.append(now), lambda: False
         )
     assert made.ended_because == "time"
-    assert made.bytes > 20 << 20, "several segments, and more than one checkpoint"
+    assert made.bytes > 3 << 20, "several segments, and more than one checkpoint"
     assert seen[-1][1] > 0
     assert read_recording(folder) == made
     assert made.settings["max_wal_size"] == "32MB"

@@ -29,7 +29,7 @@ def test_json_is_a_line_a_window_without_connection_strings(pair: Pair, tmp_path
     pair.catch_up()
     done = walproof(
         "replica", "watch", "--primary", watcher(pair.primary) + " password=hunter2",
-        "--standby", watcher(pair.standby), "--json", "--for", "2s", "--every", "1s", cwd=tmp_path,
+        "--standby", watcher(pair.standby), "--json", "--for", "4s", "--every", "1s", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     windows = [json.loads(line) for line in done.stdout.splitlines()]

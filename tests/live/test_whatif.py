@@ -17,6 +17,8 @@ DO $$ DECLARE picked int; BEGIN
     picked := 1 + floor(random() * 400000);
     UPDATE t SET v = n WHERE id = picked;
     COMMIT;
+    -- A cycle of 32 MB lasts long beside a checkpointer that has to wait for a core.
+    IF n % 100 = 0 THEN PERFORM pg_sleep(0.002); END IF;
   END LOOP;
 END $$
 """

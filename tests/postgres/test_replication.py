@@ -99,7 +99,7 @@ def test_a_pair_that_never_streams_shows_the_standbys_own_line(
         standby = Standby(primary, workspace, "lost", route=f"host={primary.sockets} no_such_option=1")
         standby.build()
         with pytest.raises(ClusterError, match=r'standby "lost" did not stream .* after 6 s') as caught:
-            standby.start({}, patience_s=6.0)
+            standby.start(SETTINGS, patience_s=6.0)
         assert 'invalid connection option "no_such_option"' in caught.value.message
         assert not standby.is_running()
 
@@ -109,7 +109,7 @@ def test_a_standby_with_less_room_than_its_primary_says_so(install: Install, wor
         standby = Standby(primary, workspace, "small")
         standby.build()
         with pytest.raises(ClusterError) as caught:
-            standby.start({"max_connections": "50", "hot_standby": "on"}, patience_s=5.0)
+            standby.start({**SETTINGS, "max_connections": "50", "hot_standby": "on"})
         assert "max_connections" in f"{caught.value.message} {caught.value.detail}"
 
 

@@ -130,7 +130,7 @@ def test_sees_a_checkpoint_that_someone_asked_for(server: Server) -> None:
     stops."""
     probe = CheckpointProbe()
     with server.connect() as connection:
-        connection.execute("CREATE TABLE IF NOT EXISTS dirty AS SELECT generate_series(1, 1000)")
+        connection.execute("CREATE TABLE IF NOT EXISTS dirty AS SELECT generate_series(1, 200000)")
         probe.start(server.subject())
         connection.execute("CHECKPOINT")
         seen = probe.stop()

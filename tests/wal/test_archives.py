@@ -69,6 +69,12 @@ def test_what_archive_command_compressed_reads_as_pg_wal(tmp_path: Path) -> None
         assert list(records(half, start=start, end=end)) == plain
 
 
+def _is_streaming(server: Server) -> bool:
+    with server.connect() as connection:
+        found = connection.execute("SELECT FROM pg_stat_replication WHERE state = 'streaming'").fetchone()
+    return found is not None
+
+
 def test_what_pg_receivewal_is_writing(tmp_path: Path) -> None:
     with Server(BINDIRS[VERSION], segment_mb=1) as server:
         start = server.insert_lsn()
@@ -78,6 +84,10 @@ def test_what_pg_receivewal_is_writing(tmp_path: Path) -> None:
         ]  # fmt: skip
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         try:
+            deadline = time.monotonic() + 60
+            while not _is_streaming(server):
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
             run_small_load(server, 40)
             end = server.insert_lsn()
             deadline = time.monotonic() + 60

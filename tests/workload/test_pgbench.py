@@ -178,7 +178,8 @@ def test_a_setup_that_fails_is_explained(cluster: Cluster, pgbench: Path) -> Non
 @pytest.mark.pg(">= 18")
 def test_a_run_that_hangs_is_ended(cluster: Cluster, pgbench: Path) -> None:
     initialise(pgbench, WORKLOAD, _target(cluster))
-    run = PgbenchRun(pgbench, WORKLOAD, _target(cluster), cluster.folder, seed=1)
+    long = dataclasses.replace(WORKLOAD, transactions=None, duration_s=600.0)
+    run = PgbenchRun(pgbench, long, _target(cluster), cluster.folder, seed=1)
     os.kill(run.pid, signal.SIGSTOP)
     began = time.monotonic()
     with pytest.raises(WorkloadError, match="did not end within 0 s"):

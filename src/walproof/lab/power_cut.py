@@ -36,7 +36,9 @@ from walproof.workload.pgbench import PgbenchRun, initialise, setup_description
 SESSIONS = 4
 _THINK_S = 0.015
 _LONGEST_S = 3.0
-"""After this time power is cut, even if the moment has not come."""
+"""After this time power is cut, even if the moment that was drawn has not come."""
+_GIVEN_LONGEST_S = 30.0
+"""The same of a moment that was not drawn, but asked for."""
 _PANIC_PATIENCE_S = 2.0
 _CHECKPOINT_PAUSE_S = 0.05
 _TABLESPACE = "ledger_space"
@@ -133,6 +135,7 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
     rng = random.Random(order.seed)
     is_trickle = order.moment is None and _is_trickle(order, rng)
     moment = order.moment or _draw_moment(order, rng)
+    longest_s = _LONGEST_S if order.moment is None else _GIVEN_LONGEST_S
     with _on_simulated_disk(lab, order) as (cluster, disk):
         cluster.start({**ledger.SETTINGS, **order.settings})
         disk.check_attached()
@@ -146,9 +149,9 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
                 time.sleep(after_s)
                 disk.cut()
             elif order.conditions.failing_flush:
-                moment_text = _let_a_flush_fail(cluster, disk, *moment)
+                moment_text = _let_a_flush_fail(cluster, disk, *moment, longest_s)
             else:
-                moment_text = _cut_at(disk, *moment)
+                moment_text = _cut_at(disk, *moment, longest_s)
             # A PANIC ends processes wherever they are, also within a write; when all are gone nothing moves
             # any more, and what a cut would undo was kept before each write.
             has_ended = not cluster.is_running()
@@ -327,27 +330,29 @@ class _Load:
             pass  # the server is gone
 
 
-def _cut_at(disk: SimulatedDisk, event: Event, count: int) -> str:
+def _cut_at(disk: SimulatedDisk, event: Event, count: int, longest_s: float) -> str:
     disk.arm(event, count)
-    if disk.wait_for_cut(_LONGEST_S):
+    if disk.wait_for_cut(longest_s):
         return f"{event.value} {count}"
     disk.cut()
-    return f"time {_LONGEST_S:.0f} s"
+    return f"time {longest_s:.0f} s"
 
 
-def _let_a_flush_fail(cluster: Cluster, disk: SimulatedDisk, event: Event, count: int) -> str:
+def _let_a_flush_fail(
+    cluster: Cluster, disk: SimulatedDisk, event: Event, count: int, longest_s: float
+) -> str:
     """EIO once: the server has to PANIC, because what it thought to have written is gone.
 
     Unless it can do without: of a segment that is only being made, an ERROR is enough. Then it goes on, and
     the images show whether it was right.
     """
     disk.arm_failure(event, count)
-    deadline = time.monotonic() + _LONGEST_S
+    deadline = time.monotonic() + longest_s
     while cluster.is_running() and time.monotonic() < deadline:
         time.sleep(0.005)
     if not disk.has_triggered():
         disk.cut()
-        return f"time {_LONGEST_S:.0f} s"
+        return f"time {longest_s:.0f} s"
     deadline = time.monotonic() + _PANIC_PATIENCE_S
     while cluster.is_running():
         if time.monotonic() > deadline:

@@ -93,6 +93,7 @@ class ReplayWatch:
         spent = read_proc(pid, "schedstat")
         if not spent:
             return
+        now_s = time.monotonic()
         self._cpu_s, self._waited_s = (int(ns) / 1e9 for ns in spent.split()[:2])
         counters = read_proc(pid, "io")
         if counters:
@@ -102,13 +103,12 @@ class ReplayWatch:
         if match is not None:
             segment = match[1].decode()
             if not self._starts or self._starts[-1].segment != segment:
-                ran_s = time.monotonic() - self._waited_s
-                self._starts.append(SegmentStart(segment, self._cpu_s, ran_s))
+                self._starts.append(SegmentStart(segment, self._cpu_s, now_s - self._waited_s))
 
 
 def _within(ran_s: float, cpu_s: float) -> float:
     """The time that passed, as far as it may have been CPU: the rest was waiting for a disk or a lock."""
-    return max(cpu_s - _TICK_S, min(ran_s, cpu_s + _TICK_S))
+    return max(0.0, cpu_s - _TICK_S, min(ran_s, cpu_s + _TICK_S))
 
 
 def _find_startup(postmaster: int) -> int | None:
