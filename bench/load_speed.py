@@ -34,8 +34,9 @@ from walproof.postgres import template as templates
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import find
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.probe import Subject
 from walproof.probe.cpu import CpuProbe
 from walproof.probe.waits import WaitProbe

@@ -31,9 +31,10 @@ from walproof.lab.power_cut import (
     prepare_cut_template,
 )
 from walproof.postgres.build import has_extension
-from walproof.postgres.install import find, find_driver, label_all
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.install import find, label_all
+from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 
 SETTINGS = {"shared_buffers": "8MB", "bgwriter_delay": "10ms", "max_wal_size": "64MB", "min_wal_size": "32MB"}
 BUILTINS = ("tpcb-like", "simple-update", "select-only")
@@ -141,7 +142,7 @@ def main() -> int:
     with Workspace(arguments.on, user) as workspace:
         for install in installs:
             reachable = reachable_install(install, user)
-            pgbench, _ = find_driver([reachable, find("embedded")])
+            pgbench = reachable_pgbench([reachable, find("embedded")], user)
             conditions = CutConditions()
             load = Workload("tpcb-like", "tpcb-like", (), 1, 4, 1, 60.0, None, None, "simple", 0.0)
             options = cut_initdb_options(reachable, conditions)

@@ -28,9 +28,10 @@ from walproof.lab.target import target_of
 from walproof.postgres import template as templates
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.install import find, find_driver
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.install import find
+from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.workload.pgbench import PgbenchRun, initialise, setup_description
 
 SCALE, CLIENTS, ROUNDS, CALLS = 10, 16, 7, 60_000
@@ -93,7 +94,7 @@ def throughput(
     workload = Workload("w", "tpcb-like", (), SCALE, CLIENTS, 2, seconds, None, None, "prepared", 0.0)
     user = server_user()
     install = reachable_install(find("embedded"), user)
-    pgbench, _ = find_driver([install])
+    pgbench = reachable_pgbench([install], user)
     ratios = []
     with Workspace(Path(cache_folder("work")), user) as workspace, ExitStack() as stack:
 
@@ -110,8 +111,9 @@ def throughput(
             if name == "with":
                 model = DiskModel(real_flush=True, undo_bytes=4 << 30)
                 state = STATE_FOLDER / f"{workspace.folder.name}-overhead"
-                owner = workspace.owner
-                disk = stack.enter_context(SimulatedDisk([folder / "data"], model, state, owner=owner))
+                disk = stack.enter_context(
+                    SimulatedDisk([folder / "data"], model, state, user=workspace.user)
+                )
                 environment = disk.environment
             cluster = clusters[name] = Cluster(install, workspace, folder, environment)
             stack.callback(cluster.stop, "immediate")

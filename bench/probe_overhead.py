@@ -22,9 +22,10 @@ from walproof.lab.target import target_of
 from walproof.postgres import template as templates
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.install import find, find_driver
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.install import find
+from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.probe import PROBES, Subject, read_pgbench_logs
 from walproof.workload.pgbench import PgbenchRun, initialise, setup_description
 
@@ -40,7 +41,7 @@ def main() -> None:
     workload = Workload("w", "tpcb-like", (), 50, 50, 2, length, None, None, "simple", 0.0)
     user = server_user()
     install = reachable_install(find("embedded"), user)
-    pgbench, _ = find_driver([install])
+    pgbench = reachable_pgbench([install], user)
 
     with Workspace(Path(cache_folder("work")), user) as workspace:
         setup = setup_description(workload)

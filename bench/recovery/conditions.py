@@ -18,8 +18,9 @@ from walproof.analysis.interval import mean_interval
 from walproof.lab.crash import CrashImage, recover
 from walproof.lab.recovery_load import crash_of_load
 from walproof.postgres.install import find
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 
 BUFFERS_MB = 192
 

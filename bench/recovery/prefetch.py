@@ -18,8 +18,9 @@ from walproof.lab.crash import Cache, recover, take_crash_image
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import find
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.probe.device import find_read_ahead_kb
 from walproof.wal.recovery import analyse, find_redo
 

@@ -20,9 +20,10 @@ from walproof.facts.calibration import read_calibration
 from walproof.lab.crash import recover, take_crash_image
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import SUPERUSER, Cluster
-from walproof.postgres.install import discover, find, find_driver
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.install import discover, find
+from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.units import format_bytes
 from walproof.wal.recovery import analyse, find_redo
 
@@ -70,7 +71,7 @@ def measure(case: Case, arguments: argparse.Namespace) -> None:
     """Fill, crash, recover."""
     user = server_user()
     install = reachable_install(find(arguments.pg), user)
-    pgbench, _ = find_driver([install, *discover()])
+    pgbench = reachable_pgbench([install, *discover()], user)
     costs = SHIPPED if arguments.calibration is None else fit(read_calibration(arguments.calibration))
     with Workspace(arguments.work, user) as workspace:
         folder = workspace.make_folder("filled")

@@ -17,8 +17,9 @@ from statistics import median
 from bench.recovery.validate import images
 from bench.recovery.workloads import WORKLOADS
 from walproof.postgres.install import find
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.wal import stats
 from walproof.wal.recovery import analyse, find_redo
 

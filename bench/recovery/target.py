@@ -25,9 +25,10 @@ from walproof.facts import Install
 from walproof.lab.crash import recover, take_crash_image
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import SUPERUSER, Cluster
-from walproof.postgres.install import discover, find, find_driver
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.install import discover, find
+from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 
 BUFFERS_MB = 128
 SEED = 6
@@ -97,7 +98,7 @@ def crash_often(
     install: Install, workspace: Workspace, workload: Workload, settings: dict[str, str], crashes: int
 ) -> list[float]:
     """Seconds until connections were accepted, of each crash of one server under its load."""
-    pgbench, _ = find_driver([install, *discover()])
+    pgbench = reachable_pgbench([install, *discover()], workspace.user)
     rng = random.Random(SEED)
     folder = workspace.make_folder("target")
     templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)

@@ -45,9 +45,10 @@ from walproof.lab.calibration import calibrate
 from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, recover, take_crash_image
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import SUPERUSER, Cluster
-from walproof.postgres.install import discover, find, find_driver
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.install import discover, find
+from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.probe.device import find_read_ahead_kb
 from walproof.units import Lsn, format_bytes
 from walproof.wal.recovery import RecoveryAnalysis, RecoveryWork, analyse, find_redo
@@ -234,7 +235,7 @@ def images(
     install: Install, workspace: Workspace, workload: Workload, distances: list[int]
 ) -> Iterator[CrashImage]:
     """An image at each distance, from one server."""
-    pgbench, _ = find_driver([install, *discover()])
+    pgbench = reachable_pgbench([install, *discover()], workspace.user)
     folder = workspace.make_folder("filled")
     templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
     cluster = Cluster(install, workspace, folder)

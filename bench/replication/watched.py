@@ -25,9 +25,10 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.cpu_share import CpuShare
 from walproof.postgres.install import find
 from walproof.postgres.link import Link
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.reach import reachable_install
 from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.probe.processes import children
 from walproof.probe.startup import read_startup
 

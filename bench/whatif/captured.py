@@ -24,10 +24,11 @@ from typing import Any
 from bench.whatif.validate import SETTINGS
 from bench.whatif.validate import bench as run_pgbench
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.install import discover, find, find_driver
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.install import discover, find
+from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.template import clone
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.units import Lsn, format_bytes
 
 SCALE, RATE, WARM_UP_S = 20, 800, 5
@@ -45,7 +46,7 @@ def main() -> None:
     arguments = parser.parse_args()
     user = server_user()
     install = reachable_install(find(arguments.pg), user)
-    pgbench, _ = find_driver([install, *discover()])
+    pgbench = reachable_pgbench([install, *discover()], user)
     settings = {**SETTINGS, "wal_keep_size": "0", "max_wal_size": arguments.before}
     seconds = arguments.seconds
     with Workspace(arguments.work, user) as workspace:

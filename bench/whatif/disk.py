@@ -15,10 +15,11 @@ from pathlib import Path
 from bench.whatif.validate import CAMPAIGNS, SETTINGS, Campaign, load, location, say, target_of, work_options
 from bench.whatif.validate import bench as run_pgbench
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.install import discover, find, find_driver
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.install import discover, find
+from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.template import clone
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.wal.whatif import simulate
 
 
@@ -37,7 +38,7 @@ def measure(campaign: Campaign, work: Path) -> None:
     """Print measured and predicted sizes."""
     user = server_user()
     install = reachable_install(find(campaign.pg), user)
-    pgbench, _ = find_driver([install, *discover()])
+    pgbench = reachable_pgbench([install, *discover()], user)
     version = install.version_num // 10000
     with Workspace(work, user) as workspace:
         base = workspace.make_folder("base")

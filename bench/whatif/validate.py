@@ -26,10 +26,11 @@ from typing import Any
 
 from bench.whatif import workloads as w
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.install import discover, find, find_driver
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.install import discover, find
+from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.template import clone
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.units import Lsn
 from walproof.wal import stats
 from walproof.wal.whatif import Target, default_completion_target, simulate
@@ -134,7 +135,7 @@ def measure(campaign: Campaign, work: Path, results: Path, keep: Path | None = N
     """Run every setting of a campaign and predict all from each."""
     user = server_user()
     install = reachable_install(find(campaign.pg), user)
-    pgbench, _ = find_driver([install, *discover()])
+    pgbench = reachable_pgbench([install, *discover()], user)
     with Workspace(work, user) as workspace:
         base = workspace.make_folder("base")
         load(Cluster(install, workspace, base), pgbench, campaign)

@@ -78,7 +78,7 @@ def simulated(
         (folder / "data" / "pg_wal").rename(folder / "wal")
         (folder / "data" / "pg_wal").symlink_to(folder / "wal")
     state = STATE_FOLDER / f"{workspace.folder.name}-{seed}"
-    with SimulatedDisk(roots, model, state, owner=workspace.owner, seed=seed) as disk:
+    with SimulatedDisk(roots, model, state, user=workspace.user, seed=seed) as disk:
         cluster = Cluster(install, workspace, folder, disk.environment)
         try:
             yield cluster, disk

@@ -16,8 +16,8 @@ from walproof.facts import CheckedImage, CutFacts, ImageState
 from walproof.facts.store import Store
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.reach import server_user
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 
 COMMAND = ("walproof", "run", "example")
 

@@ -30,9 +30,10 @@ from walproof.lab.replay import Replay, find_image
 from walproof.lab.self_test import run_self_test
 from walproof.lab.verdict import Verdict, judge
 from walproof.postgres.build import has_extension
-from walproof.postgres.install import find, find_driver
-from walproof.postgres.reach import server_user
+from walproof.postgres.install import find
+from walproof.postgres.reach import reachable_pgbench
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 
 pytestmark = pytest.mark.live
 
@@ -59,7 +60,7 @@ def memory(memory_work: Path) -> Iterator[Workspace]:
 
 def _lab(install: Install, workspace: Workspace, conditions: CutConditions | None = None) -> CutLab:
     options = cut_initdb_options(install, conditions or CutConditions())
-    pgbench, _ = find_driver([install, find("embedded")])
+    pgbench = reachable_pgbench([install, find("embedded")], workspace.user)
     template = prepare_cut_template(workspace, install, options, pgbench, PGBENCH)
     return CutLab(workspace, install, pgbench, template, has_extension(install, "amcheck"))
 

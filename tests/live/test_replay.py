@@ -21,8 +21,9 @@ from walproof.lab.study import Overrides, resolve
 from walproof.lab.studyfile import check_study
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import discover
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.units import Lsn
 
 pytestmark = pytest.mark.live

@@ -29,9 +29,9 @@ from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.facts import Install
 from walproof.postgres.cpu_share import CpuShare
 from walproof.postgres.link import Link
-from walproof.postgres.reach import server_user
 from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.probe.startup import read_startup
 from walproof.units import Lsn
 
@@ -346,7 +346,7 @@ def test_a_slow_disk_of_the_standby(pair: Pair, others: Workspace) -> None:
         [data],
         DiskModel(device=parse_device("flush=1ms,write=2MB/s"), tracking=False),
         STATE_FOLDER / f"{others.folder.name}-slow",
-        owner=None if user is None else (user.uid, user.gid),
+        user=user,
     )
     slow = Standby(pair.primary, others, "slow", slot=False)
     slow.build()
@@ -375,7 +375,7 @@ def test_replay_that_waits_for_the_disk_of_the_standby(pair: Pair, others: Works
         [standby.data],
         DiskModel(device=parse_device("flush=60ms"), tracking=False),
         STATE_FOLDER / f"{others.folder.name}-thrashing",
-        owner=None if user is None else (user.uid, user.gid),
+        user=user,
     )
     with disk:
         standby.environment.update(disk.environment)

@@ -13,8 +13,9 @@ from tests.live.pair import Pair, running_pair, watcher
 from tests.postgres.replication import query, run, running_primary
 from walproof.facts import Install
 from walproof.postgres.install import find
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 
 pytestmark = pytest.mark.live
 

@@ -15,7 +15,7 @@ from walproof.errors import ClusterError, DisturbedError
 from walproof.facts import Install
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.reaper import shared_memory_of
+from walproof.postgres.shared_memory import shared_memory_of
 from walproof.postgres.workspace import Workspace
 
 pytestmark = pytest.mark.live

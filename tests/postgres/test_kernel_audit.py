@@ -15,11 +15,10 @@ from walproof.errors import DiskError, StudyError
 from walproof.facts import Install, KernelAuditLevel, ReplayConditions
 from walproof.lab.replay_recording import ReplayRecording
 from walproof.lab.replay_run import ReplayRun
-from walproof.postgres.cluster import user_arguments
 from walproof.postgres.kernel_audit import KernelAudit, audit_refusal
-from walproof.postgres.reach import server_user
 from walproof.postgres.reaper import AUDITED, reap, restore_audit
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import running_as, server_user
 from walproof.units import Lsn
 
 THEIRS = "-a always,exit -S execve -F key=theirs"
@@ -45,7 +44,7 @@ def test_one_rule_while_the_block_lasts(workspace: Workspace, stand_in: StandIn)
     assert audit.records == 1234
     assert stand_in.rules == []
     assert stand_in.status == {**UNTOUCHED, "lost": 1234}
-    assert not (workspace.folder / AUDITED).exists()
+    assert not (workspace.folder.with_suffix(AUDITED)).exists()
 
 
 def test_the_rule_goes_when_the_block_fails(workspace: Workspace, stand_in: StandIn) -> None:
@@ -95,14 +94,14 @@ def test_only_the_rule_of_the_workspace_goes(tmp_path: Path, stand_in: StandIn) 
     """After a new start of the machine our rule is gone, and audit is somebody else's."""
     left = tmp_path / "walproof-0123"
     left.mkdir()
-    (left / AUDITED).write_text("1 0 64")
+    left.with_suffix(AUDITED).write_text("1 0 64")
     stand_in.begin(THEIRS, enabled=1)
-    reap(left, None)
+    reap(left, None, None)
     assert stand_in.rules == [THEIRS]
     assert stand_in.asked == []
     stand_in.begin(THEIRS, "-a always,exit -S all -F key=walproof-0123", enabled=1)
     left.mkdir()
-    (left / AUDITED).write_text("1 0 64")
+    left.with_suffix(AUDITED).write_text("1 0 64")
     restore_audit(left)
     assert stand_in.rules == [THEIRS]
 
@@ -146,7 +145,7 @@ def test_the_kernel_records_what_the_rule_matches(workspace: Workspace) -> None:
     for level in levels:
         with KernelAudit(workspace, level) as audit:
             command = ["/usr/bin/python3", "-c", program]
-            subprocess.run(command, check=True, cwd="/", **user_arguments(user))
+            subprocess.run(command, check=True, cwd="/", **running_as(user))
         records[level] = audit.records
     assert records["quiet"] < 500 < 1000 <= records["recording"]
     assert audit_refusal() is None

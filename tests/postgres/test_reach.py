@@ -19,7 +19,8 @@ from walproof.errors import DiskError, InstallError
 from walproof.facts.model import Install
 from walproof.postgres.cache import ROOT_CACHE, cache_folder, cache_path
 from walproof.postgres.install import find
-from walproof.postgres.reach import ServerUser, open_to_all, reachable, reachable_install, server_user
+from walproof.postgres.reach import open_to_all, reachable, reachable_install
+from walproof.privilege.user import ServerUser, running_as, server_user
 
 IS_ROOT = os.geteuid() == 0
 
@@ -41,9 +42,8 @@ def test_server_user(monkeypatch: pytest.MonkeyPatch) -> None:
         return
     assert user is not None
     assert user.name in ("postgres", "nobody")
-    assert subprocess.run(["id", "-u"], capture_output=True, **user.subprocess_options).stdout == (
-        b"%d\n" % user.uid
-    )
+    said = subprocess.run(["id", "-u"], capture_output=True, text=True, **running_as(user)).stdout
+    assert said == f"{user.uid}\n"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def run_initdb(install: Install, data: Path, user: ServerUser | None) -> None:
         done = subprocess.run(command, capture_output=True, text=True, cwd="/")
     else:
         os.chown(data, user.uid, user.gid)
-        done = subprocess.run(command, capture_output=True, text=True, cwd="/", **user.subprocess_options)
+        done = subprocess.run(command, capture_output=True, text=True, cwd="/", **running_as(user))
     assert done.returncode == 0, done.stderr
     assert (data / "PG_VERSION").read_text() == "18\n"
 

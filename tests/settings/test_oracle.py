@@ -21,7 +21,8 @@ import pytest
 from walproof.errors import SettingError
 from walproof.facts.model import Install
 from walproof.postgres.install import discover
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.reach import reachable_install
+from walproof.privilege.user import running_as, server_user
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.value import Context, parse
 
@@ -106,7 +107,7 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
     """One for each PostgreSQL on this machine; the embedded ones are always there."""
     user = server_user()
     folder = Path(tempfile.mkdtemp(prefix="walproof-oracle-", dir="/tmp"))
-    run_as: dict[str, Any] = {**user.subprocess_options} if user else {}
+    run_as: dict[str, Any] = {**running_as(user)}
     if user is not None:
         os.chown(folder, user.uid, user.gid)
     found = Oracle(reachable_install(request.param, user), folder, run_as)

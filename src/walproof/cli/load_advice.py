@@ -78,8 +78,9 @@ def load_advice(
     from walproof.lab.load_source import table_of
     from walproof.lab.study import Overrides, resolve
     from walproof.postgres import install as installs
-    from walproof.postgres.reach import reachable_install, server_user
+    from walproof.postgres.reach import reachable_install
     from walproof.postgres.workspace import Workspace
+    from walproof.privilege.user import server_user
 
     if run is not None:
         if table is not None:
@@ -127,8 +128,9 @@ def _show_again(name: str, out: Path, store_url: str | None, pg: list[str] | Non
     """The recipe of a stored run. Its table is made once more, from the run's own SQL, to be read."""
     from walproof.lab.load_source import table_of
     from walproof.postgres import install as installs
-    from walproof.postgres.reach import reachable_install, server_user
+    from walproof.postgres.reach import reachable_install
     from walproof.postgres.workspace import Workspace
+    from walproof.privilege.user import server_user
 
     opened = options.open_existing_store(out, store_url)
     try:
@@ -141,13 +143,8 @@ def _show_again(name: str, out: Path, store_url: str | None, pg: list[str] | Non
             )
         if run.finished_at is None:
             raise StudyError(f"run {run.id} is not finished", hint=f"To finish it: {shlex.join(run.command)}")
-        install = installs.find(pg[0]) if pg else run.plan.installs[0]
-        if not (Path(install.bindir) / "postgres").exists():
-            raise StudyError(
-                f"PostgreSQL {install.label} of run {run.id} is no longer there",
-                detail=f"Looked in {install.bindir}.",
-                hint="--pg names another one of that version.",
-            )
+        # Not the folder that the store names: whoever writes there would choose what is started here.
+        install = installs.resolve(run.plan.installs[0], pg[0] if pg else None)
         user = server_user()
         with Workspace(options.work_folder(None), user) as workspace:
             known = table_of(load.ddl, load.table, reachable_install(install, user), workspace)

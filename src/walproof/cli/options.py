@@ -37,6 +37,13 @@ Pg = Annotated[
         help="PostgreSQL to run: a folder, 13.7, 16, embedded or embedded-16. May be repeated.",
     ),
 ]  # fmt: skip
+OnePg = Annotated[
+    str | None,
+    typer.Option(
+        "--pg", metavar="DIR|VERSION",
+        help="PostgreSQL to run, of the version that was run then. Default: one that is found here.",
+    ),
+]  # fmt: skip
 On = Annotated[
     Path | None,
     typer.Option("--on", metavar="FOLDER", help="Folder whose disk is measured. Default: walproof's cache."),

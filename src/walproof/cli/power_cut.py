@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -31,6 +30,7 @@ def replay(
     psql: Annotated[
         bool, typer.Option("--psql/--no-psql", help="End with psql on the server, where there is a terminal.")
     ] = True,
+    pg: options.OnePg = None,
     on: options.On = None,
     out: options.Out = options.DEFAULT_OUT,
     store: options.StoreUrl = None,
@@ -52,11 +52,11 @@ def replay(
                 detail="Expected a folder of a kept image, or the numbers of a trial and an image: 12/3.",
                 hint='The report lists failing images under "Cases".',
             )
-        again = _cut_again(case, run, work, out, store)
+        again = _cut_again(case, run, work, out, store, pg)
         if again is None:
             raise typer.Exit(1)
         folder = again
-    with Replay(folder, work) as replayed:
+    with Replay(folder, work, pg) as replayed:
         kept = replayed.case
         for name, value in (
             ("PostgreSQL", kept.install.label),
@@ -74,9 +74,8 @@ def replay(
         if psql and sys.stdin.isatty():
             try:
                 with replayed.server() as cluster:
-                    program = _find_psql(kept.install.bindir)
                     sys.stderr.write("the server runs on a copy; it ends with psql\n")
-                    subprocess.run([program, cluster.conninfo], check=False)
+                    replayed.run_psql(cluster)
             except ClusterError as error:
                 sys.stdout.write(
                     f"\nThe server does not start, so there is no psql. Its log ends with:\n{error.detail}\n"
@@ -89,7 +88,9 @@ def _verdict(state: str, reason: str | None) -> str:
     return state if reason is None else f"{state}: {reason}"
 
 
-def _cut_again(case: str, run_name: str, work: Path, out: Path, store: str | None) -> Path | None:
+def _cut_again(
+    case: str, run_name: str, work: Path, out: Path, store: str | None, pg: str | None
+) -> Path | None:
     """Folder in which the image was kept; None when it did not fail this time."""
     from walproof.lab.replay import cut_again, find_image
 
@@ -102,7 +103,7 @@ def _cut_again(case: str, run_name: str, work: Path, out: Path, store: str | Non
     if image.kept is not None and Path(image.kept).is_dir():
         return Path(image.kept)
     sys.stderr.write(f"case {case} of run {run.id} was not kept: cutting again\n")
-    again = cut_again(run.plan, trial, image, out / "kept", work)
+    again = cut_again(run.plan, trial, image, out / "kept", work, pg)
     if again.kept is None:
         sys.stdout.write(
             f"verdict then: {_verdict(image.state.value, image.reason)}\n"
@@ -112,14 +113,3 @@ def _cut_again(case: str, run_name: str, work: Path, out: Path, store: str | Non
         )
         return None
     return Path(again.kept)
-
-
-def _find_psql(bindir: str) -> str:
-    from walproof.errors import InstallError
-    from walproof.postgres.install import discover
-
-    for folder in (bindir, *(one.bindir for one in discover())):
-        program = Path(folder) / "psql"
-        if program.exists():
-            return str(program)
-    raise InstallError("no psql found", hint="Install PostgreSQL's client programs.")

@@ -61,8 +61,9 @@ def calibrate(
     from walproof.facts.calibration import calibration_path, read_calibration, write_calibration
     from walproof.lab.calibration import calibrate as measure
     from walproof.postgres.install import discover, find
-    from walproof.postgres.reach import reachable_install, server_user
+    from walproof.postgres.reach import reachable_install
     from walproof.postgres.workspace import Workspace
+    from walproof.privilege.user import server_user
     from walproof.probe.environment import this_machine
 
     install = find(pg) if pg is not None else discover()[0]

@@ -43,12 +43,12 @@ def measure_flush(program: Path, folder: Path, seconds: int = 2) -> tuple[FlushR
     if not folder.is_dir():
         raise DiskError(f'folder "{folder}" does not exist')
     try:
-        with tempfile.NamedTemporaryFile(prefix="walproof-fsync-", dir=folder) as file:
+        # In a folder of its own: pg_test_fsync opens its file by name, where others may write too.
+        with tempfile.TemporaryDirectory(prefix="walproof-fsync-", dir=folder) as ours:
             done = subprocess.run(
-                [str(program), "-s", str(seconds), "-f", file.name],
+                [str(program), "-s", str(seconds), "-f", str(Path(ours) / "file")],
                 capture_output=True, text=True, check=False, timeout=120 + 60 * seconds,
             )  # fmt: skip
-            Path(file.name).touch()  # pg_test_fsync removes its file; the context manager wants it
     except OSError as error:
         raise DiskError(f'could not write in folder "{folder}": {error.strerror}') from error
     except subprocess.TimeoutExpired:

@@ -17,6 +17,7 @@ from typing import Literal
 from walproof import _native
 from walproof.disk.simulated import SimulatedDisk
 from walproof.errors import DiskError
+from walproof.privilege.acting import acting_as
 
 _Row = tuple[int, bytes, str, int, int, int, bytes]
 
@@ -42,26 +43,28 @@ class Survival:
 def build_image(disk: SimulatedDisk, targets: Sequence[Path], seed: int, survival: Survival) -> None:
     """Build one image of a disk that is cut and settled, and whose processes are gone.
 
-    ``targets`` are folders that do not exist yet, one for each root. Raises DiskError: the run is void, or a
-    file cannot be read or written.
+    ``targets`` are folders that do not exist yet, one for each root, in a folder of the disk's user. Raises
+    DiskError: the run is void, a file cannot be read or written, or the state, which the server can write,
+    names one outside of the roots.
     """
     assert len(targets) == len(disk.roots)
     status = disk.status()
     assert status.is_cut
     if status.void:
         raise DiskError("the run is void: " + "; ".join(status.void))
-    live = [row for number, root in enumerate(disk.roots) for row in _read_tree(number, root)]
-    plan = _native.disk_image(
-        disk.state,
-        live,
-        _kept(disk),
-        seed=seed,
-        survival=survival.data,
-        keep=survival.keep,
-        unit_bytes=survival.unit_bytes,
-    )
     try:
-        _carry_out(disk, targets, plan)
+        with acting_as(disk.user):
+            live = [row for number, root in enumerate(disk.roots) for row in _read_tree(number, root)]
+            plan = _native.disk_image(
+                disk.state,
+                live,
+                _kept(disk),
+                seed=seed,
+                survival=survival.data,
+                keep=survival.keep,
+                unit_bytes=survival.unit_bytes,
+            )
+            _carry_out(disk, targets, plan)
     except OSError as error:
         raise DiskError(f'could not build a crash image in "{targets[0]}": {error.strerror}') from error
 
@@ -71,10 +74,11 @@ def durable_sizes(disk: SimulatedDisk) -> dict[str, int]:
 
     Keys are root number and path (``0/base/5/16384``); 0 where even the name may be lost. Raises DiskError.
     """
-    live = [row for number, root in enumerate(disk.roots) for row in _read_tree(number, root)]
-    plan = _native.disk_image(
-        disk.state, live, _kept(disk), seed=0, survival="nothing", keep=0.0, unit_bytes=512
-    )
+    with acting_as(disk.user):
+        live = [row for number, root in enumerate(disk.roots) for row in _read_tree(number, root)]
+        plan = _native.disk_image(
+            disk.state, live, _kept(disk), seed=0, survival="nothing", keep=0.0, unit_bytes=512
+        )
     there = {
         f"{root}/{os.fsdecode(path)}": None if content is None else content[0]
         for root, path, _, _, _, content in plan["files"]
@@ -136,7 +140,7 @@ def _carry_out(disk: SimulatedDisk, targets: Sequence[Path], plan: _native._Disk
             file.truncate(size)
             for at, data, side in pieces:
                 if side is not None:
-                    with (disk.graveyards[root] / side[0]).open("rb") as kept:
+                    with _at(disk.graveyards[root], os.fsencode(side[0])).open("rb") as kept:
                         kept.seek(side[1])
                         data = kept.read(side[2])
                 assert data is not None
@@ -144,13 +148,16 @@ def _carry_out(disk: SimulatedDisk, targets: Sequence[Path], plan: _native._Disk
                 file.write(data)
     # The machine was started again: the process of that number is another one, if there is one.
     (targets[0] / "postmaster.pid").unlink(missing_ok=True)
-    if disk.owner is not None:
-        for folder in targets:
-            _give(folder, disk.owner)
 
 
 def _at(folder: Path, path: bytes) -> Path:
-    return folder / os.fsdecode(path) if path else folder
+    below = Path(os.fsdecode(path))
+    if below.is_absolute() or ".." in below.parts:
+        raise DiskError(
+            "the run is void: the state of the simulated disk names a file outside of it",
+            detail=f'expected a path below "{folder}", got "{below}"',
+        )
+    return folder / below
 
 
 def _moved(disk: SimulatedDisk, targets: Sequence[Path], target: Path) -> Path:
@@ -159,9 +166,3 @@ def _moved(disk: SimulatedDisk, targets: Sequence[Path], target: Path) -> Path:
         if target.is_relative_to(root):
             return new / target.relative_to(root)
     return target
-
-
-def _give(folder: Path, owner: tuple[int, int]) -> None:
-    os.chown(folder, *owner)
-    for path in folder.rglob("*"):
-        os.chown(path, *owner, follow_symlinks=False)

@@ -21,6 +21,8 @@ from walproof import _native
 from walproof.disk.device import Device
 from walproof.disk.preload import library
 from walproof.errors import DiskError
+from walproof.privilege.acting import acting_as
+from walproof.privilege.user import ServerUser
 from walproof.units import format_bytes
 
 STATE_FOLDER = Path("/dev/shm")
@@ -96,8 +98,9 @@ class SimulatedDisk:
     """Context manager: the disk under ``roots`` (real folders, the data directory first).
 
     ``state`` is a file that must not exist yet, best in STATE_FOLDER and with a workspace's name, so that it
-    is removed with the workspace. ``owner`` is the user and group of the server's processes, when that is
-    another user. Raises DiskError when the platform, the space or the filesystem does not allow it.
+    is removed with the workspace. ``user`` runs the server's processes (None: ourselves), owns ``roots`` and
+    will own the state: all of it is touched with that user's rights alone. Raises DiskError when the
+    platform, the space or the filesystem does not allow it.
     """
 
     def __init__(
@@ -106,7 +109,7 @@ class SimulatedDisk:
         model: DiskModel,
         state: Path,
         *,
-        owner: tuple[int, int] | None = None,
+        user: ServerUser | None = None,
         seed: int = 0,
     ) -> None:
         self.roots = tuple(root.resolve() for root in roots)
@@ -114,7 +117,7 @@ class SimulatedDisk:
         self.model = model
         self.state = state
         self.seed = seed
-        self.owner = owner
+        self.user = user
         self._library = state.with_name(f"{state.name}.so")
 
     def __enter__(self) -> SimulatedDisk:
@@ -124,10 +127,12 @@ class SimulatedDisk:
             # The server's user may not be able to enter the folder that walproof is installed in, and memory
             # is often mounted without the right to execute: the copy lies beside the data.
             self._library = self.roots[0].with_name(f"{self.roots[0].name}.preload.so")
-            shutil.copyfile(source, self._library)
-            self._library.chmod(0o755)
-            self._make_graveyards()
-            self._make_state()
+            code = source.read_bytes()
+            with acting_as(self.user):
+                self._library.write_bytes(code)
+                self._library.chmod(0o755)
+                self._make_graveyards()
+                self._make_state()
         except BaseException as error:
             self.__exit__(None, None, None)
             if isinstance(error, OSError):
@@ -143,10 +148,11 @@ class SimulatedDisk:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.state.unlink(missing_ok=True)
-        self._library.unlink(missing_ok=True)
-        for graveyard in self.graveyards:
-            shutil.rmtree(graveyard, ignore_errors=True)
+        with acting_as(self.user):
+            self.state.unlink(missing_ok=True)
+            self._library.unlink(missing_ok=True)
+            for graveyard in self.graveyards:
+                shutil.rmtree(graveyard, ignore_errors=True)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -165,21 +171,22 @@ class SimulatedDisk:
     def arm(self, event: Event, count: int) -> None:
         """Cut the power at the ``count``-th such event from now on (1: the next)."""
         assert count > 0, count
-        _native.disk_arm(self.state, _native.disk_events().index(event.value), count, False)
+        self._arm(event, count, fails=False)
 
     def arm_failure(self, event: Event, count: int) -> None:
         """Let the ``count``-th flush from now on fail with EIO and lose what it should have written."""
         assert count > 0, count
         assert event in (Event.WAL_FLUSH, Event.RELATION_FLUSH), event
-        _native.disk_arm(self.state, _native.disk_events().index(event.value), count, True)
+        self._arm(event, count, fails=True)
 
     def has_triggered(self) -> bool:
         """Whether the armed event has happened."""
-        return bool(_native.disk_status(self.state)["has_triggered"])
+        return bool(self._read_status()["has_triggered"])
 
     def cut(self) -> None:
         """Cut the power now, whatever happens."""
-        _native.disk_cut(self.state, time.monotonic_ns())
+        with acting_as(self.user):
+            _native.disk_cut(self.state, time.monotonic_ns())
 
     def wait_for_cut(self, patience_s: float) -> bool:
         """Whether the armed moment came within that time."""
@@ -197,14 +204,14 @@ class SimulatedDisk:
         """
         assert self.status().is_cut
         deadline = time.monotonic() + _SETTLE_PATIENCE_S
-        while _native.disk_status(self.state)["busy"]:
+        while self._read_status()["busy"]:
             if time.monotonic() > deadline:
                 raise DiskError("the run is void: a server process was killed in the middle of a write")
             time.sleep(0.001)
 
     def status(self) -> DiskStatus:
         """The counters now."""
-        raw = _native.disk_status(self.state)
+        raw = self._read_status()
         return DiskStatus(
             attached=raw["attached"],
             is_cut=raw["is_cut"],
@@ -221,17 +228,26 @@ class SimulatedDisk:
         When the number was taken before a checkpoint began and the checkpoint has ended, each of them is a
         missing fsync, or a file whose loss the server can do without. Call it while no process writes.
         """
-        found = {(row[0], row[1]): row[3] for row in _native.disk_unflushed(self.state, sequence)}
         files = []
-        for root in self.roots:
-            for path in sorted(root.rglob("*")):
-                if path.is_symlink() or not path.is_file():
-                    continue
-                status = path.stat()
-                changes = found.get((status.st_dev, status.st_ino))
-                if changes is not None:
-                    files.append(UnflushedFile(root, str(path.relative_to(root)), changes))
+        with acting_as(self.user):
+            found = {(row[0], row[1]): row[3] for row in _native.disk_unflushed(self.state, sequence)}
+            for root in self.roots:
+                for path in sorted(root.rglob("*")):
+                    if path.is_symlink() or not path.is_file():
+                        continue
+                    status = path.stat()
+                    changes = found.get((status.st_dev, status.st_ino))
+                    if changes is not None:
+                        files.append(UnflushedFile(root, str(path.relative_to(root)), changes))
         return tuple(files)
+
+    def _arm(self, event: Event, count: int, *, fails: bool) -> None:
+        with acting_as(self.user):
+            _native.disk_arm(self.state, _native.disk_events().index(event.value), count, fails)
+
+    def _read_status(self) -> _native._DiskStatus:
+        with acting_as(self.user):
+            return _native.disk_status(self.state)
 
     def _check_space(self) -> None:
         try:
@@ -261,8 +277,6 @@ class SimulatedDisk:
                 ) from error
             probe.unlink()
             (graveyard / "probe-link").unlink()
-            if self.owner is not None:
-                os.chown(graveyard, *self.owner)
 
     def _make_state(self) -> None:
         model, device = self.model, self.model.device
@@ -283,5 +297,3 @@ class SimulatedDisk:
             swallowed=os.fsencode(model.swallowed),
         )
         self.state.chmod(0o600)
-        if self.owner is not None:
-            os.chown(self.state, *self.owner)

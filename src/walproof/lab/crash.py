@@ -31,6 +31,8 @@ from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.control_file import read_redo
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.acting import acting_as
+from walproof.privilege.user import running_as, server_user
 from walproof.probe.device import find_device, find_mount
 from walproof.probe.replay import ReplayCourse, ReplayWatch
 from walproof.probe.size import folder_bytes
@@ -87,7 +89,7 @@ class MeasuredRecovery:
 def crash_server(cluster: Cluster) -> CrashImage:
     """Kill every process of a server; its own files are the image."""
     cluster.kill()
-    (cluster.data / "postmaster.pid").unlink(missing_ok=True)
+    cluster.forget_postmaster()
     templates.sync(cluster.folder)
     return CrashImage(cluster.install, cluster.folder)
 
@@ -97,7 +99,8 @@ def take_crash_image(cluster: Cluster, folder: Path) -> CrashImage:
     with cluster.suspended():
         _copy(cluster.data, to=folder)
     # Of the server that lives on: nobody is to take the copy for its own.
-    (folder / "data" / "postmaster.pid").unlink(missing_ok=True)
+    with acting_as(cluster.user):
+        (folder / "data" / "postmaster.pid").unlink(missing_ok=True)
     templates.sync(folder)
     return CrashImage(cluster.install, folder)
 
@@ -158,7 +161,7 @@ def recover(
             finally:
                 course = watch.stop()
                 cluster.stop("immediate")
-        log = cluster.log.read_text(errors="replace")
+        log = cluster.log_text()
         return MeasuredRecovery(read_recovery_log(log), course, cache, log, answer)
     finally:
         workspace.remove_folder(folder)
@@ -172,9 +175,10 @@ def _clone(image: CrashImage, folder: Path, until: str | None, *, shares_wal: bo
         templates.clone(image.folder, folder, flush=False)
     wal = folder / "data" / "pg_wal"
     first = _redo_segment(image)
-    for path in wal.iterdir():
-        if len(path.name) == 24 and (path.name < first or (until is not None and path.name >= until)):
-            path.unlink()
+    with acting_as(server_user()):
+        for path in wal.iterdir():
+            if len(path.name) == 24 and (path.name < first or (until is not None and path.name >= until)):
+                path.unlink()
     if shares_wal:
         written = _end_segment(wal)
         _copy(*(image.wal / path.name for path in wal.iterdir() if path.name >= written), to=wal)
@@ -184,9 +188,9 @@ def _clone(image: CrashImage, folder: Path, until: str | None, *, shares_wal: bo
 def _copy_with_links(image: CrashImage, data: Path) -> None:
     """Everything but the WAL is a copy."""
     source = image.folder / "data"
-    data.mkdir()
-    shutil.copystat(source, data)
-    os.chown(data, source.stat().st_uid, source.stat().st_gid)
+    with acting_as(server_user()):
+        data.mkdir()
+        shutil.copystat(source, data)
     _copy(*(path for path in source.iterdir() if path != image.wal), to=data)
     _copy(image.wal, to=data, links=True)
 
@@ -219,10 +223,8 @@ def _copy(*paths: Path, to: Path, links: bool = False) -> None:
     how = ["--link"] if links else ["--reflink=auto", "--sparse=never", "--remove-destination"]
     done = subprocess.run(
         ["cp", "--archive", *how, "--target-directory", str(to), "--", *map(str, paths)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        capture_output=True, text=True, check=False, cwd="/", **running_as(server_user()),
+    )  # fmt: skip
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
         raise DiskError("could not copy the files of the server", detail=said[-1] if said else None)
@@ -240,14 +242,15 @@ def drop_cache(folder: Path) -> None:
     (posix_fadvise(2), POSIX_FADV_DONTNEED.) Raises DiskError where there is no disk to read from again.
     """
     check_disk(folder)
-    for path in folder.rglob("*"):
-        if path.is_symlink() or not path.is_file():
-            continue
-        file = os.open(path, os.O_RDONLY)
-        try:
-            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(file)
+    with acting_as(server_user()):
+        for path in folder.rglob("*"):
+            if path.is_symlink() or not path.is_file():
+                continue
+            file = os.open(path, os.O_RDONLY)
+            try:
+                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(file)
 
 
 def check_disk(folder: Path, need_bytes: int = 0) -> None:

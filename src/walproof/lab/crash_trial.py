@@ -80,7 +80,6 @@ def _recover_flushed(
     folder = workspace.make_folder("power-cut")
     try:
         build_image(disk, [folder / "data"], 0, Survival("nothing"))
-        (folder / "data" / "postmaster.pid").unlink(missing_ok=True)
         templates.sync(folder)
         flushed = CrashImage(image.install, folder)
         return recover(flushed, workspace, settings, Cache.COLD, name="recovery-cut")

@@ -32,7 +32,7 @@ def emulated_disk(
         undo_bytes=_undo_bytes(),
     )
     state = STATE_FOLDER / f"{workspace.folder.name}-{folder.name}"
-    with SimulatedDisk([folder / "data"], model, state, owner=workspace.owner) as disk:
+    with SimulatedDisk([folder / "data"], model, state, user=workspace.user) as disk:
         yield disk
 
 

@@ -2,12 +2,12 @@
 
 CASE/data CASE/wal CASE/space   the image before recovery; links in it lead where it lies
 CASE/case.json                  the verdict, the settings, and every acknowledged commit
+
+A kept image belongs to whoever ran walproof. It is made, and used again, as a copy in a workspace.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
@@ -18,6 +18,11 @@ from walproof.errors import DiskError
 from walproof.facts import CheckedImage, CutConditions, CutFacts, Install
 from walproof.facts.codec import from_json, to_json
 from walproof.lab.verdict import FOLDERS
+from walproof.postgres.workspace import Workspace
+from walproof.privilege.acting import acting_as
+from walproof.privilege.copying import copy_tree
+from walproof.privilege.folders import check_own
+from walproof.privilege.user import ServerUser
 from walproof.workload.ledger import Record
 
 _CASE = "case.json"
@@ -38,7 +43,9 @@ class KeptCase:
     record: Record
 
 
-def keep_image(folder: Path, disk: SimulatedDisk, survival: Survival, case: KeptCase) -> CheckedImage:
+def keep_image(
+    folder: Path, disk: SimulatedDisk, survival: Survival, case: KeptCase, workspace: Workspace
+) -> CheckedImage:
     """Build the case's image once more, into a new folder below ``folder``; returns it with its place.
 
     Raises DiskError.
@@ -47,20 +54,30 @@ def keep_image(folder: Path, disk: SimulatedDisk, survival: Survival, case: Kept
     # The same seed again is another case: the load had another timing.
     again = (f"{name}.{number}" for number in count(2))
     home = folder / next(one for one in chain([name], again) if not (folder / one).exists())
+    built = workspace.make_folder(f"kept-{name}")
     try:
-        home.mkdir(parents=True)
+        build_image(disk, [built / name for name in FOLDERS], case.image.seed, survival)
+        home.mkdir(parents=True, mode=0o700)
+        for name in FOLDERS:
+            copy_tree(built / name, home / name, reader=workspace.user, writer=None)
+        _lead_links(home, built)
+        kept = replace(case.image, kept=str(home))
+        (home / _CASE).write_text(to_json(replace(case, image=kept)), encoding="utf-8")
     except OSError as error:
         raise DiskError(f'could not keep an image in "{home}": {error.strerror}') from error
-    build_image(disk, [home / name for name in FOLDERS], case.image.seed, survival)
-    kept = replace(case.image, kept=str(home))
-    (home / _CASE).write_text(to_json(replace(case, image=kept)), encoding="utf-8")
+    finally:
+        workspace.remove_folder(built)
     return kept
 
 
 def read_case(folder: Path) -> KeptCase:
-    """What is known about a kept image. Raises DiskError or StoreError."""
+    """What is known about a kept image. Raises DiskError, also for somebody else's, or StoreError.
+
+    Which programs it was made with is told, not followed.
+    """
     path = folder / _CASE
     try:
+        check_own(folder)
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise DiskError(
@@ -71,22 +88,29 @@ def read_case(folder: Path) -> KeptCase:
     return from_json(KeptCase, text)
 
 
-def copy_case(folder: Path, target: Path, owner: tuple[int, int] | None) -> None:
-    """Copy a kept image's folders into ``target`` and lead its links there. Raises DiskError."""
+def copy_case(folder: Path, target: Path, user: ServerUser | None) -> None:
+    """Copy a kept image's folders into ``target``, which is ``user``'s, and lead its links there.
+
+    Raises DiskError, also for a link that leads out of the image.
+    """
+    try:
+        for name in FOLDERS:
+            copy_tree(folder / name, target / name, reader=None, writer=user)
+        with acting_as(user):
+            _lead_links(target, folder)
+    except OSError as error:
+        raise DiskError(f'could not copy "{folder}": {error.strerror}') from error
+
+
+def _lead_links(folder: Path, before: Path) -> None:
+    """Links into the image, which was in ``before``, lead into ``folder``, its copy. Raises DiskError."""
     for name in FOLDERS:
-        done = subprocess.run(
-            ["cp", "--archive", "--reflink=auto", str(folder / name), str(target)],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise DiskError(f'could not copy "{folder / name}"', detail=done.stderr.strip() or None)
-    for link in [path for path in (target / "data").rglob("*") if path.is_symlink()]:
-        old = link.readlink()
-        if old.is_relative_to(folder):
+        for link in [path for path in (folder / name).rglob("*") if path.is_symlink()]:
+            old = link.readlink()
+            if not old.is_relative_to(before) or ".." in old.parts:
+                raise DiskError(
+                    f'a link of the image leads out of it: "{link.relative_to(folder)}"',
+                    detail=f'expected a place in "{before}", got "{old}"',
+                )
             link.unlink()
-            link.symlink_to(target / old.relative_to(folder))
-    if owner is not None:
-        for path in target.rglob("*"):
-            os.chown(path, *owner, follow_symlinks=False)
+            link.symlink_to(folder / old.relative_to(before))

@@ -56,7 +56,7 @@ def cut_load(
     try:
         templates.clone(lab.prepared.folder, folder, flush=False)
         state = STATE_FOLDER / f"{workspace.folder.name}-load-{number}"
-        with SimulatedDisk([folder / "data"], DiskModel(), state, owner=workspace.owner, seed=seed) as disk:
+        with SimulatedDisk([folder / "data"], DiskModel(), state, user=workspace.user, seed=seed) as disk:
             cluster = Cluster(lab.install, workspace, folder, disk.environment)
             try:
                 cluster.start(settings)

@@ -3,15 +3,16 @@
 Everything is made once for each install, kept as a template, and cloned by every trial:
 
     data/         the DDL applied, rows in the tables that foreign keys point at
-    rows.copy     COPY's text format          rows.pickle    the first rows as Python values
+    rows.copy     COPY's text format
     load.json     rows, and for each number of rows that a variant loads a checksum of the table after it
 """
 
 from __future__ import annotations
 
+import itertools
 import json
-import pickle
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,6 +25,8 @@ from walproof.lab.schedule import Progress
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.acting import acting_as
+from walproof.privilege.user import server_user
 from walproof.units import format_bytes
 from walproof.workload.loading import parquet, source
 from walproof.workload.loading.contents import (
@@ -34,13 +37,12 @@ from walproof.workload.loading.contents import (
 )
 from walproof.workload.loading.ddl import apply_ddl
 from walproof.workload.loading.feeds import READY_BYTES
-from walproof.workload.loading.rows import TEXT_FILE, VALUES_FILE
+from walproof.workload.loading.rows import OUTPUT_SETTINGS, TEXT_FILE, read_values, value_loaders
 from walproof.workload.loading.steps import obstacle
 from walproof.workload.loading.table import Column, Session, Table, read_table
-from walproof.workload.loading.target import NATIVE
 
 _FACTS_FILE = "load.json"
-_FORMAT = 3
+_FORMAT = 4
 _DISK_FACTOR = 8
 """Room that a trial needs, in sizes of the rows as text: heap, indexes, a second copy of both, and WAL."""
 
@@ -174,32 +176,35 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
             source.fill_table(session, table, load.filled)
             rows = load.rows
         else:
-            file = Path(load.file)
-            if file.suffix == parquet.SUFFIX:
-                file = parquet.as_csv(file, cluster.folder)
-            rows = source.read_source(session, table, file)
-            if file.parent == cluster.folder:
-                file.unlink()
+            # Beside the cluster's folder: what is in that is the servers' user's.
+            with tempfile.TemporaryDirectory(dir=cluster.folder.parent) as ours:
+                file = Path(load.file)
+                if file.suffix == parquet.SUFFIX:
+                    file = parquet.as_csv(file, Path(ours))
+                rows = source.read_source(session, table, file)
             source.fill_referenced(session, table, seed)
         columns = source.loaded_columns(session, table)
         counts = {min(rows, one.rows_most or rows) for one in methods}
         facts = _expect(session, table, columns, sorted(counts), load.filled)
+        with acting_as(cluster.user):
+            text_bytes = _write(session, columns, cluster.folder, load.filled)
+        # COPY wrote every value, but a client of Python's needs one for each that it sends.
         as_values = [min(rows, one.rows_most or rows) for one in methods if one.feed not in READY_BYTES]
-        text_bytes = _write(session, columns, cluster.folder, max(as_values, default=0), load.filled)
+        _check_values(cluster, columns, max(as_values, default=0))
         session.execute(f"DROP TABLE {source.SOURCE}".encode())
         # What was rolled back has left its dead rows: an empty table has to be an empty file.
         session.execute("VACUUM (FULL)")
-        (cluster.folder / _FACTS_FILE).write_text(
-            json.dumps(
-                {
-                    "rows": rows,
-                    "filled": load.filled,
-                    "text_bytes": text_bytes,
-                    "columns": [c.name for c in columns],
-                    **facts,
-                }
-            )
+        said = json.dumps(
+            {
+                "rows": rows,
+                "filled": load.filled,
+                "text_bytes": text_bytes,
+                "columns": [c.name for c in columns],
+                **facts,
+            }
         )
+        with acting_as(cluster.user):
+            (cluster.folder / _FACTS_FILE).write_text(said)
 
 
 def _expect(
@@ -239,11 +244,12 @@ def _expect(
     return {"compared": compared, "differing": differing, "expected": expected}
 
 
-def _write(session: Session, columns: tuple[Column, ...], folder: Path, values_most: int, filled: int) -> int:
-    """Write the rows as files; return the bytes of their text."""
+def _write(session: Session, columns: tuple[Column, ...], folder: Path, filled: int) -> int:
+    """Write the rows as a file; return its bytes."""
     listed = ", ".join(column.name for column in columns)
     text_bytes = 0
     query = f"SELECT {listed} FROM {source.SOURCE} WHERE {source.NUMBER} >= {filled} ORDER BY {source.NUMBER}"
+    session.execute(OUTPUT_SETTINGS)
     with (
         (folder / TEXT_FILE).open("wb") as file,
         session.cursor() as cursor,
@@ -252,22 +258,25 @@ def _write(session: Session, columns: tuple[Column, ...], folder: Path, values_m
         for block in copy:
             file.write(block)
             text_bytes += len(block)
-    chosen = ", ".join(column.name if column.base in NATIVE else f"{column.name}::text" for column in columns)
-    query = (
-        f"SELECT {chosen} FROM {source.SOURCE} WHERE {source.NUMBER} >= {filled} AND {source.NUMBER} < %s"
-        f" ORDER BY {source.NUMBER}"
-    )
-    try:
-        rows = session.execute(query.encode(), (filled + values_most,)).fetchall()
-    except psycopg.DataError as error:
-        raise WorkloadError(f"Python has no value for one of the rows: {str(error).strip()}") from error
-    with (folder / VALUES_FILE).open("wb") as file:
-        pickle.dump(rows, file)
     return text_bytes
 
 
+def _check_values(cluster: Cluster, columns: tuple[Column, ...], count: int) -> None:
+    """Raises WorkloadError where one of the first ``count`` rows holds what Python has no value for."""
+    try:
+        with acting_as(cluster.user):
+            file = (cluster.folder / TEXT_FILE).open("rb")
+        with file:
+            loaders = value_loaders([column.base for column in columns])
+            for _ in read_values(itertools.islice(file, count), loaders):
+                pass
+    except psycopg.DataError as error:
+        raise WorkloadError(f"Python has no value for one of the rows: {str(error).strip()}") from error
+
+
 def _read(folder: Path) -> PreparedLoad:
-    data = json.loads((folder / _FACTS_FILE).read_text())
+    with acting_as(server_user()):
+        data = json.loads((folder / _FACTS_FILE).read_text())
     return PreparedLoad(
         folder=folder,
         rows=data["rows"],

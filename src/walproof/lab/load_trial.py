@@ -127,7 +127,7 @@ class TableLoad:
         constraints and triggers that the table has no more or are off, and 1 more where it is unlogged.
         """
         interrupted = self.interrupt(self._cluster.kill)
-        (self._cluster.data / "postmaster.pid").unlink(missing_ok=True)
+        self._cluster.forget_postmaster()
         self._cluster.start(settings)
         rows, lacks = self.left_in(self._cluster, interrupted.table)
         return Observation({"crash_rows_share": rows / self._rows, "crash_lacks": float(lacks)})

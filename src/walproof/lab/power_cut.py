@@ -9,7 +9,6 @@ is cut, and everything about the images; a kept image is repeated byte for byte.
 
 from __future__ import annotations
 
-import os
 import random
 import threading
 import time
@@ -30,6 +29,7 @@ from walproof.lab.verdict import FOLDERS, Verdict, judge
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.acting import acting_as
 from walproof.workload import ledger
 from walproof.workload.pgbench import PgbenchRun, initialise, setup_description
 
@@ -254,18 +254,17 @@ def _on_simulated_disk(lab: CutLab, order: CutOrder) -> Iterator[tuple[Cluster, 
     try:
         templates.clone(lab.template, folder, flush=False)
         roots = [folder / name for name in FOLDERS]
-        (roots[0] / "pg_wal").rename(roots[1])
-        (roots[0] / "pg_wal").symlink_to(roots[1])
-        roots[2].mkdir(mode=0o700)
-        if workspace.owner is not None:
-            os.chown(roots[2], *workspace.owner)
+        with acting_as(workspace.user):
+            (roots[0] / "pg_wal").rename(roots[1])
+            (roots[0] / "pg_wal").symlink_to(roots[1])
+            roots[2].mkdir(mode=0o700)
         model = DiskModel(
             names=order.conditions.names,
             writeback_s=order.conditions.writeback_s,
             swallowed=order.swallowed,
         )
         state = STATE_FOLDER / f"{workspace.folder.name}-{order.seed:x}"
-        with SimulatedDisk(roots, model, state, owner=workspace.owner, seed=order.seed) as disk:
+        with SimulatedDisk(roots, model, state, user=workspace.user, seed=order.seed) as disk:
             cluster = Cluster(lab.install, workspace, folder, disk.environment)
             try:
                 yield cluster, disk
@@ -425,7 +424,7 @@ def _check_image(
     )
     if order.keep is not None and not _is_expected(order, found.state):
         case = KeptCase(lab.install, settings, order.conditions, facts, checked, cut_ns, sizes, record)
-        checked = keep_image(order.keep, disk, survival, case)
+        checked = keep_image(order.keep, disk, survival, case, lab.workspace)
     if again is not found and _is_expected(order, again.state):
         raise DiskError(
             "the run is void: the same image was judged in two ways",

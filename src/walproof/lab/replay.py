@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from walproof.errors import DiskError
+from walproof.errors import DiskError, InstallError
 from walproof.facts import CheckedImage, Plan, Trial, Workload
 from walproof.lab.kept_image import KeptCase, copy_case, read_case
 from walproof.lab.power_cut import (
@@ -20,21 +22,25 @@ from walproof.lab.power_cut import (
 from walproof.lab.verdict import Verdict, judge
 from walproof.postgres.build import has_extension
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.install import find_driver
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.install import discover, resolve
+from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import running_as, server_user
 
 
 class Replay:
     """A kept image in a workspace of its own. Context manager; everything is removed at its end."""
 
-    def __init__(self, folder: Path, work: Path) -> None:
-        """Raises DiskError or StoreError when ``folder`` is not a kept image."""
+    def __init__(self, folder: Path, work: Path, pg: str | None = None) -> None:
+        """``pg`` names the install (None: one of this machine that is of the image's version).
+
+        Raises DiskError or StoreError when ``folder`` is not a kept image, InstallError.
+        """
         self.folder = folder.absolute()
         self.case: KeptCase = read_case(self.folder)
         user = server_user()
         self._workspace = Workspace(work, user)
-        self._install = reachable_install(self.case.install, user)
+        self._install = reachable_install(resolve(self.case.install, pg), user)
 
     def __enter__(self) -> Replay:
         self._workspace.__enter__()
@@ -57,6 +63,19 @@ class Replay:
                 has_amcheck=has_extension(self._install, "amcheck"),
             )
 
+    def run_psql(self, cluster: Cluster) -> None:
+        """psql on the terminal, as the servers' user. Raises InstallError when there is none."""
+        for install in (self._install, *discover()):
+            if not (Path(install.bindir) / "psql").exists():
+                continue
+            program = Path(reachable_install(install, self._workspace.user).bindir) / "psql"
+            subprocess.run(
+                [str(program), cluster.conninfo], check=False, cwd="/",
+                env={**os.environ, "PSQL_HISTORY": os.devnull}, **running_as(self._workspace.user),
+            )  # fmt: skip
+            return
+        raise InstallError("no psql found", hint="Install PostgreSQL's client programs.")
+
     @contextmanager
     def server(self) -> Iterator[Cluster]:
         """A server on a fresh copy. Raises ClusterError when it does not start."""
@@ -71,23 +90,26 @@ class Replay:
     def _copy(self, name: str) -> Iterator[Cluster]:
         folder = self._workspace.make_folder(name)
         try:
-            copy_case(self.folder, folder, self._workspace.owner)
+            copy_case(self.folder, folder, self._workspace.user)
             yield Cluster(self._install, self._workspace, folder)
         finally:
             self._workspace.remove_folder(folder)
 
 
-def cut_again(plan: Plan, trial: Trial, image: CheckedImage, keep: Path, work: Path) -> CheckedImage:
+def cut_again(
+    plan: Plan, trial: Trial, image: CheckedImage, keep: Path, work: Path, pg: str | None = None
+) -> CheckedImage:
     """Repeat the cut of a stored trial and build that image from its seed; a failing one is kept in ``keep``.
 
-    Event, number and choices are the same; when clients and checkpoints write is not. Raises a WalproofError.
+    Event, number and choices are the same; when clients and checkpoints write is not. ``pg`` names the
+    install (None: one of this machine that is of its version). Raises a WalproofError.
     """
     assert trial.cut is not None
     variant = plan.variant(trial.variant)
     workload: Workload = plan.workload(trial.workload)
     user = server_user()
-    install = reachable_install(plan.install(trial.install), user)
-    pgbench, _ = find_driver([install, plan.driver])
+    install = reachable_install(resolve(plan.install(trial.install), pg), user)
+    pgbench = reachable_pgbench([install], user)
     with Workspace(work, user) as workspace:
         options = cut_initdb_options(install, variant.cut)
         template = prepare_cut_template(workspace, install, options, pgbench, workload)

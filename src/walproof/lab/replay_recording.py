@@ -18,6 +18,7 @@ from walproof.postgres import template as templates
 from walproof.postgres.base_backup import take_base_backup
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.acting import acting_as
 from walproof.units import Lsn
 from walproof.wal.segment import segment_start
 from walproof.wal.totals import stats
@@ -127,7 +128,8 @@ def _record(
                 end = Lsn.parse(str(row[0]))
         finally:
             primary.stop("immediate")
-        _keep_segments(source / "data" / "pg_wal", folder / "wal", base.start)
+        with acting_as(workspace.user):
+            _keep_segments(source / "data" / "pg_wal", folder / "wal", base.start)
     finally:
         workspace.remove_folder(source)
     found = stats(folder / "wal", start=base.start, end=end)

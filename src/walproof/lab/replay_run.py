@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -31,6 +32,8 @@ from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.kernel_audit import KernelAudit
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.acting import acting_as
+from walproof.privilege.user import running_as, server_user
 from walproof.probe.processes import children
 from walproof.probe.profile import begin_profile
 from walproof.probe.protocol import Observation
@@ -95,9 +98,13 @@ class ReplayRun:
         strace = shutil.which("strace")
         if strace is None:
             return Observation(warnings=("strace is not installed: system calls are not counted",))
-        with _Copy(self._workspace, self._install, self._recording, name, holds_wal=True) as copy:
+        with (
+            _Copy(self._workspace, self._install, self._recording, name, holds_wal=True) as copy,
+            tempfile.TemporaryDirectory(dir=self._workspace.folder) as ours,
+        ):
             cluster = copy.cluster
-            summary = cluster.folder / "strace"
+            # strace and perf run as walproof does, and so write where the server's user cannot.
+            summary = Path(ours) / "strace"
             pid = self._start(cluster)
             tracer = subprocess.Popen(
                 [strace, "-c", "-o", str(summary), "-p", str(pid)],
@@ -126,10 +133,13 @@ class ReplayRun:
     def profile(self, name: str) -> Observation:
         """Replay once more and count stacks of the startup process, by perf or, where there is none, by
         looking at its kernel stacks (:mod:`walproof.probe.profile`)."""
-        with _Copy(self._workspace, self._install, self._recording, name, holds_wal=True) as copy:
+        with (
+            _Copy(self._workspace, self._install, self._recording, name, holds_wal=True) as copy,
+            tempfile.TemporaryDirectory(dir=self._workspace.folder) as ours,
+        ):
             cluster = copy.cluster
             pid = self._start(cluster)
-            profiler, shortcoming = begin_profile(pid, cluster.folder)
+            profiler, shortcoming = begin_profile(pid, Path(ours))
             warnings = () if shortcoming is None else (shortcoming,)
             if profiler is None:
                 return Observation(warnings=warnings)
@@ -241,12 +251,12 @@ class _Copy:
             target = data / "pg_wal"
             if self._holds_wal:
                 target = self._held
-                target.mkdir()
+            user = self.cluster.user
+            with acting_as(user):
+                target.mkdir(exist_ok=True)
+                (data / "standby.signal").touch(mode=0o600)
             command = ["cp", "--archive", "--reflink=auto", "--", *segments, str(target)]
-            subprocess.run(command, check=True)
-            (data / "standby.signal").touch(mode=0o600)
-            owner = data.stat()
-            os.chown(data / "standby.signal", owner.st_uid, owner.st_gid)
+            subprocess.run(command, check=True, cwd="/", **running_as(user))
         except BaseException:
             self.__exit__()
             raise
@@ -259,8 +269,9 @@ class _Copy:
     def release_wal(self, startup_pid: int) -> None:
         """Let the startup process find the segments that were held back."""
         # The first of them last: when it is found, all are there.
-        for segment in sorted(self._held.iterdir(), reverse=True):
-            segment.rename(self.cluster.data / "pg_wal" / segment.name)
+        with acting_as(self.cluster.user):
+            for segment in sorted(self._held.iterdir(), reverse=True):
+                segment.rename(self.cluster.data / "pg_wal" / segment.name)
         # It looks every five seconds (wal_retrieve_retry_interval), and at once when its latch is set.
         os.kill(startup_pid, signal.SIGHUP)
 
@@ -298,10 +309,11 @@ class _Positions:
 
 def _forget(folder: Path) -> None:
     """Drop every file below from the page cache; they are synced, so nothing of them is dirty."""
-    for path in folder.rglob("*"):
-        if path.is_file() and not path.is_symlink() and path.parent.name != "pg_wal":
-            file = os.open(path, os.O_RDONLY)
-            try:
-                os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(file)
+    with acting_as(server_user()):
+        for path in folder.rglob("*"):
+            if path.is_file() and not path.is_symlink() and path.parent.name != "pg_wal":
+                file = os.open(path, os.O_RDONLY)
+                try:
+                    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+                finally:
+                    os.close(file)

@@ -30,10 +30,12 @@ from walproof.lab.trial import TrialRunner
 from walproof.postgres import template as templates
 from walproof.postgres.build import build_facts, has_extension
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.install import find_driver
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.wal_folder import wal_workspace
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.acting import acting_as
+from walproof.privilege.folders import own_folder
+from walproof.privilege.user import server_user
 from walproof.probe import observe_environment
 from walproof.workload.pgbench import initialise, setup_description
 
@@ -84,7 +86,7 @@ def ready_to_run(plan: Plan, progress: Progress, keep_failures: Path | None = No
     check(plan)
     user = server_user()
     reachable = {install.label: reachable_install(install, user) for install in plan.installs}
-    pgbench, _ = find_driver([*plan.installs, plan.driver])
+    pgbench = reachable_pgbench([*plan.installs, plan.driver], user)
     folders = sorted({one.waldir for one in plan.variants if one.waldir is not None})
     with ExitStack() as stack, Workspace(Path(plan.folder), user) as workspace:
         wal = {folder: stack.enter_context(wal_workspace(Path(folder), user)) for folder in folders}
@@ -177,9 +179,10 @@ def _check_simulated_disk(reachable: dict[str, Install], workspace: Workspace) -
         check_program(Path(install.bindir) / "postgres")
     folder = workspace.make_folder("check")
     try:
-        (folder / "data").mkdir()
+        with acting_as(workspace.user):
+            (folder / "data").mkdir()
         state = STATE_FOLDER / f"{workspace.folder.name}-check"
-        with SimulatedDisk([folder / "data"], DiskModel(tracking=False), state):
+        with SimulatedDisk([folder / "data"], DiskModel(tracking=False), state, user=workspace.user):
             pass
     finally:
         workspace.remove_folder(folder)
@@ -227,8 +230,7 @@ def _flush_rates(plan: Plan) -> dict[str, float | None]:
             detail=f"Looked in {plan.driver.bindir}.",
             hint="--pg embedded has one.",
         )
-    folder = Path(plan.folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = own_folder(Path(plan.folder), passable=server_user() is not None)
     rates = measure_flush(program, folder, 1 if plan.quick else _FLUSH_TEST_S)
     return {rate.method: rate.flushes_per_s for rate in rates}
 

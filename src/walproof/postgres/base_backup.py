@@ -18,6 +18,8 @@ import psycopg
 from walproof.errors import ClusterError
 from walproof.facts import Install
 from walproof.postgres.cluster import Cluster
+from walproof.privilege.acting import acting_as
+from walproof.privilege.user import ServerUser, running_as
 from walproof.units import Lsn
 
 # What pg_basebackup leaves out as well (src/backend/backup/basebackup.c, excludeDirContents and
@@ -51,7 +53,7 @@ def take_base_backup(source: Cluster, data: Path) -> BaseBackup:
         try:
             # The session has to stay: the server ends a backup whose session goes away.
             begun = session.execute(start_call).fetchone()
-            _copy_files(source.data, data)
+            _copy_files(source.data, data, source.user)
             ended = session.execute(stop_call).fetchone()
         except psycopg.Error as error:
             raise ClusterError(
@@ -66,9 +68,8 @@ def take_base_backup(source: Cluster, data: Path) -> BaseBackup:
             "a cluster with tablespaces cannot be copied",
             detail="Its copy would write into the tablespaces of the original.",
         )
-    (data / "backup_label").write_text(str(label))
-    owner = data.stat()
-    os.chown(data / "backup_label", owner.st_uid, owner.st_gid)
+    with acting_as(source.user):
+        (data / "backup_label").write_text(str(label))
     return BaseBackup(Lsn.parse(str(begun[0])), Lsn.parse(str(stop)))
 
 
@@ -85,20 +86,19 @@ def _calls(install: Install) -> tuple[str, str]:
     )
 
 
-def _copy_files(source: Path, data: Path) -> None:
-    owner = source.stat()
-    data.mkdir(mode=0o700)
-    os.chown(data, owner.st_uid, owner.st_gid)
+def _copy_files(source: Path, data: Path, user: ServerUser | None) -> None:
     copied = []
-    for entry in sorted(source.iterdir()):
-        if entry.name in _EMPTIED:
-            (data / entry.name).mkdir(mode=0o700)
-            os.chown(data / entry.name, owner.st_uid, owner.st_gid)
-        elif entry.name not in _LEFT_OUT and not entry.name.startswith("pgsql_tmp"):
-            copied.append(str(entry))
+    with acting_as(user):
+        data.mkdir(mode=0o700)
+        for entry in sorted(source.iterdir()):
+            if entry.name in _EMPTIED:
+                (data / entry.name).mkdir(mode=0o700)
+            elif entry.name not in _LEFT_OUT and not entry.name.startswith("pgsql_tmp"):
+                copied.append(str(entry))
     done = subprocess.run(
         ["cp", "--archive", "--reflink=auto", "--", *copied, str(data)],
-        capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"},
+        capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"}, cwd="/",
+        **running_as(user),
     )  # fmt: skip
     # A file that is removed while it is copied (of a dropped table, a relation cache) is made or removed by
     # the WAL of the backup.

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from walproof.errors import DiskError
+from walproof.privilege.folders import check_own
 
 ROOT_CACHE = Path("/var/cache/walproof")
 
@@ -34,7 +35,8 @@ def cache_folder(*parts: str) -> Path:
     """The cache folder, or a folder in it (``cache_folder("installs")``), made if missing.
 
     What root makes is readable by everyone (0755), because servers run as somebody else.
-    Raises DiskError when it cannot be made or written.
+    Raises DiskError when it cannot be made or written, or when somebody else may change it: what is in it is
+    run.
     """
     folder = cache_path().joinpath(*parts)
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
@@ -43,6 +45,8 @@ def cache_folder(*parts: str) -> Path:
         if os.geteuid() == 0:
             for path in missing:
                 path.chmod(0o755)
+        check_own(cache_path())
+        check_own(folder)
     except OSError as error:
         raise _unusable(folder, error.strerror or str(error)) from error
     if not os.access(folder, os.W_OK | os.X_OK):

@@ -14,16 +14,16 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import psutil
 import psycopg
 
 from walproof.errors import ClusterError, DisturbedError
 from walproof.facts import Install
-from walproof.postgres.reach import ServerUser
 from walproof.postgres.reaper import remove_remains
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.acting import acting_as
+from walproof.privilege.user import running_as
 
 SUPERUSER = "postgres"
 _START_PATIENCE_S = 60.0
@@ -64,7 +64,7 @@ class Cluster:
         self.log = folder / "server.log"
         self.sockets = workspace.sockets
         self.port = workspace.take_port()
-        self._user = workspace.user
+        self.user = workspace.user
         self.environment = dict(environment or {})
         self._server: subprocess.Popen[bytes] | None = None
         self._status: int | None = None
@@ -88,7 +88,7 @@ class Cluster:
         command += ["--locale=C", "--no-sync", *options]
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, env=_environment(), cwd="/",
-            **user_arguments(self._user),
+            **running_as(self.user),
         )  # fmt: skip
         if done.returncode != 0:
             said = [line for line in done.stderr.splitlines() if line.strip()]
@@ -97,7 +97,7 @@ class Cluster:
                 detail="\n".join(said[-3:]) or f"exit status {done.returncode}",
                 hint=f"Its options were: {' '.join(options) or 'none beyond the defaults'}.",
             )
-        with (self.data / "postgresql.conf").open("a") as conf:
+        with acting_as(self.user), (self.data / "postgresql.conf").open("a") as conf:
             conf.write("\ninclude_if_exists = 'walproof.conf'\n")
 
     def start(self, settings: Mapping[str, str], patience_s: float | None = None) -> None:
@@ -126,17 +126,19 @@ class Cluster:
         """Start the server's process and return at once, before it accepts connections."""
         assert self._server is None, "not started twice"
         self._status = None
-        self._log_from = self.log.stat().st_size if self.log.exists() else 0
         self._write_conf(settings)
         program = str(Path(self.install.bindir) / "postgres")
-        with self.log.open("ab") as log:
+        with acting_as(self.user):
+            log = self.log.open("ab")
+        with log:
+            self._log_from = log.tell()
             self._server = subprocess.Popen(
                 [program, "-D", str(self.data)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 env={**_environment(), **self.environment}, cwd="/",
                 # Out of the terminal's process group: Ctrl-C reaches walproof, which stops the server.
                 start_new_session=True,
-                **user_arguments(self._user),
+                **running_as(self.user),
             )  # fmt: skip
 
     def _wait(self, is_done: Callable[[], bool], patience_s: float, complaint: str) -> None:
@@ -184,12 +186,7 @@ class Cluster:
         status = self._status if self._server is None else self._server.poll()
         if status is not None and -status in _OUTER_SIGNALS:
             return f"it was ended by signal {-status}"
-        try:
-            with self.log.open("rb") as log:
-                log.seek(self._log_from)
-                said = _DISTURBED.search(log.read().decode(errors="replace"))
-        except OSError:
-            return None
+        said = _DISTURBED.search(self._read_log(self._log_from))
         return None if said is None else said[0]
 
     def stop(self, mode: str = "fast") -> bool:
@@ -237,7 +234,7 @@ class Cluster:
     def _end(self) -> None:
         # One that was killed, by whomever, leaves its memory and for a while some of its children behind.
         assert self._server is not None, "it was started"
-        remove_remains(self.data, self._server.pid)
+        remove_remains(self.data, self.user, self._server.pid)
         self._server = None
 
     @contextlib.contextmanager
@@ -264,11 +261,16 @@ class Cluster:
 
     def log_tail(self) -> str:
         """The last lines of the server's log."""
-        try:
-            text = self.log.read_text(errors="replace")
-        except OSError:
-            return ""
-        return "\n".join(text.splitlines()[-_LOG_TAIL_LINES:])
+        return "\n".join(self.log_text().splitlines()[-_LOG_TAIL_LINES:])
+
+    def log_text(self) -> str:
+        """All of the server's log; nothing before its first start."""
+        return self._read_log(0)
+
+    def forget_postmaster(self) -> None:
+        """Remove postmaster.pid, which says whose the data directory is: the server it names is gone."""
+        with acting_as(self.user):
+            (self.data / "postmaster.pid").unlink(missing_ok=True)
 
     def last_complaint(self) -> str:
         """The newest FATAL, PANIC or ERROR line of the log, without its prefix."""
@@ -278,11 +280,20 @@ class Cluster:
                     return line.split(severity, 1)[1].strip()
         return "it left no message"
 
+    def _read_log(self, start: int) -> str:
+        try:
+            with acting_as(self.user), self.log.open("rb") as log:
+                log.seek(start)
+                return log.read().decode(errors="replace")
+        except OSError:
+            return ""
+
     def _is_ready(self) -> bool:
         # Line 8 of postmaster.pid is the state that pg_ctl waits for (src/include/utils/pidfile.h): "ready",
         # or "standby" of a server in recovery that takes no connections (hot_standby = off).
         try:
-            lines = (self.data / "postmaster.pid").read_text().splitlines()
+            with acting_as(self.user):
+                lines = (self.data / "postmaster.pid").read_text().splitlines()
         except OSError:
             return False
         return len(lines) >= 8 and lines[7].strip() in ("ready", "standby")
@@ -302,11 +313,8 @@ class Cluster:
             "restart_after_crash": "off",
         }
         lines = [f"{name} = {_quote(value)}\n" for name, value in {**own, **settings}.items()]
-        path = self.data / "walproof.conf"
-        with path.open("w") as conf:
+        with acting_as(self.user), (self.data / "walproof.conf").open("w") as conf:
             conf.writelines(lines)
-        if self._user is not None:
-            os.chown(path, self._user.uid, self._user.gid)
 
 
 def _is_stopped(process: psutil.Process) -> bool:
@@ -322,11 +330,6 @@ def _lives(process: psutil.Process) -> bool:
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return False
-
-
-def user_arguments(user: ServerUser | None) -> dict[str, Any]:
-    """Arguments of subprocess that make a program run as ``user``; none for the present user."""
-    return {} if user is None else {**user.subprocess_options}
 
 
 def _quote(value: str) -> str:

@@ -132,6 +132,34 @@ def find_driver(installs: Iterable[Install]) -> tuple[Path, Install]:
     )
 
 
+def resolve(stored: Install, given: str | None = None) -> Install:
+    """The install of this machine that serves for one that a stored plan or a kept image names.
+
+    Of the same version: the folder that it names only where ``discover`` finds an install there by itself,
+    since a file or a store must not choose which program is started. ``given``: what the user names instead,
+    as for ``find``. It keeps the stored label. Raises InstallError.
+    """
+    if given is not None:
+        chosen = find(given)
+        if chosen.version_num != stored.version_num:
+            raise InstallError(
+                f"PostgreSQL {stored.version} is needed, and --pg names {chosen.version}",
+                detail=f'"{given}" is "{chosen.bindir}".',
+            )
+    else:
+        seen = survey()
+        same = [install for install in seen.installs if install.version_num == stored.version_num]
+        if not same:
+            raise InstallError(
+                f"PostgreSQL {stored.version} is needed, and not found here",
+                detail=f'It was "{stored.bindir}", which is not started on the word of a file.',
+                hint=f"Name it with --pg DIR, or get it: walproof pg install {stored.version}.",
+            )
+        real = Path(stored.bindir).resolve()
+        chosen = min(same, key=lambda one: (Path(one.bindir).resolve() != real, one.origin != stored.origin))
+    return dataclasses.replace(chosen, label=stored.label)
+
+
 def examine(bindir: Path, origin: str) -> Install:
     """The install in ``bindir``. Raises InstallError when it does not run, is incomplete or is too old."""
     postgres = bindir / "postgres"

@@ -72,10 +72,10 @@ class KernelAudit:
             raise StudyError(f"kernel audit cannot be used: {refusal}", hint="Leave kernel_audit out.")
         status = _status()
         self._lost_before = status["lost"]
-        note = self._workspace.folder / AUDITED
+        note = self._workspace.folder.with_suffix(AUDITED)
         note.write_text(f"{status['failure']} {status['rate_limit']} {status['backlog_limit']}")
-        owner = self._workspace.owner
-        uid = _NOBODY if self._level == "quiet" else os.getuid() if owner is None else owner[0]
+        user = self._workspace.user
+        uid = _NOBODY if self._level == "quiet" else os.getuid() if user is None else user.uid
         try:
             # The rule first: where it is, the rest may have been changed.
             _auditctl("-a", "always,exit", "-F", "arch=b64", "-S", _CALLS[self._level], "-F", f"uid={uid}",

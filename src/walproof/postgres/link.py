@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import threading
 import time
 from collections import deque
@@ -20,6 +21,7 @@ from types import TracebackType
 
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.acting import acting_as
 
 _CHUNK_BYTES = 16 * 1024
 _BUFFER_BYTES = 64 * 1024
@@ -39,6 +41,7 @@ class Link:
         self.bytes_per_s = bytes_per_s
         self._upstream = upstream.sockets / f".s.PGSQL.{upstream.port}"
         self._sockets = workspace.sockets
+        self._user = workspace.user
         self._port = workspace.take_port()
         self._is_open = True
         self._loop = asyncio.new_event_loop()
@@ -60,7 +63,8 @@ class Link:
     ) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._path.unlink(missing_ok=True)
+        with acting_as(self._user):
+            self._path.unlink(missing_ok=True)
 
     @property
     def route(self) -> str:
@@ -93,9 +97,11 @@ class Link:
         self._loop.close()
 
     async def _listen(self) -> None:
-        self._server = await asyncio.start_unix_server(self._relay, path=str(self._path))
-        # The folder keeps strangers out; the standby's server runs as another user than walproof may.
-        self._path.chmod(0o777)
+        listening = socket.socket(socket.AF_UNIX)
+        with acting_as(self._user):
+            # So it is the standby's server's own, and may be connected to by it.
+            listening.bind(str(self._path))
+        self._server = await asyncio.start_unix_server(self._relay, sock=listening)
 
     async def _end(self) -> None:
         self._server.close()

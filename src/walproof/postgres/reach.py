@@ -1,4 +1,4 @@
-"""Who runs the server, and whether that user can reach the binaries and the data.
+"""Whether the user that runs servers can reach their binaries and data.
 
 PostgreSQL refuses to run as root. When walproof is started as root, server programs run as an unprivileged
 user, who often cannot enter the place that holds the binaries (a virtual environment under ``/root``, 0700).
@@ -12,20 +12,18 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import os
-import pwd
 import shutil
 import stat
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TypedDict
 
 from walproof.errors import InstallError
 from walproof.facts.model import Install
 from walproof.postgres.cache import cache_folder
-from walproof.postgres.install import prefix
+from walproof.postgres.install import find_driver, prefix
+from walproof.privilege.user import ServerUser, running_as
 
 # Only what a server cannot do without: enough to tell an open prefix from a private one.
 _NEEDED = (
@@ -34,56 +32,6 @@ _NEEDED = (
     "lib/postgresql/plpgsql.so",
     "lib/plpgsql.so",
 )
-
-
-class UserOptions(TypedDict):
-    """Keyword arguments of ``subprocess`` that switch to another user."""
-
-    user: int
-    group: int
-    extra_groups: list[int]
-
-
-@dataclass(frozen=True, slots=True)
-class ServerUser:
-    """The unprivileged user that runs server programs in place of root."""
-
-    name: str
-    uid: int
-    gid: int
-
-    @property
-    def subprocess_options(self) -> UserOptions:
-        """For ``subprocess.Popen(..., **user.subprocess_options)``: this user and no other group."""
-        return {"user": self.uid, "group": self.gid, "extra_groups": []}
-
-
-def server_user() -> ServerUser | None:
-    """Who runs the server: None (ourselves) unless we are root.
-
-    ``WALPROOF_SERVER_USER``, else ``postgres`` where it exists, else ``nobody``. The user has to be in the
-    password database, because initdb looks its name up. Raises InstallError.
-    """
-    if os.geteuid() != 0:
-        return None
-    given = os.environ.get("WALPROOF_SERVER_USER")
-    for name in (given,) if given else ("postgres", "nobody"):
-        try:
-            entry = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        if entry.pw_uid == 0:
-            raise InstallError(
-                f'server user "{name}" is root',
-                detail="PostgreSQL refuses to run as root.",
-                hint="Set WALPROOF_SERVER_USER to an unprivileged user.",
-            )
-        return ServerUser(entry.pw_name, entry.pw_uid, entry.pw_gid)
-    raise InstallError(
-        f'server user "{given}" does not exist' if given else "no unprivileged user to run a server as",
-        detail="Started as root, and PostgreSQL refuses to run as root.",
-        hint="Set WALPROOF_SERVER_USER to an existing unprivileged user, or start walproof as one.",
-    )
 
 
 def reachable(path: Path, user: ServerUser | None) -> bool:
@@ -121,6 +69,12 @@ def reachable_install(install: Install, user: ServerUser | None) -> Install:
     return moved
 
 
+def reachable_pgbench(installs: Iterable[Install], user: ServerUser | None) -> Path:
+    """The pgbench that can load every one of ``installs``, where ``user`` can run it. Raises InstallError."""
+    _, driver = find_driver(installs)
+    return Path(reachable_install(driver, user).bindir) / "pgbench"
+
+
 def _obstacle(install: Install, user: ServerUser) -> str | None:
     """Why ``user`` cannot run this install, in the system's words; None if nothing is in the way."""
     needed = [prefix(install) / name for name in _NEEDED]
@@ -130,7 +84,7 @@ def _obstacle(install: Install, user: ServerUser) -> str | None:
         # Running it is the only check that knows of the libraries that it loads.
         command = [str(Path(install.bindir, program)), "--version"]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, cwd="/", **user.subprocess_options)
+            done = subprocess.run(command, capture_output=True, text=True, cwd="/", **running_as(user))
         except OSError as error:
             return error.strerror or str(error)
         if done.returncode != 0:
@@ -149,9 +103,7 @@ def _all_reachable(paths: list[Path], user: ServerUser | None) -> bool:
         flags = "rx" if stat.S_ISDIR(mode) or mode & stat.S_IXUSR else "r"
         checks += "".join(f"test -{flag} {_quoted(path.absolute())} && " for flag in flags)
     command = ["/bin/sh", "-c", checks + "true"]
-    if user is None:
-        return subprocess.run(command, cwd="/").returncode == 0
-    return subprocess.run(command, cwd="/", **user.subprocess_options).returncode == 0
+    return subprocess.run(command, cwd="/", **running_as(user)).returncode == 0
 
 
 def _quoted(path: Path) -> str:

@@ -5,50 +5,47 @@ not see. Standard library only, so that the watchdog starts quickly and has litt
 
 How it knows that a process is walproof's: the name of a workspace holds a random token, every program
 that walproof starts has that name on its command line, and the program is one of the few named below; or it
-is a process of PostgreSQL that works in a data directory whose postmaster walproof started and is gone.
-Nothing else is ever signalled.
+is a process of PostgreSQL that works in a data directory whose postmaster walproof started and is gone. It
+runs as the servers' user or as ourselves. Nothing else is ever signalled.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import shutil
 import signal
-import struct
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from walproof.postgres.shared_memory import free_shared_memory
+from walproof.privilege.acting import acting_as
+from walproof.privilege.user import ServerUser
+
 _PROGRAMS = frozenset({"postgres", "initdb", "pgbench", "pg_test_fsync", "psql", "cp"})
 _SHARED_MEMORY = Path("/dev/shm")
 _CONTROL_GROUPS = Path("/sys/fs/cgroup")
 AUDITCTL = "auditctl"
-AUDITED = "kernel-audit"
-"""File in a workspace that changes the kernel's audit: failure mode, rate limit and backlog limit before."""
-_SHM_RDONLY = 0o10000
-# The beginning of PGShmemHeader (src/include/storage/pg_shmem.h), whose last number names the control segment
-# of dynamic shared memory; of that, the beginning (dsm_control_header, src/backend/storage/ipc/dsm.c), where
-# its items begin, and an item's handle and reference count.
-_SHMEM_HEADER, _SHMEM_MAGIC = struct.Struct("=iiQQI"), 679834894
-_CONTROL_HEADER, _CONTROL_MAGIC, _ITEMS_AT = struct.Struct("=III"), 0x9A503D32, 16
-_ITEM = struct.Struct("=II")
+AUDITED = ".audit"
+"""Suffix of the file beside a workspace that changes the kernel's audit: failure mode, rate limit and backlog
+limit before. Not in the workspace: root believes what it says."""
 _QUIT_PATIENCE_S = 5.0
 _KILL_PATIENCE_S = 5.0
 _ORPHANS_PATIENCE_S = 0.5
 _REMOVAL_PATIENCE_S = 10.0
 
 
-def reap(workspace: Path, sockets: Path | None) -> None:
+def reap(workspace: Path, sockets: Path | None, user: ServerUser | None) -> None:
     """End every process of the workspace, free its shared memory, remove its folders.
 
-    Safe to call again, or by two processes at once. Linux (/proc) only.
+    ``user`` ran its servers (None: ourselves). Safe to call again, or by two processes at once. Linux
+    (/proc) only.
     """
     token = workspace.name
     restore_audit(workspace)  # first: it is the machine's
-    _end_processes(workspace)
+    _end_processes(workspace, user)
     for state in _SHARED_MEMORY.glob(f"{token}*"):
         state.unlink(missing_ok=True)  # of a simulated disk
     for group in (*_CONTROL_GROUPS.glob(f"{token}*"), *_CONTROL_GROUPS.glob(f"*/{token}*")):
@@ -60,7 +57,7 @@ def reap(workspace: Path, sockets: Path | None) -> None:
         # Someone wrote while the folder was removed: a program that was between fork and exec when the
         # processes were looked for, or a child of initdb that does not name the workspace.
         time.sleep(0.05)
-        _end_processes(workspace)
+        _end_processes(workspace, user)
 
 
 def restore_audit(workspace: Path) -> None:
@@ -69,7 +66,7 @@ def restore_audit(workspace: Path) -> None:
     The rule is the sign that audit was changed, and goes last. After a new start of the machine it is gone,
     and audit is whose it is then.
     """
-    note = workspace / AUDITED
+    note = workspace.with_suffix(AUDITED)
     try:
         before = [str(int(word)) for word in note.read_text().split()]
     except (OSError, ValueError):
@@ -92,21 +89,24 @@ def _auditctl(*arguments: str) -> str:
     return done.stdout
 
 
-def _end_processes(workspace: Path) -> None:
+def _end_processes(workspace: Path, user: ServerUser | None) -> None:
     token = workspace.name
     # A postmaster that is asked to quit ends its own children and frees its own memory, but not while they
     # are stopped, as for the copy of a crash. Children do not name the workspace.
     for pid in _processes(token):
         family = (pid, *_children(pid))
-        _signal(pid, signal.SIGQUIT)
-        for one in family:
-            _signal(one, signal.SIGCONT)
+        _signal(pid, signal.SIGQUIT, user)
+        for member in family:
+            _signal(member, signal.SIGCONT, user)
     if not _wait_gone(token, _QUIT_PATIENCE_S):
         for pid in _processes(token):
-            _signal(pid, signal.SIGKILL)
+            _signal(pid, signal.SIGKILL, user)
         _wait_gone(token, _KILL_PATIENCE_S)
-    for pidfile in workspace.glob("**/postmaster.pid"):
-        remove_remains(pidfile.parent)
+    pidfiles: list[Path] = []
+    with contextlib.suppress(OSError), acting_as(user):  # a folder that the servers' user never reached
+        pidfiles += workspace.glob("**/postmaster.pid")
+    for pidfile in pidfiles:
+        remove_remains(pidfile.parent, user)
 
 
 def _remove(folder: Path) -> bool:
@@ -115,58 +115,11 @@ def _remove(folder: Path) -> bool:
     return folder.exists()
 
 
-def shared_memory_of(data: Path) -> tuple[tuple[int, ...], tuple[Path, ...]]:
-    """(System V segment ids, POSIX segments) of the server of a data directory, running or killed.
-
-    The first stands in line 7 of postmaster.pid (PostgreSQL: src/include/utils/pidfile.h); the second, files
-    in /dev/shm, are found through the first, as a server finds those of one that crashed
-    (dsm_cleanup_using_control_segment, src/backend/storage/ipc/dsm.c).
-    """
-    try:
-        segment = int(_postmaster_pid(data)[6].split()[1])
-    except (ValueError, IndexError):
-        return (), ()
-    return (segment,), tuple(_dynamic_memory(segment))
-
-
 def _postmaster_pid(data: Path) -> list[str]:
     try:
         return (data / "postmaster.pid").read_text().splitlines()
     except (OSError, ValueError):
         return []
-
-
-def _dynamic_memory(segment: int) -> Iterator[Path]:
-    """The files in /dev/shm of the server with that System V segment."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.shmat.restype = ctypes.c_void_p
-    address = libc.shmat(segment, None, _SHM_RDONLY)
-    if address in (None, ctypes.c_void_p(-1).value):
-        return
-    header = ctypes.string_at(address, _SHMEM_HEADER.size)
-    libc.shmdt(ctypes.c_void_p(address))
-    magic, *_, control = _SHMEM_HEADER.unpack(header)
-    file = _dynamic_file(control)
-    try:
-        content = file.read_bytes()
-        control_magic, items, items_most = _CONTROL_HEADER.unpack_from(content)
-    except (OSError, struct.error):
-        return
-    if (magic, control_magic) != (_SHMEM_MAGIC, _CONTROL_MAGIC):
-        return
-    # Items have grown from version to version; the segment is as long as most of them need.
-    item_size = (len(content) - _ITEMS_AT) // max(items_most, 1)
-    if items > items_most or item_size < _ITEM.size:
-        return
-    for at in range(_ITEMS_AT, _ITEMS_AT + items * item_size, item_size):
-        handle, references = _ITEM.unpack_from(content, at)
-        if references > 0 and _dynamic_file(handle).exists():
-            yield _dynamic_file(handle)
-    yield file
-
-
-def _dynamic_file(handle: int) -> Path:
-    return _SHARED_MEMORY / f"PostgreSQL.{handle}"
 
 
 def _children(pid: int) -> Iterator[int]:
@@ -177,35 +130,30 @@ def _children(pid: int) -> Iterator[int]:
                 yield int(status.parent.name)
 
 
-def remove_remains(data: Path, ended: int | None = None) -> None:
+def remove_remains(data: Path, user: ServerUser | None, ended: int | None = None) -> None:
     """End what outlived the postmaster of a data directory, and remove its shared memory.
 
-    A server that ended by itself leaves nothing, one that runs is left alone. With ``ended``: only what that
-    process left, which was the postmaster.
+    A server that ended by itself leaves nothing, one that runs is left alone. ``user`` ran it (None:
+    ourselves). With ``ended``: only what that process left, which was the postmaster.
     """
+    with acting_as(user):
+        said = _postmaster_pid(data)
     try:
-        postmaster = int(_postmaster_pid(data)[0])
+        postmaster = int(said[0])
     except (ValueError, IndexError):
         return
     if ended not in (None, postmaster) or (ended is None and _lives(postmaster)):
         return
     began = time.monotonic()
-    while (orphans := list(_servers_in(data))) and time.monotonic() < began + _KILL_PATIENCE_S:
+    while (orphans := _servers_in(data, user)) and time.monotonic() < began + _KILL_PATIENCE_S:
         # They notice that they are alone, and not while they make shared memory that nothing names yet. But
         # an autovacuum launcher before 15 may first wait ten seconds for statistics
         # (backend_read_statsfile, src/backend/postmaster/pgstat.c).
         if time.monotonic() > began + _ORPHANS_PATIENCE_S:
             for orphan in orphans:
-                _signal(orphan, signal.SIGKILL)
+                _signal(orphan, signal.SIGKILL, user)
         time.sleep(0.005)
-    segments, files = shared_memory_of(data)
-    if any(map(_is_attached, segments)):
-        return
-    libc = ctypes.CDLL(None, use_errno=True)
-    for segment in segments:
-        libc.shmctl(segment, 0, None)  # 0 is IPC_RMID
-    for file in files:
-        file.unlink(missing_ok=True)
+    free_shared_memory(data, user)
 
 
 def _lives(pid: int) -> bool:
@@ -216,21 +164,15 @@ def _lives(pid: int) -> bool:
         return False
 
 
-def _servers_in(data: Path) -> Iterator[int]:
+def _servers_in(data: Path, user: ServerUser | None) -> list[int]:
     """Processes of PostgreSQL that work in that folder."""
-    for entry in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if (entry / "comm").read_text() == "postgres\n" and (entry / "cwd").samefile(data):
-                yield int(entry.name)
-
-
-def _is_attached(segment: int) -> bool:
-    """Whether a process is attached to a System V segment."""
-    try:
-        rows = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
-    except OSError:
-        return False
-    return any(int(row.split()[1]) == segment and int(row.split()[6]) > 0 for row in rows)
+    found = []
+    with acting_as(user):
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if (entry / "comm").read_text() == "postgres\n" and (entry / "cwd").samefile(data):
+                    found.append(int(entry.name))
+    return found
 
 
 def _processes(token: str) -> list[int]:
@@ -257,6 +199,12 @@ def _wait_gone(token: str, patience_s: float) -> bool:
     return True
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, number)
+def _signal(pid: int, number: signal.Signals, user: ServerUser | None) -> None:
+    """Where the process is ours or that user's, and no other has got its number meanwhile."""
+    with contextlib.suppress(OSError):
+        process = os.pidfd_open(pid)
+        try:
+            if Path(f"/proc/{pid}").stat().st_uid in {os.geteuid(), *([user.uid] if user else [])}:
+                signal.pidfd_send_signal(process, number)
+        finally:
+            os.close(process)

@@ -8,7 +8,6 @@ other way.
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import time
@@ -20,6 +19,7 @@ from walproof.errors import ClusterError
 from walproof.postgres.base_backup import BaseBackup, take_base_backup
 from walproof.postgres.cluster import SUPERUSER, Cluster
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.acting import acting_as
 from walproof.units import Lsn
 
 _STREAMING_PATIENCE_S = 60.0
@@ -76,10 +76,8 @@ class Standby(Cluster):
         if self._slot:
             self._make_slot()
         backup = take_base_backup(source or self.upstream, self.data)
-        signal_file = self.data / "standby.signal"
-        signal_file.touch(mode=0o600)
-        owner = self.data.stat()
-        os.chown(signal_file, owner.st_uid, owner.st_gid)
+        with acting_as(self.user):
+            (self.data / "standby.signal").touch(mode=0o600)
         return backup
 
     def start(self, settings: Mapping[str, str], patience_s: float | None = None) -> None:
@@ -155,8 +153,8 @@ class Standby(Cluster):
         """
         assert self._server is not None, "the server runs"
         # src/bin/pg_ctl/pg_ctl.c, do_promote: needs no connection, which hot_standby = off would refuse.
-        # The file is only looked for and removed, and may be gone at once: it needs no particular owner.
-        (self.data / "promote").touch(mode=0o600)
+        with acting_as(self.user):
+            (self.data / "promote").touch(mode=0o600)
         self._server.send_signal(signal.SIGUSR1)
         self._wait(self._is_primary, _PROMOTION_PATIENCE_S, "was not promoted")
 

@@ -16,6 +16,8 @@ from walproof.errors import ClusterError, DiskError
 from walproof.facts import Install
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.acting import acting_as
+from walproof.privilege.user import running_as, server_user
 
 _FORMAT = 1
 
@@ -82,8 +84,9 @@ def prepare_loaded(
         if not has_stopped:
             # Its files are of any moment, and every trial would start from them.
             raise ClusterError("the server of a template did not stop in time", detail=cluster.log_tail())
-        cluster.log.unlink()
-        (cluster.data / "walproof.conf").unlink()
+        with acting_as(workspace.user):
+            cluster.log.unlink()
+            (cluster.data / "walproof.conf").unlink()
 
     return _prepare(workspace, key_of(install, initdb_options, setup), build)
 
@@ -148,10 +151,8 @@ def clone(template: Path, folder: Path, *, flush: bool = True) -> None:
     """
     done = subprocess.run(
         ["cp", "--archive", "--reflink=auto", str(template / "data"), str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        capture_output=True, text=True, check=False, cwd="/", **running_as(server_user()),
+    )  # fmt: skip
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
         raise DiskError(f'could not clone template "{template.name}"', detail=said[-1] if said else None)

@@ -12,9 +12,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from walproof.errors import DiskError
-from walproof.postgres.reach import ServerUser
 from walproof.postgres.template import sync
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.acting import acting_as
+from walproof.privilege.user import ServerUser
 
 _WORK = "walproof-wal"
 
@@ -64,11 +65,9 @@ def wal_moved(data: Path, workspace: Workspace | None) -> Iterator[None]:
     folder = workspace.make_folder(f"wal-{data.parent.name}")
     try:
         try:
-            shutil.move(data / "pg_wal", folder / "pg_wal")
-            if workspace.owner is not None:
-                for path in (folder / "pg_wal", *(folder / "pg_wal").rglob("*")):
-                    shutil.chown(path, *workspace.owner)
-            (data / "pg_wal").symlink_to(folder / "pg_wal")
+            with acting_as(workspace.user):
+                shutil.move(data / "pg_wal", folder / "pg_wal")
+                (data / "pg_wal").symlink_to(folder / "pg_wal")
         except OSError as error:
             raise DiskError(f'could not move WAL into "{folder}": {error.strerror}') from error
         sync(folder)

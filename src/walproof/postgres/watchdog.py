@@ -13,28 +13,31 @@ import sys
 from pathlib import Path
 
 from walproof.postgres.reaper import reap
+from walproof.privilege.user import ServerUser, from_words, to_words
 
 
-def start(workspace: Path, sockets: Path) -> subprocess.Popen[bytes]:
+def start(workspace: Path, sockets: Path, user: ServerUser | None) -> subprocess.Popen[bytes]:
     """Start the watchdog of a workspace. Closing its ``stdin`` makes it clean up and end."""
+    # -P: without it, whatever lies in the present folder is imported first.
     return subprocess.Popen(
-        [sys.executable, "-m", "walproof.postgres.watchdog", str(workspace), str(sockets)],
+        [sys.executable, "-P", "-m", "walproof.postgres.watchdog", str(workspace), str(sockets),
+         *to_words(user)],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         # Its own session: a Ctrl-C on the terminal, or a signal to walproof's group, does not reach it.
         start_new_session=True,
         cwd="/",
-    )
+    )  # fmt: skip
 
 
 def _main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    workspace, sockets = Path(sys.argv[1]), Path(sys.argv[2])
+    workspace, sockets, owner = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
     sys.stdin.buffer.read()
     if workspace.exists() or sockets.exists():
-        reap(workspace, sockets)
+        reap(workspace, sockets, from_words(owner))
     workspace.with_suffix(".lock").unlink(missing_ok=True)
 
 

@@ -2,34 +2,48 @@
 
     <work>/templates/KEY/data            prepared data directories, kept between runs
     <work>/running/walproof-TOKEN/       clusters and logs of one process, removed when it ends
-    <work>/running/walproof-TOKEN.lock   locked while that process lives; names its socket folder
+    <work>/running/walproof-TOKEN.lock   locked while that process lives; names sockets and server user
     <temp>/walproof-TOKEN/               unix sockets (a socket's path may have 107 bytes at most)
 
 Three things remove a workspace, whichever comes first: leaving the ``with`` block, the watchdog, and the
 sweep of the next start, which takes every workspace whose lock is free. In memory (/dev/shm) templates go
 with the last workspace: what they took would be missing elsewhere.
+
+All folders but those of ``make_folder`` and the sockets' belong to whoever runs walproof, and nobody else may
+change them (:mod:`walproof.privilege`). As root, what is in the others is touched with the rights of the
+servers' user alone (:func:`walproof.privilege.acting.acting_as`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import re
 import secrets
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from types import TracebackType
 
 from walproof.errors import DiskError
 from walproof.postgres import watchdog
-from walproof.postgres.reach import ServerUser
 from walproof.postgres.reaper import reap
+from walproof.privilege.acting import acting_as
+from walproof.privilege.folders import check_above, own_folder
+from walproof.privilege.user import ServerUser, from_words, running_as, to_words
 
 _SOCKET_PATH_BYTES_MAX = 107
 """sizeof(sun_path) - 1 on Linux (unix(7))."""
 _FIRST_PORT = 5432
 _MEMORY = Path("/dev/shm")
+_LOCK = re.compile(r"walproof-[0-9a-f]{12}\.lock")
+_UNBORN = ".new"
+"""Suffix of a lock that is not locked yet."""
+_UNBORN_S = 3600.0
+"""Age at which such a file is what a killed process left."""
 
 
 class Workspace:
@@ -41,11 +55,8 @@ class Workspace:
     def __init__(self, work: Path, user: ServerUser | None) -> None:
         self.work = work
         self.user = user
-        self.templates = work / "templates"
-        token = "walproof-" + secrets.token_hex(6)
-        self.folder = work / "running" / token
-        self.sockets = Path(tempfile.gettempdir()) / token
-        self._lock_path = self.folder.with_name(token + ".lock")
+        self.token = "walproof-" + secrets.token_hex(6)
+        self.sockets = Path(tempfile.gettempdir()) / self.token
         self._next_port = _FIRST_PORT
 
     def __enter__(self) -> Workspace:
@@ -54,20 +65,21 @@ class Workspace:
                 f'path of the temporary folder is too long for a unix socket: "{self.sockets}"',
                 hint="Set TMPDIR to a shorter path.",
             )
+        passable = self.user is not None
+        self.work = own_folder(self.work, passable=passable)
+        self.templates = own_folder(self.work / "templates", passable=passable)
+        self.folder = own_folder(self.work / "running", passable=passable) / self.token
+        self._lock_path = self.folder.with_name(self.token + ".lock")
+        sweep(self.work)
         try:
-            for folder in (self.templates, self.folder.parent):
-                folder.mkdir(parents=True, exist_ok=True)
-            sweep(self.work)
-            self._lock = os.open(self._lock_path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.write(self._lock, os.fsencode(self.sockets))
+            self._lock = _take_lock(self._lock_path, self.sockets, self.user)
         except OSError as error:
             raise _unusable(self.work, error) from error
         # Before the folders: a kill between them and the watchdog would leave them to the next start.
-        self._watchdog = watchdog.start(self.folder, self.sockets)
+        self._watchdog = watchdog.start(self.folder, self.sockets, self.user)
         try:
             self._make_folders()
-            self._hand_over()
+            self._check_reach()
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -79,7 +91,7 @@ class Workspace:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        reap(self.folder, self.sockets)
+        reap(self.folder, self.sockets, self.user)
         self._lock_path.unlink(missing_ok=True)
         os.close(self._lock)
         if self._watchdog.stdin is not None:
@@ -88,17 +100,13 @@ class Workspace:
         if self.work.is_relative_to(_MEMORY) and not any((self.work / "running").glob("*.lock")):
             shutil.rmtree(self.work, ignore_errors=True)
 
-    @property
-    def owner(self) -> tuple[int, int] | None:
-        """User and group of the servers' files; None where servers run as whoever runs this."""
-        return None if self.user is None else (self.user.uid, self.user.gid)
-
     def make_folder(self, name: str) -> Path:
         """A new, empty folder in the workspace that the servers' user owns."""
         folder = self.folder / name
         folder.mkdir(mode=0o700)
-        if self.owner is not None:
-            os.chown(folder, *self.owner)
+        if self.user is not None:
+            # Nobody else can have put something in its place: the workspace's own folder is ours.
+            os.chown(folder, self.user.uid, self.user.gid, follow_symlinks=False)
         return folder
 
     def remove_folder(self, folder: Path) -> None:
@@ -117,21 +125,24 @@ class Workspace:
 
     def _make_folders(self) -> None:
         try:
-            self.folder.mkdir(mode=0o700)
-            self.sockets.mkdir(mode=0o700)
+            self.folder.mkdir(mode=0o700 if self.user is None else 0o711)
         except OSError as error:
             raise _unusable(self.work, error) from error
+        try:
+            check_above(self.sockets.parent, self.sockets)
+            with acting_as(self.user):
+                self.sockets.mkdir(mode=0o700)
+        except OSError as error:
+            raise DiskError(
+                f'could not make folder "{self.sockets}" for unix sockets: {error.strerror}',
+                hint="Set TMPDIR to a folder in which the user of the servers can make folders.",
+            ) from error
 
-    def _hand_over(self) -> None:
+    def _check_reach(self) -> None:
         if self.user is None:
             return
-        for folder in (self.folder, self.sockets):
-            os.chown(folder, self.user.uid, self.user.gid)
         reached = subprocess.run(
-            ["test", "-w", str(self.folder)],
-            check=False,
-            cwd="/",
-            **self.user.subprocess_options,
+            ["test", "-x", str(self.folder)], check=False, cwd="/", **running_as(self.user)
         )
         if reached.returncode != 0:
             raise DiskError(
@@ -149,26 +160,54 @@ def _unusable(work: Path, error: OSError) -> DiskError:
 
 
 def sweep(work: Path) -> tuple[str, ...]:
-    """Reap every workspace under ``work`` whose process is gone; return their names."""
+    """Reap every workspace under ``work`` whose process is gone; return their names.
+
+    ``work`` has been found to be ours (``own_folder``): what lies in it is believed.
+    """
     swept = []
-    for lock_path in sorted((work / "running").glob("walproof-*.lock")):
+    running = work / "running"
+    for lock_path in sorted(running.glob("walproof-*.lock")):
+        if not _LOCK.fullmatch(lock_path.name):
+            continue
         try:
-            lock = os.open(lock_path, os.O_RDWR | os.O_CLOEXEC)
+            lock = os.open(lock_path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except OSError:
-            continue  # another sweep was quicker, or it is another user's
+            continue  # another sweep was quicker
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            sockets = os.fsdecode(os.read(lock, 4096))
-            reap(lock_path.with_suffix(""), Path(sockets) if _is_ours(sockets, lock_path) else None)
+            sockets, user = _read_lock(os.fsdecode(os.read(lock, 4096)), lock_path)
+            reap(lock_path.with_suffix(""), sockets, user)
             lock_path.unlink(missing_ok=True)
             swept.append(lock_path.stem)
         except BlockingIOError:
             pass  # its process lives
         finally:
             os.close(lock)
+    for unborn in running.glob(f"walproof-*.lock{_UNBORN}"):
+        with contextlib.suppress(OSError):
+            if time.time() - unborn.lstat().st_mtime > _UNBORN_S:
+                unborn.unlink()
     return tuple(swept)
 
 
-def _is_ours(sockets: str, lock_path: Path) -> bool:
-    # A lock file cut short by a crash must never name another folder for removal.
-    return Path(sockets).name == lock_path.stem
+def _take_lock(path: Path, sockets: Path, user: ServerUser | None) -> int:
+    """Descriptor of the workspace's lock, which appears locked and with its contents."""
+    unborn = path.with_name(path.name + _UNBORN)
+    lock = os.open(unborn, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.write(lock, os.fsencode("\n".join([str(sockets), *to_words(user)])))
+        unborn.rename(path)
+    except BaseException:
+        os.close(lock)
+        unborn.unlink(missing_ok=True)
+        raise
+    return lock
+
+
+def _read_lock(text: str, path: Path) -> tuple[Path | None, ServerUser | None]:
+    """(the sockets' folder, the servers' user) of a lock; None for what a crash has cut short."""
+    sockets, *owner = text.split("\n")
+    # It must never name another folder for removal.
+    folder = Path(sockets) if Path(sockets).name == path.stem else None
+    return folder, from_words(owner)

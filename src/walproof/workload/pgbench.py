@@ -17,6 +17,8 @@ import psycopg
 
 from walproof.errors import WorkloadError
 from walproof.facts import Workload
+from walproof.privilege.acting import acting_as
+from walproof.privilege.user import running_as, server_user
 
 _LOG_PREFIX = "pgbench_log"
 _CONNECT_ALLOWANCE_S = 60.0
@@ -51,21 +53,30 @@ class Summary:
 
 
 class PgbenchRun:
-    """One running pgbench in ``folder``. Always ended with ``finish`` or ``kill``."""
+    """One running pgbench in ``folder``, as the servers' user, who owns that.
+
+    Always ended with ``finish`` or ``kill``.
+    """
 
     def __init__(self, pgbench: Path, workload: Workload, target: Target, folder: Path, seed: int) -> None:
         self.workload = workload
         self.folder = folder
         self._output = folder / "pgbench.out"
         self._errors = folder / "pgbench.err"
-        command = [str(pgbench), *target.arguments, *_load_arguments(workload, folder), "--no-vacuum"]
+        self._user = server_user()
+        with acting_as(self._user):
+            arguments = _load_arguments(workload, folder)
+        command = [str(pgbench), *target.arguments, *arguments, "--no-vacuum"]
         # The same seed for all variants of a round: they get the same random transactions.
         command += [f"--random-seed={seed}", "--log", f"--log-prefix={folder / _LOG_PREFIX}"]
         command.append(target.database)
-        with self._output.open("wb") as output, self._errors.open("wb") as errors:
+        with acting_as(self._user):
+            output, errors = self._output.open("wb"), self._errors.open("wb")
+        with output, errors:
             self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True
-            )
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True,
+                cwd="/", **running_as(self._user),
+            )  # fmt: skip
 
     @property
     def pid(self) -> int:
@@ -95,9 +106,11 @@ class PgbenchRun:
         except subprocess.TimeoutExpired:
             self.kill()
             raise WorkloadError(f"pgbench did not end within {patience_s:.0f} s") from None
-        output = self._output.read_text(errors="replace")
+        with acting_as(self._user):
+            output = self._output.read_text(errors="replace")
+            complaints = self._errors.read_text(errors="replace")
         if status != 0:
-            said = [line for line in self._errors.read_text(errors="replace").splitlines() if line]
+            said = [line for line in complaints.splitlines() if line]
             errors = [line for line in said if "error" in line.lower()] or said
             raise WorkloadError(
                 f"pgbench failed: {(errors or [f'exit status {status}'])[0]}",
@@ -120,7 +133,8 @@ def initialise(pgbench: Path, workload: Workload, target: Target) -> None:
     done = subprocess.run(
         [str(pgbench), *target.arguments, "--initialize", "--quiet", f"--scale={workload.scale}",
          target.database],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, cwd="/",
+        **running_as(server_user()),
     )  # fmt: skip
     if done.returncode != 0:
         raise WorkloadError(

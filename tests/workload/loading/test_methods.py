@@ -22,8 +22,9 @@ from walproof.lab.load_source import Expected, prepare_loads
 from walproof.lab.load_trial import TableLoad
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import discover
-from walproof.postgres.reach import reachable_install, server_user
+from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.workload.loading.contents import Contents
 
 pytestmark = pytest.mark.live

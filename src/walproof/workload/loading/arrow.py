@@ -6,6 +6,7 @@ the same, so this is for types that both have. Both packages are optional (extra
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import importlib.util
 from typing import Any
@@ -28,9 +29,14 @@ def is_there() -> bool:
 
 
 def load_driver() -> None:
-    """Import both, which takes longer than many a load."""
+    """Import both, which takes longer than many a load, and load the driver's library.
+
+    It is kept, so that a process which is another user's by then needs to read none of the files again.
+    """
     for name in ("adbc_driver_postgresql.dbapi", "pyarrow"):
         importlib.import_module(name)
+    driver: Any = importlib.import_module("adbc_driver_postgresql")
+    ctypes.CDLL(driver._driver_path())
 
 
 def ingest(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:

@@ -5,7 +5,8 @@
     -> "go"                             loads
     <- "half" and waits for ever, when it is to be broken off; else the outcome, a line of JSON
 
-It ends when its standard input is closed: nothing of it outlives walproof.
+It ends when its standard input is closed: nothing of it outlives walproof. Started by root it becomes the
+servers' user before it reads or connects; not sooner, because that user may be unable to read our modules.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ import psycopg
 
 from walproof.errors import WorkloadError
 from walproof.facts import LoadFeed
+from walproof.privilege.user import become, from_words
 from walproof.workload.loading import arrow
 from walproof.workload.loading.feeds import FEEDS, READY_BYTES
-from walproof.workload.loading.rows import Rows
+from walproof.workload.loading.rows import Rows, value_loaders
 from walproof.workload.loading.target import Target
 
 
@@ -71,15 +73,20 @@ def main() -> None:
     """Do what standard input orders."""
     order = read_order(sys.stdin.readline())
     feed = FEEDS[order.feed]
+    # Both import modules, which the servers' user may be unable to read.
+    loaders = None if order.feed in READY_BYTES else value_loaders(order.target.bases)
+    if order.feed == "adbc":
+        arrow.load_driver()
+    user = from_words(sys.argv[2:])
+    if user is not None:
+        become(user)
     rows = Rows(
         Path(order.folder),
         order.start,
         order.stop,
-        as_values=order.feed not in READY_BYTES,
+        loaders=loaders,
         halt=_halt if order.is_broken_off else None,
     )
-    if order.feed == "adbc":
-        arrow.load_driver()
     try:
         session = psycopg.connect(order.conninfo, autocommit=True)
     except psycopg.Error as error:

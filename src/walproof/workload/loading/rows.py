@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import itertools
-import pickle
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
+from psycopg import adapters, postgres
+from psycopg.pq import Format
+
+from walproof.workload.loading.target import NATIVE
+
 Row = tuple[object, ...]
+Loader = Callable[[bytes], object]
+"""Makes a value of its text."""
 
 TEXT_FILE = "rows.copy"
 """COPY's text format, a line a row."""
-VALUES_FILE = "rows.pickle"
-"""A list of rows. Written and read by walproof alone, in folders that are its own."""
+OUTPUT_SETTINGS = "SET datestyle = ISO; SET timezone = 'UTC'; SET bytea_output = hex"
+"""What a session needs that writes the file, so that values can be read from it."""
+_ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
+_ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
+"""Of COPY's text format (manual, "COPY", "Text Format"): those that the server writes."""
 _BLOCK_BYTES = 1 << 16
 """Small enough that the server works while the next one is read: 256 kB took a tenth longer
 (bench/load_speed.py)."""
@@ -21,20 +31,27 @@ _BLOCK_BYTES = 1 << 16
 class Rows:
     """The part of the rows that one session loads: from number ``start`` to before ``stop``.
 
+    ``loaders``: of the columns, where they are wanted as Python values; None for bytes.
     ``halt`` is called after the first half of them was handed out, where a load is to be broken off there.
     """
 
     def __init__(
-        self, folder: Path, start: int, stop: int, *, as_values: bool, halt: Callable[[], None] | None = None
+        self,
+        folder: Path,
+        start: int,
+        stop: int,
+        *,
+        loaders: Sequence[Loader] | None,
+        halt: Callable[[], None] | None = None,
     ) -> None:
         self.count = stop - start
         self._halt = halt
         self._values: Sequence[Row] = ()
         self._text = folder / TEXT_FILE
         self._begin = self._end = 0
-        if as_values:
-            with (folder / VALUES_FILE).open("rb") as file:
-                self._values = pickle.load(file)[start:stop]
+        if loaders is not None:
+            with self._text.open("rb") as file:
+                self._values = list(read_values(itertools.islice(file, start, stop), loaders))
         else:
             self._begin, self._end = _offsets(self._text, start, stop)
 
@@ -91,6 +108,33 @@ def rows_done_at_half(count: int, batch_rows: int | None, *, as_values: bool) ->
     while 2 * (done + min(batch_rows, count - done)) <= count:
         done += batch_rows
     return done
+
+
+def value_loaders(bases: Sequence[str]) -> list[Loader]:
+    """What makes Python values of text, as psycopg does, for types by pg_type's names; most stay text."""
+    found: list[Loader] = []
+    for base in bases:
+        oid = postgres.types[base if base in NATIVE else "text"].oid
+        loader = adapters.get_loader(oid, Format.TEXT)
+        assert loader is not None, base
+        found.append(loader(oid, None).load)
+    return found
+
+
+def read_values(lines: Iterable[bytes], loaders: Sequence[Loader]) -> Iterator[Row]:
+    """Rows of COPY's text format as Python values. Raises psycopg.DataError for one that Python has not."""
+    for line in lines:
+        fields = line.removesuffix(b"\n").split(b"\t")
+        yield tuple(
+            None if field == b"\\N" else load(_unescape(field))
+            for load, field in zip(loaders, fields, strict=True)
+        )
+
+
+def _unescape(field: bytes) -> bytes:
+    if b"\\" not in field:
+        return field
+    return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), field)
 
 
 def _offsets(file: Path, start: int, stop: int) -> tuple[int, int]:

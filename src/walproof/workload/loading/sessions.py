@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from walproof.errors import WorkloadError
+from walproof.privilege.user import server_user, to_words
 from walproof.workload.loading.client import Order, Outcome, order_line, read_outcome
 
 _READY_PATIENCE_S = 300.0
@@ -38,8 +39,10 @@ class LoadSessions:
         """Start them and return when each has its rows and its connection. Raises WorkloadError."""
         for order in self._orders:
             client = subprocess.Popen(
-                [sys.executable, "-m", "walproof.workload.loading.client", order.folder],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+                # -P: without it, whatever lies in the present folder is imported first.
+                [sys.executable, "-P", "-m", "walproof.workload.loading.client", order.folder,
+                 *to_words(server_user())],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd="/",
             )  # fmt: skip
             self._clients.append(client)
             assert client.stdin is not None

@@ -1,0 +1,125 @@
+"""Shared memory of a server that was killed: found and freed as the server's own next start would.
+
+A System V segment stands in line 7 of postmaster.pid (PostgreSQL: src/include/utils/pidfile.h). Its number
+may be another program's by now, after a new start of the machine for instance, so it is believed only when
+its header names the data directory (PGSharedMemoryAttach, src/backend/port/sysv_shmem.c). Segments of dynamic
+shared memory, files in /dev/shm, are found through it (dsm_cleanup_using_control_segment,
+src/backend/storage/ipc/dsm.c). Standard library only, for the watchdog.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from walproof.privilege.acting import acting_as
+from walproof.privilege.user import ServerUser
+
+_FOLDER = Path("/dev/shm")
+_SHM_RDONLY = 0o10000
+_IPC_RMID = 0
+# PGShmemHeader (src/include/storage/pg_shmem.h): magic, creator, total size, free offset, handle of the
+# control segment of dynamic shared memory, a pointer, and device and inode of the data directory.
+_HEADER, _MAGIC = struct.Struct("=iiQQI4xQQQ"), 679834894
+# The beginning of dsm_control_header (src/backend/storage/ipc/dsm.c), where its items begin, and an item's
+# handle and reference count.
+_CONTROL_HEADER, _CONTROL_MAGIC, _ITEMS_AT = struct.Struct("=III"), 0x9A503D32, 16
+_ITEM = struct.Struct("=II")
+
+
+class _Row(NamedTuple):
+    """A line of /proc/sysvipc/shm."""
+
+    size: int
+    attached: int
+    uid: int
+
+
+def shared_memory_of(data: Path) -> tuple[tuple[int, ...], tuple[Path, ...]]:
+    """(System V segment ids, POSIX segments) of the server of a data directory, running or killed."""
+    try:
+        segment = int((data / "postmaster.pid").read_text().splitlines()[6].split()[1])
+        status = data.stat()
+    except (OSError, ValueError, IndexError):
+        return (), ()
+    row = _row(segment)
+    if row is None or row.size < _HEADER.size:
+        return (), ()
+    header = _read_header(segment)
+    if header is None:
+        return (), ()
+    magic, _, _, _, control, _, device, inode = _HEADER.unpack(header)
+    if (magic, device, inode) != (_MAGIC, status.st_dev, status.st_ino):
+        return (), ()
+    return (segment,), tuple(_dynamic_memory(control))
+
+
+def free_shared_memory(data: Path, user: ServerUser | None) -> None:
+    """Remove the shared memory of a data directory whose server was killed; one in use is left alone.
+
+    ``user`` ran the server (None: ourselves); what belongs to anybody else is left alone, too.
+    """
+    uid = os.geteuid() if user is None else user.uid
+    with acting_as(user):
+        segments, files = shared_memory_of(data)
+        rows = [_row(segment) for segment in segments]
+        if any(row is None or row.attached or row.uid != uid for row in rows):
+            return
+        libc = ctypes.CDLL(None, use_errno=True)
+        for segment in segments:
+            libc.shmctl(segment, _IPC_RMID, None)
+        for file in files:
+            file.unlink(missing_ok=True)
+
+
+def _row(segment: int) -> _Row | None:
+    try:
+        lines = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    except OSError:
+        return None
+    for line in lines:
+        # key shmid perms size cpid lpid nattch uid ...
+        words = line.split()
+        if int(words[1]) == segment:
+            return _Row(size=int(words[3]), attached=int(words[6]), uid=int(words[7]))
+    return None
+
+
+def _read_header(segment: int) -> bytes | None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.shmat.restype = ctypes.c_void_p
+    address = libc.shmat(segment, None, _SHM_RDONLY)
+    if address in (None, ctypes.c_void_p(-1).value):
+        return None
+    header = ctypes.string_at(address, _HEADER.size)
+    libc.shmdt(ctypes.c_void_p(address))
+    return header
+
+
+def _dynamic_memory(control: int) -> Iterator[Path]:
+    """The files in /dev/shm that the control segment names, and its own."""
+    file = _dynamic_file(control)
+    try:
+        content = file.read_bytes()
+        magic, items, items_most = _CONTROL_HEADER.unpack_from(content)
+    except (OSError, struct.error):
+        return
+    if magic != _CONTROL_MAGIC:
+        return
+    # Items have grown from version to version; the segment is as long as most of them need.
+    item_size = (len(content) - _ITEMS_AT) // max(items_most, 1)
+    if items > items_most or item_size < _ITEM.size:
+        return
+    for at in range(_ITEMS_AT, _ITEMS_AT + items * item_size, item_size):
+        handle, references = _ITEM.unpack_from(content, at)
+        if references > 0 and _dynamic_file(handle).exists():
+            yield _dynamic_file(handle)
+    yield file
+
+
+def _dynamic_file(handle: int) -> Path:
+    return _FOLDER / f"PostgreSQL.{handle}"
