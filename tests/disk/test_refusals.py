@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 import uuid
@@ -10,10 +11,13 @@ from pathlib import Path
 import pytest
 
 from walproof.disk import preload
+from walproof.disk.image import image_path
 from walproof.disk.preload import check_program
-from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
+from walproof.disk.simulated import STATE_FOLDER, DiskModel, Event, SimulatedDisk
 from walproof.errors import DiskError
 from walproof.facts import Install
+from walproof.privilege.acting import acting_as
+from walproof.privilege.user import server_user
 
 
 def _elf(path: Path, interpreter: bytes | None) -> Path:
@@ -114,3 +118,39 @@ def test_a_state_that_is_none(tmp_path: Path) -> None:
     disk.state.write_bytes(bytes(100_000))
     with pytest.raises(DiskError, match="not the state of a simulated disk"):
         disk.status()
+
+
+def test_a_state_that_was_exchanged_for_a_link(tmp_path: Path) -> None:
+    """Whoever runs the server may write, and exchange, the state: root must not write where it leads then."""
+    user = server_user()
+    if user is None:
+        pytest.xfail("only root writes into a file of another user")
+    for folder in (tmp_path, *tmp_path.parents[:2]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, user.uid, user.gid)
+    with acting_as(user):
+        (home / "data").mkdir()
+    precious = tmp_path / "precious"
+    with SimulatedDisk([home / "data"], DiskModel(undo_bytes=4096), _state(), user=user) as disk:
+        precious.write_bytes(disk.state.read_bytes())
+        precious.chmod(0o600)
+        before = precious.read_bytes()
+        with acting_as(user):
+            disk.state.unlink()
+            disk.state.symlink_to(precious)
+        with pytest.raises((OSError, DiskError)):
+            disk.cut()
+        with pytest.raises((OSError, DiskError)):
+            disk.arm(Event.WAL_WRITE, 1)
+    assert precious.read_bytes() == before
+
+
+@pytest.mark.parametrize("path", [b"/etc/passwd", b"../../passwd", b"base/../../passwd"])
+def test_a_file_outside_of_an_image(tmp_path: Path, path: bytes) -> None:
+    """Paths come from the state."""
+    with pytest.raises(DiskError, match="names a file outside of it"):
+        image_path(tmp_path, path)
+    assert image_path(tmp_path, b"") == tmp_path
+    assert image_path(tmp_path, b"base/5/1") == tmp_path / "base/5/1"

@@ -179,6 +179,19 @@ def test_a_failing_image_is_kept_and_repeated(embedded: Install, memory: Workspa
             image.lost_commits,
         )
         assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+        assert {path.lstat().st_uid for path in folder.rglob("*")} == {os.geteuid()}
+    # Whoever makes an image may put links into it, and programs that its case names.
+    (folder / "data" / "pg_tblspc" / "1").symlink_to("/etc")
+    case = (folder / "case.json").read_text()
+    (folder / "case.json").write_text(case.replace(embedded.bindir, str(tmp_path)))
+    with (
+        pytest.raises(DiskError, match='link of the image leads out of it: "data/pg_tblspc/1"'),
+        Replay(folder, memory.work) as replay,
+    ):
+        replay.judge()
+    folder.chmod(0o777)
+    with pytest.raises(DiskError, match="others may write to it"):
+        Replay(folder, memory.work)
     with pytest.raises(DiskError, match="is not a kept image"):
         read_case(tmp_path)
     with pytest.raises(DiskError, match="does not exist in this run"):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from walproof.errors import InstallError
+from walproof.facts import Install
 from walproof.postgres import build, install
 
 
@@ -235,3 +236,34 @@ def test_share_folder_is_the_installs_own() -> None:
     share = build.share_folder(found)
     assert share is not None
     assert share.is_relative_to(install.prefix(found))
+
+
+def test_a_stored_install_is_found_here_and_not_started_from_there(bare: Path) -> None:
+    """A store or a kept image names a folder; what lies in it is somebody else's choice."""
+    planted = put_install(bare / "planted", "15.18")
+    marker = bare / "started"
+    (planted / "postgres").write_text(f"#!/bin/sh\ntouch {marker}\necho 'postgres (PostgreSQL) 15.18'\n")
+    stored = Install("15.18 (theirs)", "15.18", 150018, str(planted), "system")
+    with pytest.raises(InstallError, match=r"PostgreSQL 15\.18 is needed, and not found here") as caught:
+        install.resolve(stored)
+    assert str(planted) in str(caught.value.detail)
+    assert "--pg" in str(caught.value.hint)
+    put_install(bare / "system/15", "15.18")
+    found = install.resolve(stored)
+    assert (found.bindir, found.label) == (str(bare / "system/15/bin"), "15.18 (theirs)")
+    assert not marker.exists()
+
+
+def test_of_several_installs_of_a_version_the_stored_place_is_preferred(bare: Path) -> None:
+    put_install(bare / "system/15", "15.18")
+    fetched = put_install(bare / "cache/installs/15.18", "15.18")
+    assert install.resolve(Install("15.18", "15.18", 150018, str(fetched), "x")).bindir == str(fetched)
+    assert install.resolve(Install("15.18", "15.18", 150018, "/gone", "installed")).bindir == str(fetched)
+
+
+def test_an_install_that_is_given_has_to_be_of_the_stored_version(bare: Path) -> None:
+    stored = Install("15.18", "15.18", 150018, "/gone", "system")
+    mine = put_install(bare / "mine", "15.18")
+    assert install.resolve(stored, str(mine)).bindir == str(mine)
+    with pytest.raises(InstallError, match=r"PostgreSQL 15\.18 is needed, and --pg names 16\.1"):
+        install.resolve(stored, str(put_install(bare / "other", "16.1")))

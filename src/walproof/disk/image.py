@@ -121,12 +121,12 @@ def _kept(disk: SimulatedDisk) -> list[tuple[int, int, int]]:
 def _carry_out(disk: SimulatedDisk, targets: Sequence[Path], plan: _native._DiskImage) -> None:
     made: dict[tuple[int, bool, bytes], Path] = {}
     for root, path in plan["folders"]:
-        _at(targets[root], path).mkdir(mode=0o700)
+        image_path(targets[root], path).mkdir(mode=0o700)
     for root, path, target in plan["symlinks"]:
-        _at(targets[root], path).symlink_to(_moved(disk, targets, Path(os.fsdecode(target))))
+        image_path(targets[root], path).symlink_to(_moved(disk, targets, Path(os.fsdecode(target))))
     for root, path, home, is_kept, name, content in plan["files"]:
-        new = _at(targets[root], path)
-        source = _at((disk.graveyards if is_kept else disk.roots)[home], name)
+        new = image_path(targets[root], path)
+        source = image_path((disk.graveyards if is_kept else disk.roots)[home], name)
         first = made.setdefault((home, is_kept, name), new)
         if first is not new:
             new.hardlink_to(first)
@@ -140,7 +140,7 @@ def _carry_out(disk: SimulatedDisk, targets: Sequence[Path], plan: _native._Disk
             file.truncate(size)
             for at, data, side in pieces:
                 if side is not None:
-                    with _at(disk.graveyards[root], os.fsencode(side[0])).open("rb") as kept:
+                    with image_path(disk.graveyards[root], os.fsencode(side[0])).open("rb") as kept:
                         kept.seek(side[1])
                         data = kept.read(side[2])
                 assert data is not None
@@ -150,7 +150,8 @@ def _carry_out(disk: SimulatedDisk, targets: Sequence[Path], plan: _native._Disk
     (targets[0] / "postmaster.pid").unlink(missing_ok=True)
 
 
-def _at(folder: Path, path: bytes) -> Path:
+def image_path(folder: Path, path: bytes) -> Path:
+    """A path of the state, which the server can write, below ``folder``. Raises DiskError for any other."""
     below = Path(os.fsdecode(path))
     if below.is_absolute() or ".." in below.parts:
         raise DiskError(
