@@ -16,12 +16,15 @@ from pathlib import Path
 
 import pytest
 
+from tests import rights
 from walproof.facts import Install
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.install import discover, find
 from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
+
+rights.watch()
 
 _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "==": operator.eq}
 
@@ -64,6 +67,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         report.outcome = "failed"  # type: ignore[attr-defined]
         report.longrepr = f"skipped in CI: {report.longrepr}"  # type: ignore[attr-defined]
     return report
+
+
+@pytest.fixture(autouse=True)
+def _no_overreach() -> Iterator[None]:
+    """No test makes walproof change something as root where another user could lead it elsewhere."""
+    rights.overreached.clear()
+    yield
+    assert not rights.overreached, "\n".join(rights.overreached)
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def test_a_small_study_from_the_file_to_the_page(folder: Path) -> None:
 def other_disk() -> Iterator[Path]:
     """A folder that every user can reach, on another filesystem where there is one in memory."""
     with tempfile.TemporaryDirectory(prefix="walproof-tests-", dir="/dev/shm") as name:
-        Path(name).chmod(0o777)
+        Path(name).chmod(0o755)
         yield Path(name)
 
 

@@ -180,6 +180,9 @@ def test_a_failing_image_is_kept_and_repeated(embedded: Install, memory: Workspa
         )
         assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
         assert {path.lstat().st_uid for path in folder.rglob("*")} == {os.geteuid()}
+    folder = folder.rename(tmp_path / "moved")
+    with Replay(folder, memory.work) as replay:
+        assert replay.judge().state is image.state
     # Whoever makes an image may put links into it, and programs that its case names.
     (folder / "data" / "pg_tblspc" / "1").symlink_to("/etc")
     case = (folder / "case.json").read_text()

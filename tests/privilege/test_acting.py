@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests import rights
 from walproof.privilege.acting import acting_as
+from walproof.privilege.copying import copy_tree
 from walproof.privilege.user import ServerUser, from_words, server_user, to_words
 
 
@@ -93,3 +95,15 @@ def test_words_of_a_user() -> None:
     assert from_words(to_words(None)) is None
     assert from_words(["nobody", "6553"]) is None
     assert from_words(["nobody", "x", "y"]) is None
+
+
+def test_the_watch_of_these_tests_sees_what_goes_past_acting(theirs: Path) -> None:
+    """The check that runs with every test as root: with the servers' user's rights nothing is seen."""
+    source, target = theirs.parent / "source", theirs / "target"
+    source.mkdir()
+    copy_tree(source, target, reader=None, writer=server_user())
+    assert rights.overreached == []
+    copy_tree(source, theirs / "other", reader=None, writer=None)
+    if server_user() is not None:
+        assert "os.mkdir" in rights.overreached[0]
+        rights.overreached.clear()

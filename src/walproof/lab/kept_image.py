@@ -53,6 +53,7 @@ def keep_image(
     name = f"{case.cut.seed:x}-{case.image.number}"
     # The same seed again is another case: the load had another timing.
     again = (f"{name}.{number}" for number in count(2))
+    folder = folder.absolute()
     home = folder / next(one for one in chain([name], again) if not (folder / one).exists())
     built = workspace.make_folder(f"kept-{name}")
     try:
@@ -88,16 +89,16 @@ def read_case(folder: Path) -> KeptCase:
     return from_json(KeptCase, text)
 
 
-def copy_case(folder: Path, target: Path, user: ServerUser | None) -> None:
+def copy_case(case: KeptCase, folder: Path, target: Path, user: ServerUser | None) -> None:
     """Copy a kept image's folders into ``target``, which is ``user``'s, and lead its links there.
 
-    Raises DiskError, also for a link that leads out of the image.
+    ``folder`` need not be where it was kept. Raises DiskError, also for a link that leads out of the image.
     """
     try:
         for name in FOLDERS:
             copy_tree(folder / name, target / name, reader=None, writer=user)
         with acting_as(user):
-            _lead_links(target, folder)
+            _lead_links(target, Path(case.image.kept or folder))
     except OSError as error:
         raise DiskError(f'could not copy "{folder}": {error.strerror}') from error
 

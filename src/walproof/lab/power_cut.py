@@ -358,7 +358,7 @@ def _let_a_flush_fail(
             disk.cut()
             return f"failing {event.value} {count}, no PANIC"
         time.sleep(0.005)
-    if "PANIC" not in cluster.log.read_text(errors="replace"):
+    if "PANIC" not in cluster.log_text():
         raise ClusterError(
             "the server ended without a PANIC after a flush had failed", detail=cluster.log_tail()
         )

@@ -90,7 +90,7 @@ class Replay:
     def _copy(self, name: str) -> Iterator[Cluster]:
         folder = self._workspace.make_folder(name)
         try:
-            copy_case(self.folder, folder, self._workspace.user)
+            copy_case(self.case, self.folder, folder, self._workspace.user)
             yield Cluster(self._install, self._workspace, folder)
         finally:
             self._workspace.remove_folder(folder)

@@ -26,8 +26,12 @@ def own_folder(folder: Path, *, passable: bool) -> Path:
     """
     mode = _PASSABLE if passable else _PRIVATE
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        real = folder.parent.resolve(strict=True) / folder.name
+        there = next(path for path in folder.absolute().parents if path.exists())
+        real = there.resolve(strict=True) / folder.absolute().relative_to(there)
+        # Before anything is made: somebody else's folder may lead elsewhere a moment later.
+        for above in (there.resolve(strict=True), *there.resolve(strict=True).parents):
+            check_above(above, real)
+        real.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             real.mkdir(mode=mode)
         check_own(real)
