@@ -6,6 +6,7 @@ They are caught in one place, ``walproof.cli``; a failure of walproof itself is 
 
     WalproofError
      +- UnitError       a size, duration or LSN that cannot be read
+     +- SqlError        SQL that cannot be handed on as it is
      +- SettingError    a setting that does not exist, or a value that it cannot take
      +- StudyError      a study that cannot be resolved into a plan
      +- StoreError      facts that cannot be written or read
@@ -43,6 +44,10 @@ def _rebuild(cls: type[WalproofError], message: str, detail: str | None, hint: s
 
 class UnitError(WalproofError):
     """A size, duration or LSN that cannot be read."""
+
+
+class SqlError(WalproofError):
+    """SQL, or a name, that cannot be written into a script as it is."""
 
 
 class SettingError(WalproofError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from walproof import sqltext
 from walproof.advise.loading import LoadAdvice, StepGain
 from walproof.analysis import Conclusion, Effect
 from walproof.report.numbers import ratio
@@ -32,67 +33,86 @@ class Recipe:
 def load_script(
     advice: LoadAdvice, recipe: Recipe, settings: Sequence[tuple[str, str]], file: str | None
 ) -> str:
-    """The script. ``settings`` are those that stay; the file is named where the user named one."""
+    """The script. ``settings`` are those that stay; the file is named where the user named one.
+
+    psql runs the statements of the recipe and nothing else of what stands in names, definitions and values.
+    Raises SqlError for what cannot be written so.
+    """
     sessions = advice.variant.load.sessions
-    risk = advice.variant.durability
-    lines = [
-        f"-- Load of {recipe.table} on PostgreSQL {advice.install}, measured on a clone of its definition.",
-        f"-- During the load: {_risk(risk)}",
-        "-- For psql, into a table that holds rows already."
+    names, columns = sqltext.names(recipe.table), sqltext.names(recipe.columns)
+    header = [
+        f"Load of {recipe.table} on PostgreSQL {advice.install}, measured on a clone of its definition.",
+        f"During the load: {_risk(advice.variant.durability)}",
+        "For psql, into a table that holds rows already."
         if recipe.is_filled
-        else "-- For psql. It stops where the table is not empty.",
+        else "For psql. It stops where the table is not empty.",
+        *_evidence(advice),
     ]
-    lines += ["--", "-- What each step gains in the company of the others, as complete rows/s:"]
-    lines += [f"--   {_say_gain(one)}" for one in advice.kept] or ["--   none gains measurably"]
-    if advice.undecided:
-        fate = "kept, because all together gain" if advice.keeps_undecided else "left out"
-        lines += [f"-- Not decided, {fate}; more --rounds would tell:"]
-        lines += [f"--   {_say_gain(one)}" for one in advice.undecided]
-    if advice.dropped:
-        lines += ["-- Steps that gained nothing and are left out:"]
-        lines += [f"--   {_say_gain(one)}" for one in advice.dropped]
-    if advice.instead:
-        lines += ["-- Tried in addition, against all steps together:"]
-        lines += [f"--   {_say_effect(one, advice)}" for one in advice.instead]
-    if advice.plain:
-        lines += ["-- All steps together, against a load without any:"]
-        lines += [f"--   {_say_plain(one)}" for one in advice.plain]
-    lines += ["", "\\set ON_ERROR_STOP on", ""]
+    lines = [sqltext.comment(one) for one in header]
+    lines += ["", "\\set ON_ERROR_STOP on", "\\encoding UTF8", "SET standard_conforming_strings = on;", ""]
     if not recipe.is_filled:
         # A TRUNCATE that follows would take rows away that nobody meant to lose.
-        lines += [
-            f"DO $$ BEGIN IF EXISTS (SELECT FROM {recipe.table}) THEN",
-            "  RAISE EXCEPTION 'the table is not empty'; END IF; END $$;",
-        ]
+        body = (
+            f"BEGIN IF EXISTS (SELECT FROM {names}) THEN\n"
+            "  RAISE EXCEPTION 'the table is not empty'; END IF; END"
+        )
+        lines.append(f"DO {sqltext.dollar_quoted(body)};")
     lines += _settings_lines(settings)
     if advice.variant.waldir is not None:
         lines += [
             "-- pg_wal on another disk: stop the server, move pg_wal there, link to it from its place,",
             "-- and start it. It may stay.",
         ]
-    lines += [f"{one};" for one in recipe.before]
+    lines += map(sqltext.statement, recipe.before)
     freeze = ", FREEZE" if recipe.is_frozen else ""
     copy = (
-        f"\\copy {recipe.table} ({recipe.columns}) FROM '{file or 'rows.csv'}'"
+        f"\\copy {names} ({columns}) FROM {sqltext.copy_file(file or 'rows.csv')}"
         f" WITH (FORMAT csv, HEADER{freeze})"
     )
     if sessions > 1:
         lines += [f"-- {sessions} sessions at the same time, each with its part of the file:"]
-    lines += ["BEGIN;", *(f"{one};" for one in recipe.first), copy, "COMMIT;"]
-    lines += [f"{one};" for one in recipe.after]
-    lines += [f"VACUUM (ANALYZE) {recipe.table};"]
+    lines += ["BEGIN;", *map(sqltext.statement, recipe.first), copy, "COMMIT;"]
+    lines += map(sqltext.statement, recipe.after)
+    lines += [sqltext.statement(f"VACUUM (ANALYZE) {names}")]
     lines += ["", "-- Undo of the settings:"]
-    lines += [f"ALTER SYSTEM RESET {name};" for name, _ in settings] or ["-- none were changed"]
+    lines += [f"ALTER SYSTEM RESET {sqltext.setting_name(name)};" for name, _ in settings] or [
+        "-- none were changed"
+    ]
     lines += ["SELECT pg_reload_conf();"] if settings else []
     lines += ["", "-- If the load is given up in its middle, this puts the table right:"]
-    lines += [f"-- {one};" for one in recipe.undo] or ["-- nothing has to be done"]
+    lines += [sqltext.comment(sqltext.statement(one)) for one in recipe.undo] or [
+        "-- nothing has to be done"
+    ]
     return "\n".join(lines) + "\n"
+
+
+def _evidence(advice: LoadAdvice) -> list[str]:
+    """What was measured, as lines of a comment."""
+    lines = ["", "What each step gains in the company of the others, as complete rows/s:"]
+    lines += [f"  {_say_gain(one)}" for one in advice.kept] or ["  none gains measurably"]
+    if advice.undecided:
+        fate = "kept, because all together gain" if advice.keeps_undecided else "left out"
+        lines += [f"Not decided, {fate}; more --rounds would tell:"]
+        lines += [f"  {_say_gain(one)}" for one in advice.undecided]
+    if advice.dropped:
+        lines += ["Steps that gained nothing and are left out:"]
+        lines += [f"  {_say_gain(one)}" for one in advice.dropped]
+    if advice.instead:
+        lines += ["Tried in addition, against all steps together:"]
+        lines += [f"  {_say_effect(one, advice)}" for one in advice.instead]
+    if advice.plain:
+        lines += ["All steps together, against a load without any:"]
+        lines += [f"  {_say_plain(one)}" for one in advice.plain]
+    return lines
 
 
 def _settings_lines(settings: Sequence[tuple[str, str]]) -> list[str]:
     if not settings:
         return []
-    lines = [f"ALTER SYSTEM SET {name} = '{value}';" for name, value in settings]
+    lines = [
+        f"ALTER SYSTEM SET {sqltext.setting_name(name)} = {sqltext.literal(value)};"
+        for name, value in settings
+    ]
     lines.append("SELECT pg_reload_conf();")
     restart = [name for name, _ in settings if name in _NEEDS_RESTART]
     if restart:
