@@ -1,8 +1,8 @@
 """SQL as psql reads it: its tokens, and text that psql cannot take for anything else.
 
 What comes out of a catalog, a store or a file's name may hold line breaks, quotes, backslashes and dollar
-signs. psql obeys a backslash wherever it stands outside of quotes, and replaces ``:name`` there. The rules are
-those of src/fe_utils/psqlscan.l with standard_conforming_strings on; a script has to set that itself.
+signs. psql obeys a backslash wherever it stands outside of quotes, and replaces ``:name`` there. The rules
+are those of src/fe_utils/psqlscan.l with standard_conforming_strings on; a script has to set that itself.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from typing import Literal, NamedTuple
 
 from walproof.errors import SqlError
 
-Kind = Literal[
-    "space", "comment", "literal", "name", "dollar", "word", "number", "colon", "command", "other"
-]
+Kind = Literal["space", "comment", "literal", "name", "dollar", "word", "number", "colon", "command", "other"]
 _WORD = r"[A-Za-z_\x80-\U0010ffff][A-Za-z0-9_$\x80-\U0010ffff]*"
 _TOKEN = re.compile(
     r"(?P<space>[ \t\n\r\f\v]+)"
@@ -35,6 +33,8 @@ _TOKEN = re.compile(
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _BLANK = " \t\n"
 _PLAIN = re.compile(r"[a-z_][a-z0-9_]*")
+_NO_BLANKS = str.maketrans("", "", _BLANK)
+_BARE = ("space", "word", "number", "other")
 _PARTS_OF_NAMES = ("name", "word", "space")
 
 
@@ -42,8 +42,8 @@ class Token(NamedTuple):
     """A piece of SQL. All pieces together are the text."""
 
     kind: Kind
-    """``command``: a backslash outside of quotes, and the rest of its line. ``literal`` has quotes, ``dollar``
-    dollar quotes; ``colon`` is ``:``, ``::`` or ``:=``; ``number`` is a parameter, too."""
+    """``command``: a backslash outside of quotes, and the rest of its line. ``literal`` has quotes,
+    ``dollar`` dollar quotes; ``colon`` is ``:``, ``::`` or ``:=``; ``number`` is a parameter, too."""
     text: str
     start: int
     is_complete: bool
@@ -183,9 +183,8 @@ def _check(token: Token, text: str) -> None:
         raise SqlError("SQL ends within a quote or a comment", detail=detail)
     if token.kind == "name":
         _refuse_control("the name", token.text)
-    elif token.kind == "space" and token.text.strip(_BLANK):
-        raise SqlError("SQL holds a control character outside of quotes", detail=detail)
-    elif token.kind in ("word", "number", "other") and has_control(token.text):
+    bare = token.text.translate(_NO_BLANKS) if token.kind in _BARE else ""
+    if has_control(bare):
         raise SqlError("SQL holds a control character outside of quotes", detail=detail)
 
 

@@ -24,7 +24,7 @@ from walproof.postgres.schema import dump_schema, without_password
 from walproof.postgres.workspace import Workspace
 from walproof.report.load_script import Recipe, load_script
 from walproof.settings.durability import DurabilityClass
-from walproof.workload.loading.ddl import apply_ddl
+from walproof.workload.loading.owner import apply_ddl
 from walproof.workload.loading.steps import around
 from walproof.workload.loading.table import Column, Definition, Table, read_table
 

@@ -12,6 +12,7 @@ import typer
 from walproof.cli import options
 from walproof.errors import StudyError
 from walproof.settings.durability import DurabilityClass
+from walproof.sqltext import copy_file
 
 if TYPE_CHECKING:
     from walproof.facts import Install, Run
@@ -59,6 +60,13 @@ def load_advice(
             "--replay", metavar="SQL", help="SQL that does for the whole table what its triggers do by row."
         ),
     ] = None,
+    ddl_as_superuser: Annotated[
+        bool,
+        typer.Option(
+            "--ddl-as-superuser",
+            help="Run the DDL and the loads as superuser of the throw-away servers, not as a role of their own.",
+        ),
+    ] = False,
     rounds: options.Rounds = None,
     pg: options.Pg = None,
     seed: options.Seed = None,
@@ -103,11 +111,18 @@ def load_advice(
         replay=None if replay is None else _read(replay).strip().rstrip(";"),
         may_lose=_CLASSES[may_lose],
         filled=0 if filled is None else _count("--filled", filled),
+        ddl_as_superuser=ddl_as_superuser,
     )
+    if wanted.file is not None:
+        # Refused before hours of measuring, not after them.
+        copy_file(wanted.file)
     folder = options.work_folder(on)
     user = server_user()
     with Workspace(folder, user) as workspace:
-        known = table_of(wanted.ddl, wanted.table, reachable_install(found, user), workspace)
+        known = table_of(
+            wanted.ddl, wanted.table, reachable_install(found, user), workspace,
+            as_superuser=ddl_as_superuser, say=_say,
+        )  # fmt: skip
     study = advice_study(wanted, known, found)
     (labelled,) = installs.label_all([found])
     plan = resolve(
@@ -115,13 +130,17 @@ def load_advice(
     )
     command = options.command_line(
         "load-advice", table=shown, rows=rows, file=file, filled=filled, may_lose=may_lose, replay=replay,
-        rounds=rounds, pg=pg, seed=seed, on=on, waldir=waldir, out=out,
+        ddl_as_superuser=ddl_as_superuser, rounds=rounds, pg=pg, seed=seed, on=on, waldir=waldir, out=out,
     )  # fmt: skip
 
     def show(run: Run, store: Store) -> None:
         _show(run, store, known, _CLASSES[may_lose])
 
     carry_out(plan, command, out=out, store_url=store, dry_run=dry_run, json=False, fresh=new, show=show)
+
+
+def _say(note: str) -> None:
+    sys.stderr.write(f"{note}\n")
 
 
 def _show_again(name: str, out: Path, store_url: str | None, pg: list[str] | None) -> None:
@@ -147,7 +166,10 @@ def _show_again(name: str, out: Path, store_url: str | None, pg: list[str] | Non
         install = installs.resolve(run.plan.installs[0], pg[0] if pg else None)
         user = server_user()
         with Workspace(options.work_folder(None), user) as workspace:
-            known = table_of(load.ddl, load.table, reachable_install(install, user), workspace)
+            known = table_of(
+                load.ddl, load.table, reachable_install(install, user), workspace,
+                as_superuser=load.ddl_as_superuser, say=_say,
+            )  # fmt: skip
         words = list(run.command)
         given = words[words.index("--may-lose") + 1] if "--may-lose" in words else "nothing"
         _show(run, opened, known, _CLASSES[given])

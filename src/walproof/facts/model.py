@@ -218,6 +218,8 @@ class Load:
     """In the first round each load is also broken off in its middle, by killing the server."""
     filled: int = 0
     """Rows that the table holds before, generated as the loaded ones are."""
+    ddl_as_superuser: bool = False
+    """The DDL and the loads run as superuser, not as a role of their own."""
     power_cut: int = 0
     """In the first round the power of each is also cut in its middle, and so many images are looked at."""
 

@@ -51,6 +51,8 @@ class Wanted:
     may_lose: DurabilityClass
     filled: int = 0
     """Rows that the table holds already."""
+    ddl_as_superuser: bool = False
+    """The DDL and the loads run as superuser, not as a role of their own."""
 
 
 def only_table(ddl: str) -> str:
@@ -114,6 +116,7 @@ def advice_study(wanted: Wanted, table: Table, install: Install) -> StudyFile:
                 "table": wanted.table, "ddl": wanted.ddl + "\n", "rows": wanted.rows,
                 "quick_rows": min(wanted.rows, 20_000), "file": wanted.file, "replay": wanted.replay,
                 "filled": wanted.filled, "crash": True, "power_cut": 1,
+                "ddl_as_superuser": wanted.ddl_as_superuser,
             },
             "variant": variants,
         },

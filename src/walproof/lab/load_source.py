@@ -13,7 +13,7 @@ import itertools
 import json
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -35,8 +35,13 @@ from walproof.workload.loading.contents import (
     contents_of,
     rows_elsewhere,
 )
-from walproof.workload.loading.ddl import apply_ddl
 from walproof.workload.loading.feeds import READY_BYTES
+from walproof.workload.loading.owner import (
+    apply_ddl,
+    confine_superuser,
+    loader_conninfo,
+    superuser_notes,
+)
 from walproof.workload.loading.rows import OUTPUT_SETTINGS, TEXT_FILE, read_values, value_loaders
 from walproof.workload.loading.steps import obstacle
 from walproof.workload.loading.table import Column, Session, Table, read_table
@@ -90,18 +95,22 @@ def prepare_loads(
         return found
     for label, install in reachable.items():
         progress.preparing(f"rows of {plan.load.table} on PostgreSQL {label}")
-        found[label] = _prepare(plan, plan.load, install, workspace)
+        found[label] = _prepare(plan, plan.load, install, workspace, progress.preparing)
     return found
 
 
-def _prepare(plan: Plan, load: Load, install: Install, workspace: Workspace) -> PreparedLoad:
+def _prepare(
+    plan: Plan, load: Load, install: Install, workspace: Workspace, say: Callable[[str], None]
+) -> PreparedLoad:
     methods = [variant.load for variant in plan.variants]
     setup = json.dumps(
         [_FORMAT, load.table, load.ddl, load.rows, load.filled, load.file_digest, load.replay, plan.seed,
-         [[one.rows_most, one.feed in READY_BYTES] for one in methods]]
+         load.ddl_as_superuser, [[one.rows_most, one.feed in READY_BYTES] for one in methods]]
     )  # fmt: skip
 
     def fill(cluster: Cluster) -> None:
+        for note in superuser_notes(cluster.conninfo, load.ddl, as_superuser=load.ddl_as_superuser):
+            say(note)
         _fill(cluster, load, methods, plan.seed)
 
     folder = templates.prepare_loaded(workspace, install, plan.initdb_options, setup, fill)
@@ -118,10 +127,18 @@ def _prepare(plan: Plan, load: Load, install: Install, workspace: Workspace) -> 
 
 
 def table_of(
-    ddl: str, name: str, install: Install, workspace: Workspace, initdb_options: Sequence[str] = ()
+    ddl: str,
+    name: str,
+    install: Install,
+    workspace: Workspace,
+    initdb_options: Sequence[str] = (),
+    *,
+    as_superuser: bool = False,
+    say: Callable[[str], None] | None = None,
 ) -> Table:
     """What the catalogs of ``install`` say of the table that ``ddl`` makes in a cluster, removed at once.
 
+    ``say`` is told what will run as superuser, before anything does.
     Raises WorkloadError with the line of DDL that does not apply, ClusterError or DiskError.
     """
     folder = workspace.make_folder("table")
@@ -130,8 +147,11 @@ def table_of(
         cluster = Cluster(install, workspace, folder)
         cluster.start(templates.LOAD_SETTINGS)
         try:
-            apply_ddl(cluster.conninfo, ddl)
-            with cluster.connect() as session:
+            if say is not None:
+                for note in superuser_notes(cluster.conninfo, ddl, as_superuser=as_superuser):
+                    say(note)
+            apply_ddl(cluster.conninfo, ddl, as_superuser=as_superuser)
+            with cluster.connect(loader_conninfo(cluster.conninfo, as_superuser=as_superuser)) as session:
                 return read_table(session, name)
         finally:
             cluster.stop("immediate")
@@ -142,7 +162,9 @@ def table_of(
 def _check_methods(
     plan: Plan, load: Load, install: Install, prepared: PreparedLoad, workspace: Workspace
 ) -> None:
-    table = table_of(load.ddl, load.table, install, workspace, plan.initdb_options)
+    table = table_of(
+        load.ddl, load.table, install, workspace, plan.initdb_options, as_superuser=load.ddl_as_superuser
+    )
     columns = [column for column in table.columns if column.name in prepared.columns]
     bad = [
         f"{one.name}: {reason}"
@@ -163,8 +185,9 @@ def _check_methods(
 
 
 def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) -> None:
-    apply_ddl(cluster.conninfo, load.ddl)
-    with cluster.connect() as session:
+    apply_ddl(cluster.conninfo, load.ddl, as_superuser=load.ddl_as_superuser)
+    loader = loader_conninfo(cluster.conninfo, as_superuser=load.ddl_as_superuser)
+    with cluster.connect(loader) as session:
         table = read_table(session, load.table)
         if session.execute(f"SELECT FROM {table.name} LIMIT 1".encode()).fetchone() is not None:
             raise WorkloadError(
@@ -192,8 +215,6 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
         as_values = [min(rows, one.rows_most or rows) for one in methods if one.feed not in READY_BYTES]
         _check_values(cluster, columns, max(as_values, default=0))
         session.execute(f"DROP TABLE {source.SOURCE}".encode())
-        # What was rolled back has left its dead rows: an empty table has to be an empty file.
-        session.execute("VACUUM (FULL)")
         said = json.dumps(
             {
                 "rows": rows,
@@ -205,6 +226,12 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
         )
         with acting_as(cluster.user):
             (cluster.folder / _FACTS_FILE).write_text(said)
+    with cluster.connect() as superuser:
+        # What was rolled back has left its dead rows, in catalogs as well: an empty table has to be an empty
+        # file.
+        superuser.execute("VACUUM (FULL)")
+        if not load.ddl_as_superuser:
+            confine_superuser(superuser)
 
 
 def _expect(

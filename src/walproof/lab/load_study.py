@@ -81,6 +81,7 @@ def load_of(study: StudyFile, quick: bool, scripts: Path) -> Load | None:
         replay=table.replay,
         crash=table.crash,
         filled=table.filled,
+        ddl_as_superuser=table.ddl_as_superuser,
         power_cut=min(1, table.power_cut) if quick else table.power_cut,
     )
 

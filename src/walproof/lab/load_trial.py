@@ -27,6 +27,7 @@ from walproof.units import Lsn
 from walproof.workload.loading.client import Order
 from walproof.workload.loading.contents import contents_of, rows_elsewhere
 from walproof.workload.loading.feeds import READY_BYTES
+from walproof.workload.loading.owner import loader_conninfo
 from walproof.workload.loading.rows import rows_done_at_half
 from walproof.workload.loading.sessions import LoadSessions
 from walproof.workload.loading.steps import Around, around
@@ -60,6 +61,7 @@ class TableLoad:
         self._load = load
         self._method = method
         self._rows = prepared.rows_of(method)
+        self._loader = loader_conninfo(cluster.conninfo, as_superuser=load.ddl_as_superuser)
         self._patience_s = _PATIENCE_S + self._rows / _SLOWEST_ROWS_PER_S
 
     def measure(self, probes: Sequence[str]) -> Observation:
@@ -75,7 +77,7 @@ class TableLoad:
         """
         rows = self._rows
         metrics: dict[str, float] = {"rows": float(rows)}
-        with self._cluster.connect() as session:
+        with self._cluster.connect(self._loader) as session, self._cluster.connect() as superuser:
             table = read_table(session, self._load.table)
             about = self._around(table)
             clock = _Phases(session, metrics)
@@ -88,7 +90,7 @@ class TableLoad:
                     if about.after:
                         with clock.phase("finish"):
                             _run(session, about.after)
-                    session.execute("CHECKPOINT")
+                    superuser.execute("CHECKPOINT")
                     with clock.phase("first_read"):
                         _run(session, [f"SELECT count(*) FROM {table.name} t WHERE NOT t IS NULL"])
                     with clock.phase("vacuum"):
@@ -134,7 +136,7 @@ class TableLoad:
 
     def interrupt(self, end: Callable[[], None]) -> Interrupted:
         """Load until half of the rows are on their way, and let ``end`` end the server."""
-        with self._cluster.connect() as session:
+        with self._cluster.connect(self._loader) as session:
             table = read_table(session, self._load.table)
             about = self._around(table)
             orders = self._orders(table, about, is_broken_off=True)
@@ -155,7 +157,8 @@ class TableLoad:
 
         Reads every row. Raises ClusterError or psycopg.Error.
         """
-        with cluster.connect() as session:
+        loader = loader_conninfo(cluster.conninfo, as_superuser=self._load.ddl_as_superuser)
+        with cluster.connect(loader) as session:
             left = read_table(session, self._load.table)
             there = session.execute(f"SELECT count(*) FROM {table.name} t WHERE NOT t IS NULL".encode())
             row = there.fetchone()
@@ -183,7 +186,7 @@ class TableLoad:
         bounds = [self._rows * number // sessions for number in range(sessions + 1)]
         return [
             Order(
-                self._cluster.conninfo,
+                self._loader,
                 str(self._prepared.folder),
                 self._method.feed,
                 self._method.batch_rows,

@@ -140,6 +140,8 @@ class LoadTable(_Table):
     table: str
     ddl: str
     """SQL, or the name of an SQL file beside the study."""
+    ddl_as_superuser: bool = False
+    """The DDL and the loads run as superuser, not as a role of their own."""
     rows: PositiveInt = 300_000
     quick_rows: PositiveInt = 20_000
     file: str | None = None

@@ -163,10 +163,10 @@ class Cluster:
                 )
             time.sleep(0.005)
 
-    def connect(self) -> psycopg.Connection[tuple[object, ...]]:
-        """A new superuser connection in autocommit mode. Raises ClusterError."""
+    def connect(self, conninfo: str | None = None) -> psycopg.Connection[tuple[object, ...]]:
+        """A new connection in autocommit mode, the superuser's unless told. Raises ClusterError."""
         try:
-            return psycopg.connect(self.conninfo, autocommit=True)
+            return psycopg.connect(conninfo or self.conninfo, autocommit=True)
         except psycopg.Error as error:
             raise ClusterError(
                 f"could not connect to PostgreSQL {self.install.version}: {str(error).strip()}",

@@ -72,13 +72,14 @@ def this_machine() -> tuple[str, int, int]:
 def server_facts(conninfo: str) -> tuple[dict[str, str], str]:
     """(settings that differ from their boot values, as SHOW prints them with units; text of ``version()``).
 
-    Settings of this session and those that name places or may hold secrets are left out. Raises ProbeError.
+    Settings of this session or its role and those that name places or may hold secrets are left out.
+    Raises ProbeError.
     """
     try:
         with connect(conninfo) as connection:
             settings = connection.execute(
                 "SELECT name, current_setting(name) FROM pg_settings"
-                " WHERE setting IS DISTINCT FROM boot_val AND source NOT IN ('client', 'session')"
+                " WHERE setting IS DISTINCT FROM boot_val AND source NOT IN ('client', 'session', 'user')"
                 " AND name !~ %s ORDER BY name",
                 (_PRIVATE,),
             ).fetchall()

@@ -80,9 +80,7 @@ def load_script(
     ]
     lines += ["SELECT pg_reload_conf();"] if settings else []
     lines += ["", "-- If the load is given up in its middle, this puts the table right:"]
-    lines += [sqltext.comment(sqltext.statement(one)) for one in recipe.undo] or [
-        "-- nothing has to be done"
-    ]
+    lines += [sqltext.comment(sqltext.statement(one)) for one in recipe.undo] or ["-- nothing has to be done"]
     return "\n".join(lines) + "\n"
 
 

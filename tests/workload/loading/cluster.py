@@ -14,6 +14,8 @@ from walproof.lab.studyfile import check_study
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
+from walproof.workload.loading.owner import loader_conninfo
+from walproof.workload.loading.table import Session
 
 
 class Silent:
@@ -50,3 +52,8 @@ def loaded_cluster(
         yield cluster, prepared
     finally:
         cluster.stop("immediate")
+
+
+def connect(cluster: Cluster) -> Session:
+    """As the role that loads: the superuser of a prepared cluster finds no table by its bare name."""
+    return cluster.connect(loader_conninfo(cluster.conninfo, as_superuser=False))

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.workload.loading.cluster import Silent, load_plan, loaded_cluster
+from tests.workload.loading.cluster import Silent, connect, load_plan, loaded_cluster
 from tests.workload.loading.shop import NARROW, REPLAY, SHOP
 from walproof.errors import StudyError, WorkloadError
 from walproof.facts import Install, LoadMethod
@@ -54,7 +54,7 @@ CHOSEN = [one for major, one in MAJORS if major in (13, 16, 18)]
 
 
 def _empty(cluster: Cluster, table: str) -> None:
-    with cluster.connect() as session:
+    with connect(cluster) as session:
         session.execute(f"TRUNCATE {table}".encode())
 
 
@@ -218,7 +218,7 @@ def test_a_parquet_file_arrives_with_its_nulls(
     assert plan.load is not None
     with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared):
         TableLoad(cluster, prepared, plan.load, LoadMethod()).measure(())
-        with cluster.connect() as session:
+        with connect(cluster) as session:
             found = session.execute("SELECT id, account, kind, amount FROM narrow ORDER BY 1").fetchall()
     assert found == [(1, 7, "a,b", 0.5), (2, None, None, 2.0)]
     file.write_bytes(b"PAR1 and nothing else")
@@ -241,7 +241,7 @@ def test_the_rows_of_a_file_and_partitions(embedded: Install, workspace: Workspa
     assert generated.load is not None
     with loaded_cluster(generated, embedded, workspace, {}) as (cluster, prepared):
         TableLoad(cluster, prepared, generated.load, LoadMethod()).measure(())
-        with cluster.connect() as session:
+        with connect(cluster) as session:
             row = session.execute("SELECT (SELECT count(*) FROM p1), (SELECT count(*) FROM p2)").fetchone()
         assert row == (5, 5)
     workspace.remove_folder(cluster.folder)
@@ -276,7 +276,7 @@ def test_a_table_that_holds_rows_keeps_them(embedded: Install, workspace: Worksp
     with loaded_cluster(allowed, embedded, workspace, settings) as (cluster, prepared):
         seen = TableLoad(cluster, prepared, allowed.load, allowed.variant("late").load).measure(()).metrics
         assert (seen["rows"], prepared.expected[300].contents.rows) == (300, 500)
-        with cluster.connect() as session:
+        with connect(cluster) as session:
             session.execute("DELETE FROM narrow WHERE id > 200")
         broken = TableLoad(cluster, prepared, allowed.load, allowed.variant("batches").load)
         assert broken.break_off(settings).metrics["crash_rows_share"] == 100 / 300

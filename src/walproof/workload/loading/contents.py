@@ -43,13 +43,16 @@ def column_checksums(session: Session, table: str) -> dict[str, str]:
 
 
 def rows_elsewhere(session: Session, table: str, ignored: Sequence[str] = ()) -> dict[str, int]:
-    """Other tables of users, outside of the partitions of ``table`` -> their rows: what triggers left."""
+    """Other tables of users, outside of the partitions of ``table`` -> their rows: what triggers left.
+
+    Tables that the session may not read (of extensions that a superuser made) are left out.
+    """
     names = [
         str(row[0])
         for row in session.execute(
             "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
             " WHERE c.relkind = 'r' AND c.oid <> %s::regclass AND n.nspname NOT LIKE 'pg\\_%%'"
-            " AND n.nspname <> 'information_schema'"
+            " AND n.nspname <> 'information_schema' AND has_table_privilege(c.oid, 'SELECT')"
             " AND c.oid NOT IN (SELECT relid FROM pg_partition_tree(%s::regclass)) ORDER BY 1",
             (table, table),
         )

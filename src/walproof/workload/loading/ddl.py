@@ -5,96 +5,85 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import dropwhile
 
-import psycopg
+from walproof.sqltext import Token, tokens
 
-from walproof.errors import WorkloadError
-
-_TOKEN = re.compile(
-    r"(?P<comment>--[^\n]*)|(?P<block>/\*)|(?P<dollar>\$(?:[A-Za-z_]\w*)?\$)"
-    r"|(?P<escape>\b[eE]'(?:[^'\\]|''|\\.)*')|(?P<quote>'(?:[^']|'')*')|(?P<name>\"(?:[^\"]|\"\")*\")"
-    r"|(?P<atomic>\bBEGIN\s+ATOMIC\b)|(?P<case>\bCASE\b)|(?P<end>\bEND\b)|(?P<stop>;)",
-    re.DOTALL | re.IGNORECASE,
-)
-_SKIPPED = re.compile(r"\s+|--[^\n]*|(?P<block>/\*)")
-_COPY_IN = re.compile(r"\s*COPY\b.*\bFROM\s+STDIN\b", re.DOTALL | re.IGNORECASE)
+_ROUTINE = re.compile(r"CREATE (OR REPLACE )?(FUNCTION|PROCEDURE)\b")
+_UNIMPORTANT = ("space", "comment")
+_ROUTINE_WORDS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class DdlStatement:
     """One statement of a file."""
 
+    number: int
+    """Among all of them, from 1."""
     line: int
     """Of its first word, from 1."""
     sql: str
 
+    @property
+    def outline(self) -> str:
+        """Its words in upper case, a question mark for each name in quotes, literal and number; a space
+        between all of them. Without comments and what stands in parentheses."""
+        words, depth = [], 0
+        for token in tokens(self.sql):
+            if token.text == ")":
+                depth -= 1
+            elif token.text == "(":
+                depth += 1
+            elif depth <= 0 and token.kind not in _UNIMPORTANT:
+                words.append(token.text.upper() if token.kind in ("word", "other", "colon") else "?")
+        return " ".join(words)
+
 
 def statements(text: str) -> Iterator[DdlStatement]:
-    """The statements of SQL text; psql's own commands (lines that begin with a backslash) are left out.
+    r"""The statements of SQL text, taken apart as psql does.
 
-    Quotes, dollar quotes, nested comments and the bodies of SQL-standard functions are known, nothing more.
+    psql's own commands that have a line to themselves are left out: a backslash outside of quotes and
+    comments that is the first of its line, as in the ``\restrict`` that pg_dump writes.
     """
-    text = re.sub(r"(?m)^\\[^\n]*$", "", text)
-    begin = at = depth = 0
-    while match := _TOKEN.search(text, at):
-        at = match.end()
-        if match["dollar"] is not None:
-            closing = text.find(match["dollar"], at)
-            at = len(text) if closing < 0 else closing + len(match["dollar"])
-        elif match["block"] is not None:
-            at = _comment_end(text, at)
-        elif match["atomic"] is not None:
-            depth += 1
-        elif match["case"] is not None:
-            depth += depth > 0
-        elif match["end"] is not None:
-            depth -= depth > 0
-        elif match["stop"] is not None and depth == 0:
-            yield from _statement(text, begin, match.start())
-            begin = at
-    yield from _statement(text, begin, len(text))
+    number = 0
+    for own in _split(text):
+        kept = [one for one in own if one.kind != "command" or not _begins_line(text, one.start)]
+        kept = list(dropwhile(lambda one: one.kind in _UNIMPORTANT, kept))
+        if kept:
+            number += 1
+            line = text.count("\n", 0, kept[0].start) + 1
+            yield DdlStatement(number, line, "".join(one.text for one in kept).rstrip(" \t\r\n\f\v"))
 
 
-def apply_ddl(conninfo: str, text: str) -> None:
-    """Run the statements one by one. Raises WorkloadError with the server's complaint and the line."""
-    with psycopg.connect(conninfo, autocommit=True) as session:
-        for one in statements(text):
-            if _COPY_IN.match(one.sql):
-                raise WorkloadError(
-                    f"DDL, line {one.line}: COPY FROM STDIN is not supported",
-                    hint="pg_dump --schema-only writes none; a CSV of rows goes to --file.",
-                )
-            try:
-                session.execute(one.sql.encode())
-            except psycopg.Error as error:
-                position = int(error.diag.statement_position or 1)
-                line = one.line + one.sql[: position - 1].count("\n")
-                raise WorkloadError(
-                    f"DDL, line {line}: {error.diag.message_primary or str(error).strip()}",
-                    detail=error.diag.message_detail or one.sql.splitlines()[0],
-                    hint=_hint(error),
-                ) from error
+def _split(text: str) -> Iterator[list[Token]]:
+    """The tokens of each statement. A semicolon ends one outside of parentheses and of routines' bodies.
+
+    Whether it is in a body is found as psql finds it: BEGIN and END of CREATE FUNCTION or PROCEDURE.
+    """
+    own: list[Token] = []
+    words: list[str] = []
+    parentheses = bodies = 0
+    for token in tokens(text):
+        if token.text == ";" and parentheses == bodies == 0:
+            yield own
+            own, words = [], []
+            continue
+        own.append(token)
+        if token.text == "(":
+            parentheses += 1
+        elif token.text == ")":
+            parentheses = max(0, parentheses - 1)
+        elif token.kind == "word":
+            word = token.text.upper()
+            if len(words) < _ROUTINE_WORDS:
+                words.append(word)
+            if parentheses == 0 and _ROUTINE.match(" ".join(words)):
+                if word == "BEGIN" or (word == "CASE" and bodies):
+                    bodies += 1
+                elif word == "END":
+                    bodies = max(0, bodies - 1)
+    yield own
 
 
-def _hint(error: psycopg.Error) -> str | None:
-    if error.sqlstate in ("0A000", "58P01") and "extension" in str(error):
-        return "This PostgreSQL lacks the extension: --pg names another install."
-    return error.diag.message_hint
-
-
-def _statement(text: str, begin: int, end: int) -> Iterator[DdlStatement]:
-    """What stands there, behind spaces and comments, if anything does."""
-    at = begin
-    while (skipped := _SKIPPED.match(text, at, end)) is not None:
-        at = _comment_end(text, skipped.end()) if skipped["block"] is not None else skipped.end()
-    if text[at:end].strip():
-        yield DdlStatement(text.count("\n", 0, at) + 1, text[at:end].rstrip())
-
-
-def _comment_end(text: str, at: int) -> int:
-    """Behind the comment that began before ``at``; comments nest."""
-    depth = 1
-    while depth and (match := re.compile(r"/\*|\*/").search(text, at)):
-        depth += 1 if match[0] == "/*" else -1
-        at = match.end()
-    return at if not depth else len(text)
+def _begins_line(text: str, at: int) -> bool:
+    return not text[text.rfind("\n", 0, at) + 1 : at].strip()

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import psycopg
 from psycopg.rows import TupleRow
 
-from walproof.errors import WorkloadError
+from walproof.errors import SqlError, WorkloadError
+from walproof.sqltext import has_control, statement, visible
 
 Session = psycopg.Connection[TupleRow]
 
@@ -127,7 +128,10 @@ SELECT quote_ident(tgname) FROM pg_trigger
 
 
 def read_table(session: Session, name: str) -> Table:
-    """What the catalogs say of the table that SQL calls ``name``. Raises WorkloadError."""
+    """What the catalogs say of the table that SQL calls ``name``.
+
+    Raises WorkloadError, also for names with control characters: no script could hold them.
+    """
     try:
         found = session.execute(_RELATION, (name,)).fetchone()
     except psycopg.Error as error:
@@ -144,7 +148,7 @@ def read_table(session: Session, name: str) -> Table:
     columns = tuple(Column(*row) for row in session.execute(_COLUMNS, (oid,)))
     if not columns:
         raise WorkloadError(f'table "{name}" has no column that a load could fill')
-    return Table(
+    table = Table(
         name=str(full),
         columns=columns,
         keys=tuple(tuple(row[0]) for row in session.execute(_KEYS, (oid,)) if row[0]),
@@ -158,3 +162,31 @@ def read_table(session: Session, name: str) -> Table:
         is_partitioned=kind == "p",
         is_referenced=bool(is_referenced),
     )
+    _check(table)
+    return table
+
+
+def _check(table: Table) -> None:
+    """Raises WorkloadError for names and definitions that no script for psql can hold."""
+    definitions = [*table.indexes, *table.key_constraints, *(key.constraint for key in table.foreign_keys)]
+    named = [("table", table.name), *(("column", one.name) for one in table.columns)]
+    named += [("index or constraint", one.name) for one in definitions]
+    named += [("trigger", one) for one in table.triggers]
+    named += [("type", one.type) for one in table.columns]
+    for key in table.foreign_keys:
+        named += [("table", key.target), *(("column", one) for one in (*key.columns, *key.target_columns))]
+    for kind, name in named:
+        if has_control(name):
+            raise WorkloadError(
+                f"the name of {kind} {visible(name)} holds a control character",
+                detail=f"Found while reading table {visible(table.name)}.",
+                hint="Rename it: psql reads scripts line by line, and what follows could stand as a command.",
+            )
+    for one in definitions:
+        try:
+            statement(one.sql)
+        except SqlError as error:
+            raise WorkloadError(
+                f"the definition of {one.name} cannot stand in a script for psql: {error.message}",
+                detail=error.detail,
+            ) from error
