@@ -64,7 +64,7 @@ def load_advice(
         bool,
         typer.Option(
             "--ddl-as-superuser",
-            help="Run the DDL and the loads as superuser of the throw-away servers, not as a role of their own.",
+            help="Run the DDL and the loads as superuser of a throw-away server, not as a plain role.",
         ),
     ] = False,
     rounds: options.Rounds = None,

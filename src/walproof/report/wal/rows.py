@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import Enum
@@ -15,6 +15,7 @@ from walproof.wal import RelationMap, RelationTotals, WalStats, WalTotals
 
 Value: TypeAlias = str | int | None
 Row: TypeAlias = Mapping[str, Value]
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 class By(Enum):
@@ -125,13 +126,26 @@ def _sorted(found: list[Row]) -> list[Row]:
 
 
 def csv_text(found: list[Row]) -> str:
-    """The rows with a heading."""
-    out = io.StringIO()
-    if found:
-        writer = csv.DictWriter(out, fieldnames=list(found[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(found)
-    return out.getvalue()
+    """The rows with a heading. Text that a spreadsheet would take for a formula has an apostrophe before it.
+
+    Names of relations are the server's users' own (OWASP, "CSV Injection"). Numbers stay numbers.
+    """
+    if not found:
+        return ""
+    columns = list(found[0])
+    lines = [_csv_line(columns), *(_csv_line([row.get(name) for name in columns]) for row in found)]
+    return "".join(lines)
+
+
+def _csv_line(values: Sequence[Value]) -> str:
+    # csv puts quotes around a carriage return only where it ends lines with one.
+    line = io.StringIO(newline="")
+    csv.writer(line, lineterminator="\r\n").writerow(map(_harmless, values))
+    return line.getvalue().removesuffix("\r\n") + "\n"
+
+
+def _harmless(value: Value) -> Value:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def json_text(wal: WalStats, by: By, found: list[Row]) -> str:
