@@ -6,7 +6,6 @@ A script that does what it should not touches a file; ``psql -e`` prints each st
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,19 +15,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import sql
 
+from tests.workload.loading.judge import Judge, open_judge
 from walproof import sqltext
 from walproof.advise.loading import LoadAdvice, StepGain
 from walproof.analysis import Conclusion
 from walproof.errors import SqlError, WalproofError, WorkloadError
 from walproof.facts import Install, LoadStep, Variant
-from walproof.postgres import template as templates
-from walproof.postgres.cluster import Cluster
-from walproof.postgres.reach import server_user
-from walproof.postgres.workspace import Workspace
 from walproof.report.load_script import Recipe, load_script
-from walproof.workload.loading.owner import apply_ddl, loader_conninfo
 from walproof.workload.loading.steps import around
-from walproof.workload.loading.table import Session, read_table
+from walproof.workload.loading.table import read_table
 
 pytestmark = pytest.mark.live
 
@@ -58,41 +53,11 @@ SQL = ANY_TEXT.filter(lambda text: "COPY" not in text)
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-class Judge:
-    """psql, and a server that it talks to as superuser."""
-
-    def __init__(self, cluster: Cluster, psql: Path) -> None:
-        self.cluster = cluster
-        self.folder = cluster.folder
-        self._psql = psql
-
-    def run(self, script: str) -> subprocess.CompletedProcess[str]:
-        """stdout has every statement that psql sent, and nothing else."""
-        path = self.folder / "script.sql"
-        path.write_text(script, encoding="utf-8", newline="")
-        return subprocess.run(
-            [str(self._psql), "-Xqe", "-o", "/dev/null", "-d", self.cluster.conninfo, "-f", str(path)],
-            capture_output=True, text=True, encoding="utf-8", check=False, timeout=60,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-
-    def connect(self) -> Session:
-        return self.cluster.connect(loader_conninfo(self.cluster.conninfo, as_superuser=False))
-
-
 @pytest.fixture(scope="module")
 def judge(embedded: Install, work: Path) -> Iterator[Judge]:
-    with Workspace(work, server_user()) as workspace:
-        home = workspace.make_folder("judge")
-        templates.clone(templates.prepare_empty(workspace, embedded, ()), home, flush=False)
-        cluster = Cluster(embedded, workspace, home)
-        cluster.start({"fsync": "off"})
-        try:
-            apply_ddl(cluster.conninfo, "")
-            yield Judge(cluster, Path(embedded.bindir) / "psql")
-        finally:
-            cluster.stop("immediate")
-            MARKER.unlink(missing_ok=True)
+    with open_judge(embedded, work) as opened:
+        yield opened
+    MARKER.unlink(missing_ok=True)
 
 
 def _advice(words: str) -> LoadAdvice:

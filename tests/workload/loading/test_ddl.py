@@ -1,10 +1,17 @@
-"""SQL is taken apart where a server would, and lines are counted as an editor does."""
+"""SQL is taken apart where psql would, which judges that itself; lines are counted as an editor does."""
 
 from __future__ import annotations
 
-from hypothesis import given
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from tests.workload.loading.judge import Judge, open_judge
+from walproof.facts import Install
+from walproof.sqltext import tokens
 from walproof.workload.loading.ddl import statements
 
 TEXT = """\\restrict token
@@ -34,3 +41,78 @@ def test_nothing_is_no_statement() -> None:
 @given(st.text(alphabet="a;'\"$/*-\n ()BEGIN", max_size=60))
 def test_it_ends_with_any_text(text: str) -> None:
     assert all(one.sql.strip() for one in statements(text))
+
+
+DUMP = r"""\restrict 5xY
+SET standard_conforming_strings = on;
+CREATE TABLE paths (x text DEFAULT 'C:
+\temp
+\', y text DEFAULT E'it\'s
+\new;');
+CREATE FUNCTION f() RETURNS text LANGUAGE sql AS $body$
+SELECT 'a
+\b;' $body$;
+CREATE TABLE price$$ (x int); CREATE TABLE other$$ (x int);
+CREATE RULE r AS ON INSERT TO other$$ DO ALSO (
+  INSERT INTO paths VALUES ('1');
+\echo -n
+  INSERT INTO paths VALUES ('2'));
+CREATE OR REPLACE PROCEDURE p() BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; SELECT 2; END;
+CREATE TABLE "quoted
+\name;" (x int);
+\unrestrict 5xY
+"""
+
+
+@pytest.fixture(scope="module")
+def judge(embedded: Install, work: Path) -> Iterator[Judge]:
+    with open_judge(embedded, work) as opened:
+        yield opened
+
+
+def test_a_backslash_within_quotes_begins_no_command() -> None:
+    found = [one.sql for one in statements(DUMP)]
+    assert "'C:\n\\temp\n\\'" in found[1]
+    assert "'it\\'s\n\\new;'" in found[1]
+    assert "'a\n\\b;'" in found[2]
+    assert found[-1] == 'CREATE TABLE "quoted\n\\name;" (x int)'
+    assert not any("restrict" in one or "echo" in one for one in found)
+    assert [one.number for one in statements(DUMP)] == list(range(1, 9))
+    assert [one.line for one in statements(DUMP)][:4] == [2, 3, 7, 10]
+
+
+@pytest.mark.live
+def test_psql_sends_the_same_statements(judge: Judge) -> None:
+    """\\restrict allows no other command of psql's, so it is judged without."""
+    text = DUMP.replace("\\restrict 5xY\n", "").replace("\\unrestrict 5xY\n", "")
+    done = judge.run(text)
+    assert done.stderr == ""
+    sent = [one for one in done.stdout.splitlines() if one]
+    ours = [line for one in statements(text) for line in f"{one.sql};".splitlines() if line]
+    assert sent == ours
+
+
+_LINES = st.lists(
+    st.one_of(
+        st.sampled_from(["\n\\set a 'b;\n", '\n \\set a "\n', "\n\\set a $$\n", "\n\\set a (\n"]),
+        st.sampled_from(["$$", "$a$", "a$$", "E'\\'", "e'", "U&'", "--", "CREATE FUNCTION", "BEGIN", "END"]),
+        st.sampled_from([" ", ";", "'", '"', "(", ")", "\n", "1", "CASE", "a ", "é", "$1", "\\'"]),
+    ),
+    max_size=14,
+).map("".join)
+
+
+@pytest.mark.live
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(text=_LINES)
+def test_psql_reads_any_text_as_we_do(judge: Judge, text: str) -> None:
+    """Empty statements are sent by psql and are none of ours; nor is what follows a command on its line."""
+    found = [one for one in tokens(text) if one.kind == "command"]
+    assume(all(not text[text.rfind("\n", 0, one.start) + 1 : one.start].strip() for one in found))
+    sent = judge.run(text + "\n").stdout
+    ours = ";".join(one.sql for one in statements(text))
+    assert _packed(sent) == _packed(ours), text
+
+
+def _packed(text: str) -> str:
+    return "".join(text.replace(";", " ").split())
