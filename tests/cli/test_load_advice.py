@@ -44,6 +44,9 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--table", "shop.sql:audit", "--run", "last"), "--run and --table are given"),
     (("--table", "shop.sql:audit", "--filled", "some"), '--filled is "some"'),
     (("--table", "secret=word:t"), "no connection string"),
+    (("--table", "shop.sql:audit", "--file", "a\nb.csv"), r'file "/'),
+    (("--table", "system.sql:a"), "DDL, line 2: permission denied"),
+    (("--table", "hostile.sql"), "holds a control character"),
 ]
 
 
@@ -52,6 +55,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("advice")
     (path / "shop.sql").write_text(SHOP)
     (path / "bad.sql").write_text("CREATE TABLE a\n (x int,, y int);")
+    (path / "system.sql").write_text("CREATE TABLE a (x int);\nALTER SYSTEM SET work_mem = '8MB';")
+    (path / "hostile.sql").write_text('CREATE TABLE "a\n\\! ls" (x int);')
     (path / "replay.sql").write_text(REPLAY)
     return path
 
@@ -77,6 +82,19 @@ def test_the_plan_leaves_each_step_out_once(folder: Path) -> None:
     assert "200,000 rows into" in done.stdout
     assert "nothing: copy, 100, 1,000, 10,000, 100,000 rows a batch" in done.stdout
     assert "nothing: copy, 1, 2, 4, 8" in done.stdout
+
+
+def test_what_runs_as_superuser_is_said_before_anything_runs(folder: Path) -> None:
+    """Also where only the plan is printed; an option that was given is part of the command that is kept."""
+    arguments = ("load-advice", "--table", "shop.sql:audit", "--pg", "embedded", "--dry-run")
+    done = walproof(*arguments, cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = walproof(*arguments, "--ddl-as-superuser", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == (
+        "the DDL and the loads run as superuser of a throw-away server (--ddl-as-superuser)\n"
+    )
+    assert "--ddl-as-superuser" in done.stdout
 
 
 def test_a_small_study_from_the_file_to_the_page(folder: Path) -> None:

@@ -22,6 +22,7 @@ from walproof.analysis import Conclusion
 from walproof.errors import SqlError, WalproofError, WorkloadError
 from walproof.facts import Install, LoadStep, Variant
 from walproof.report.load_script import Recipe, load_script
+from walproof.workload.loading.ddl import statements
 from walproof.workload.loading.steps import around
 from walproof.workload.loading.table import read_table
 
@@ -102,8 +103,9 @@ def test_text_of_any_origin_starts_nothing(
     done = judge.run(script.replace("\\set ON_ERROR_STOP on", ""))
     assert not _was_marked(), script
     sent = _without_blanks(done.stdout)
-    for statement in (before, after):
-        assert _without_blanks(sqltext.statement(statement)) in sent
+    for text in (before, after):
+        for one in statements(sqltext.statement(text)):
+            assert _without_blanks(one.sql) in sent
     assert "VACUUM(ANALYZE)" in sent
 
 
@@ -155,11 +157,11 @@ def test_a_table_with_such_names_is_loaded_and_put_right(
             done = judge.run(load_script(_advice(words), recipe, [("application_name", value)], str(rows)))
             assert done.returncode == 0, done.stderr
             assert not _was_marked()
-            statements = [*about.before, "BEGIN", *about.first]
+            early = [*about.before, "BEGIN", *about.first]
             copied = f"COPY {before.name} ({before.column_list}) FROM STDIN WITH (FORMAT csv, HEADER, FREEZE)"
             after = ["COMMIT", *about.after, f"VACUUM (ANALYZE) {before.name}"]
             sent = "".join(
-                [*map(sqltext.statement, statements), copied, *map(sqltext.statement, after)]
+                [*map(sqltext.statement, early), copied, *map(sqltext.statement, after)]
             )  # fmt: skip
             assert _without_blanks(sent) in _without_blanks(done.stdout)
             left = read_table(session, before.name)

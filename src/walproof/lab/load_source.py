@@ -40,6 +40,7 @@ from walproof.workload.loading.owner import (
     apply_ddl,
     confine_superuser,
     loader_conninfo,
+    privilege_hint,
     superuser_notes,
 )
 from walproof.workload.loading.rows import OUTPUT_SETTINGS, TEXT_FILE, read_values, value_loaders
@@ -265,7 +266,7 @@ def _expect(
         raise WorkloadError(
             f"{table.name} does not take the rows: {error.diag.message_primary}",
             detail=error.diag.message_detail,
-            hint="--file names a CSV of rows that the table takes.",
+            hint=privilege_hint(error) or "--file names a CSV of rows that the table takes.",
         ) from error
     differing = [name for name in first if name not in compared]
     return {"compared": compared, "differing": differing, "expected": expected}

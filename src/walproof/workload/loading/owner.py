@@ -197,9 +197,14 @@ def _complaints(one: DdlStatement) -> Iterator[None]:
         ) from error
 
 
+def privilege_hint(error: psycopg.Error) -> str | None:
+    """What to do about a statement that the role may not run; None for any other error."""
+    return _AS_SUPERUSER if error.sqlstate == "42501" else None
+
+
 def _hint(error: psycopg.Error) -> str | None:
-    if error.sqlstate == "42501":
-        return _AS_SUPERUSER
+    if (hint := privilege_hint(error)) is not None:
+        return hint
     if error.sqlstate in ("0A000", "58P01") and "extension" in str(error):
         return "This PostgreSQL lacks the extension: --pg names another install."
     return error.diag.message_hint
