@@ -110,13 +110,15 @@ def _prepare(
     )  # fmt: skip
 
     def fill(cluster: Cluster) -> None:
-        for note in superuser_notes(cluster.conninfo, load.ddl, as_superuser=load.ddl_as_superuser):
-            say(note)
         _fill(cluster, load, methods, plan.seed)
 
+    table = table_of(
+        load.ddl, load.table, install, workspace, plan.initdb_options,
+        as_superuser=load.ddl_as_superuser, say=say,
+    )  # fmt: skip
     folder = templates.prepare_loaded(workspace, install, plan.initdb_options, setup, fill)
     prepared = _read(folder)
-    _check_methods(plan, load, install, prepared, workspace)
+    _check_methods(plan, load, install, prepared, table)
     needed, free = prepared.text_bytes * _DISK_FACTOR, shutil.disk_usage(folder).free
     if needed > free:
         raise WorkloadError(
@@ -160,12 +162,7 @@ def table_of(
         workspace.remove_folder(folder)
 
 
-def _check_methods(
-    plan: Plan, load: Load, install: Install, prepared: PreparedLoad, workspace: Workspace
-) -> None:
-    table = table_of(
-        load.ddl, load.table, install, workspace, plan.initdb_options, as_superuser=load.ddl_as_superuser
-    )
+def _check_methods(plan: Plan, load: Load, install: Install, prepared: PreparedLoad, table: Table) -> None:
     columns = [column for column in table.columns if column.name in prepared.columns]
     bad = [
         f"{one.name}: {reason}"
