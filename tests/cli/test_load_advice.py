@@ -45,6 +45,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--table", "shop.sql:audit", "--filled", "some"), '--filled is "some"'),
     (("--table", "secret=word:t"), "no connection string"),
     (("--table", "shop.sql:audit", "--file", "a\nb.csv"), r'file "/'),
+    (("--table", "shop.sql:audit", "--replay", "system.psql"), "a backslash outside of quotes"),
     (("--table", "system.sql:a"), "DDL, line 2: permission denied"),
     (("--table", "hostile.sql"), "holds a control character"),
 ]
@@ -56,6 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "shop.sql").write_text(SHOP)
     (path / "bad.sql").write_text("CREATE TABLE a\n (x int,, y int);")
     (path / "system.sql").write_text("CREATE TABLE a (x int);\nALTER SYSTEM SET work_mem = '8MB';")
+    (path / "system.psql").write_text("SELECT 1 \\gexec")
     (path / "hostile.sql").write_text('CREATE TABLE "a\n\\! ls" (x int);')
     (path / "replay.sql").write_text(REPLAY)
     return path

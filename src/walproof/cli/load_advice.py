@@ -12,7 +12,7 @@ import typer
 from walproof.cli import options
 from walproof.errors import StudyError
 from walproof.settings.durability import DurabilityClass
-from walproof.sqltext import copy_file
+from walproof.sqltext import copy_file, statement
 
 if TYPE_CHECKING:
     from walproof.facts import Install, Run
@@ -113,9 +113,11 @@ def load_advice(
         filled=0 if filled is None else _count("--filled", filled),
         ddl_as_superuser=ddl_as_superuser,
     )
+    # What no recipe can hold is refused before hours of measuring, not after them.
     if wanted.file is not None:
-        # Refused before hours of measuring, not after them.
         copy_file(wanted.file)
+    if wanted.replay is not None:
+        statement(wanted.replay)
     folder = options.work_folder(on)
     user = server_user()
     with Workspace(folder, user) as workspace:
