@@ -102,6 +102,7 @@ def test_text_of_any_origin_starts_nothing(
         return
     done = judge.run(script.replace("\\set ON_ERROR_STOP on", ""))
     assert not _was_marked(), script
+    assert judge.left() == []
     sent = _without_blanks(done.stdout)
     for text in (before, after):
         for one in statements(sqltext.statement(text)):
@@ -118,6 +119,7 @@ def test_comments_and_literals_hold_any_text(judge: Judge, words: str, text: str
     done = judge.run(script + f"{sqltext.comment(value)}\n{statement}\n{sqltext.comment(statement)}\n")
     assert done.returncode == 0, done.stderr
     assert not _was_marked()
+    assert judge.left() == []
     assert _without_blanks(done.stdout) == _without_blanks(
         f"SET standard_conforming_strings = on;{statement}"
     )
@@ -157,6 +159,7 @@ def test_a_table_with_such_names_is_loaded_and_put_right(
             done = judge.run(load_script(_advice(words), recipe, [("application_name", value)], str(rows)))
             assert done.returncode == 0, done.stderr
             assert not _was_marked()
+            assert judge.left() == []
             early = [*about.before, "BEGIN", *about.first]
             copied = f"COPY {before.name} ({before.column_list}) FROM STDIN WITH (FORMAT csv, HEADER, FREEZE)"
             after = ["COMMIT", *about.after, f"VACUUM (ANALYZE) {before.name}"]

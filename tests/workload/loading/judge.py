@@ -23,6 +23,8 @@ class Judge:
         self.cluster = cluster
         self.folder = cluster.folder
         self._psql = psql
+        self._place = self.folder / "place"
+        self._place.mkdir()
 
     def run(self, script: str) -> subprocess.CompletedProcess[str]:
         """stdout has every statement that psql sent, and nothing else."""
@@ -31,8 +33,15 @@ class Judge:
         return subprocess.run(
             [str(self._psql), "-Xqe", "-o", "/dev/null", "-d", self.cluster.conninfo, "-f", str(path)],
             capture_output=True, text=True, encoding="utf-8", check=False, timeout=60,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL, cwd=self._place,
         )  # fmt: skip
+
+    def left(self) -> list[str]:
+        """Names of the files that psql has made where it ran; they are removed."""
+        made = list(self._place.iterdir())
+        for one in made:
+            one.unlink()
+        return [one.name for one in made]
 
     def connect(self) -> Session:
         return self.cluster.connect(loader_conninfo(self.cluster.conninfo, as_superuser=False))
