@@ -10,6 +10,8 @@ from __future__ import annotations
 import operator
 import os
 import re
+import shutil
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -82,6 +84,15 @@ def install(request: pytest.FixtureRequest) -> Install:
     """An install that the server's user can reach; see the module's docstring."""
     chosen: Install = request.param
     return reachable_install(chosen, server_user())
+
+
+@pytest.fixture
+def open_place() -> Iterator[Path]:
+    """A folder that everyone may enter: pytest's own is private."""
+    folder = Path(tempfile.mkdtemp(prefix="walproof-tests-", dir="/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

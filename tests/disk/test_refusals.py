@@ -120,19 +120,17 @@ def test_a_state_that_is_none(tmp_path: Path) -> None:
         disk.status()
 
 
-def test_a_state_that_was_exchanged_for_a_link(tmp_path: Path) -> None:
+def test_a_state_that_was_exchanged_for_a_link(open_place: Path) -> None:
     """Whoever runs the server may write, and exchange, the state: root must not write where it leads then."""
     user = server_user()
     if user is None:
         pytest.xfail("only root writes into a file of another user")
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(folder.stat().st_mode | 0o011)
-    home = tmp_path / "home"
+    home = open_place / "home"
     home.mkdir()
     os.chown(home, user.uid, user.gid)
     with acting_as(user):
         (home / "data").mkdir()
-    precious = tmp_path / "precious"
+    precious = open_place / "precious"
     with SimulatedDisk([home / "data"], DiskModel(undo_bytes=4096), _state(), user=user) as disk:
         precious.write_bytes(disk.state.read_bytes())
         precious.chmod(0o600)

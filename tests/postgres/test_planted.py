@@ -40,16 +40,14 @@ def cluster(embedded: Install, workspace: Workspace) -> Iterator[Cluster]:
 @pytest.mark.live
 @pytest.mark.parametrize("name", ["data/walproof.conf", "server.log"])
 def test_a_link_in_a_clusters_folder_leads_to_no_file_of_roots(
-    cluster: Cluster, tmp_path: Path, name: str
+    cluster: Cluster, open_place: Path, name: str
 ) -> None:
     """A server that has been taken over exchanges what root writes next, and waits for a restart."""
     if not IS_ROOT:
         pytest.xfail("only root writes into a folder of another user")
-    precious = tmp_path / "precious"
+    precious = open_place / "precious"
     precious.write_text("of root alone")
     precious.chmod(0o600)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(folder.stat().st_mode | 0o011)
     (cluster.folder / name).symlink_to(precious)
     with pytest.raises(PermissionError):
         cluster.start({})
@@ -124,20 +122,18 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "walproof-0123456789ab").is_dir()
 
 
-def test_a_segment_of_another_program_stays(tmp_path: Path) -> None:
+def test_a_segment_of_another_program_stays(open_place: Path) -> None:
     """After a new start of the machine the number in an old postmaster.pid may be anybody's."""
     libc = ctypes.CDLL(None, use_errno=True)
     segment = libc.shmget(_IPC_PRIVATE, 4096, _IPC_CREAT | 0o600)
     assert segment >= 0
     try:
-        data = tmp_path / "data"
+        data = open_place / "data"
         data.mkdir()
         gone = subprocess.Popen(["true"])
         gone.wait()
         lines = [str(gone.pid), str(data), "0", "5432", "", "", f"  5432001 {segment}", "ready"]
         (data / "postmaster.pid").write_text("\n".join(lines) + "\n")
-        for folder in (data, tmp_path, *tmp_path.parents[:2]):
-            folder.chmod(folder.stat().st_mode | 0o055)
         remove_remains(data, None)
         remove_remains(data, server_user())
         rows = Path("/proc/sysvipc/shm").read_text().splitlines()[1:]

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,15 +21,6 @@ from walproof.postgres.reach import open_to_all, reachable, reachable_install
 from walproof.privilege.user import ServerUser, running_as, server_user
 
 IS_ROOT = os.geteuid() == 0
-
-
-@pytest.fixture
-def open_place() -> Iterator[Path]:
-    """A folder that everyone may enter: pytest's own is private."""
-    folder = Path(tempfile.mkdtemp(prefix="walproof-reach-", dir="/tmp"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
 
 
 def test_server_user(monkeypatch: pytest.MonkeyPatch) -> None:

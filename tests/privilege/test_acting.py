@@ -15,20 +15,18 @@ from walproof.privilege.user import ServerUser, from_words, server_user, to_word
 
 
 @pytest.fixture
-def theirs(tmp_path: Path) -> Path:
+def theirs(open_place: Path) -> Path:
     """A folder that the servers' user owns, where only root could pass to otherwise."""
     user = server_user()
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(folder.stat().st_mode | 0o011)
-    folder = tmp_path / "theirs"
+    folder = open_place / "theirs"
     folder.mkdir(mode=0o700)
     if user is not None:
         os.chown(folder, user.uid, user.gid)
     return folder
 
 
-def test_a_planted_link_does_not_lead_to_roots_file(theirs: Path, tmp_path: Path) -> None:
-    precious = tmp_path / "precious"
+def test_a_planted_link_does_not_lead_to_roots_file(theirs: Path, open_place: Path) -> None:
+    precious = open_place / "precious"
     precious.write_text("of root alone")
     precious.chmod(0o600)
     (theirs / "walproof.conf").symlink_to(precious)
@@ -55,7 +53,7 @@ def test_what_is_made_is_the_users(theirs: Path) -> None:
     assert {path.stat().st_uid for path in theirs.iterdir()} == {owner}
 
 
-def test_the_rights_come_back_after_an_error_and_within_each_other(theirs: Path, tmp_path: Path) -> None:
+def test_the_rights_come_back_after_an_error_and_within_each_other(theirs: Path, open_place: Path) -> None:
     def fail() -> None:
         with acting_as(server_user()):
             with acting_as(server_user()):
@@ -66,18 +64,18 @@ def test_the_rights_come_back_after_an_error_and_within_each_other(theirs: Path,
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    (tmp_path / "ours").write_text("")
+    (open_place / "ours").write_text("")
     user = server_user()
     assert (theirs / "still").stat().st_uid == (os.geteuid() if user is None else user.uid)
-    assert (tmp_path / "ours").stat().st_uid == os.geteuid()
+    assert (open_place / "ours").stat().st_uid == os.geteuid()
 
 
-def test_another_thread_keeps_its_own(tmp_path: Path) -> None:
+def test_another_thread_keeps_its_own(open_place: Path) -> None:
     begin, done = threading.Event(), threading.Event()
 
     def write() -> None:
         begin.wait(10)
-        (tmp_path / "other").write_text("")
+        (open_place / "other").write_text("")
         done.set()
 
     thread = threading.Thread(target=write)
@@ -86,7 +84,7 @@ def test_another_thread_keeps_its_own(tmp_path: Path) -> None:
         begin.set()
         assert done.wait(10)
     thread.join()
-    assert (tmp_path / "other").stat().st_uid == os.geteuid()
+    assert (open_place / "other").stat().st_uid == os.geteuid()
 
 
 def test_words_of_a_user() -> None:

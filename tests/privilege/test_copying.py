@@ -30,22 +30,21 @@ def test_files_folders_links_and_second_names(tmp_path: Path) -> None:
     assert (target / "space").readlink() == Path("base")
 
 
-def test_the_reader_reads_with_its_own_rights(tmp_path: Path) -> None:
+def test_the_reader_reads_with_its_own_rights(open_place: Path) -> None:
     """A second name of root's file, planted where that is allowed, is as closed as the file."""
     user = server_user()
-    source = tmp_path / "source"
+    source = open_place / "source"
     source.mkdir()
-    for folder in (source, tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(folder.stat().st_mode | 0o055)
-    precious = tmp_path / "precious"
+    source.chmod(0o755)
+    precious = open_place / "precious"
     precious.write_text("of root alone")
     precious.chmod(0o600)
     (source / "16384").hardlink_to(precious)
     if user is None:
         pytest.xfail("without root there is nobody else whose rights could be taken")
     with pytest.raises(PermissionError):
-        copy_tree(source, tmp_path / "target", reader=user, writer=None)
-    assert not (tmp_path / "target" / "16384").exists()
+        copy_tree(source, open_place / "target", reader=user, writer=None)
+    assert not (open_place / "target" / "16384").exists()
 
 
 def test_an_existing_target_is_not_written_into(tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from walproof.facts import Install
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.reach import server_user
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.workload.loading.owner import apply_ddl, loader_conninfo
 from walproof.workload.loading.table import Session
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,7 +107,8 @@ CREATE TRIGGER t BEFORE INSERT ON a FOR EACH ROW EXECUTE FUNCTION f();
 
 @pytest.mark.parametrize("as_superuser", [False, True])
 def test_a_trigger_starts_no_program(embedded: Install, workspace: Workspace, as_superuser: bool) -> None:
-    marker = Path(tempfile.gettempdir()) / f"walproof-marker-{os.getpid()}"
+    # A name of its own each time: the DDL is the key of a template that is kept.
+    marker = Path(tempfile.gettempdir()) / f"walproof-marker-{uuid.uuid4().hex}"
     variants = [{"name": "copy"}]
     plan = load_plan(embedded, _program(marker), "a", variants, 10, ddl_as_superuser=as_superuser)
     if as_superuser:
