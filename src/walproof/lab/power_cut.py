@@ -163,13 +163,13 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
         load_s = time.monotonic() - began_s
         status = disk.status()
         record = ledger.known_before(load.ledger.record(), status.cut_monotonic_ns)
-        if status.void:
-            raise DiskError("the run is void: " + "; ".join(status.void))
         if has_ended and not order.conditions.failing_flush:
-            # Nobody knows in the middle of what.
+            # Nobody knows in the middle of what. If of a write, the disk says so, too; this is the reason.
             raise DiskError(
                 "the run is void: the server ended before its power was cut", detail=cluster.log_tail()
             )
+        if status.void:
+            raise DiskError("the run is void: " + "; ".join(status.void))
         # With fsync=off nothing is flushed, and nobody expects it.
         is_flushed = order.settings.get("fsync") != "off" and load.checkpoints > 0
         unflushed = disk.unflushed(load.covered_sequence) if is_flushed else ()
