@@ -14,6 +14,8 @@ from psycopg import conninfo
 
 from walproof.errors import ClusterError
 from walproof.facts import Install
+from walproof.settings.refusal import hint_for
+from walproof.settings.session import APPLICATION, LOCK_PATIENCE_S, READ_ONLY, add_options
 
 _PATIENCE_S = 120.0
 
@@ -33,19 +35,25 @@ def dump_schema(dsn: str, installs: Sequence[Install]) -> str:
     program = _find_program(installs)
     password = {"PGPASSWORD": str(parts["password"])} if "password" in parts else {}
     command = [program, "--schema-only", "--no-owner", "--no-privileges", "--no-tablespaces"]
+    command.append(f"--lock-wait-timeout={LOCK_PATIENCE_S}s")
+    # In the connection string, where they hold over those of a service file.
+    options = add_options(str(parts.get("options") or os.environ.get("PGOPTIONS", "")), READ_ONLY)
+    target = conninfo.make_conninfo(without_password(dsn), options=options)
     try:
         done = subprocess.run(
-            [*command, "--dbname", without_password(dsn)],
+            [*command, "--dbname", target],
             capture_output=True, text=True, check=False, timeout=_PATIENCE_S,
-            env={**os.environ, **password, "LC_ALL": "C"},
+            env={"PGAPPNAME": APPLICATION, **os.environ, **password, "LC_ALL": "C"},
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise ClusterError(f"pg_dump did not end within {_PATIENCE_S:.0f} s") from error
     if done.returncode != 0:
+        sslmode = str(parts.get("sslmode") or os.environ.get("PGSSLMODE", "prefer"))
         raise ClusterError(
             "pg_dump could not read the definitions",
             detail=done.stderr.strip() or None,
-            hint="pg_dump has to be as new as the server, and --table FILE.sql:NAME takes its output too.",
+            hint=hint_for(done.stderr, sslmode)
+            or "pg_dump has to be as new as the server, and --table FILE.sql:NAME takes its output too.",
         )
     return done.stdout
 

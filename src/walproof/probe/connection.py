@@ -1,26 +1,48 @@
-"""The connection that a probe observes a server through."""
+"""The sessions that servers are observed through: of walproof's own servers, and of foreign ones.
+
+A foreign server is one that walproof did not start. Every session there is opened by `connect_foreign` (or,
+for WAL, has the parameters of `streaming_parameters`): it cannot write, waits for nothing for long, and ends
+on both sides when the network is cut.
+"""
 
 from __future__ import annotations
 
 import psycopg
+from psycopg import conninfo as conninfos
+from psycopg import pq
 from psycopg.rows import TupleRow
 
 from walproof.errors import ProbeError
+from walproof.settings.refusal import hint_for
+from walproof.settings.session import APPLICATION, PATIENCE_S, READ_ONLY, add_options, streaming
 
-APPLICATION = "walproof probe"
-"""application_name of every probe's session."""
+OWN_APPLICATION = "walproof probe"
+"""application_name of every probe's session on walproof's own servers."""
+_CONNECT_PATIENCE_S = "10"
+_DEFAULTS = {
+    "application_name": APPLICATION,
+    "connect_timeout": _CONNECT_PATIENCE_S,
+    "keepalives": "1",
+    "keepalives_idle": "10",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": f"{PATIENCE_S * 1000:.0f}",
+}
+"""Parameters of libpq that hold where the user gave none (manual, "Parameter Key Words")."""
+# libpq calls a session read-only when default_transaction_read_only is on, which is our own doing.
+_SESSION_ATTRS = {"read-write": "primary", "read-only": "standby"}
 
 
 def connect(conninfo: str) -> psycopg.Connection[TupleRow]:
-    """Open a session in autocommit mode, so that no snapshot, of data or of statistics, outlives a query.
+    """Open a session on a server of walproof's own, in autocommit mode.
 
-    Raises ProbeError.
+    So no snapshot, of data or of statistics, outlives a query. Raises ProbeError.
     """
     try:
         connection = psycopg.connect(
             conninfo,
             autocommit=True,
-            application_name=APPLICATION,
+            application_name=OWN_APPLICATION,
             connect_timeout=10,
             # A database made with the C locale is SQL_ASCII, and psycopg gives its text as bytes.
             client_encoding="UTF8",
@@ -37,6 +59,79 @@ def connect(conninfo: str) -> psycopg.Connection[TupleRow]:
         connection.close()
         raise ProbeError("could not prepare a session for observing", detail=one_line(error)) from error
     return connection
+
+
+def connect_foreign(conninfo: str) -> psycopg.Connection[TupleRow]:
+    """Open a session on a server that walproof did not start, in autocommit mode.
+
+    It reads only, finds the server's own functions only, and has time-outs (`READ_ONLY`). What the user gave
+    by ``conninfo``, environment or service file holds, except for these settings. Raises ProbeError.
+    """
+    given = resolve(conninfo)
+    try:
+        return psycopg.connect(
+            conninfos.make_conninfo(
+                conninfo,
+                **{name: value for name, value in _DEFAULTS.items() if not given.get(name)},
+                options=add_options(given.get("options", ""), READ_ONLY),
+                target_session_attrs=_SESSION_ATTRS.get(given.get("target_session_attrs", "")),
+                client_encoding="UTF8",
+            ),
+            autocommit=True,
+        )
+    except psycopg.Error as error:
+        said = one_line(error)
+        raise ProbeError(
+            "could not connect to the server", detail=said, hint=hint_for(said, given.get("sslmode", ""))
+        ) from error
+
+
+def streaming_parameters(
+    conninfo: str, beside: psycopg.Connection[TupleRow], timeout_s: float
+) -> dict[str, str]:
+    """Parameters of a session that streams WAL from the very server that the session ``beside`` is on.
+
+    The server ends it ``timeout_s`` seconds after the client's last reply. A password that ``beside`` found
+    in a password file is in it, since libpq would look for one of the database "replication".
+    """
+    given = resolve(conninfo)
+    info = beside.info
+    parameters = {str(name): str(value) for name, value in conninfos.conninfo_to_dict(conninfo).items()}
+    parameters |= {name: value for name, value in _DEFAULTS.items() if not given.get(name)}
+    parameters |= {
+        "host": info.host,
+        "hostaddr": info.hostaddr,
+        "port": str(info.port),
+        "user": info.user,
+        "dbname": "replication",
+        "replication": "true",
+        "options": add_options(given.get("options", ""), streaming(timeout_s)),
+        "target_session_attrs": "any",
+        "tcp_user_timeout": f"{timeout_s * 1000:.0f}",
+    }
+    if info.password:
+        parameters["password"] = info.password
+    return parameters
+
+
+def resolve(conninfo: str) -> dict[str, str]:
+    """What libpq makes of a connection string, the environment and service files. Raises ProbeError.
+
+    libpq tells it of a connection only (PQconninfo), so one is begun, to a socket that cannot exist.
+    """
+    try:
+        nowhere = conninfos.make_conninfo(conninfo, host="/dev/null", hostaddr="")
+    except psycopg.Error as error:
+        # The text is not repeated: it may hold a password.
+        raise ProbeError(
+            "invalid connection string",
+            hint='Such as "host=db1 dbname=shop user=me", or postgresql://me@db1/shop.',
+        ) from error
+    connection = pq.PGconn.connect_start(nowhere.encode())
+    try:
+        return {one.keyword.decode(): one.val.decode() for one in connection.info if one.val is not None}
+    finally:
+        connection.finish()
 
 
 def one_line(error: Exception) -> str:

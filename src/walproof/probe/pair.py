@@ -18,7 +18,7 @@ from psycopg.rows import TupleRow
 from walproof.errors import ProbeError
 from walproof.facts.replication import Look, ReplicationWindow, Sender, Session, Standby, Upstream
 from walproof.probe import pair_queries as queries
-from walproof.probe.connection import connect, one_line
+from walproof.probe.connection import connect_foreign, one_line
 from walproof.probe.pair_check import Identity, check_pair, identify
 from walproof.probe.startup import is_here, read_startup, state_of
 
@@ -29,7 +29,6 @@ _TRIES = 5
 _CONFLICTS = ("IPC/RecoveryConflict", "Lock/", "BufferPin/", "Buffer/")
 # May hold a password: of these only whether they are set is a fact.
 _SECRETS = ("primary_conninfo", "restore_command")
-_TIMEOUTS = ("SET statement_timeout = '15s'", "SET lock_timeout = '5s'")
 
 _Connection = psycopg.Connection[TupleRow]
 
@@ -250,18 +249,15 @@ class PairObserver:
 
 def _open(conninfo: str, which: str) -> _Connection:
     try:
-        session = connect(conninfo)
+        return connect_foreign(conninfo)
     except ProbeError as error:
         said = error.detail or ""
-        hint = f"Check --{which}: a libpq connection string or URI; a password may stand in ~/.pgpass."
+        hint = error.hint or f"Check --{which}: a libpq connection string or URI."
         if "hot standby mode is disabled" in said.lower() or "not accepting connections" in said.lower():
             hint = "A standby can be watched with hot_standby = on only, once it has become consistent."
         elif "starting up" in said:
             hint = "It recovers and is not consistent yet, or it is a standby with hot_standby = off."
         raise ProbeError(f"could not connect to the {which}", detail=said, hint=hint) from error
-    for statement in _TIMEOUTS:
-        session.execute(statement.encode())
-    return session
 
 
 def _add(counts: dict[str, int], name: str) -> None:

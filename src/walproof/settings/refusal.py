@@ -1,0 +1,85 @@
+"""Why a server refused a session, and what to do: libpq and the server say it in English or not at all.
+
+The texts are those of src/backend/libpq/auth.c, src/backend/utils/init/postinit.c,
+src/backend/replication/slot.c, walsender.c and src/interfaces/libpq/fe-connect.c, of 13 to 18.
+"""
+
+from __future__ import annotations
+
+import re
+
+_UNENCRYPTED = re.compile(r"\bno encryption\b|\bSSL off\b")
+_ENCRYPTED = re.compile(r"\bSSL encryption\b|\bSSL on\b")
+
+_HINTS = (
+    (
+        re.compile(
+            r"must be superuser or replication role|permission denied to (?:start WAL sender|use replication)"
+        ),
+        "The role needs the attribute REPLICATION: ALTER ROLE ... REPLICATION.",
+    ),
+    (
+        re.compile(r"exceeds \"?max_wal_senders"),
+        "Every walsender is taken: raise max_wal_senders (needs a restart), or end another stream.",
+    ),
+    (
+        re.compile(r"all replication slots are in use|only be used if \"?max_replication_slots"),
+        "No replication slot is free: raise max_replication_slots (needs a restart), or drop one not needed.",
+    ),
+    (
+        re.compile(r"only be used if \"?wal_level"),
+        "WAL can be streamed with wal_level = replica or logical only (needs a restart).",
+    ),
+    (
+        re.compile(r"unsupported startup parameter"),
+        "A connection pooler answered: name the server itself.",
+    ),
+    (
+        re.compile(r"certificate verify failed|root certificate file|does not match host name"),
+        "The server's certificate was not accepted (sslmode={mode}): name its authority, sslrootcert=FILE.",
+    ),
+    (
+        re.compile(r"password authentication failed|no password supplied"),
+        "A password may stand in ~/.pgpass or PGPASSWORD; for one role they hold for WAL as well.",
+    ),
+)
+
+
+def hint_for(said: str, sslmode: str) -> str | None:
+    """Advice on a refusal in the words of libpq or of the server; None where nothing is known.
+
+    ``sslmode`` is the one that was in force.
+    """
+    if "does not support SSL, but SSL was required" in said:
+        return (
+            f"The server has no SSL, and sslmode={sslmode} demands it: set ssl = on there, or accept a "
+            "connection that is not encrypted with sslmode=prefer."
+        )
+    if "SSL support is not compiled in" in said:
+        return (
+            f"The program that asks has no SSL, and sslmode={sslmode} demands it: install PostgreSQL's "
+            "own client programs."
+        )
+    if "pg_hba.conf" in said:
+        return _of_rules(said, sslmode)
+    for pattern, hint in _HINTS:
+        if pattern.search(said):
+            return hint.format(mode=sslmode)
+    return None
+
+
+def _of_rules(said: str, sslmode: str) -> str:
+    """Advice where no line of pg_hba.conf lets the session in, or a line rejects it."""
+    is_replication = "replication connection" in said
+    line = "host replication ROLE ADDRESS scram-sha-256" if is_replication else "one for this role"
+    if _UNENCRYPTED.search(said) and not _ENCRYPTED.search(said):
+        return (
+            f"The session was not encrypted (sslmode={sslmode}). If pg_hba.conf has lines with hostssl only, "
+            f"use sslmode=require; else it needs a line: {line}."
+        )
+    if _ENCRYPTED.search(said) and not _UNENCRYPTED.search(said):
+        return (
+            f"The session was encrypted by SSL (sslmode={sslmode}). If pg_hba.conf has lines with hostnossl "
+            f"only, it must not be: sslmode=disable; else it needs a line: {line}."
+        )
+    return f"pg_hba.conf needs a line: {line}."

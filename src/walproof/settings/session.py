@@ -1,0 +1,48 @@
+"""What is set in every session on a server that walproof did not start, so that it cannot be harmed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+APPLICATION = "walproof"
+"""application_name, where the user gave none."""
+PATIENCE_S = 30.0
+"""Seconds after which a server gives up a client that does not answer, and a client its server."""
+LOCK_PATIENCE_S = 5
+"""Seconds to wait for a lock: one that waits makes others wait behind it."""
+
+_NETWORK = {
+    # A client that is cut off, or that reads nothing, is given up by the server's kernel.
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": f"{PATIENCE_S * 1000:.0f}",
+}
+READ_ONLY: Mapping[str, str] = {
+    # No object of somebody else's is called in place of the server's own (CVE-2018-1058).
+    "search_path": "pg_catalog",
+    "default_transaction_read_only": "on",
+    "statement_timeout": "60s",
+    "lock_timeout": f"{LOCK_PATIENCE_S}s",
+    "idle_in_transaction_session_timeout": "60s",
+    "max_parallel_workers_per_gather": "0",
+    "jit": "off",
+    **_NETWORK,
+}
+"""For sessions that ask. All exist in 13 to 18, and a user may set them (manual, "Client Connection
+Defaults", "Connections and Authentication")."""
+
+
+def streaming(timeout_s: float) -> Mapping[str, str]:
+    """For a session that streams WAL: the server ends it when it does not answer for ``timeout_s`` seconds.
+
+    wal_sender_timeout counts from the client's last reply, also of one that is stopped: its kernel answers
+    keepalives of TCP, but sends no replies (src/backend/replication/walsender.c, WalSndCheckTimeOut).
+    """
+    milliseconds = f"{timeout_s * 1000:.0f}"
+    return {**_NETWORK, "wal_sender_timeout": milliseconds, "tcp_user_timeout": milliseconds}
+
+
+def add_options(given: str, settings: Mapping[str, str]) -> str:
+    """Value of libpq's parameter ``options`` with ``settings`` after what was given: the last one counts."""
+    return " ".join(([given] if given else []) + [f"-c {name}={value}" for name, value in settings.items()])
