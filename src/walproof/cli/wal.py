@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from walproof.cli import options
+from walproof.cli.capture import capture
 from walproof.cli.strip import strip
 from walproof.cli.whatif import whatif
 from walproof.errors import WalError
@@ -146,6 +147,7 @@ def records(
     sys.stdout.flush()
 
 
+app.command("capture")(capture)
 app.command("whatif")(whatif)
 app.command("strip")(strip)
 
@@ -156,72 +158,6 @@ def map_(
 ) -> None:
     """Save the names of a server's relations, for WAL that is read elsewhere: wal map DSN > map.json."""
     sys.stdout.write(_ask(dsn).to_json())
-
-
-@app.command("capture")
-def capture(
-    dsn: Annotated[str, typer.Argument(metavar="DSN", help='Such as "host=db1 user=me".')],
-    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="New folder for the recording.")],
-    for_: Annotated[str, typer.Option("--for", metavar="TIME", help="How long: 1h.")] = "1h",
-    pg: Annotated[
-        str | None, typer.Option("--pg", metavar="DIR|VERSION", help="Whose pg_receivewal.")
-    ] = None,
-    json: options.Json = False,
-) -> None:
-    """Record a running server's WAL, with its settings and the names of its relations.
-
-    Reads only. The user needs REPLICATION and pg_monitor. Ctrl-C ends the recording early and keeps it; it
-    also ends before the disk is full. No replication slot outlives it.
-    """
-    import json as json_module
-    import signal
-    import threading
-
-    from walproof.lab.capture import CaptureOrder, find_receiver, server_version
-    from walproof.lab.capture import capture as take
-    from walproof.postgres.install import discover, find
-    from walproof.units import format_bytes, format_duration, parse_duration_s
-
-    seconds = parse_duration_s(for_)
-    program = find_receiver([find(pg)] if pg is not None else discover(), server_version(dsn))
-    asked = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: asked.set())
-    is_terminal = sys.stderr.isatty()
-    shown_s = 0.0
-
-    def watch(passed_s: float, received: int, free: int) -> None:
-        nonlocal shown_s
-        if not is_terminal and passed_s - shown_s < 10:
-            return
-        shown_s = passed_s
-        text = (
-            f"{format_duration(passed_s)} of {format_duration(seconds)}: {format_bytes(received)}, "
-            f"{format_bytes(received / max(passed_s, 1e-3) * 3600)} an hour, "
-            f"{format_bytes(free)} of disk left"
-        )
-        sys.stderr.write(f"\r\x1b[K{text}" if is_terminal else f"{text}\n")
-        sys.stderr.flush()
-
-    recording = take(CaptureOrder(dsn, seconds, to), program, watch, asked.is_set)
-    if is_terminal:
-        sys.stderr.write("\r\x1b[K")
-    length_s = recording.ended.at - recording.began.at
-    if json:
-        result = {
-            "folder": str(to), "began_lsn": str(recording.began.lsn), "ended_lsn": str(recording.ended.lsn),
-            "wal_bytes": recording.bytes, "seconds": length_s, "ended_because": recording.ended_because,
-        }  # fmt: skip
-        sys.stdout.write(json_module.dumps(result, indent=2) + "\n")
-    else:
-        sys.stdout.write(
-            f"recorded {format_bytes(recording.bytes)} of WAL in {format_duration(length_s)}, "
-            f"{recording.began.lsn} to {recording.ended.lsn}, into {to}\n"
-        )
-    if recording.ended_because not in ("time", "interrupted"):
-        reason = "the disk is nearly full" if recording.ended_because == "disk" else recording.ended_because
-        sys.stderr.write(f"ended early: {reason}; what was received is kept\n")
-        raise typer.Exit(1)
 
 
 def _names(dsn: str | None, file: Path | None) -> RelationMap | None:

@@ -1,8 +1,8 @@
-"""Takes a recording of a running server's WAL: pg_receivewal, held by a slot that cannot outlive it.
+"""Takes a recording of a running server's WAL, beside production.
 
-A permanent slot would hold WAL back for ever if it were forgotten. A temporary one vanishes with its session,
-but only that session can stream from it. So a session of ours has a temporary slot and moves it along as WAL
-arrives, and pg_receivewal streams without any: whatever ends walproof ends the session, and the slot with it.
+One session holds a temporary slot and streams from it; a second one asks how far the WAL has come. Whatever
+becomes of walproof, the server ends the first session, and the slot with it. While walproof lives, it ends
+the recording when the server keeps too much WAL for it.
 
 Needs the attribute REPLICATION, membership in pg_monitor, and a line for replication in pg_hba.conf; reads
 only.
@@ -10,42 +10,48 @@ only.
 
 from __future__ import annotations
 
-import ctypes
 import os
-import re
 import secrets
 import shutil
-import signal
-import subprocess
+import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
-from psycopg import conninfo as conninfos
 from psycopg.rows import TupleRow
 
 from walproof.errors import ProbeError
-from walproof.facts import Install
-from walproof.probe.connection import connect, one_line
+from walproof.lab.receiver import DISK, Receiver
+from walproof.lab.segments import SYNC_BYTES, SegmentFolder, segment_start
+from walproof.probe.connection import connect_foreign, one_line, streaming_parameters
 from walproof.probe.relations import read_relations
-from walproof.units import Lsn, format_bytes
+from walproof.probe.replication import WalStream
+from walproof.probe.slot import SlotLook, look_at_slot
+from walproof.settings.session import PATIENCE_S
+from walproof.units import format_bytes
 from walproof.wal.recording import RELATIONS_FILE, Position, Recording, write_recording
 
 LEAST_FREE_BYTES = 1 << 30
 """A capture does not begin with less than this on the disk, and ends before less is left."""
+MAX_RETAINED_BYTES = 1 << 30
+"""A capture ends when the server keeps more WAL than this for it."""
 _POLL_S = 0.2
 _POSITION_S = 1.0
-_START_PATIENCE_S = 15.0
 _END_PATIENCE_S = 30.0
-_SEGMENT = re.compile(r"(?P<timeline>[0-9A-F]{8})(?P<log>[0-9A-F]{8})(?P<part>[0-9A-F]{8})(?:\.partial)?")
+_GONE_PATIENCE_S = 10.0
+_POSITION_BYTES = 64
+"""Of one position in the JSON, at most."""
+_ROOM_MOST_BYTES = 16 << 20
 _SETTINGS = (
     "max_wal_size", "min_wal_size", "checkpoint_timeout", "checkpoint_completion_target", "full_page_writes",
     "wal_compression", "wal_log_hints", "wal_level", "data_checksums", "shared_buffers", "wal_keep_size",
     "checkpoint_warning", "archive_mode", "bgwriter_delay", "bgwriter_lru_maxpages", "wal_segment_size",
     "server_version", "track_commit_timestamp", "autovacuum",
 )  # fmt: skip
+_SYNCHRONOUS = "synchronous_standby_names would make a synchronous standby of the recording"
 
 Watch = Callable[[float, int, int], None]
 """Told the seconds so far, the bytes received, and the bytes that are left on the disk."""
@@ -59,242 +65,220 @@ class CaptureOrder:
     seconds: float
     folder: Path
     least_free_bytes: int = LEAST_FREE_BYTES
+    max_retained_bytes: int = MAX_RETAINED_BYTES
+    """WAL that the server may keep for the recording."""
+    timeout_s: float = PATIENCE_S
+    """After so many seconds without a word, server and walproof give each other up."""
 
 
-def find_receiver(installs: Sequence[Install], version_num: int) -> Path:
-    """A pg_receivewal that may stream from a server of that version: of its major version or a newer one.
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """How a capture streams."""
 
-    Raises ProbeError.
-    """
-    found = [
-        (install.version_num, Path(install.bindir) / "pg_receivewal")
-        for install in installs
-        if install.version_num // 10000 >= version_num // 10000
-        and os.access(Path(install.bindir) / "pg_receivewal", os.X_OK)
-    ]
-    if not found:
-        raise ProbeError(
-            f"no pg_receivewal for a server of version {version_num // 10000} found",
-            detail="Looked in " + ", ".join(install.bindir for install in installs) + ".",
-            hint="It comes with PostgreSQL's client programs, of the server's version or a newer one; "
-            "--pg embedded has that of 18.",
-        )
-    return min(found)[1]
+    slot: str
+    is_encrypted: bool
+    max_slot_wal_keep_size: str
+    """The server's own limit for every slot; -1 is none."""
 
 
-def server_version(conninfo: str) -> int:
-    """version_num of the server. Raises ProbeError."""
-    with connect(conninfo) as connection:
-        return connection.info.server_version
+Tell = Callable[[Beginning], None]
+"""Told once, when WAL is about to come."""
 
 
-def capture(order: CaptureOrder, program: Path, watch: Watch, is_over: Callable[[], bool]) -> Recording:
-    """Record until the time is over, ``is_over`` says so, or the disk is nearly full.
+def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell: Tell) -> Recording:
+    """Record until the time or the disk's room is over, ``is_over`` says so, or the server keeps too much.
 
     What was received stays in the folder, whatever happens. Raises ProbeError.
     """
     _make_folder(order.folder, order.least_free_bytes)
     relations = read_relations(order.conninfo)
-    (order.folder / RELATIONS_FILE).write_text(relations.to_json(), encoding="utf-8")
-    with connect(order.conninfo) as connection, _Receiver(order, program, connection) as receiver:
-        return _Capture(order, connection, receiver, relations.system_identifier).run(watch, is_over)
+    try:
+        (order.folder / RELATIONS_FILE).write_text(relations.to_json(), encoding="utf-8")
+    except OSError as error:
+        raise ProbeError(f'could not write to "{order.folder}": {error.strerror}') from error
+    with connect_foreign(order.conninfo) as control:
+        settings, segment_bytes = _prepare(control, order)
+        slot = f"walproof_{secrets.token_hex(6)}"
+        with (
+            _Room(order) as room,
+            WalStream(streaming_parameters(order.conninfo, control, order.timeout_s)) as stream,
+        ):
+            stream.make_slot(slot)
+            identity = stream.identify()
+            if identity.system_identifier != relations.system_identifier:
+                raise ProbeError("the server that streams is not the one that was asked for its relations")
+            start = segment_start(identity.flushed, segment_bytes)
+            stream.start(slot, start, identity.timeline)
+            tell(Beginning(slot, stream.is_encrypted, _one(control, "SHOW max_slot_wal_keep_size")))
+            with (
+                SegmentFolder(order.folder, identity.timeline, segment_bytes, start) as segments,
+                Receiver(stream, segments, order.timeout_s, lambda: _hang_up(control)) as receiver,
+            ):
+                made = _Capture(order, control, receiver, slot)
+                why = made.run(watch, is_over)
+                receiver.stop()
+                received = receiver.position
+            room.give_back()
+            first, last = made.positions[0], made.positions[-1]
+            recording = Recording(
+                system_identifier=relations.system_identifier,
+                version_num=control.info.server_version,
+                timeline=identity.timeline,
+                segment_bytes=segment_bytes,
+                settings=settings,
+                began=first,
+                ended=Position(last.at, min(max(received, first.lsn), last.lsn)),
+                positions=tuple(made.positions),
+                ended_because=why,
+            )
+            write_recording(order.folder, recording)
+        _wait_until_gone(control, slot)
+    return recording
 
 
 class _Capture:
+    """Looks at the server while WAL is received."""
+
     def __init__(
         self,
         order: CaptureOrder,
-        connection: psycopg.Connection[TupleRow],
-        receiver: _Receiver,
-        system_identifier: int,
+        control: psycopg.Connection[TupleRow],
+        receiver: Receiver,
+        slot: str,
     ) -> None:
         self._order = order
-        self._connection = connection
+        self._control = control
         self._receiver = receiver
-        self._system_identifier = system_identifier
-        self._positions: list[Position] = []
+        self._slot = slot
+        self._start = receiver.position
+        self.positions: list[Position] = []
 
-    def run(self, watch: Watch, is_over: Callable[[], bool]) -> Recording:
-        connection = self._connection
-        settings, segment_bytes = _settings(connection)
-        timeline = _one(connection, "SELECT timeline_id FROM pg_control_checkpoint()")
-        first = self._look()
-        began_s, looked_s, why = time.monotonic(), 0.0, "time"
+    def run(self, watch: Watch, is_over: Callable[[], bool]) -> str:
+        """Return why the recording ended."""
         try:
-            while (passed_s := time.monotonic() - began_s) < self._order.seconds:
-                if is_over():
-                    why = "interrupted"
-                    break
-                if (said := self._receiver.ended()) is not None:
-                    why = said
-                    break
-                free = shutil.disk_usage(self._order.folder).free
-                if free < self._order.least_free_bytes:
-                    why = "disk"
-                    break
-                if passed_s - looked_s >= _POSITION_S:
-                    looked_s = passed_s
-                    self._look()
-                    received = self._receiver.position(segment_bytes)
-                    if received is not None and received > first.lsn:
-                        self._advance(received)
-                        watch(passed_s, int(received) - int(first.lsn), free)
-                time.sleep(_POLL_S)
+            self._look()
+            why = self._wait(watch, is_over)
             if why in ("time", "interrupted"):
-                self._receiver.wait_for(self._look().lsn, segment_bytes)
+                # What was written until now is part of the recording.
+                self._receiver.wait_for(self._look().flushed, _END_PATIENCE_S)
         except psycopg.Error as error:
             why = one_line(error)
-        self._receiver.stop()
-        received = self._receiver.position(segment_bytes)
-        recording = Recording(
-            system_identifier=self._system_identifier,
-            version_num=connection.info.server_version,
-            timeline=int(timeline),
-            segment_bytes=segment_bytes,
-            settings=settings,
-            began=first,
-            ended=Position(_now(), min(max(received or first.lsn, first.lsn), self._positions[-1].lsn)),
-            positions=tuple(self._positions),
-            ended_because=why,
-        )
-        write_recording(self._order.folder, recording)
-        return recording
+            if not self.positions:
+                raise ProbeError("could not ask how far the WAL has come", detail=why) from error
+        return self._receiver.ended or why
 
-    def _look(self) -> Position:
-        lsn = Lsn.parse(_one(self._connection, "SELECT pg_current_wal_insert_lsn()::text"))
-        self._positions.append(Position(_now(), lsn))
-        return self._positions[-1]
+    def _wait(self, watch: Watch, is_over: Callable[[], bool]) -> str:
+        first = self.positions[0].lsn
+        began_s, looked_s = time.monotonic(), 0.0
+        every_s = _POSITION_S
+        while (passed_s := time.monotonic() - began_s) < self._order.seconds:
+            if is_over():
+                return "interrupted"
+            if self._receiver.over.is_set():
+                return "the stream ended"
+            free = shutil.disk_usage(self._order.folder).free
+            if free < self._order.least_free_bytes:
+                return DISK
+            if passed_s - looked_s >= every_s:
+                looked_s = passed_s
+                look = self._look()
+                if look.is_synchronous:
+                    return _SYNCHRONOUS
+                retained = self._retained(look)
+                if retained > self._order.max_retained_bytes:
+                    return (
+                        f"the server retained {format_bytes(retained)} of WAL for the recording, more than "
+                        f"{format_bytes(self._order.max_retained_bytes)} (--max-retained): the network, or "
+                        "the disk of the recording, is slower than the server writes"
+                    )
+                # Nearer to the limit a second may be too long.
+                every_s = _POLL_S if retained > self._order.max_retained_bytes / 2 else _POSITION_S
+                watch(passed_s, max(0, self._receiver.position - first), free)
+            self._receiver.over.wait(_POLL_S)
+        return "time"
 
-    def _advance(self, received: Lsn) -> None:
-        """Let the server recycle what has arrived."""
-        self._connection.execute(
-            "SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", [self._receiver.slot, str(received)]
-        )
+    def _look(self) -> SlotLook:
+        look = look_at_slot(self._control, self._slot)
+        self.positions.append(Position(_now(), look.inserted))
+        return look
+
+    def _retained(self, look: SlotLook) -> int:
+        # Before the first reply the slot holds all since the redo point, which a server keeps without it.
+        return look.inserted - max(look.confirmed or self._start, self._start)
 
 
-class _Receiver:
-    """pg_receivewal, and the temporary slot that keeps the server from recycling what it has not received."""
+class _Room:
+    """Context manager: keeps space for ``recording.json`` while segments fill the disk."""
 
-    def __init__(self, order: CaptureOrder, program: Path, connection: psycopg.Connection[TupleRow]) -> None:
-        self._folder = order.folder
-        self.slot = f"walproof_{secrets.token_hex(6)}"
+    def __init__(self, order: CaptureOrder) -> None:
+        self._path = order.folder / "room"
+        wanted = (64 << 10) + round(order.seconds / _POSITION_S) * _POSITION_BYTES
+        self._bytes = min(wanted, _ROOM_MOST_BYTES)
+
+    def give_back(self) -> None:
+        """Free the space."""
+        self._path.unlink(missing_ok=True)
+
+    def __enter__(self) -> _Room:
         try:
-            connection.execute("SELECT pg_create_physical_replication_slot(%s, true, true)", [self.slot])
-        except psycopg.Error as error:
-            raise ProbeError(
-                "could not make a temporary replication slot",
-                detail=one_line(error),
-                hint="The user needs the attribute REPLICATION; max_replication_slots may be exhausted.",
-            ) from error
-        parameters = conninfos.conninfo_to_dict(order.conninfo)
-        password = parameters.pop("password", None)
-        # Not on the command line, where everybody on the machine could read it.
-        environment = {**os.environ, **({"PGPASSWORD": str(password)} if password else {})}
-        self._log = (order.folder / "pg_receivewal.log").open("wb+")
-        self._process = subprocess.Popen(
-            [
-                str(program), "-D", str(order.folder), "-d", conninfos.make_conninfo("", **parameters),
-                "--no-password", "--no-loop", "--status-interval=1", "--verbose",
-            ],
-            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, env=environment,
-            start_new_session=True, preexec_fn=_end_with_parent,
-        )  # fmt: skip
-
-    def wait_until_streaming(self) -> None:
-        """Return when WAL arrives. Raises ProbeError with what pg_receivewal said."""
-        deadline = time.monotonic() + _START_PATIENCE_S
-        while "starting log streaming" not in (said := self._said()):
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                raise ProbeError(
-                    "pg_receivewal could not stream from the server",
-                    detail=said.strip().splitlines()[-1] if said.strip() else "it said nothing",
-                    hint="The user needs REPLICATION, and pg_hba.conf a line for the database replication.",
-                )
-            time.sleep(0.02)
-
-    def ended(self) -> str | None:
-        """What it said at last, when it has ended by itself."""
-        if self._process.poll() is None:
-            return None
-        return (self._said().strip().splitlines() or ["pg_receivewal ended"])[-1]
-
-    def position(self, segment_bytes: int) -> Lsn | None:
-        """Up to where whole segments, and the part of the last one that is not zeros, have arrived."""
-        names = sorted(
-            (match[0] for path in self._folder.iterdir() if (match := _SEGMENT.fullmatch(path.name))),
-            key=lambda name: name.removesuffix(".partial")[8:],
-        )
-        if not names:
-            return None
-        name = names[-1]
-        number = int(name[8:16], 16) * (0x1_0000_0000 // segment_bytes) + int(name[16:24], 16)
-        whole = Lsn((number + 1) * segment_bytes)
-        if not name.endswith(".partial"):
-            return whole
-        try:
-            return Lsn(number * segment_bytes + _written_bytes(self._folder / name))
-        except FileNotFoundError:
-            return whole  # it has been completed, and renamed, since the folder was listed
-
-    def wait_for(self, lsn: Lsn, segment_bytes: int) -> None:
-        """Return when WAL up to there has arrived, or no longer comes."""
-        deadline = time.monotonic() + _END_PATIENCE_S
-        while time.monotonic() < deadline and self._process.poll() is None:
-            # A page of 8 kB is the least that is sent.
-            if (self.position(segment_bytes) or Lsn(0)) + 8192 >= lsn:
-                return
-            time.sleep(_POLL_S)
-
-    def stop(self) -> None:
-        """End it; what it has received is written out."""
-        if self._process.poll() is None:
-            self._process.send_signal(signal.SIGINT)
-            try:
-                self._process.wait(_END_PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-        self._log.close()
-
-    def __enter__(self) -> _Receiver:
-        try:
-            self.wait_until_streaming()
-        except BaseException:
-            self.stop()
-            raise
+            with self._path.open("wb") as file:
+                os.posix_fallocate(file.fileno(), 0, self._bytes)
+        except OSError as error:
+            self.give_back()
+            raise ProbeError(f'could not write to "{self._path.parent}": {error.strerror}') from error
         return self
 
     def __exit__(self, *error: object) -> None:
-        if not self._log.closed:
-            self.stop()
-
-    def _said(self) -> str:
-        return (self._folder / "pg_receivewal.log").read_text(errors="replace")
+        self.give_back()
 
 
-def _end_with_parent() -> None:
-    """In the child: be interrupted when walproof ends, however it ends (prctl(2), PR_SET_PDEATHSIG)."""
-    ctypes.CDLL(None).prctl(1, signal.SIGINT)
+def _prepare(control: psycopg.Connection[TupleRow], order: CaptureOrder) -> tuple[dict[str, str], int]:
+    """Settings and the size of a segment, of a server that may be recorded. Raises ProbeError."""
+    try:
+        if _one(control, "SELECT pg_is_in_recovery()") == "True":
+            raise ProbeError("the server is a standby", hint="Name its primary: there WAL is written.")
+        rows = control.execute(
+            "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s) ORDER BY name",
+            [list(_SETTINGS)],
+        ).fetchall()
+        segment_bytes = int(_one(control, "SELECT pg_size_bytes(current_setting('wal_segment_size'))"))
+        is_synchronous = look_at_slot(control, "").is_synchronous
+    except psycopg.Error as error:
+        raise ProbeError("could not ask for the server's settings", detail=one_line(error)) from error
+    if is_synchronous:
+        raise ProbeError(
+            _SYNCHRONOUS,
+            detail="Commits would wait for it, or be released by it instead of a real standby.",
+            hint="Have it name standbys by application_name, or give the recording another: "
+            "application_name=NAME in the connection string.",
+        )
+    least = 2 * min(segment_bytes, SYNC_BYTES)
+    if order.max_retained_bytes < least:
+        raise ProbeError(
+            f"--max-retained is {format_bytes(order.max_retained_bytes)}, expected at least "
+            f"{format_bytes(least)}",
+            detail="So much of a segment is kept until it is on disk here.",
+        )
+    return {str(name): str(value) for name, value in rows}, segment_bytes
+
+
+def _hang_up(control: psycopg.Connection[TupleRow]) -> None:
+    """End a query whose server no longer answers; from another thread than its own."""
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(control.fileno())) as twin:
+        twin.shutdown(socket.SHUT_RDWR)
+
+
+def _wait_until_gone(control: psycopg.Connection[TupleRow], slot: str) -> None:
+    """Return when the server has dropped the slot, as it does when the session's end reaches it."""
+    deadline = time.monotonic() + _GONE_PATIENCE_S
+    with suppress(psycopg.Error):
+        while look_at_slot(control, slot).confirmed is not None and time.monotonic() < deadline:
+            time.sleep(0.02)
 
 
 def _now() -> float:
     """Unix time in ms, which is what a recording keeps."""
     return round(time.time(), 3)
-
-
-def _written_bytes(path: Path) -> int:
-    """Bytes of a padded segment up to the last page that is not all zeros."""
-    page, zeros = 8192, bytes(8192)
-    with path.open("rb") as file:
-        low, high = 0, path.stat().st_size // page
-        while low < high:
-            middle = (low + high) // 2
-            file.seek(middle * page)
-            if file.read(page) == zeros:
-                high = middle
-            else:
-                low = middle + 1
-    return low * page
 
 
 def _make_folder(folder: Path, least_free_bytes: int) -> None:
@@ -313,15 +297,6 @@ def _make_folder(folder: Path, least_free_bytes: int) -> None:
             f'the disk of "{folder}" is nearly full',
             detail=f"expected {format_bytes(least_free_bytes)} free, got {format_bytes(free)}",
         )
-
-
-def _settings(connection: psycopg.Connection[TupleRow]) -> tuple[dict[str, str], int]:
-    rows = connection.execute(
-        "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s) ORDER BY name",
-        [list(_SETTINGS)],
-    ).fetchall()
-    bytes_ = int(_one(connection, "SELECT pg_size_bytes(current_setting('wal_segment_size'))"))
-    return {str(name): str(value) for name, value in rows}, bytes_
 
 
 def _one(connection: psycopg.Connection[TupleRow], query: str) -> str:

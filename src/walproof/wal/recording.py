@@ -1,6 +1,6 @@
 """A recording: WAL of a server, with what is needed to understand it without the server.
 
-DIR/000000010000...          segments as pg_receivewal writes them; the last one ends in .partial
+DIR/000000010000...          segments as pg_receivewal would write them; the last one ends in .partial
 DIR/recording.json           version, settings, where it began and ended, and when each position was reached
 DIR/relations.json           names of the relations (as ``walproof wal map``)
 """
@@ -45,7 +45,7 @@ class Recording:
     """The last position that was received."""
     positions: tuple[Position, ...]
     ended_because: str
-    """``time``, ``interrupted``, ``disk`` or what pg_receivewal said."""
+    """``time``, ``interrupted``, ``disk`` or the reason in a sentence."""
 
     @property
     def bytes(self) -> int:

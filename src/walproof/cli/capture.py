@@ -1,0 +1,92 @@
+"""``walproof wal capture``: the WAL of a running server, with what is needed to understand it later."""
+
+from __future__ import annotations
+
+import json as json_module
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from walproof.cli import options
+from walproof.units import format_bytes, format_duration, parse_bytes, parse_duration_s
+
+if TYPE_CHECKING:
+    from walproof.lab.capture import Beginning
+
+_SHOWN_S = 10.0
+"""Between two lines of progress where no terminal is."""
+
+
+def capture(
+    dsn: Annotated[str, typer.Argument(metavar="DSN", help='Such as "host=db1 user=me".')],
+    to: Annotated[Path, typer.Option("--to", metavar="DIR", help="New folder for the recording.")],
+    for_: Annotated[str, typer.Option("--for", metavar="TIME", help="How long: 1h.")] = "1h",
+    max_retained: Annotated[
+        str, typer.Option("--max-retained", metavar="SIZE", help="End when the server keeps more WAL for it.")
+    ] = "1GB",
+    json: options.Json = False,
+) -> None:
+    """Record a running server's WAL, with its settings and the names of its relations.
+
+    Reads only. The user needs REPLICATION and pg_monitor. Ctrl-C ends the recording early and keeps it; it
+    also ends before the disk is full. No replication slot outlives it.
+    """
+    from walproof.lab.capture import CaptureOrder
+    from walproof.lab.capture import capture as take
+    from walproof.lab.receiver import DISK
+
+    seconds, most = parse_duration_s(for_), parse_bytes(max_retained)
+    asked = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: asked.set())
+    is_terminal = sys.stderr.isatty()
+    shown_s = 0.0
+
+    def tell(beginning: Beginning) -> None:
+        own = beginning.max_slot_wal_keep_size
+        sys.stderr.write(
+            f"recording by the temporary slot {beginning.slot}, "
+            f"{'encrypted' if beginning.is_encrypted else 'not encrypted'}; it ends when the server keeps "
+            f"more than {format_bytes(most)} of WAL for it (--max-retained); the server's "
+            "max_slot_wal_keep_size "
+            f"is {'-1 (no limit)' if own == '-1' else own}\n"
+        )
+        sys.stderr.flush()
+
+    def watch(passed_s: float, received: int, free: int) -> None:
+        nonlocal shown_s
+        if not is_terminal and passed_s - shown_s < _SHOWN_S:
+            return
+        shown_s = passed_s
+        text = (
+            f"{format_duration(passed_s)} of {format_duration(seconds)}: {format_bytes(received)}, "
+            f"{format_bytes(received / max(passed_s, 1e-3) * 3600)} an hour, "
+            f"{format_bytes(free)} of disk left"
+        )
+        sys.stderr.write(f"\r\x1b[K{text}" if is_terminal else f"{text}\n")
+        sys.stderr.flush()
+
+    order = CaptureOrder(dsn, seconds, to, max_retained_bytes=most)
+    recording = take(order, watch, asked.is_set, tell)
+    if is_terminal:
+        sys.stderr.write("\r\x1b[K")
+    length_s = recording.ended.at - recording.began.at
+    if json:
+        result = {
+            "folder": str(to), "began_lsn": str(recording.began.lsn), "ended_lsn": str(recording.ended.lsn),
+            "wal_bytes": recording.bytes, "seconds": length_s, "ended_because": recording.ended_because,
+        }  # fmt: skip
+        sys.stdout.write(json_module.dumps(result, indent=2) + "\n")
+    else:
+        sys.stdout.write(
+            f"recorded {format_bytes(recording.bytes)} of WAL in {format_duration(length_s)}, "
+            f"{recording.began.lsn} to {recording.ended.lsn}, into {to}\n"
+        )
+    if recording.ended_because not in ("time", "interrupted"):
+        reason = "the disk is nearly full" if recording.ended_because == DISK else recording.ended_because
+        sys.stderr.write(f"ended early: {reason}; what was received is kept\n")
+        raise typer.Exit(1)

@@ -1,0 +1,203 @@
+"""A session that streams WAL, in PostgreSQL's own protocol (manual, "Streaming Replication Protocol").
+
+The session holds a temporary slot and streams from it, so the slot's life is the session's: when the client
+is killed, cut off or stopped, the server ends the session and drops the slot. Messages within COPY BOTH:
+
+    XLogData   'w'  start of the data, end of the server's WAL, clock; then the data
+    keepalive  'k'  end of the server's WAL, clock, whether a reply is wanted at once
+    status     'r'  written, flushed, applied, clock, whether a keepalive is wanted at once (ours)
+
+Numbers are big-endian; clocks count microseconds since 2000. libpq does the rest: TLS, passwords, services.
+"""
+
+from __future__ import annotations
+
+import select
+import struct
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import NamedTuple
+
+import psycopg
+from psycopg import conninfo as conninfos
+from psycopg import pq
+
+from walproof.errors import ProbeError
+from walproof.settings.refusal import hint_for
+from walproof.units import Lsn
+
+_DATA_HEAD = struct.Struct(">xqqq")
+_KEEPALIVE = struct.Struct(">xqqB")
+_STATUS = struct.Struct(">cqqqqB")
+_DATA, _KEEP = ord("w"), ord("k")
+_EPOCH_S = 946_684_800
+"""2000-01-01 in Unix time."""
+_COMMAND_PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class SystemIdentity:
+    """Answer to IDENTIFY_SYSTEM."""
+
+    system_identifier: int
+    timeline: int
+    flushed: Lsn
+    """End of the WAL that may be streamed."""
+
+
+class Piece(NamedTuple):
+    """WAL that arrived."""
+
+    start: int
+    data: memoryview
+
+
+class Keepalive(NamedTuple):
+    """Sign of life of the server."""
+
+    end: int
+    """End of the server's WAL."""
+    wants_reply: bool
+
+
+class StreamEnd(ProbeError):
+    """The stream ended, and not because its receiver wanted that."""
+
+
+class WalStream:
+    """Context manager: one replication session. A single thread may use it at a time."""
+
+    def __init__(self, parameters: Mapping[str, str]) -> None:
+        """Connect with libpq's ``parameters``, ``replication`` among them. Raises ProbeError."""
+        self._sslmode = parameters.get("sslmode", "prefer")
+        self._connection = pq.PGconn.connect(conninfos.make_conninfo("", **parameters).encode())
+        if self._connection.status != pq.ConnStatus.OK:
+            said = self._said()
+            self._connection.finish()
+            raise ProbeError(
+                "could not open a session for streaming WAL",
+                detail=said,
+                hint=hint_for(said, self._sslmode)
+                or "The role needs REPLICATION, and pg_hba.conf a line for the database replication.",
+            )
+        self._connection.nonblocking = 1
+        self._poll = select.poll()
+        self._poll.register(self._connection.socket, select.POLLIN)
+
+    @property
+    def pid(self) -> int:
+        """Process id of the walsender."""
+        return self._connection.backend_pid
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether WAL comes through TLS."""
+        return bool(self._connection.ssl_in_use)
+
+    def identify(self) -> SystemIdentity:
+        """Ask whose WAL it is, and how far it has come. Raises ProbeError."""
+        result = self._ask("IDENTIFY_SYSTEM")
+        values = [(result.get_value(0, column) or b"").decode() for column in range(3)]
+        return SystemIdentity(int(values[0]), int(values[1]), Lsn.parse(values[2]))
+
+    def make_slot(self, name: str) -> None:
+        """Make a temporary slot; it keeps WAL from the last redo point on. Raises ProbeError."""
+        self._ask(f'CREATE_REPLICATION_SLOT "{name}" TEMPORARY PHYSICAL RESERVE_WAL')
+
+    def start(self, slot: str, lsn: Lsn, timeline: int) -> None:
+        """Begin to stream from ``lsn`` on. Raises ProbeError."""
+        self._ask(
+            f'START_REPLICATION SLOT "{slot}" PHYSICAL {lsn} TIMELINE {timeline}', pq.ExecStatus.COPY_BOTH
+        )
+
+    def receive(self, patience_s: float) -> Piece | Keepalive | None:
+        """Return the next message; None when none has come within ``patience_s``. Raises StreamEnd."""
+        try:
+            length, message = self._connection.get_copy_data(1)
+            if length == 0:
+                self._connection.consume_input()
+                length, message = self._connection.get_copy_data(1)
+            if length == 0:
+                # Once more at its end: what TLS has decrypted already makes no socket readable.
+                self._poll.poll(patience_s * 1000)
+                self._connection.consume_input()
+                length, message = self._connection.get_copy_data(1)
+        except psycopg.Error as error:
+            raise StreamEnd(" ".join(str(error).split())) from error
+        if length == 0:
+            return None
+        if length < 0:
+            raise StreamEnd(self._reason())
+        view = memoryview(message)
+        if view[0] == _DATA:
+            return Piece(_DATA_HEAD.unpack_from(view)[0], view[_DATA_HEAD.size :])
+        if view[0] == _KEEP:
+            end, _, wants_reply = _KEEPALIVE.unpack_from(view)
+            return Keepalive(end, bool(wants_reply))
+        raise StreamEnd(f"the server sent a message of unknown type {view[0]}")
+
+    def confirm(self, written: int, flushed: int, *, wants_reply: bool) -> None:
+        """Tell the server what has arrived, and what it may recycle. Raises StreamEnd."""
+        clock = round((time.time() - _EPOCH_S) * 1e6)
+        try:
+            self._connection.put_copy_data(_STATUS.pack(b"r", written, flushed, 0, clock, wants_reply))
+            self._connection.flush()
+        except psycopg.Error as error:
+            raise StreamEnd(" ".join(str(error).split())) from error
+
+    def __enter__(self) -> WalStream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the session, and the slot with it."""
+        self._connection.finish()
+
+    def _reason(self) -> str:
+        """Why COPY ended: another timeline follows, the server shuts down, or an error."""
+        try:
+            result = self._result()
+            if result.status == pq.ExecStatus.COPY_IN:
+                self._connection.put_copy_end()
+                result = self._result()
+        except psycopg.Error as error:
+            return " ".join(str(error).split())
+        if result.status == pq.ExecStatus.TUPLES_OK:
+            timeline = (result.get_value(0, 0) or b"?").decode()
+            return f"the server went over to timeline {timeline}"
+        if result.status == pq.ExecStatus.COMMAND_OK:
+            return "the server shut down"
+        return " ".join(result.get_error_message().split()) or "the server ended the stream"
+
+    def _ask(self, command: str, expected: pq.ExecStatus = pq.ExecStatus.TUPLES_OK) -> pq.abc.PGresult:
+        verb = command.split()[0]
+        try:
+            self._connection.send_query(command.encode())
+            first = result = self._result()
+            while expected != pq.ExecStatus.COPY_BOTH and result.status == expected:
+                result = self._result()
+        except (psycopg.Error, StreamEnd) as error:
+            raise ProbeError(f"{verb} failed", detail=" ".join(str(error).split())) from error
+        if first.status != expected:
+            said = " ".join(first.get_error_message().split())
+            raise ProbeError(f"{verb} failed", detail=said, hint=hint_for(said, self._sslmode))
+        return first
+
+    def _result(self) -> pq.abc.PGresult:
+        """The next result. Raises StreamEnd when there is none within half a minute."""
+        deadline = time.monotonic() + _COMMAND_PATIENCE_S
+        while True:
+            pending = self._connection.flush()
+            if not self._connection.is_busy():
+                result = self._connection.get_result()
+                return result if result is not None else self._connection.make_empty_result(0)
+            if time.monotonic() > deadline:
+                raise StreamEnd(f"the server did not answer within {_COMMAND_PATIENCE_S:.0f} s")
+            self._poll.poll(10 if pending else 200)
+            self._connection.consume_input()
+
+    def _said(self) -> str:
+        return " ".join(self._connection.get_error_message().split())
