@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +11,21 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import start, walproof
+from tests.lab.recorded import (
+    SETTINGS,
+    Writer,
+    conninfo_of,
+    recorded_server,
+    segments,
+    slots,
+    take,
+    wait_for,
+)
 from walproof.errors import ProbeError, WalError
 from walproof.facts import Install
-from walproof.lab.capture import CaptureOrder, capture, find_receiver, server_version
-from walproof.postgres import template as templates
+from walproof.lab.capture import Beginning, CaptureOrder
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.install import discover
+from walproof.postgres.link import Link
 from walproof.postgres.workspace import Workspace
 from walproof.wal import read_map, stats
 from walproof.wal.recording import read_recording
@@ -28,59 +35,26 @@ pytestmark = pytest.mark.live
 
 @pytest.fixture
 def cluster(install: Install, workspace: Workspace) -> Iterator[Cluster]:
-    folder = workspace.make_folder("cluster")
-    templates.clone(templates.prepare_empty(workspace, install, ("--wal-segsize=1",)), folder, flush=False)
-    made = Cluster(install, workspace, folder)
-    made.start({"fsync": "off", "max_wal_size": "32MB", "min_wal_size": "2MB", "wal_level": "replica"})
-    with made.connect() as connection:
-        connection.execute("CREATE ROLE recorder LOGIN REPLICATION PASSWORD 'secret'")
-        connection.execute("GRANT pg_monitor TO recorder")
-        connection.execute("CREATE TABLE t (i int, s text)")
-    yield made
-    made.stop("immediate")
-
-
-def _conninfo(cluster: Cluster, user: str = "recorder") -> str:
-    return f"host={cluster.sockets} port={cluster.port} user={user} dbname=postgres password=secret"
-
-
-class _Writer:
-    """Writes WAL, much more than max_wal_size, until it is told to stop."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._ending = threading.Event()
-        self._cluster = cluster
-        self.rows = 0
-        self._thread = threading.Thread(target=self._write)
-
-    def _write(self) -> None:
-        with self._cluster.connect() as connection:
-            while not self._ending.is_set():
-                connection.execute("INSERT INTO t SELECT g, repeat('x', 300) FROM generate_series(1, 3000) g")
-                connection.execute("CHECKPOINT")
-                self.rows += 3000
-
-    def __enter__(self) -> _Writer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._ending.set()
-        self._thread.join(30)
+    with recorded_server(install, workspace) as made:
+        yield made
 
 
 def test_a_recording_holds_all_that_was_written_meanwhile(cluster: Cluster, tmp_path: Path) -> None:
-    conninfo = _conninfo(cluster)
-    program = find_receiver(discover(), server_version(conninfo))
     folder = tmp_path / "recording"
     seen: list[tuple[float, int, int]] = []
-    with _Writer(cluster):
-        made = capture(
-            CaptureOrder(conninfo, 4, folder), program, lambda *now: seen.append(now), lambda: False
-        )
+    told: list[Beginning] = []
+
+    def watch(passed_s: float, received: int, free: int) -> None:
+        seen.append((passed_s, received, free))
+        with cluster.connect() as connection:
+            assert slots(connection) == [(True, True)]
+
+    with Writer(cluster.connect):
+        made = take(CaptureOrder(conninfo_of(cluster), 4, folder), watch=watch, tell=told.append)
     assert made.ended_because == "time"
     assert made.bytes > 3 << 20, "several segments, and more than one checkpoint"
     assert seen[-1][1] > 0
+    assert [one.max_slot_wal_keep_size for one in told] == ["-1"]
     assert read_recording(folder) == made
     assert made.settings["max_wal_size"] == "32MB"
     assert [one.lsn for one in made.positions] == sorted(one.lsn for one in made.positions)
@@ -89,21 +63,47 @@ def test_a_recording_holds_all_that_was_written_meanwhile(cluster: Cluster, tmp_
     wal = stats(folder, start=made.began.lsn, partial=True)
     assert wal.error is None
     assert int(wal.end) >= int(made.ended.lsn) - 8192
-    assert "secret" not in (folder / "pg_receivewal.log").read_text()
+    assert not [path for path in folder.iterdir() if "secret" in path.read_bytes().decode("latin-1")]
     with cluster.connect() as connection:
-        row = connection.execute("SELECT count(*) FROM pg_replication_slots").fetchone()
-    assert row == (0,)
+        assert slots(connection) == []
+
+
+def test_it_holds_the_bytes_of_the_server(install: Install, workspace: Workspace, tmp_path: Path) -> None:
+    """Whole segments are equal, the last one up to its end; both decode to the same."""
+    with recorded_server(install, workspace, {**SETTINGS, "wal_keep_size": "10GB"}) as cluster:
+        folder = tmp_path / "recording"
+        is_written: list[float] = []
+
+        def write(passed_s: float, _received: int, _free: int) -> None:
+            if not is_written:
+                with cluster.connect() as connection:
+                    connection.execute(
+                        "INSERT INTO t SELECT g, repeat('x', 300) FROM generate_series(1, 30000) g"
+                    )
+                is_written.append(passed_s)
+
+        made = take(CaptureOrder(conninfo_of(cluster), 60, folder), lambda: bool(is_written), write)
+        assert made.ended_because == "interrupted"
+        ours, server = segments(folder), cluster.data / "pg_wal"
+        assert len(ours) > 5
+        assert [path.name for path in ours if path.read_bytes() != (server / path.name).read_bytes()] == []
+        (part,) = folder.glob("*.partial")
+        data, end = part.read_bytes(), int(made.ended.lsn) % made.segment_bytes
+        assert len(data) == made.segment_bytes
+        assert data[:end] == (server / part.stem).read_bytes()[:end]
+        mine, theirs = (stats(one, start=made.began.lsn, end=made.ended.lsn) for one in (folder, server))
+        assert mine.totals == theirs.totals
+        assert mine.totals.records > 30000
+        assert (mine.start, mine.end) == (theirs.start, theirs.end)
 
 
 @pytest.mark.pg(">= 18")
 def test_a_recording_ends_when_it_is_asked_and_before_the_disk_is_full(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    conninfo = _conninfo(cluster)
-    program = find_receiver(discover(), server_version(conninfo))
+    conninfo = conninfo_of(cluster)
     began = time.monotonic()
-    asked = capture(CaptureOrder(conninfo, 600, tmp_path / "a"), program, lambda *_: None, lambda: True)
-    assert asked.ended_because == "interrupted"
+    assert take(CaptureOrder(conninfo, 600, tmp_path / "a"), lambda: True).ended_because == "interrupted"
     step = 64 << 20
     full = CaptureOrder(
         conninfo, 600, tmp_path / "b", least_free_bytes=shutil.disk_usage(tmp_path).free - step
@@ -115,72 +115,98 @@ def test_a_recording_ends_when_it_is_asked_and_before_the_disk_is_full(
             os.posix_fallocate(filler.fileno(), os.fstat(filler.fileno()).st_size, step)
             return False
 
-        assert capture(full, program, lambda *_: None, fill).ended_because == "disk"
+        assert take(full, fill).ended_because == "disk"
     (tmp_path / "filler").unlink()
     assert time.monotonic() - began < 100
 
-    def end_the_server(passed_s: float, _received: int, _free: int) -> None:
-        if passed_s > 1 and cluster.is_running():
-            cluster.stop("immediate")
 
-    gone = capture(CaptureOrder(conninfo, 60, tmp_path / "c"), program, end_the_server, lambda: False)
-    assert gone.ended_because not in ("time", "interrupted", "disk")
-    assert read_recording(tmp_path / "c") == gone
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_a_server_that_stops_ends_the_recording(cluster: Cluster, tmp_path: Path, mode: str) -> None:
+    """Nor does the recording keep it from stopping: it waits until all that it wrote is confirmed."""
+    took: list[float] = []
+
+    def end_the_server(_passed_s: float, _received: int, _free: int) -> None:
+        if cluster.is_running():
+            began = time.monotonic()
+            assert cluster.stop(mode)
+            took.append(time.monotonic() - began)
+
+    order = CaptureOrder(conninfo_of(cluster), 600, tmp_path / "c")
+    made = take(order, watch=end_the_server)
+    assert took[0] < order.timeout_s / 2, "before the server gave a silent client up"
+    reasons = ("the server shut down", "terminating connection", "closed the connection unexpectedly")
+    assert any(reason in made.ended_because for reason in reasons), made.ended_because
+    assert "\n" not in made.ended_because
+    assert read_recording(tmp_path / "c") == made
+
+
+def test_a_recording_ends_when_the_server_keeps_too_much(
+    cluster: Cluster, workspace: Workspace, tmp_path: Path
+) -> None:
+    most = 8 << 20
+    with Link(workspace, cluster, bytes_per_s=1 << 20) as link, Writer(cluster.connect):
+        conninfo = f"{link.route} user=recorder dbname=postgres"
+        made = take(CaptureOrder(conninfo, 600, tmp_path / "slow", max_retained_bytes=most))
+        assert "MB of WAL for the recording, more than 8.00 MB (--max-retained)" in made.ended_because
+        with cluster.connect() as connection:
+            assert slots(connection) == []
+    assert stats(tmp_path / "slow", partial=True).error is None, "what was received is kept"
+    # What the server keeps for its own recovery does not count.
+    again = CaptureOrder(conninfo_of(cluster), 2, tmp_path / "b", max_retained_bytes=most)
+    assert take(again).ended_because == "time"
 
 
 @pytest.mark.pg(">= 18")
-def test_nothing_outlives_a_killed_capture(cluster: Cluster, tmp_path: Path) -> None:
-    """Neither the slot nor pg_receivewal; from the command line, whose output is checked as well."""
-    arguments = ("wal", "capture", _conninfo(cluster), "--pg", cluster.install.bindir)
+def test_from_the_command_line(cluster: Cluster, tmp_path: Path) -> None:
+    """No more slots and processes than before, also after kill -9."""
+    arguments = ("wal", "capture", conninfo_of(cluster), "--max-retained", "512MB")
     done = walproof(*arguments, "--to", "short", "--for", "2s", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "recorded " in done.stdout
     assert "into short" in done.stdout
+    assert "more than 512 MB of WAL" in done.stderr
+    assert "max_slot_wal_keep_size is -1 (no limit)" in done.stderr
     process = start([*arguments, "--to", "killed", "--for", "1h"], tmp_path, tmp_path / "errors")
-    log = tmp_path / "killed" / "pg_receivewal.log"
-    deadline = time.monotonic() + 30
-    while not log.exists() or "starting log streaming" not in log.read_text():
-        assert time.monotonic() < deadline, (tmp_path / "errors").read_text()
-        time.sleep(0.05)
-    assert _receivers()
-    process.kill()
-    process.wait()
     with cluster.connect() as connection:
-        while _receivers() or connection.execute("SELECT * FROM pg_replication_slots").fetchall():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-
-
-def _receivers() -> list[str]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            text = path.read_text().replace("\0", " ")
-            if "pg_receivewal" in text.split(" ")[0] and "killed" in text:
-                found.append(text)
-    return found
+        wait_for(lambda: slots(connection) == [(True, True)], 60)
+        process.kill()
+        process.wait()
+        wait_for(lambda: slots(connection) == [], 10)
 
 
 @pytest.mark.pg(">= 18")
 def test_what_cannot_be_recorded_is_said(cluster: Cluster, tmp_path: Path) -> None:
-    conninfo = _conninfo(cluster)
-    program = find_receiver(discover(), server_version(conninfo))
+    conninfo = conninfo_of(cluster)
 
-    def refuse(order: CaptureOrder, message: str) -> None:
+    def refuse(order: CaptureOrder, message: str) -> ProbeError:
         with pytest.raises(ProbeError, match=message) as caught:
-            capture(order, program, lambda *_: None, lambda: False)
+            take(order)
         assert "secret" not in f"{caught.value} {caught.value.detail} {caught.value.hint}"
+        return caught.value
 
-    with cluster.connect() as connection:
-        connection.execute("CREATE ROLE plain LOGIN PASSWORD 'secret'")
-        connection.execute("GRANT pg_monitor TO plain")
-    refuse(CaptureOrder(_conninfo(cluster, "plain"), 5, tmp_path / "a"), "temporary replication slot")
-    refuse(CaptureOrder(_conninfo(cluster, "nobody"), 5, tmp_path / "b"), "could not connect")
+    refuse(CaptureOrder(conninfo_of(cluster, "nobody"), 5, tmp_path / "b"), "could not connect")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     refuse(CaptureOrder(conninfo, 5, tmp_path / "full"), "is not empty")
     refuse(CaptureOrder(conninfo, 5, tmp_path / "c", least_free_bytes=1 << 60), "is nearly full")
-    with pytest.raises(ProbeError, match="no pg_receivewal for a server of version 19"):
-        find_receiver(discover(), 190000)
+    few = CaptureOrder(conninfo, 5, tmp_path / "d", max_retained_bytes=1 << 20)
+    refuse(few, "--max-retained is 1.00 MB, expected at least 2.00 MB")
     with pytest.raises(WalError, match="is not a recording"):
         read_recording(tmp_path)
+
+
+@pytest.mark.pg(">= 18")
+def test_no_commit_waits_for_a_recording(cluster: Cluster, tmp_path: Path) -> None:
+    """A walsender that synchronous_standby_names matches counts as a standby: at the start, and later."""
+    order = CaptureOrder(conninfo_of(cluster), 60, tmp_path / "a")
+    # The one that commits here must not wait, either.
+    everybody = {**SETTINGS, "synchronous_standby_names": "*", "synchronous_commit": "local"}
+
+    def change(_passed_s: float, _received: int, _free: int) -> None:
+        cluster.reload(everybody)
+
+    assert "synchronous_standby_names" in take(order, watch=change).ended_because
+    with pytest.raises(ProbeError, match="a synchronous standby of the recording"):
+        take(CaptureOrder(conninfo_of(cluster), 60, tmp_path / "b"))
+    with cluster.connect() as connection:
+        assert slots(connection) == []

@@ -68,8 +68,11 @@ class Server:
         *,
         segment_mb: int = 16,
         checksums: bool = False,
+        namespace: str | None = None,
     ) -> None:
+        """``namespace``: of the network, where the server runs; needs root."""
         self.bindir = bindir
+        self._namespace = namespace
         said = self._run("postgres", "--version").stdout
         found = re.search(r"\) (\d+)", said)
         assert found is not None, said
@@ -102,11 +105,11 @@ class Server:
         """Start it and wait until it answers."""
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [str(self.bindir / "postgres"), "-D", str(self.data)],
+                [*self._entering, str(self.bindir / "postgres"), "-D", str(self.data)],
                 stdout=log,
                 stderr=log,
                 cwd="/",
-                **_as_server(),
+                **({} if self._namespace else _as_server()),
             )
         deadline = time.monotonic() + 60
         while True:
@@ -188,6 +191,16 @@ class Server:
     def own_waldump(self) -> list[str]:
         """The command of the pg_waldump beside the server, whether there is one or not."""
         return [str(self.bindir / "pg_waldump")]
+
+    @property
+    def _entering(self) -> list[str]:
+        """What starts a program in the namespace, as the server's user."""
+        if self._namespace is None:
+            return []
+        user = server_user()
+        assert user is not None, "namespaces need root"
+        enter = ["nsenter", f"--net=/run/netns/{self._namespace}"]
+        return [*enter, f"--setuid={user.uid}", f"--setgid={user.gid}"]
 
     def _run(
         self, name: str, *arguments: str, as_server: bool = False, check: bool = True

@@ -158,9 +158,10 @@ class _Capture:
         try:
             self._look()
             why = self._wait(watch, is_over)
+            look = self._look()
             if why in ("time", "interrupted"):
                 # What was written until now is part of the recording.
-                self._receiver.wait_for(self._look().flushed, _END_PATIENCE_S)
+                self._receiver.wait_for(look.flushed, _END_PATIENCE_S)
         except psycopg.Error as error:
             why = one_line(error)
             if not self.positions:

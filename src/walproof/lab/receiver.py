@@ -40,6 +40,7 @@ class Receiver:
         self._thread = threading.Thread(target=self._run, name="walproof-receiver", daemon=True)
         self._fault: BaseException | None = None
         self._told_s = time.monotonic()
+        self._longest_s = 0.0
         self.ended: str | None = None
         """Why it ended by itself, in a sentence or as `DISK`."""
         self.over = threading.Event()
@@ -83,8 +84,12 @@ class Receiver:
             self.ended = DISK if is_full else f"could not write the WAL that arrived: {error.strerror}"
         except ProbeError as error:
             self.ended = self.ended or error.message
-            if (mute_s := time.monotonic() - self._told_s) >= self._silence_s:
-                self.ended = f"walproof did not run for {mute_s:.0f} s; {error.message}"
+            longest_s = max(self._longest_s, time.monotonic() - self._told_s)
+            if longest_s >= self._silence_s:
+                self.ended = (
+                    f"walproof did not answer for {longest_s:.0f} s, stopped or waiting for its disk: "
+                    f"{self.ended}"
+                )
         except BaseException as fault:  # ours: raised again by stop()
             self._fault = fault
             self.ended = "walproof failed"
@@ -99,7 +104,9 @@ class Receiver:
         while not self._stopping.is_set():
             message = self._stream.receive(_WAIT_S)
             now = time.monotonic()
-            is_due = now - self._told_s >= _STATUS_S
+            untold_s = now - self._told_s
+            self._longest_s = max(self._longest_s, untold_s)
+            is_due = untold_s >= _STATUS_S
             if message is None:
                 if now - heard_s >= self._silence_s:
                     self.ended = f"the server said nothing for {self._silence_s:g} s"

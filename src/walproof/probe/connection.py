@@ -105,8 +105,10 @@ def streaming_parameters(
         "user": info.user,
         "dbname": "replication",
         "replication": "true",
-        "options": add_options(given.get("options", ""), streaming(timeout_s)),
+        "options": add_options(given.get("options", ""), streaming(timeout_s, info.server_version)),
         "target_session_attrs": "any",
+        "sslmode": given["sslmode"],
+        "connect_timeout": given.get("connect_timeout") or _CONNECT_PATIENCE_S,
         "tcp_user_timeout": f"{timeout_s * 1000:.0f}",
     }
     if info.password:

@@ -70,11 +70,11 @@ class WalStream:
     """Context manager: one replication session. A single thread may use it at a time."""
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
-        """Connect with libpq's ``parameters``, ``replication`` among them. Raises ProbeError."""
-        self._sslmode = parameters.get("sslmode", "prefer")
-        self._connection = pq.PGconn.connect(conninfos.make_conninfo("", **parameters).encode())
-        if self._connection.status != pq.ConnStatus.OK:
-            said = self._said()
+        """Connect with parameters of libpq: those of `streaming_parameters`. Raises ProbeError."""
+        self._sslmode = parameters["sslmode"]
+        self._connection = pq.PGconn.connect_start(conninfos.make_conninfo("", **parameters).encode())
+        said = self._wait_for_session(float(parameters["connect_timeout"]))
+        if said is not None:
             self._connection.finish()
             raise ProbeError(
                 "could not open a session for streaming WAL",
@@ -125,7 +125,7 @@ class WalStream:
                 self._connection.consume_input()
                 length, message = self._connection.get_copy_data(1)
         except psycopg.Error as error:
-            raise StreamEnd(" ".join(str(error).split())) from error
+            raise StreamEnd(_words(str(error))) from error
         if length == 0:
             return None
         if length < 0:
@@ -145,7 +145,7 @@ class WalStream:
             self._connection.put_copy_data(_STATUS.pack(b"r", written, flushed, 0, clock, wants_reply))
             self._connection.flush()
         except psycopg.Error as error:
-            raise StreamEnd(" ".join(str(error).split())) from error
+            raise StreamEnd(_words(str(error))) from error
 
     def __enter__(self) -> WalStream:
         return self
@@ -156,6 +156,22 @@ class WalStream:
         """End the session, and the slot with it."""
         self._connection.finish()
 
+    def _wait_for_session(self, patience_s: float) -> str | None:
+        """Return when it is connected, or why not. PQconnectdb would keep every other thread waiting."""
+        deadline = time.monotonic() + patience_s
+        wanted = select.POLLOUT
+        while self._connection.status != pq.ConnStatus.BAD and time.monotonic() < deadline:
+            # A retry without TLS has another socket.
+            poll = select.poll()
+            poll.register(self._connection.socket, wanted)
+            if not poll.poll(200):
+                continue
+            state = self._connection.connect_poll()
+            if state == pq.PollingStatus.OK:
+                return None
+            wanted = select.POLLIN if state == pq.PollingStatus.READING else select.POLLOUT
+        return _words(self._connection.get_error_message()) or f"no answer within {patience_s:g} s"
+
     def _reason(self) -> str:
         """Why COPY ended: another timeline follows, the server shuts down, or an error."""
         try:
@@ -164,13 +180,13 @@ class WalStream:
                 self._connection.put_copy_end()
                 result = self._result()
         except psycopg.Error as error:
-            return " ".join(str(error).split())
+            return _words(str(error))
         if result.status == pq.ExecStatus.TUPLES_OK:
             timeline = (result.get_value(0, 0) or b"?").decode()
             return f"the server went over to timeline {timeline}"
         if result.status == pq.ExecStatus.COMMAND_OK:
             return "the server shut down"
-        return " ".join(result.get_error_message().split()) or "the server ended the stream"
+        return _words(result.get_error_message()) or "the server ended the stream"
 
     def _ask(self, command: str, expected: pq.ExecStatus = pq.ExecStatus.TUPLES_OK) -> pq.abc.PGresult:
         verb = command.split()[0]
@@ -180,9 +196,9 @@ class WalStream:
             while expected != pq.ExecStatus.COPY_BOTH and result.status == expected:
                 result = self._result()
         except (psycopg.Error, StreamEnd) as error:
-            raise ProbeError(f"{verb} failed", detail=" ".join(str(error).split())) from error
+            raise ProbeError(f"{verb} failed", detail=_words(str(error))) from error
         if first.status != expected:
-            said = " ".join(first.get_error_message().split())
+            said = _words(first.get_error_message())
             raise ProbeError(f"{verb} failed", detail=said, hint=hint_for(said, self._sslmode))
         return first
 
@@ -199,5 +215,8 @@ class WalStream:
             self._poll.poll(10 if pending else 200)
             self._connection.consume_input()
 
-    def _said(self) -> str:
-        return " ".join(self._connection.get_error_message().split())
+
+def _words(said: str) -> str:
+    """What libpq says in one line, without where in psycopg, and without libpq's guess at the reason."""
+    words = " ".join(said.split()).partition(" This probably means")[0]
+    return words.removeprefix("consuming input failed: ")

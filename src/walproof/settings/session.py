@@ -33,14 +33,16 @@ READ_ONLY: Mapping[str, str] = {
 Defaults", "Connections and Authentication")."""
 
 
-def streaming(timeout_s: float) -> Mapping[str, str]:
+def streaming(timeout_s: float, version_num: int) -> Mapping[str, str]:
     """For a session that streams WAL: the server ends it when it does not answer for ``timeout_s`` seconds.
 
     wal_sender_timeout counts from the client's last reply, also of one that is stopped: its kernel answers
     keepalives of TCP, but sends no replies (src/backend/replication/walsender.c, WalSndCheckTimeOut).
     """
     milliseconds = f"{timeout_s * 1000:.0f}"
-    return {**_NETWORK, "wal_sender_timeout": milliseconds, "tcp_user_timeout": milliseconds}
+    # Between two commands, when the slot is there and the stream is not yet. 13 has nothing for that moment.
+    idle = {"idle_session_timeout": milliseconds} if version_num >= 140000 else {}
+    return {**_NETWORK, **idle, "wal_sender_timeout": milliseconds, "tcp_user_timeout": milliseconds}
 
 
 def add_options(given: str, settings: Mapping[str, str]) -> str:

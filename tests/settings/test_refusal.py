@@ -1,0 +1,38 @@
+"""Hints on refusals, in the words of versions that differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from walproof.settings.refusal import hint_for
+
+RULE = 'no pg_hba.conf entry for replication connection from host "10.0.0.1", user "r", '
+
+
+@pytest.mark.parametrize(
+    ("said", "sslmode", "hint"),
+    [
+        (RULE + "SSL off", "disable", "not encrypted (sslmode=disable)"),  # 13
+        (RULE + "no encryption", "disable", "not encrypted (sslmode=disable)"),
+        (RULE + "SSL on", "require", "encrypted by SSL (sslmode=require)"),  # 13
+        (RULE + "SSL encryption", "require", "encrypted by SSL (sslmode=require)"),
+        (f"{RULE}SSL encryption FATAL: {RULE}no encryption", "prefer", "needs a line: host replication"),
+        ("pg_hba.conf rejects connection for host, no encryption", "disable", "one for this role"),
+        ("server does not support SSL, but SSL was required", "verify-full", "sslmode=verify-full demands"),
+        ('sslmode value "require" invalid when SSL support is not compiled in', "require", "has no SSL"),
+        ("SSL error: certificate verify failed", "verify-ca", "sslmode=verify-ca"),
+        ("must be superuser or replication role to start walsender", "prefer", "attribute REPLICATION"),
+        ("permission denied to start WAL sender", "prefer", "attribute REPLICATION"),
+        ("number of requested standby connections exceeds max_wal_senders", "", "raise max_wal_senders"),
+        ('replication slots can only be used if "max_replication_slots" > 0', "", "max_replication_slots"),
+        ("replication slots can only be used if wal_level >= replica", "", "wal_level = replica"),
+        ("unsupported startup parameter: options", "prefer", "pooler"),
+        ('password authentication failed for user "r"', "prefer", "~/.pgpass"),
+    ],
+)
+def test_the_hint_names_the_reason(said: str, sslmode: str, hint: str) -> None:
+    assert hint in (hint_for(said, sslmode) or "")
+
+
+def test_nothing_is_said_where_nothing_is_known() -> None:
+    assert hint_for("could not translate host name", "prefer") is None
