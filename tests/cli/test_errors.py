@@ -73,6 +73,13 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("pg", "install", "13"), "13"),
     (("pg", "remove", "13.1"), "13.1"),
     (("disk", "absent"), 'folder "absent" does not exist'),
+    (("wal", "capture", "host=/nowhere", "--to", "new", "--max-retained", "1parsec"), "invalid size"),
+    (("wal", "capture", "host=/nowhere", "--to", "new", "--for", "fast"), "invalid duration"),
+    (("wal", "capture", "host=/nowhere", "--to", "."), 'folder "." is not empty'),
+    (("wal", "capture", "host=/nowhere", "--to", "new"), "could not connect to the server"),
+    (("wal", "capture", "no connection string", "--to", "new"), "invalid connection string"),
+    (("wal", "map", "host=localhost password"), "invalid connection string"),
+    (("replica", "watch", "--primary", "oops", "--standby", "oops"), "invalid connection string"),
     (("studies", "absent"), 'study "absent" does not exist'),
 ]
 

@@ -12,6 +12,7 @@ Numbers are big-endian; clocks count microseconds since 2000. libpq does the res
 
 from __future__ import annotations
 
+import math
 import select
 import struct
 import time
@@ -158,7 +159,8 @@ class WalStream:
 
     def _wait_for_session(self, patience_s: float) -> str | None:
         """Return when it is connected, or why not. PQconnectdb would keep every other thread waiting."""
-        deadline = time.monotonic() + patience_s
+        # 0 waits for ever, as libpq's connect_timeout does.
+        deadline = time.monotonic() + (patience_s if patience_s > 0 else math.inf)
         wanted = select.POLLOUT
         while self._connection.status != pq.ConnStatus.BAD and time.monotonic() < deadline:
             # A retry without TLS has another socket.
@@ -179,7 +181,7 @@ class WalStream:
             if result.status == pq.ExecStatus.COPY_IN:
                 self._connection.put_copy_end()
                 result = self._result()
-        except psycopg.Error as error:
+        except (psycopg.Error, StreamEnd) as error:
             return _words(str(error))
         if result.status == pq.ExecStatus.TUPLES_OK:
             timeline = (result.get_value(0, 0) or b"?").decode()
@@ -192,24 +194,30 @@ class WalStream:
         verb = command.split()[0]
         try:
             self._connection.send_query(command.encode())
-            first = result = self._result()
-            while expected != pq.ExecStatus.COPY_BOTH and result.status == expected:
-                result = self._result()
+            result = self._result()
+            while result.status != pq.ExecStatus.COPY_BOTH and self._next_result() is not None:
+                pass
         except (psycopg.Error, StreamEnd) as error:
             raise ProbeError(f"{verb} failed", detail=_words(str(error))) from error
-        if first.status != expected:
-            said = _words(first.get_error_message())
+        if result.status != expected:
+            said = _words(result.get_error_message())
             raise ProbeError(f"{verb} failed", detail=said, hint=hint_for(said, self._sslmode))
-        return first
+        return result
 
     def _result(self) -> pq.abc.PGresult:
-        """The next result. Raises StreamEnd when there is none within half a minute."""
+        """The next result, of which there must be one. Raises StreamEnd."""
+        result = self._next_result()
+        if result is None:
+            raise StreamEnd("the server ended the stream")
+        return result
+
+    def _next_result(self) -> pq.abc.PGresult | None:
+        """The next result of a command, or None. Raises StreamEnd when the server does not answer."""
         deadline = time.monotonic() + _COMMAND_PATIENCE_S
         while True:
             pending = self._connection.flush()
             if not self._connection.is_busy():
-                result = self._connection.get_result()
-                return result if result is not None else self._connection.make_empty_result(0)
+                return self._connection.get_result()
             if time.monotonic() > deadline:
                 raise StreamEnd(f"the server did not answer within {_COMMAND_PATIENCE_S:.0f} s")
             self._poll.poll(10 if pending else 200)
