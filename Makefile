@@ -34,12 +34,13 @@ check-long: $(READY) ## long checks: decoder against pg_waldump, 100 power cuts 
 	  WALPROOF_TEST_SEED=$$seed $(BIN)/python -m pytest tests/disk/test_against_plain_disk.py || exit 1; \
 	done
 
-bench: $(READY) ## our own speed: share of time inside windows, cost of the probes, start-up, reading WAL, the simulated disk (about 35 minutes)
+bench: $(READY) ## our own speed: share of time inside windows, cost of the probes, start-up, reading WAL, the simulated disk, receiving WAL (about 40 minutes)
 	$(BIN)/python bench/window_share.py
 	$(BIN)/python bench/probe_overhead.py
 	$(BIN)/python bench/start_up.py
 	PYTHONPATH=. $(BIN)/python bench/wal_speed.py
 	PYTHONPATH=. $(BIN)/python bench/preload_overhead.py
+	PYTHONPATH=. $(BIN)/python bench/capture_speed.py
 
 format: $(READY) ## rewrite sources in the project's format
 	$(BIN)/ruff format .

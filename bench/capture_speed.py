@@ -87,13 +87,14 @@ def fill(server: Server, megabytes: int) -> tuple[Lsn, Lsn]:
         connection.execute("CHECKPOINT")
         connection.execute("SELECT pg_create_physical_replication_slot('backlog', true)")
     begun = server.insert_lsn()
-    while server.insert_lsn() - begun < (megabytes << 20) + SEGMENT:
+    while server.insert_lsn() - begun < megabytes << 20:
         with server.connect() as connection:
             connection.execute("INSERT INTO t SELECT g, repeat('x', 300) FROM generate_series(1, 100000) g")
     with server.connect() as connection:
+        connection.execute("SELECT pg_switch_wal()")
         connection.execute("CHECKPOINT")
-    start = Lsn(begun - begun % SEGMENT)
-    return start, Lsn(start + (megabytes << 20))
+    end = server.insert_lsn()
+    return Lsn(begun - begun % SEGMENT), Lsn(end - end % SEGMENT)
 
 
 def take(name: str, server: Server, address: str, folder: Path, start: Lsn, end: Lsn) -> tuple[float, float]:
@@ -150,8 +151,8 @@ def show(count: int, wall: dict[str, list[float]], cpu: dict[str, list[float]]) 
     for name, times in wall.items():
         middle = statistics.median(times)
         print(
-            f"  {name:<14} {middle:.2f} s ({min(times):.2f}-{max(times):.2f}), {count / middle / 1e6:.0f} MB/s,"
-            f" CPU {statistics.median(cpu[name]):.2f} s"
+            f"  {name:<14} {middle:.2f} s ({min(times):.2f}-{max(times):.2f}),"
+            f" {count / middle / 1e6:.0f} MB/s, CPU {statistics.median(cpu[name]):.2f} s"
         )
     logs = [math.log(a / b) for a, b in zip(wall["pg_receivewal"], wall["walproof"], strict=True)]
     interval = mean_interval(logs)

@@ -251,15 +251,13 @@ def _open(conninfo: str, which: str) -> _Connection:
     try:
         return connect_foreign(conninfo)
     except ProbeError as error:
-        said = error.detail or ""
+        said = error.detail or error.message
         hint = error.hint or f"Check --{which}: a libpq connection string or URI."
         if "hot standby mode is disabled" in said.lower() or "not accepting connections" in said.lower():
             hint = "A standby can be watched with hot_standby = on only, once it has become consistent."
         elif "starting up" in said:
             hint = "It recovers and is not consistent yet, or it is a standby with hot_standby = off."
-        raise ProbeError(
-            f"could not connect to the {which}", detail=said or error.message, hint=hint
-        ) from error
+        raise ProbeError(f"could not connect to the {which}", detail=said, hint=hint) from error
 
 
 def _add(counts: dict[str, int], name: str) -> None:
