@@ -14,6 +14,7 @@ import pytest
 from tests.cli.command import walproof
 from tests.workload.loading.shop import REPLAY, SHOP
 from walproof.advise.loading import LoadAdvice
+from walproof.errors import ClusterError
 from walproof.facts import Environment, Install, LoadStep, Trial, TrialState, Variant
 from walproof.facts.store import Store
 from walproof.lab.load_advice import Wanted, advice_study
@@ -266,3 +267,31 @@ def test_definitions_come_from_a_server_and_secrets_do_not(
         cluster.stop("immediate")
     assert "CREATE TABLE public.audit" in text
     assert "hush" not in without_password("host=h password=hush dbname=d")
+
+
+def test_definitions_are_not_waited_for(
+    embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """pg_dump takes locks; where it would have to wait for one, it ends, instead of making others wait."""
+    monkeypatch.setenv("PATH", f"{embedded.bindir}{os.pathsep}{os.environ['PATH']}")
+    home = workspace.make_folder("locked")
+    templates.clone(templates.prepare_empty(workspace, embedded, ()), home, flush=False)
+    cluster = Cluster(embedded, workspace, home)
+    cluster.start({})
+    try:
+        apply_ddl(cluster.conninfo, SHOP)
+        with cluster.connect() as session:
+            session.execute("BEGIN")
+            session.execute("LOCK TABLE audit")
+            with pytest.raises(ClusterError, match="pg_dump could not read") as caught:
+                dump_schema(cluster.conninfo + " options='-c work_mem=5MB'", [embedded])
+        assert "statement timeout" in (caught.value.detail or "")
+    finally:
+        cluster.stop("immediate")
+
+
+def test_a_pg_dump_without_ssl_says_so(embedded: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", embedded.bindir)
+    with pytest.raises(ClusterError) as caught:
+        dump_schema("host=127.0.0.1 port=1 sslmode=verify-full", [embedded])
+    assert "sslmode=verify-full demands" in (caught.value.hint or ""), caught.value.detail
