@@ -114,15 +114,17 @@ class WalStream:
         )
 
     def receive(self, patience_s: float) -> Piece | Keepalive | None:
-        """Return the next message; None when none has come within ``patience_s``. Raises StreamEnd."""
+        """Return the next message; None when none has come whole within ``patience_s``. Raises StreamEnd."""
         try:
             length, message = self._connection.get_copy_data(1)
             if length == 0:
+                # Before waiting: what TLS has decrypted already makes no socket readable.
                 self._connection.consume_input()
                 length, message = self._connection.get_copy_data(1)
-            if length == 0:
-                # Once more at its end: what TLS has decrypted already makes no socket readable.
-                self._poll.poll(patience_s * 1000)
+            deadline = time.monotonic() + patience_s
+            # A message of 128 kB arrives in parts.
+            while length == 0 and (left_s := deadline - time.monotonic()) > 0:
+                self._poll.poll(left_s * 1000)
                 self._connection.consume_input()
                 length, message = self._connection.get_copy_data(1)
         except psycopg.Error as error:
