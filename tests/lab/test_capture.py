@@ -151,6 +151,11 @@ def test_a_recording_ends_when_the_server_keeps_too_much(
         with cluster.connect() as connection:
             assert slots(connection) == []
     assert stats(tmp_path / "slow", partial=True).error is None, "what was received is kept"
+    # Nor while it waits for the rest at its end.
+    with Link(workspace, cluster, bytes_per_s=64 << 10) as link, Writer(cluster.connect):
+        conninfo = f"{link.route} user=recorder dbname=postgres"
+        order = CaptureOrder(conninfo, 600, tmp_path / "end", max_retained_bytes=most)
+        assert "--max-retained" in take(order, lambda: True).ended_because
     # What the server keeps for its own recovery does not count.
     again = CaptureOrder(conninfo_of(cluster), 2, tmp_path / "b", max_retained_bytes=most)
     assert take(again).ended_because == "time"

@@ -31,7 +31,7 @@ from walproof.probe.relations import read_relations
 from walproof.probe.replication import WalStream
 from walproof.probe.slot import SlotLook, look_at_slot
 from walproof.settings.session import PATIENCE_S
-from walproof.units import format_bytes
+from walproof.units import Lsn, format_bytes
 from walproof.wal.recording import RELATIONS_FILE, Position, Recording, write_recording
 
 LEAST_FREE_BYTES = 1 << 30
@@ -158,10 +158,9 @@ class _Capture:
         try:
             self._look()
             why = self._wait(watch, is_over)
-            look = self._look()
+            last = self._look()
             if why in ("time", "interrupted"):
-                # What was written until now is part of the recording.
-                self._receiver.wait_for(look.flushed, _END_PATIENCE_S)
+                why = self._catch_up(last.flushed) or why
         except psycopg.Error as error:
             why = one_line(error)
             if not self.positions:
@@ -185,18 +184,36 @@ class _Capture:
                 look = self._look()
                 if look.is_synchronous:
                     return _SYNCHRONOUS
-                retained = self._retained(look)
-                if retained > self._order.max_retained_bytes:
-                    return (
-                        f"the server retained {format_bytes(retained)} of WAL for the recording, more than "
-                        f"{format_bytes(self._order.max_retained_bytes)} (--max-retained): the network, or "
-                        "the disk of the recording, is slower than the server writes"
-                    )
+                if (excess := self._excess(look)) is not None:
+                    return excess
                 # Nearer to the limit a second may be too long.
-                every_s = _POLL_S if retained > self._order.max_retained_bytes / 2 else _POSITION_S
+                is_near = self._retained(look) > self._order.max_retained_bytes / 2
+                every_s = _POLL_S if is_near else _POSITION_S
                 watch(passed_s, max(0, self._receiver.position - first), free)
             self._receiver.over.wait(_POLL_S)
         return "time"
+
+    def _catch_up(self, end: Lsn) -> str | None:
+        """Wait for what was written until now, which is part of the recording; why not longer, if so."""
+        until = time.monotonic() + _END_PATIENCE_S
+        excess = None
+        while self._receiver.position < end and time.monotonic() < until and excess is None:
+            self._receiver.wait_for(end, _POSITION_S)
+            if self._receiver.over.is_set():
+                break
+            excess = self._excess(look_at_slot(self._control, self._slot))
+        return excess
+
+    def _excess(self, look: SlotLook) -> str | None:
+        """What to say when the server keeps too much."""
+        retained, most = self._retained(look), self._order.max_retained_bytes
+        if retained <= most:
+            return None
+        return (
+            f"the server retained {format_bytes(retained)} of WAL for the recording, more than "
+            f"{format_bytes(most)} (--max-retained): the network, or the disk of the recording, is slower "
+            "than the server writes"
+        )
 
     def _look(self) -> SlotLook:
         look = look_at_slot(self._control, self._slot)
