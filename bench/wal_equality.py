@@ -1,6 +1,7 @@
 """Whether walproof reads WAL as pg_waldump does: a million records and more of every version, one by one.
 
     PYTHONPATH=. python bench/wal_equality.py --install 13=DIR --install 14=DIR --install 17=DIR
+    PYTHONPATH=. python bench/wal_equality.py --only 19 --install 19=DIR
     PYTHONPATH=. python bench/wal_equality.py --damage 300
 
 For each version a real server runs the load of tests/wal/load.py under each of tests/wal/configurations.py,
@@ -17,27 +18,11 @@ others give the folder with postgres, initdb and pg_waldump. pg_waldump of 14 is
 13 reads 14's WAL below wal_level=logical when pages are relabelled (tests/wal/borrowed.py); the rest of 14 is
 checked by its own counts. `walproof pg install 14` gives the server.
 
-Binaries of another Debian suite, unpacked beside the system's, without root or installation (bullseye has
-postgresql-13, trixie 17, sid 18):
+bench/distribution_install.py makes installs of other Debian suites beside the system's: 18 from sid, 19~rc1
+from experimental. Programs of a suite as old as bullseye, which has postgresql-13, are started by a script
+instead:
 
-    mkdir -p apt/lists/partial apt/archives/partial root && cd apt && touch status
-    echo "deb MIRROR trixie main" > sources.list     # MIRROR as in the machine's own /etc/apt/sources.list
-    printf 'Dir::Etc::sourcelist "%s/sources.list"; Dir::Etc::sourceparts "-"; Dir::State::lists "%s/lists";
-      Dir::State::status "%s/status"; Dir::Cache "%s";' "$PWD" "$PWD" "$PWD" "$PWD" > apt.conf
-    export APT_CONFIG=$PWD/apt.conf; apt-get update
-    apt-get download postgresql-17 libc6 libpq5 libicu76 ...    # what ldd then names as not found
-    for deb in *.deb; do dpkg-deb -x "$deb" ../root; done
-
-    # Each program becomes a script that starts it with that suite's loader and libraries. The loader of
-    # bullseye is too old for --argv0: there take /lib64/ld-linux-x86-64.so.2.
-    cd ../root; ROOT=$PWD; cd usr/lib/postgresql/17/bin; mkdir ../elf
-    loader=$ROOT/usr/lib64/ld-linux-x86-64.so.2; libraries=$ROOT/usr/lib/x86_64-linux-gnu
-    for program in postgres initdb pg_waldump; do
-      mv $program ../elf
-      printf '#!/bin/sh\\nexec %s --library-path %s --argv0 "$0" %s "$@"\\n' \\
-        $loader $libraries "$(realpath ../elf/$program)" > $program
-      chmod 755 $program
-    done
+    exec ROOT/lib64/ld-linux-x86-64.so.2 --library-path ROOT/usr/lib/x86_64-linux-gnu PROGRAM "$@"
 """
 
 from __future__ import annotations
@@ -69,7 +54,7 @@ from tests.wal.waldump import Oracle
 from walproof.units import Lsn
 from walproof.wal import stats
 
-MAJORS = range(13, 19)
+MAJORS = range(13, 20)
 MB = 1024 * 1024
 
 

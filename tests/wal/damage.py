@@ -200,6 +200,7 @@ def _modern(message: str) -> str:
     message = re.sub(r"(in WAL segment \w+), LSN \S+,", r"\1,", message)
     message = re.sub(r"(in page header) at .*", r"\1", message)
     message = message.replace('"', "")
+    message = re.sub(r"\b([0-9A-F]{1,8})/0{0,7}([0-9A-F]{1,8})\b", r"\1/\2", message)  # 19: %X/%08X
     short = re.match(r"could not read (?:from file|WAL segment) (\w+), offset (\d+): read (\d+) of", message)
     return f"file {short[1]} ends at {int(short[2]) + int(short[3])}" if short else message
 

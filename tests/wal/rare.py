@@ -1,10 +1,12 @@
 """Operations that a usual load does not reach, each by the shortest way there.
 
-What no server of 13 to 18 can be made to write stays out: XLOG/NOOP, Heap/HOT_UPDATE+INIT (a HOT update never
+What no server of 13 to 19 can be made to write stays out: XLOG/NOOP, Heap/HOT_UPDATE+INIT (a HOT update never
 begins a page) and CommitTs/SETTS (13; nothing in that version asks for it).
 """
 
 from __future__ import annotations
+
+import time
 
 import psycopg
 
@@ -36,6 +38,8 @@ def run_rare(server: Server) -> None:
         _backup(server)
     if server.setting("wal_level") == "logical":
         _logical_rewrite(server)
+    if server.setting("wal_level") == "replica" and server.major >= 19:
+        _logical_decoding_on_demand(server)
 
 
 def _brin_tuples_that_move(connection: Connection) -> None:
@@ -218,6 +222,17 @@ def _logical_rewrite(server: Server) -> None:
         connection.execute("UPDATE seen SET id = id + 1")
         connection.execute("VACUUM FULL seen")
         connection.execute("SELECT pg_drop_replication_slot('slot')")
+
+
+def _logical_decoding_on_demand(server: Server) -> None:
+    """From 19 a logical slot switches logical decoding on below wal_level=logical, and its end off again."""
+    with server.connect() as connection:
+        connection.execute("SELECT pg_create_logical_replication_slot('slot', 'pgoutput')")
+        connection.execute("INSERT INTO locked SELECT i, 0 FROM generate_series(200, 250) i")
+        connection.execute("SELECT pg_drop_replication_slot('slot')")
+        deadline = time.monotonic() + 30
+        while server.setting("effective_wal_level") != "replica" and time.monotonic() < deadline:
+            time.sleep(0.05)  # the checkpointer switches it off, when it comes to it
 
 
 def truncate_logs_of_transactions(server: Server) -> None:

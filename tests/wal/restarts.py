@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 import psycopg
@@ -54,6 +55,11 @@ def switch_timeline(server: Server) -> None:
     (server.data / "recovery.signal").touch()
     server.start()
     with server.connect() as connection:
+        # It may answer before it has promoted itself: 19 does.
+        deadline = time.monotonic() + 60
+        while connection.execute("SELECT pg_is_in_recovery()").fetchone() != (False,):
+            assert time.monotonic() < deadline, server.log.read_text()[-2000:]
+            time.sleep(0.05)
         connection.execute("CREATE TABLE after_recovery AS SELECT generate_series(1, 1000) AS i")
 
 

@@ -29,10 +29,12 @@ BINDIRS = {
         "18": _WHEEL / "pginstall18" / "bin",
         "16": _WHEEL / "pginstall" / "bin",
         "15": Path("/usr/lib/postgresql/15/bin"),
+        "19": Path(os.environ.get("WALPROOF_TEST_PG19", "/usr/lib/postgresql/19/bin")),
     }.items()
     if bindir.is_dir()
 }
-"""Version -> binaries, of those at hand. The embedded ones always are; 15 is where Debian puts it."""
+"""Version -> binaries, of those at hand. The embedded ones always are; 15 is where Debian puts it, and so is
+19, unless WALPROOF_TEST_PG19 names another folder (bench/distribution_install.py makes one)."""
 SETTINGS = {
     "wal_level": "logical",
     "autovacuum": "off",

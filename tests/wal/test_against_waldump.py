@@ -25,6 +25,9 @@ pytestmark = pytest.mark.live
 
 BY_NAME = {configuration.name: configuration for configuration in CONFIGURATIONS}
 CHOSEN = [
+    ("19", "restarts"),
+    ("19", "minimal"),
+    ("19", "replica"),
     ("18", "restarts"),
     ("18", "minimal"),
     ("16", "replica"),
@@ -79,7 +82,10 @@ def test_every_resource_manager_is_reached(stretch: Stretch) -> None:
     }
     assert reached <= operations_of(stretch.server.major), "every name is one of that version"
     assert len(reached) > (100 if level == "logical" else 95)
-    assert ("Gist/ASSIGN_LSN" in reached) == (level == "minimal")
+    assigns = "XLOG/ASSIGN_LSN" if stretch.server.major >= 19 else "Gist/ASSIGN_LSN"
+    assert (assigns in reached) == (level == "minimal")
+    switches = level == "replica" and stretch.server.major >= 19
+    assert ("XLOG/LOGICAL_DECODING_STATUS_CHANGE" in reached) == switches
     assert ("Heap2/NEW_CID" in reached) == (level == "logical")
 
 

@@ -15,7 +15,7 @@ from walproof.wal import CheckpointKind, Finish, stats
 
 
 def test_there_is_wal_of_every_version() -> None:
-    assert VERSIONS == [13, 14, 15, 16, 17, 18]
+    assert VERSIONS == [13, 14, 15, 16, 17, 18, 19]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

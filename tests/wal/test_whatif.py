@@ -14,7 +14,7 @@ from walproof.units import Lsn
 from walproof.wal import stats
 from walproof.wal.whatif import COMPRESSIONS, Target, default_completion_target, identify, simulate
 
-VERSIONS = (13, 14, 15, 16, 17, 18)
+VERSIONS = (13, 14, 15, 16, 17, 18, 19)
 NEVER = Target(max_wal_size_mb=None, checkpoint_timeout_s=None)
 
 

@@ -1,6 +1,6 @@
 //! Taking little-endian numbers off the front of a byte slice, without ever reading past its end.
 //!
-//! WAL is written in the byte order of its machine. Every platform PostgreSQL 13 to 18 commonly runs on is
+//! WAL is written in the byte order of its machine. Every platform PostgreSQL 13 to 19 commonly runs on is
 //! little-endian; pages of a big-endian server fail the magic number check.
 
 /// The bytes not yet taken.

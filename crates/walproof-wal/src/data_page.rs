@@ -1,7 +1,7 @@
 //! Pages of relations: whether one is whole, by its checksum.
 //!
 //! Source: `src/include/storage/checksum_impl.h` (`pg_checksum_page`) and `src/backend/storage/page/bufpage.c`
-//! (`PageIsVerified`), the same from 13 to 18. Pages of 8 kB, as PostgreSQL is built by default.
+//! (`PageIsVerified`), the same from 13 to 19. Pages of 8 kB, as PostgreSQL is built by default.
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = 8192;

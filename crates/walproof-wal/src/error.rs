@@ -123,6 +123,11 @@ fn reason(error: &io::Error) -> String {
 pub enum Invalid {
     #[error("invalid magic number {got:04X} in WAL segment {segment}, LSN {lsn}, offset {offset}")]
     Magic { got: u16, segment: SegmentName, lsn: Lsn, offset: u32 },
+    #[error(
+        "WAL segment {segment} is of a pre-release of PostgreSQL {version}: its magic number is {got:04X}, expected {:04X}",
+        version.magic()
+    )]
+    PreRelease { got: u16, version: PgVersion, segment: SegmentName },
     #[error("invalid info bits {got:04X} in WAL segment {segment}, LSN {lsn}, offset {offset}")]
     PageInfo { got: u16, segment: SegmentName, lsn: Lsn, offset: u32 },
     #[error("unexpected pageaddr {got} in WAL segment {segment}, LSN {lsn}, offset {offset}")]
@@ -192,7 +197,9 @@ impl Invalid {
     /// nor a segment that the server recycled.
     pub(crate) fn is_foreign(&self) -> bool {
         match self {
-            Invalid::SystemIdentifier { .. } | Invalid::SegmentSize { .. } => true,
+            Invalid::SystemIdentifier { .. } | Invalid::SegmentSize { .. } | Invalid::PreRelease { .. } => {
+                true
+            }
             Invalid::Magic { got, .. } => PgVersion::from_magic(*got).is_some(),
             _ => false,
         }
@@ -202,7 +209,7 @@ impl Invalid {
     #[must_use]
     pub fn lsn(&self) -> Option<Lsn> {
         match *self {
-            Invalid::SegmentSizeRange { .. } | Invalid::ShortRead { .. } => None,
+            Invalid::SegmentSizeRange { .. } | Invalid::ShortRead { .. } | Invalid::PreRelease { .. } => None,
             Invalid::Magic { lsn, .. }
             | Invalid::PageInfo { lsn, .. }
             | Invalid::PageAddress { lsn, .. }
@@ -286,11 +293,21 @@ impl Error {
                     "That segment was written by PostgreSQL {version}, those before by another version."
                 ))
             }
+            Error::Invalid { what: Invalid::PreRelease { version, .. }, .. } => {
+                let read = match version {
+                    PgVersion::V19 => "19 from its first release candidate on".to_owned(),
+                    version => format!("{version} as released"),
+                };
+                Some(format!(
+                    "Each beta writes WAL in a format of its own, which only its own pg_waldump reads; read here is \
+                     that of PostgreSQL {read}."
+                ))
+            }
             Error::Invalid { what: Invalid::SystemIdentifier { .. }, .. } => {
                 Some("WAL of two clusters is mixed: give the folder of one of them.".to_owned())
             }
             Error::Invalid { what: Invalid::Magic { .. }, .. } => Some(
-                "WAL of PostgreSQL 13 (D106) to 18 (D118) can be read; 0000 is an unused segment.".to_owned(),
+                "WAL of PostgreSQL 13 (D106) to 19 (D122) can be read; 0000 is an unused segment.".to_owned(),
             ),
             Error::Invalid { previous: Some(_), what, .. } => what.lsn().map(|lsn| {
                 format!(

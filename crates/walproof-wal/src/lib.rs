@@ -1,4 +1,4 @@
-//! Reads the write-ahead log of PostgreSQL 13 to 18.
+//! Reads the write-ahead log of PostgreSQL 13 to 19.
 //!
 //! Bytes become pages, pages become records, and a record is its header, its block references with their
 //! full-page images, and its main data. Every page header, every link between records and every checksum is

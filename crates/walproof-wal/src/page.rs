@@ -1,10 +1,11 @@
 //! WAL pages: what stands at the beginning of every 8192 bytes.
 //!
 //! ```text
-//! offset  bytes  field (XLogPageHeaderData, src/include/access/xlog_internal.h; the same in 13 to 18)
+//! offset  bytes  field (XLogPageHeaderData, src/include/access/xlog_internal.h; the same in 13 to 19)
 //!      0      2  xlp_magic     the format, and so the major version
-//!      2      2  xlp_info      0x1 first is contrecord, 0x2 long header, 0x4 backup removable,
-//!                              0x8 first is overwrite contrecord
+//!      2      2  xlp_info      0x1 first is contrecord, 0x2 long header;
+//!                              to 18: 0x4 backup removable, 0x8 first is overwrite contrecord;
+//!                              from 19: 0x4 first is overwrite contrecord
 //!      4      4  xlp_tli       timeline of the page's first record
 //!      8      8  xlp_pageaddr  LSN of the page
 //!     16      4  xlp_rem_len   bytes left of a record that began on an earlier page
@@ -17,6 +18,7 @@
 
 use crate::bytes::Bytes;
 use crate::lsn::Lsn;
+use crate::version::PgVersion;
 
 /// Bytes in a WAL page. Servers built with another `--with-wal-blocksize` are refused, by name.
 pub const PAGE_SIZE: u32 = 8192;
@@ -29,10 +31,27 @@ pub const LONG_HEADER_SIZE: u32 = 40;
 pub const FIRST_IS_CONTRECORD: u16 = 0x0001;
 /// The page has a long header.
 pub const LONG_HEADER: u16 = 0x0002;
+
 /// The rest of the record from the page before is lost for good: a server that recovered without it wrote a
-/// new record here instead (PostgreSQL 13.5 and 14.1 onwards).
-pub const FIRST_IS_OVERWRITE_CONTRECORD: u16 = 0x0008;
-const ALL_FLAGS: u16 = 0x000F;
+/// new record here instead (PostgreSQL 13.5 and 14.1 onwards). 19 gave it the bit that said until then that
+/// images on the page are optional.
+#[must_use]
+pub fn overwrite_contrecord_flag(version: PgVersion) -> u16 {
+    if version < PgVersion::V19 {
+        0x0008
+    } else {
+        0x0004
+    }
+}
+
+/// All bits that a version knows (`XLP_ALL_FLAGS`).
+fn all_flags(version: PgVersion) -> u16 {
+    if version < PgVersion::V19 {
+        0x000F
+    } else {
+        0x0007
+    }
+}
 
 /// A page's header, as read: nothing in it has been compared with anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,10 +115,10 @@ impl PageHeader {
         }
     }
 
-    /// Whether the info bits are ones that PostgreSQL knows.
+    /// Whether the info bits are ones that a server of that version knows.
     #[must_use]
-    pub fn has_known_flags(&self) -> bool {
-        self.info & !ALL_FLAGS == 0
+    pub fn has_known_flags(&self, version: PgVersion) -> bool {
+        self.info & !all_flags(version) == 0
     }
 
     /// Whether the page begins with the rest of a record from the page before.
@@ -108,10 +127,10 @@ impl PageHeader {
         self.info & FIRST_IS_CONTRECORD != 0
     }
 
-    /// Whether a record was started before this page and given up.
+    /// Whether a record was started before this page and given up, in WAL of that version.
     #[must_use]
-    pub fn first_is_overwrite_contrecord(&self) -> bool {
-        self.info & FIRST_IS_OVERWRITE_CONTRECORD != 0
+    pub fn first_is_overwrite_contrecord(&self, version: PgVersion) -> bool {
+        self.info & overwrite_contrecord_flag(version) != 0
     }
 }
 
@@ -135,6 +154,23 @@ pub fn is_segment_size(bytes: u32) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bit_that_19_moved() {
+        let header = |info: u16| {
+            let mut page = [0u8; 24];
+            page.iter_mut().skip(2).zip(info.to_le_bytes()).for_each(|(to, from)| *to = from);
+            PageHeader::parse(&page).unwrap()
+        };
+        let (four, eight) = (header(0x4), header(0x8));
+        for version in PgVersion::ALL {
+            let is_new = version >= PgVersion::V19;
+            assert_eq!(four.first_is_overwrite_contrecord(version), is_new, "{version}");
+            assert_eq!(eight.first_is_overwrite_contrecord(version), !is_new, "{version}");
+            assert!(four.has_known_flags(version));
+            assert_eq!(eight.has_known_flags(version), !is_new, "{version}");
+        }
+    }
 
     #[test]
     fn a_header_needs_all_its_bytes() {

@@ -184,7 +184,7 @@ impl Pages {
         if header.magic != expected.version.magic() {
             return Err(Invalid::Magic { got: header.magic, segment, lsn: page, offset });
         }
-        if !header.has_known_flags() || (offset == 0 && header.long.is_none()) {
+        if !header.has_known_flags(expected.version) || (offset == 0 && header.long.is_none()) {
             return Err(Invalid::PageInfo { got: header.info, segment, lsn: page, offset });
         }
         if let Some(long) = header.long {
@@ -312,7 +312,14 @@ fn identity_of(
     let lsn = name.start(segment_size.unwrap_or(length)).unwrap_or_default();
     let invalid = |what| Error::Invalid { what, segment: name, previous: None };
     let Some(version) = PgVersion::from_magic(header.magic) else {
-        return Err(invalid(Invalid::Magic { got: header.magic, segment: name, lsn, offset: 0 }));
+        let got = header.magic;
+        return Err(invalid(match PgVersion::developed_with(got) {
+            // A number alone is easily damage; with a long header behind it, it is a format.
+            Some(version) if header.long.is_some_and(|long| is_segment_size(long.segment_size)) => {
+                Invalid::PreRelease { got, version, segment: name }
+            }
+            _ => Invalid::Magic { got, segment: name, lsn, offset: 0 },
+        }));
     };
     let Some(long) = header.long else {
         return Err(invalid(Invalid::PageInfo { got: header.info, segment: name, lsn, offset: 0 }));

@@ -116,7 +116,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Error::EmptyRange`] when the range ends before it starts; [`Error::MissingSegment`] when no segment
-    /// holds its start; [`Error::Invalid`] when that segment's first page is not one of PostgreSQL 13 to 18.
+    /// holds its start; [`Error::Invalid`] when that segment's first page is not one of PostgreSQL 13 to 19.
     pub fn open(segments: impl Into<Arc<Segments>>, range: Range) -> Result<Reader, Error> {
         if let (Some(start), Some(end)) = (range.start, range.end) {
             if start > end {
@@ -497,7 +497,7 @@ impl Reader {
                 return Ok(Attempt::PastEnd);
             }
             let page_header = self.pages.check(page)?;
-            if page_header.first_is_overwrite_contrecord() {
+            if page_header.first_is_overwrite_contrecord(self.identity().version) {
                 lead.overwritten_bytes += page - lsn;
                 return Ok(Attempt::Overwritten { page });
             }

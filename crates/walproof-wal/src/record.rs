@@ -1,7 +1,7 @@
 //! Records: the header, the checksum, and a record in one piece.
 //!
 //! ```text
-//! offset  bytes  field (XLogRecord, src/include/access/xlogrecord.h; the same in 13 to 18)
+//! offset  bytes  field (XLogRecord, src/include/access/xlogrecord.h; the same in 13 to 19)
 //!      0      4  xl_tot_len  bytes of the whole record
 //!      4      4  xl_xid      transaction, 0 for none
 //!      8      8  xl_prev     LSN of the record before

@@ -2,8 +2,9 @@
 //!
 //! The tables were taken from src/include/access/rmgrlist.h and the `*_identify` functions in
 //! src/backend/access/rmgrdesc of 13.16, 15.18, 17.11 and 18.3, and compared with what pg_waldump of 13, 15,
-//! 16, 17 and 18 prints. Between 13 and 18 four things changed: Heap2 (14, 17), Database (15), CommitTs (14),
-//! and new operations (Transaction/INVALIDATION in 14, XLOG/CHECKPOINT_REDO in 17).
+//! 16, 17, 18 and 19 prints. Between 13 and 19 these changed: Heap2 (14, 17, 19 without VISIBLE), Database (15),
+//! CommitTs (14), Gist's ASSIGN_LSN, which is XLOG's in 19, and new operations (Transaction/INVALIDATION in 14,
+//! XLOG/CHECKPOINT_REDO in 17, XLOG/LOGICAL_DECODING_STATUS_CHANGE in 19).
 
 use std::fmt;
 
@@ -108,8 +109,10 @@ impl Operation {
             (0, 0x9) => "END_OF_RECOVERY",
             (0, 0xA) => "FPI_FOR_HINT",
             (0, 0xB) => "FPI",
+            (0, 0xC) if v >= PgVersion::V19 => "ASSIGN_LSN",
             (0, 0xD) => "OVERWRITE_CONTRECORD",
             (0, 0xE) if v >= PgVersion::V17 => "CHECKPOINT_REDO",
+            (0, 0xF) if v >= PgVersion::V19 => "LOGICAL_DECODING_STATUS_CHANGE",
 
             (1, 0x0) => "COMMIT",
             (1, 0x1) => "PREPARE",
@@ -155,7 +158,7 @@ impl Operation {
             (9, 0x1) => "CLEAN",
             (9, 0x2) => "FREEZE_PAGE",
             (9, 0x3) => "CLEANUP_INFO",
-            (9, 0x4) => "VISIBLE",
+            (9, 0x4) if v < PgVersion::V19 => "VISIBLE",
             (9, 0x5) => "MULTI_INSERT",
             (9, 0x6) => "LOCK_UPDATED",
             (9, 0x7) => "NEW_CID",
@@ -218,7 +221,7 @@ impl Operation {
             (14, 0x2) => "PAGE_REUSE",
             (14, 0x3) => "PAGE_SPLIT",
             (14, 0x6) => "PAGE_DELETE",
-            (14, 0x7) => "ASSIGN_LSN",
+            (14, 0x7) if v < PgVersion::V19 => "ASSIGN_LSN",
 
             (15, 0x0) => "LOG",
 
@@ -275,52 +278,38 @@ impl fmt::Display for Operation {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_change_with_the_version() {
         let name = |version, rmgr, info| Operation { version, rmgr: RmgrId(rmgr), info }.to_string();
-        let cases = [
-            // rmgr, info: 13, 14, 15, 16, 17, 18
-            (9, 0x10, ["CLEAN", "PRUNE", "PRUNE", "PRUNE", "PRUNE_ON_ACCESS", "PRUNE_ON_ACCESS"]),
+        // rmgr, info: from which version on it has which name.
+        type Names = &'static [(PgVersion, &'static str)];
+        let cases: [(u8, u8, Names); 10] = [
             (
-                4,
+                9,
                 0x10,
-                ["DROP", "DROP", "CREATE_WAL_LOG", "CREATE_WAL_LOG", "CREATE_WAL_LOG", "CREATE_WAL_LOG"],
+                &[(PgVersion::V13, "CLEAN"), (PgVersion::V14, "PRUNE"), (PgVersion::V17, "PRUNE_ON_ACCESS")],
             ),
-            (
-                18,
-                0x20,
-                ["SETTS", "UNKNOWN (20)", "UNKNOWN (20)", "UNKNOWN (20)", "UNKNOWN (20)", "UNKNOWN (20)"],
-            ),
-            (
-                1,
-                0xE0,
-                [
-                    "UNKNOWN (60)",
-                    "INVALIDATION",
-                    "INVALIDATION",
-                    "INVALIDATION",
-                    "INVALIDATION",
-                    "INVALIDATION",
-                ],
-            ),
+            (9, 0x40, &[(PgVersion::V13, "VISIBLE"), (PgVersion::V19, "UNKNOWN (40)")]),
+            (9, 0xC0, &[(PgVersion::V13, "UNKNOWN (c0)")]),
+            (4, 0x10, &[(PgVersion::V13, "DROP"), (PgVersion::V15, "CREATE_WAL_LOG")]),
+            (18, 0x20, &[(PgVersion::V13, "SETTS"), (PgVersion::V14, "UNKNOWN (20)")]),
+            (1, 0xE0, &[(PgVersion::V13, "UNKNOWN (60)"), (PgVersion::V14, "INVALIDATION")]),
+            (0, 0xC0, &[(PgVersion::V13, "UNKNOWN (c0)"), (PgVersion::V19, "ASSIGN_LSN")]),
+            (0, 0xE0, &[(PgVersion::V13, "UNKNOWN (e0)"), (PgVersion::V17, "CHECKPOINT_REDO")]),
             (
                 0,
-                0xE0,
-                [
-                    "UNKNOWN (e0)",
-                    "UNKNOWN (e0)",
-                    "UNKNOWN (e0)",
-                    "UNKNOWN (e0)",
-                    "CHECKPOINT_REDO",
-                    "CHECKPOINT_REDO",
-                ],
+                0xF0,
+                &[(PgVersion::V13, "UNKNOWN (f0)"), (PgVersion::V19, "LOGICAL_DECODING_STATUS_CHANGE")],
             ),
+            (14, 0x70, &[(PgVersion::V13, "ASSIGN_LSN"), (PgVersion::V19, "UNKNOWN (70)")]),
         ];
-        for (rmgr, info, expected) in cases {
-            for (version, expected) in PgVersion::ALL.into_iter().zip(expected) {
+        for (rmgr, info, names) in cases {
+            for version in PgVersion::ALL {
+                let (_, expected) = names.iter().rev().find(|(from, _)| *from <= version).unwrap();
                 assert_eq!(
                     name(version, rmgr, info),
                     format!("{}/{expected}", RmgrId(rmgr)),

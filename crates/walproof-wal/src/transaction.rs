@@ -7,8 +7,9 @@
 //!     12      4  PrevTimeLineID
 //!     16      1  fullPageWrites
 //!     20      4  wal_level       from 17; padding before
-//!     24     40  next and oldest transaction, OID and multixact counters
-//!     64      8  time            seconds since 1970
+//!     24      8  logicalDecodingEnabled, from 19; not there before
+//!     24     40  next and oldest transaction, OID and multixact counters; from 19 at 32
+//!     64      8  time            seconds since 1970; from 19 at 72
 //! ```
 //!
 //! Commit and abort records begin with the time, in microseconds since 2000-01-01 (`xl_xact_commit`,
@@ -18,6 +19,7 @@ use crate::bytes::Bytes;
 use crate::lsn::Lsn;
 use crate::record::Record;
 use crate::rmgr::RmgrId;
+use crate::version::PgVersion;
 
 /// Seconds from the Unix epoch to PostgreSQL's, 2000-01-01.
 const POSTGRES_EPOCH_S: i64 = 946_684_800;
@@ -61,7 +63,7 @@ impl Checkpoint {
         let mut bytes = Bytes(record.main_data);
         let redo = Lsn(bytes.u64()?);
         let timeline = bytes.u32()?;
-        bytes.skip(52)?;
+        bytes.skip(if record.version < PgVersion::V19 { 52 } else { 60 })?;
         Some(Checkpoint { lsn: record.lsn, redo, kind, timeline, time_unix_s: bytes.i64()? })
     }
 }

@@ -116,8 +116,11 @@ fn a_switch_ends_its_segment() {
 /// A record that a crashed server gave up is passed over, at a page and at a segment boundary.
 #[test]
 fn an_overwritten_record_is_passed_over() {
-    for (before, pages) in [(100, 1), (100, 3), (SEGMENT_SIZE as usize - 20_000, 3)] {
-        let mut forge = Forge::new(PgVersion::V17, 8);
+    let cases = [(100, 1), (100, 3), (SEGMENT_SIZE as usize - 20_000, 3)];
+    for (version, (before, pages)) in
+        [PgVersion::V17, PgVersion::V19].into_iter().flat_map(|version| cases.map(|case| (version, case)))
+    {
+        let mut forge = Forge::new(version, 8);
         let kept = forge.record(21, 0, 0, &main_data(before));
         let lost = forge.lost_record(&main_data(200_000), pages);
         let after = forge.record(0, 0xD0, 0, &main_data(16));
@@ -132,6 +135,69 @@ fn an_overwritten_record_is_passed_over() {
         assert_eq!(reader.accounting().overwritten_bytes, after.align_down(8192) - lost);
         assert_eq!(reader.accounting().total(), reader.end_lsn() - reader.first_lsn());
     }
+}
+
+/// 19 gave the flag of such a page the bit that said something else before: each version's bit is no flag of a lost
+/// record in the other.
+#[test]
+fn the_flag_of_a_lost_record_is_that_of_its_version() {
+    for version in PgVersion::ALL {
+        let mut forge = Forge::new(version, 8);
+        forge.record(21, 0, 0, &main_data(100));
+        let lost = forge.lost_record(&main_data(200_000), 1);
+        forge.record(0, 0xD0, 0, &main_data(16));
+        let mut segments = forge.segments();
+        let flags = &mut segments[0].1[8192 + 2];
+        assert_eq!(*flags, if version < PgVersion::V19 { 0x8 } else { 0x4 });
+        *flags ^= 0xC;
+        let outcome = read(Segments::from_memory(segments), all());
+        assert_eq!(outcome.records.len(), 1, "version {version}");
+        let expected = if version < PgVersion::V19 {
+            format!("there is no contrecord flag at {lost}")
+        } else {
+            "invalid info bits 0008 in WAL segment 000000010000000000000008, LSN 0/802000, offset 8192"
+                .to_owned()
+        };
+        assert_eq!(outcome.message(), expected, "version {version}");
+    }
+}
+
+/// WAL of a beta is refused by name, with the version that it led to; one bad page of released WAL is not.
+#[test]
+fn wal_of_a_beta_is_refused() {
+    let mut forge = Forge::new(PgVersion::V19, 1);
+    forge.record(0, 0x20, 0, &main_data(20_000));
+    let mut segments = forge.segments();
+    for page in segments[0].1.chunks_mut(8192) {
+        page[..2].copy_from_slice(&0xD120u16.to_le_bytes());
+    }
+    let error = Reader::open(Segments::from_memory(segments.clone()), all()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "WAL segment 000000010000000000000001 is of a pre-release of PostgreSQL 19: its magic number is D120, \
+         expected D122"
+    );
+    assert_eq!(error.detail().unwrap(), "segment 000000010000000000000001, no record read before");
+    assert!(error.hint().unwrap().ends_with("that of PostgreSQL 19 from its first release candidate on."));
+
+    segments[0].1[0] = 0x0E;
+    let error = Reader::open(Segments::from_memory(segments.clone()), all()).unwrap_err();
+    assert!(error.to_string().contains("a pre-release of PostgreSQL 15"), "{error}");
+    assert!(error.hint().unwrap().ends_with("PostgreSQL 15 as released."));
+
+    // A number that no version was developed with, and one with nothing of a format behind it.
+    for (at, bytes) in [(0, [0x23, 0xD1]), (32, [1, 0])] {
+        segments[0].1[0] = 0x20;
+        segments[0].1[at..at + 2].copy_from_slice(&bytes);
+        let error = Reader::open(Segments::from_memory(segments.clone()), all()).unwrap_err();
+        assert!(error.to_string().starts_with("invalid magic number D12"), "{error}");
+        assert!(error.hint().unwrap().contains("19 (D122)"));
+    }
+
+    let mut segments = forge.segments();
+    segments[0].1[8192] = 0x20;
+    let outcome = read(Segments::from_memory(segments), all());
+    assert!(outcome.message().contains("invalid magic number D120 in WAL segment"), "{}", outcome.message());
 }
 
 /// The newest timeline is read by default, an older one on request.

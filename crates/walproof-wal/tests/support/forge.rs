@@ -76,7 +76,8 @@ impl Forge {
         let prev = self.prev;
         let lsn = self.write(0, 0x20, 0, content, pages);
         self.prev = prev;
-        self.begin_page(0x8, 0);
+        // XLP_FIRST_IS_OVERWRITE_CONTRECORD, which 19 moved.
+        self.begin_page(if self.version < PgVersion::V19 { 0x8 } else { 0x4 }, 0);
         lsn
     }
 
