@@ -1,4 +1,4 @@
-"""PostgreSQL as Debian builds it for another of its suites, in a folder of its own. The system stays as it is.
+"""PostgreSQL as Debian builds it for another of its suites, in a folder of its own. The system stays as is.
 
     python bench/distribution_install.py 19 /opt/pg19 --suite experimental --suite sid --headers
     python bench/distribution_install.py 18 /opt/pg18 --suite sid --headers

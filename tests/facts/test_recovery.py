@@ -44,6 +44,12 @@ def test_18_names_its_checkpoint_in_other_words() -> None:
     assert read_recovery_log(text) == read_recovery_log(PG15)
 
 
+def test_19_repeats_why_a_checkpoint_was_made() -> None:
+    text = PG15.replace("checkpoint complete: wrote", "checkpoint complete: end-of-recovery fast wait: wrote")
+    assert text != PG15
+    assert read_recovery_log(text) == read_recovery_log(PG15)
+
+
 def test_13_gives_no_usage() -> None:
     bare = [line.split(" system usage")[0] for line in PG15.splitlines() if "checkpoint" not in line]
     found = read_recovery_log("\n".join(bare))

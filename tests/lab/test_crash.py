@@ -227,7 +227,7 @@ def test_the_prefetcher_is_simulated_call_by_call(server: Cluster, workspace: Wo
 def test_pages_are_evicted_as_in_the_server_with_and_without_the_prefetcher(
     server: Cluster, workspace: Workspace
 ) -> None:
-    """What the prefetcher finds in a buffer does not grow its usage count."""
+    """To 18, what the prefetcher finds in a buffer does not grow its usage count."""
     statements = (
         "CREATE TABLE wide (id int PRIMARY KEY, v int, f text) WITH (fillfactor = 60)",
         "INSERT INTO wide SELECT n, 0, repeat('x', 300) FROM generate_series(1, 40000) n",
@@ -252,7 +252,8 @@ def test_pages_are_evicted_as_in_the_server_with_and_without_the_prefetcher(
         # Replay also touches pages that no record names.
         assert reads == pytest.approx(pool.reads, rel=0.005, abs=5)
         assert evictions[prefetch] == pytest.approx(pool.evictions, rel=0.005, abs=5)
-    assert evictions[True] > evictions[False]
+    if server.install.version_num < 190000:
+        assert evictions[True] > evictions[False]
 
 
 @pytest.mark.pg(">= 16")

@@ -29,6 +29,8 @@ _COMPLETE = {
     "13-15": f"wrote 344 buffers (4.2%);{_TAIL}",
     "16-17": f"wrote 344 buffers (4.2%);{_TAIL}; lsn=0/20529A0, redo lsn=0/2052968",
     "18": f"wrote 344 buffers (4.2%), wrote 1 SLRU buffers;{_TAIL}; lsn=0/22D9048, redo lsn=0/22D8FF0",
+    "19": "wal time: "
+    f"wrote 344 buffers (4.2%), wrote 1 SLRU buffers;{_TAIL}; lsn=0/022D9048, redo lsn=0/022D8FF0",
 }
 
 

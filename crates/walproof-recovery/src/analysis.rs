@@ -125,7 +125,8 @@ fn pass(
     };
     let (sender, receiver) = sync_channel(PIECES_MOST);
     let (decoded, simulations) = std::thread::scope(|scope| {
-        let simulating = scope.spawn(move || simulate(&receiver, &plan.buffers, concurrency, crashed));
+        let simulating =
+            scope.spawn(move || simulate(identity.version, &receiver, &plan.buffers, concurrency, crashed));
         let mut decoder = Decoder::new(plan, identity.version, written, sender);
         let read = loop {
             match reader.next_record() {
@@ -306,6 +307,7 @@ struct Simulations {
 
 /// Runs all simulations side by side until the stream ends.
 fn simulate(
+    version: PgVersion,
     receiver: &Receiver<Sent>,
     buffers: &[u32],
     concurrency: u32,
@@ -316,14 +318,14 @@ fn simulate(
     sizes.dedup();
     let mut all = Vec::new();
     for sizes in sizes.chunks(LANES) {
-        all.push(Simulation::Pools(Box::new(Pools::new(sizes, 0))));
+        all.push(Simulation::Pools(Box::new(Pools::new(version, sizes, 0))));
         if concurrency > 0 {
-            all.push(Simulation::Pools(Box::new(Pools::new(sizes, concurrency))));
+            all.push(Simulation::Pools(Box::new(Pools::new(version, sizes, concurrency))));
         }
     }
     all.push(Simulation::Recent(Recent::new(RECENT_PAGES, DISTANT_PAGES), Vec::new()));
     all.push(Simulation::Dirty(Dirty::default()));
-    all.extend(crashed.map(|buffers| Simulation::Crashed(Box::new(Crashed::new(buffers)))));
+    all.extend(crashed.map(|buffers| Simulation::Crashed(Box::new(Crashed::new(version, buffers)))));
     let look_ahead = (concurrency * DISTANCE_MULTIPLIER) as usize + RECORD_MOST;
     let mut stream = Stream { references: Vec::new(), events: Vec::new(), base: 0, pages: 0 };
     while let Ok((piece, pages)) = receiver.recv() {

@@ -2,12 +2,13 @@
 //!
 //! Only the startup process uses the buffers then, so their order is known. Each reference pins its buffer once:
 //! usage counts grow to 5, a new page begins with 1 (`PinBuffer` and `BufferAlloc`, src/backend/storage/buffer/bufmgr.c).
-//! Buffers that were never used, and those of dropped relations, go first (`StrategyGetBuffer`, freelist.c).
+//! Buffers that were never used, and those of dropped relations, go first (`StrategyGetBuffer`, freelist.c); 19 has no
+//! list of them any more, so those of dropped relations wait until the clock's hand comes by.
 //!
 //! Where the prefetcher finds the page in a buffer, replay takes that buffer without looking the page up again
-//! (`ReadRecentBuffer`), and that way, through `PinBuffer_Locked`, its usage count does not grow (14 to 18): pages that come
-//! again and again leave `shared_buffers` earlier than with `recovery_prefetch=off`. A page that leaves and comes back
-//! within the few references between is taken for one that stayed.
+//! (`ReadRecentBuffer`), and that way, through `PinBuffer_Locked`, its usage count does not grow (14 to 18; from 19 on it
+//! does): pages that come again and again leave `shared_buffers` earlier than with `recovery_prefetch=off`. A page that
+//! leaves and comes back within the few references between is taken for one that stayed.
 //!
 //! Most references find their page in most sizes, and then the same happens in all of them. So what each size knows of
 //! a page is a byte of one word, and all bytes of the word change together.
@@ -16,6 +17,7 @@ use crate::lanes::{bit, each, LANES, ONES};
 use crate::pages::Page;
 use crate::prefetchers::{Look, Prefetchers};
 use crate::reference::{Event, Reference, BUILT, DONE, FAR, LAST, NOT_PREFETCHED, NOT_REPLAYED};
+use walproof_wal::PgVersion;
 
 // What is known of a page, in a byte for each size.
 
@@ -68,6 +70,9 @@ pub(crate) struct Pools {
     /// Their bits.
     lanes: u64,
     prefetchers: Option<Prefetchers>,
+    /// Whether the server keeps a list of buffers that were freed, and does not count the use of one that its
+    /// prefetcher found: to 18.
+    is_before_19: bool,
     /// Where asked for: pages that were written, each before the reference of that number.
     pub(crate) written: Option<Vec<(Page, u64)>>,
 }
@@ -89,7 +94,7 @@ pub(crate) struct Pool {
 
 impl Pools {
     /// Of at most `LANES` sizes, in buffers; `concurrency` is `maintenance_io_concurrency`, 0 without a prefetcher.
-    pub(crate) fn new(sizes: &[u32], concurrency: u32) -> Pools {
+    pub(crate) fn new(version: PgVersion, sizes: &[u32], concurrency: u32) -> Pools {
         let pools: Vec<Pool> =
             (0..).step_by(8).zip(sizes.iter().take(LANES)).map(|(at, size)| Pool::new(*size, at)).collect();
         let lanes = (0..pools.len()).map(bit).sum();
@@ -99,6 +104,7 @@ impl Pools {
             pools,
             lanes,
             prefetchers: (concurrency > 0).then(|| Prefetchers::new(concurrency, lanes)),
+            is_before_19: version < PgVersion::V19,
             written: None,
         }
     }
@@ -163,7 +169,7 @@ impl Pools {
         let there = (*state / u64::from(HELD)) & ONES;
         // 5 is the only count with both its outer bits.
         let mut grows = there & !(*state & *state >> 2);
-        if let Some(prefetchers) = &self.prefetchers {
+        if let Some(prefetchers) = self.prefetchers.as_ref().filter(|_| self.is_before_19) {
             grows &= !prefetchers.found(at);
         }
         *state += grows;
@@ -214,8 +220,13 @@ impl Pools {
         for ((pool, frame), own) in self.pools.iter_mut().zip(frames).zip(state.to_le_bytes()) {
             // Whose file was gone, or shorter, when the server crashed: there was nothing to be read.
             pool.work.disk_reads -= u64::from(own & FROM_DISK != 0);
-            if own & HELD != 0 {
+            if own & HELD == 0 {
+                continue;
+            }
+            if self.is_before_19 {
                 pool.free.push(*frame);
+            } else if let Some(own) = pool.pages.get_mut(*frame as usize) {
+                *own = Page::MAX;
             }
         }
         *state = 0;

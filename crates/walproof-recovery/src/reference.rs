@@ -31,7 +31,6 @@ pub(crate) const DONE: u32 = 32;
 pub(crate) const UNMARKED: u32 = 64;
 
 const FPI_FOR_HINT: u8 = 0xA0;
-const HEAP2_VISIBLE: u8 = 0x40;
 
 /// Which references carry an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,10 +66,9 @@ pub(crate) fn flags_of(record: &Record<'_>, block: &BlockRef, images: Images, is
     if is_hint && !has_image {
         flags |= NOT_REPLAYED;
     }
-    // A heap page that becomes all-visible gets neither image nor location where hint bits are not logged
-    // (`log_heap_visible`, src/backend/access/heap/heapam.c): the first record of a page that has no image tells.
-    let is_visible = record.header.rmgr == RmgrId::HEAP2 && record.header.info & 0x70 == HEAP2_VISIBLE;
-    if is_visible && is_new && block.fork == 0 && block.image.is_none() {
+    // A heap page that becomes all-visible gets neither image nor location where hint bits are not logged: the first
+    // record of a page that has no image tells.
+    if is_new && block.image.is_none() && record.only_marks_visible(block) {
         flags |= UNMARKED;
     }
     flags

@@ -1,6 +1,6 @@
 //! Counts of what replay does that do not depend on `shared_buffers`.
 
-use walproof_wal::{Compression, PgVersion, Record, RmgrId};
+use walproof_wal::{Compression, PgVersion, PruneFlags, Record, RmgrId};
 
 use crate::dropped::Dropped;
 
@@ -91,8 +91,9 @@ impl Work {
 pub(crate) fn compacts(version: PgVersion, record: &Record<'_>) -> bool {
     let operation = record.header.info & 0xF0;
     match record.header.rmgr {
-        // Pruning; from 17 on that of VACUUM is one of its own.
+        // Pruning; from 17 on that of VACUUM is one of its own, and from 19 on it may do no more than mark the page.
         RmgrId::HEAP2 => match operation & 0x70 {
+            0x10 | 0x20 if version >= PgVersion::V19 => record.prune_flags().is_some_and(PruneFlags::prunes),
             0x10 => true,
             0x20 => version >= PgVersion::V17,
             _ => false,

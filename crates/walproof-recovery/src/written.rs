@@ -7,6 +7,8 @@
 //! What the server wrote is what its own `shared_buffers` had no room for. Their order is taken to be that of the
 //! records; who only read, the background writer, and checkpoints in between are not known from the WAL.
 
+use walproof_wal::PgVersion;
+
 use crate::pages::Page;
 use crate::pool::Pools;
 use crate::reference::{Event, Reference, BUILT, UNMARKED};
@@ -24,8 +26,8 @@ pub(crate) struct Crashed {
 
 impl Crashed {
     /// With so many buffers.
-    pub(crate) fn new(buffers: u32) -> Crashed {
-        let mut pools = Pools::new(&[buffers], 0);
+    pub(crate) fn new(version: PgVersion, buffers: u32) -> Crashed {
+        let mut pools = Pools::new(version, &[buffers], 0);
         pools.written = Some(Vec::new());
         Crashed { pools, pages: Vec::new() }
     }

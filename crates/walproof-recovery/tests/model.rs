@@ -46,6 +46,11 @@ fn touch() -> impl Strategy<Value = Touch> {
     )
 }
 
+/// Of each kind that recovery distinguishes, among those that prefetch.
+fn version() -> impl Strategy<Value = PgVersion> {
+    prop_oneof![Just(PgVersion::V15), Just(PgVersion::V18), Just(PgVersion::V19)]
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         40 => prop::collection::vec(touch(), 1..4).prop_map(Step::Change),
@@ -65,6 +70,8 @@ struct Held {
 
 /// Recovery with one size of `shared_buffers`.
 struct Model {
+    /// And does not count the use of a buffer that the prefetcher found: to 18.
+    has_free_list: bool,
     size: usize,
     /// None: it is free.
     buffers: Vec<Option<Held>>,
@@ -84,11 +91,13 @@ struct Model {
 }
 
 impl Model {
-    fn new(size: usize) -> Model {
+    fn new(version: PgVersion, size: usize) -> Model {
+        let has_free_list = version < PgVersion::V19;
         Model {
+            has_free_list,
             size,
             buffers: vec![None; size],
-            free: (0..size).collect(),
+            free: if has_free_list { (0..size).collect() } else { VecDeque::new() },
             used: BTreeSet::new(),
             hand: 0,
             touched: BTreeSet::new(),
@@ -114,7 +123,7 @@ impl Model {
         if let Some(buffer) = self.find(touch.page) {
             let held = self.buffers[buffer].as_mut().unwrap();
             held.is_dirty |= !is_done;
-            if !was_found {
+            if !was_found || !self.has_free_list {
                 held.usage = (held.usage + 1).min(5);
             }
             return;
@@ -128,7 +137,7 @@ impl Model {
         let buffer = self.free.pop_front().unwrap_or_else(|| loop {
             let at = self.hand;
             self.hand = (self.hand + 1) % self.size;
-            let held = self.buffers[at].as_mut().unwrap();
+            let Some(held) = self.buffers[at].as_mut() else { break at };
             if held.usage == 0 {
                 if held.is_dirty {
                     self.cached.insert(held.page);
@@ -159,7 +168,9 @@ impl Model {
         self.cached.remove(&page);
         if let Some(buffer) = self.find(page) {
             self.buffers[buffer] = None;
-            self.free.push_front(buffer);
+            if self.has_free_list {
+                self.free.push_front(buffer);
+            }
         }
     }
 
@@ -192,19 +203,20 @@ impl Model {
 
 /// Replays everything; the work, and the dirty pages, at each of the steps in `marks` and at the end.
 fn replay(
+    version: PgVersion,
     steps: &[Step],
     size: usize,
     concurrency: usize,
     marks: &[usize],
 ) -> (Vec<PoolWork>, Vec<(u64, u64, u64)>) {
-    let (_, found, dirty) = replay_after(steps, size, concurrency, marks, &HashMap::new());
+    let (_, found, dirty) = replay_after(version, steps, size, concurrency, marks, &HashMap::new());
     (found, dirty)
 }
 
 /// Before which touch each page was written last by a server with so many buffers that crashed at the end, if that
 /// makes a difference to one page in a hundred.
-fn written_by(steps: &[Step], size: usize) -> HashMap<PageName, usize> {
-    let (model, _, _) = replay_after(steps, size, 0, &[], &HashMap::new());
+fn written_by(version: PgVersion, steps: &[Step], size: usize) -> HashMap<PageName, usize> {
+    let (model, _, _) = replay_after(version, steps, size, 0, &[], &HashMap::new());
     let mut first: HashMap<PageName, bool> = HashMap::new();
     for step in steps {
         let Step::Change(touches) = step else { continue };
@@ -223,13 +235,14 @@ fn written_by(steps: &[Step], size: usize) -> HashMap<PageName, usize> {
 
 /// As `replay`, of pages that were written already; and the model at the end.
 fn replay_after(
+    version: PgVersion,
     steps: &[Step],
     size: usize,
     concurrency: usize,
     marks: &[usize],
     written: &HashMap<PageName, usize>,
 ) -> (Model, Vec<PoolWork>, Vec<(u64, u64, u64)>) {
-    let mut model = Model::new(size);
+    let mut model = Model::new(version, size);
     let mut built = BTreeSet::new();
     let all: Vec<(usize, &Touch)> = steps
         .iter()
@@ -398,8 +411,9 @@ proptest! {
         sizes in prop::collection::vec(1u32..400, 1..12),
         concurrency in 1u32..20,
         marks in prop::collection::btree_set(1usize..1400, 0..4),
+        version in version(),
     ) {
-        let (segments, start, begins) = forge(PgVersion::V15, &steps);
+        let (segments, start, begins) = forge(version, &steps);
         let marks: Vec<usize> = marks.into_iter().filter(|mark| *mark < steps.len()).collect();
         let plan = Plan {
             buffers: sizes.clone(),
@@ -410,13 +424,13 @@ proptest! {
         let found = analyse(segments, Range { start: Some(start), ..Range::default() }, &plan).unwrap();
         prop_assert_eq!(found.features.len(), marks.len() + 1);
         for (at, size) in sizes.iter().enumerate() {
-            let (expected, dirty) = replay(&steps, *size as usize, concurrency as usize, &marks);
+            let (expected, dirty) = replay(version, &steps, *size as usize, concurrency as usize, &marks);
             let got: Vec<PoolWork> = found.features.iter().map(|features| features.pools[at]).collect();
             prop_assert_eq!(got, expected, "{} buffers", size);
             let got = found.features.iter().map(|features| features.work);
             let got = got.map(|work| (work.dirty, work.runs, work.extensions));
             prop_assert_eq!(got.collect::<Vec<_>>(), dirty);
-            let (expected, _) = replay(&steps, *size as usize, 0, &marks);
+            let (expected, _) = replay(version, &steps, *size as usize, 0, &marks);
             let got: Vec<PoolWork> = found.features.iter().map(|features| features.pools_off[at]).collect();
             prop_assert_eq!(got, expected, "{} buffers, recovery_prefetch=off", size);
         }
@@ -437,8 +451,9 @@ proptest! {
         size in 1u32..300,
         crashed in 1u32..300,
         concurrency in 1u32..20,
+        version in version(),
     ) {
-        let (segments, start, _) = forge(PgVersion::V16, &steps);
+        let (segments, start, _) = forge(version, &steps);
         let plan = Plan {
             buffers: vec![size],
             concurrency: Some(concurrency),
@@ -446,9 +461,9 @@ proptest! {
             ..Plan::default()
         };
         let found = analyse(segments, Range { start: Some(start), ..Range::default() }, &plan).unwrap();
-        let written = written_by(&steps, crashed as usize);
+        let written = written_by(version, &steps, crashed as usize);
         let (_, expected, dirty) =
-            replay_after(&steps, size as usize, concurrency as usize, &[], &written);
+            replay_after(version, &steps, size as usize, concurrency as usize, &[], &written);
         let last = found.last();
         prop_assert_eq!(last.pools[0], expected[0]);
         prop_assert_eq!((last.work.dirty, last.work.runs, last.work.extensions), dirty[0]);
@@ -460,7 +475,7 @@ proptest! {
         let (segments, start, _) = forge(PgVersion::V14, &steps);
         let plan = Plan { buffers: vec![50], ..Plan::default() };
         let found = analyse(segments, Range { start: Some(start), ..Range::default() }, &plan).unwrap();
-        prop_assert_eq!(found.last().pools[0], replay(&steps, 50, 0, &[]).0[0]);
+        prop_assert_eq!(found.last().pools[0], replay(PgVersion::V14, &steps, 50, 0, &[]).0[0]);
         prop_assert_eq!(found.last().pools_off[0], found.last().pools[0]);
     }
 }
@@ -482,7 +497,11 @@ fn pieces_of_the_stream_do_not_show() {
     let found = analyse(segments, Range { start: Some(start), ..Range::default() }, &plan).unwrap();
     assert_eq!(found.last().work.references, 180_000);
     for (at, size) in sizes.into_iter().enumerate().take(2) {
-        assert_eq!(found.last().pools[at], replay(&steps, size as usize, 10, &[]).0[0], "{size}");
+        assert_eq!(
+            found.last().pools[at],
+            replay(PgVersion::V15, &steps, size as usize, 10, &[]).0[0],
+            "{size}"
+        );
     }
     assert_eq!(found.last().pools[3], found.last().pools[1]);
     // Both have room for every page.

@@ -33,7 +33,7 @@
 //!
 //! From the bottom up: `lsn` (locations, segment names), `version`, `page`, `image`, `block`, `record`, `rmgr`
 //! (names of operations), `source` (files), `pages` (files as one sequence of pages), `reader` (records in
-//! order), `transaction` (checkpoints, commits), `line` (records as text), `relations`, `rate` and `tally` (totals that can be put
+//! order), `transaction` (checkpoints, commits), `visibility` (pruning, the visibility map), `line` (records as text), `relations`, `rate` and `tally` (totals that can be put
 //! together from parts), `parallel` (parts on several cores), `stats` (the whole), `strip` (segments without contents), `page_table` (for simulations over records). No module knows one further
 //! down this list.
 //!
@@ -65,6 +65,7 @@ mod strip;
 mod tally;
 mod transaction;
 mod version;
+mod visibility;
 
 pub use accounting::Accounting;
 pub use block::{BlockRef, RelFileLocator};
@@ -86,3 +87,4 @@ pub use strip::{strip, Stripped};
 pub use tally::{ImageTotals, MethodTotals, Totals, TransactionTotals};
 pub use transaction::{Checkpoint, CheckpointKind, Outcome, TransactionEnd};
 pub use version::PgVersion;
+pub use visibility::{PruneFlags, VISIBILITY_MAP};

@@ -5,7 +5,7 @@
 //! (bench/whatif); where a record removes an unknown amount, the size is forgotten and the mean of the
 //! relation stands in.
 
-use walproof_wal::{BlockRef, PgVersion, Record, BLOCK_SIZE};
+use walproof_wal::{BlockRef, PgVersion, Record, BLOCK_SIZE, VISIBILITY_MAP};
 
 const HEAP2: u8 = 9;
 const HEAP: u8 = 10;
@@ -52,6 +52,10 @@ pub(crate) fn followed_size(
     before: Option<u16>,
     tuples: Tuples,
 ) -> Option<u16> {
+    if block.fork == VISIBILITY_MAP {
+        // Registered as a page without a standard header, so without a hole (`XLogRegisterBuffer`, xloginsert.c).
+        return Some(BLOCK_SIZE);
+    }
     let (rmgr, info) = (record.header.rmgr.0, record.header.info & 0xF0);
     let data = u32::from(block.data_length);
     if block.will_init {
@@ -67,7 +71,7 @@ pub(crate) fn followed_size(
         (HEAP, _) if info & 0x70 == 0x00 => limited(known + inserted(data)),
         // On the same page only what differs is in the record.
         (HEAP, _) if info & 0x70 == 0x20 && block.id == 0 => {
-            limited(known + if record.blocks.len() > 1 { inserted(data) } else { tuples.added.unwrap_or(0) })
+            limited(known + if moves_row(record) { inserted(data) } else { tuples.added.unwrap_or(0) })
         }
         (HEAP2, _) if info & 0x70 == 0x50 => limited(known + multi_inserted(record, data)),
         (HEAP2, 0x10..=0x30) => match (pruned(record, block), tuples.present) {
@@ -99,9 +103,14 @@ pub(crate) fn followed_size(
 pub(crate) fn tuple_bytes(record: &Record<'_>, block: &BlockRef) -> Option<u32> {
     let is_new = block.id == 0
         && record.header.rmgr.0 == HEAP
-        && (record.header.info & 0x70 == 0x00
-            || record.header.info & 0x70 == 0x20 && record.blocks.len() > 1);
+        && (record.header.info & 0x70 == 0x00 || record.header.info & 0x70 == 0x20 && moves_row(record));
     (is_new && block.image.is_none() && block.data_length > 0).then(|| inserted(u32::from(block.data_length)))
+}
+
+/// Whether Heap/UPDATE puts the new row on another page than the old one: then it refers to that page too.
+/// Blocks 2 and 3 are of the visibility map.
+fn moves_row(record: &Record<'_>) -> bool {
+    record.blocks.iter().any(|block| block.id == 1)
 }
 
 /// What pruning took from a page.
@@ -116,12 +125,8 @@ enum Pruned {
 
 /// HEAP2/CLEAN in 13 and PRUNE in 14 to 16 have, in the block's data, pairs of offsets for redirections and then
 /// offsets of tuples that are dead and unused now; the first two numbers are in the main data. From 17 each list is
-/// preceded by its length, and flags say which lists there are (`xl_heap_prune`, src/include/access/heapam_xlog.h).
+/// preceded by its length, and flags say which lists there are ([`Record::prune_flags`]).
 fn pruned(record: &Record<'_>, block: &BlockRef) -> Pruned {
-    const FREEZE_PLANS: u8 = 1 << 4;
-    const REDIRECTIONS: u8 = 1 << 5;
-    const DEAD: u8 = 1 << 6;
-    const UNUSED: u8 = 1 << 7;
     const CLEANUP: u8 = 0x30;
     let info = record.header.info & 0xF0;
     let main = record.main_data;
@@ -137,14 +142,14 @@ fn pruned(record: &Record<'_>, block: &BlockRef) -> Pruned {
             _ => Pruned::Unknown,
         };
     }
-    let flags = main.get(1).copied().unwrap_or(0);
-    if info == CLEANUP || flags & (REDIRECTIONS | DEAD | UNUSED) == 0 {
+    let flags = record.prune_flags().unwrap_or_default();
+    if info == CLEANUP || !flags.prunes() {
         return Pruned::Nothing;
     }
-    if flags & (FREEZE_PLANS | REDIRECTIONS) != 0 {
+    if flags.freezes || flags.redirects {
         return Pruned::Unknown;
     }
-    let lists = u32::from(flags & DEAD != 0) + u32::from(flags & UNUSED != 0);
+    let lists = u32::from(flags.kills) + u32::from(flags.frees);
     Pruned::Tuples((u32::from(block.data_length) / 2).saturating_sub(lists))
 }
 

@@ -12,8 +12,6 @@ use crate::target::ImageCompression;
 
 const XLOG_FPI_FOR_HINT: u8 = 0xA0;
 const XLOG_FPI: u8 = 0xB0;
-const HEAP2: RmgrId = RmgrId(9);
-const HEAP2_VISIBLE: u8 = 0x40;
 const ANY_FORK: ForkNumber = ForkNumber::MAX;
 /// A page that was touched so few bytes before was very likely logged since the last checkpoint.
 const SMALL_GAP_BYTES: i64 = 256 << 10;
@@ -133,7 +131,7 @@ impl<'a> Knowledge<'a> {
                     class.bare_data_bytes += u64::from(block.data_length);
                 }
             }
-            if is_visible_heap(record, block) && has_image(block) {
+            if record.only_marks_visible(block) && has_image(block) {
                 self.has_hint_records = true;
             }
         }
@@ -327,11 +325,6 @@ pub(crate) fn has_image(block: &BlockRef) -> bool {
 /// XLOG/FPI_FOR_HINT: a record that is there for its image only, when a hint bit was set.
 pub(crate) fn is_hint(record: &Record<'_>) -> bool {
     record.header.rmgr == RmgrId::XLOG && record.header.info & 0xF0 == XLOG_FPI_FOR_HINT
-}
-
-/// The table's page in HEAP2/VISIBLE: registered without image, its LSN left alone, unless hint bits are logged.
-pub(crate) fn is_visible_heap(record: &Record<'_>, block: &BlockRef) -> bool {
-    record.header.rmgr == HEAP2 && record.header.info & 0x70 == HEAP2_VISIBLE && block.id == 1
 }
 
 fn key(record: &Record<'_>, block: &BlockRef, fork: ForkNumber) -> ClassKey {

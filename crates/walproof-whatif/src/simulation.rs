@@ -17,7 +17,7 @@ use walproof_wal::{TransactionEnd, WalIdentity};
 use crate::clock::Clock;
 use crate::growth::{followed_size, size_after, tuple_bytes};
 use crate::images::HOLE_LENGTH_BYTES;
-use crate::knowledge::{has_image, is_hint, is_visible_heap, ImageSample, Knowledge};
+use crate::knowledge::{has_image, is_hint, ImageSample, Knowledge};
 use crate::lane::{Cause, Lane, Now};
 use crate::outcome::Outcome;
 use crate::pages::{Page, Pages};
@@ -301,7 +301,7 @@ impl Simulation {
                 self.recorded.image_bytes += u64::from(image.length);
                 self.recorded.has_consistency_images |= !image.apply;
             }
-            if !knowledge.has_hint_records && !is_imaged && is_visible_heap(record, block) {
+            if !knowledge.has_hint_records && !is_imaged && record.only_marks_visible(block) {
                 continue;
             }
             let Some(weight) = self.weight(fork, block.block) else {
@@ -325,7 +325,7 @@ impl Simulation {
             *page = Page::new(offset, after);
             let touched_unhinted = match &mut self.unhinted {
                 None => touched,
-                Some(_) if is_visible_heap(record, block) => i64::MAX,
+                Some(_) if record.only_marks_visible(block) => i64::MAX,
                 Some(pages) => {
                     let page = pages.page(fork, block.block);
                     std::mem::replace(page, Page::new(offset, None)).touched()

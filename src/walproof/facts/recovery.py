@@ -3,10 +3,11 @@
 ::
 
     13        redo starts at 0/2000060             redo done at 0/5FFFF98
-    14-18     redo starts at 0/2000060             redo done at 0/5FFFF98 system usage: CPU: user: 0.28 s, ...
+    14-19     redo starts at 0/2000060             redo done at 0/5FFFF98 system usage: CPU: user: 0.28 s, ...
     13-17     checkpoint starting: end-of-recovery immediate wait
-    18        checkpoint starting: end-of-recovery fast wait
+    18-19     checkpoint starting: end-of-recovery fast wait
     13-18     checkpoint complete: wrote 923 buffers (5.6%)...; write=0.012 s, sync=0.008 s, total=0.033 s; ..
+    19        checkpoint complete: end-of-recovery fast wait: wrote 923 buffers (5.6%)...
 
 (StartupXLOG in xlog.c, PerformWalRecovery in xlogrecovery.c, LogCheckpointEnd in xlog.c.) Lines of
 checkpoints are there with log_checkpoints, the default from 15 on; times of lines with ``%m`` or ``%t`` in
@@ -33,7 +34,7 @@ _REDO_DONE = re.compile(
 _NOT_REQUIRED = re.compile(r"LOG:  redo is not required")
 _CHECKPOINT_STARTS = re.compile(r"LOG:  checkpoint starting:.* end-of-recovery")
 _CHECKPOINT_DONE = re.compile(
-    r"LOG:  checkpoint complete: wrote (?P<buffers>\d+) buffers .*?"
+    r"LOG:  checkpoint complete: (?:[a-z -]*: )?wrote (?P<buffers>\d+) buffers .*?"
     r"(?P<removed>\d+) removed, (?P<recycled>\d+) recycled; "
     r"write=(?P<write>[\d.]+) s, sync=(?P<sync>[\d.]+) s, total=(?P<total>[\d.]+) s"
 )

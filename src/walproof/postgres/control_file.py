@@ -8,8 +8,8 @@ from pathlib import Path
 from walproof.errors import ClusterError
 from walproof.units import Lsn
 
-_VERSIONS = (1300, 1800)
-"""PG_CONTROL_VERSION of PostgreSQL 13 to 17 and of 18: what is read here lies at the same place in both."""
+_VERSIONS = (1300, 1800, 1905)
+"""PG_CONTROL_VERSION of PostgreSQL 13 to 17, of 18 and of 19: what is read here lies at the same place in all."""
 _HEAD = struct.Struct("=Q I I I 4x q Q Q I")
 """ControlFileData up to checkPointCopy.ThisTimeLineID (src/include/catalog/pg_control.h)."""
 
@@ -36,6 +36,6 @@ def read_redo(data: Path) -> tuple[Lsn, int]:
         known = ", ".join(map(str, _VERSIONS))
         raise ClusterError(
             f'where recovery begins is not known: the layout of "{path}" is not',
-            detail=f"It has version {version}; known are {known} (PostgreSQL 13 to 18).",
+            detail=f"It has version {version}; known are {known} (PostgreSQL 13 to 19).",
         )
     return Lsn(redo), timeline

@@ -6,6 +6,7 @@ log_checkpoints writes a line when one starts, with why, and one when it is comp
     13-15  checkpoint complete: wrote 344 buffers (4.2%); 0 WAL file(s) added, ...; write=0.002 s, sync=...
     16-17  the same, with "; lsn=0/20529A0, redo lsn=0/2052968" at its end
     18     checkpoint complete: wrote 344 buffers (4.2%), wrote 1 SLRU buffers; 0 WAL file(s) added, ...
+    19     checkpoint complete: fast force wait: wrote 344 buffers (4.2%), wrote 1 SLRU buffers; ...
 
 Every trial has log_line_prefix '%m [%p] ' and log_timezone UTC, which give each line its time.
 """
@@ -30,7 +31,7 @@ from walproof.probe.protocol import Observation, Subject
 _STAMP = r"(?P<stamp>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) (?:UTC|GMT) \[\d+\] \S*LOG:  "
 _STARTING = re.compile(_STAMP + r"(?:check|restart)point starting:(?P<flags>[a-z -]*)$")
 _COMPLETE = re.compile(
-    _STAMP + r"(?:check|restart)point complete: wrote (?P<buffers>\d+) buffers .*?"
+    _STAMP + r"(?:check|restart)point complete: (?:[a-z -]*: )?wrote (?P<buffers>\d+) buffers .*?"
     r"write=(?P<write>[\d.]+) s, sync=(?P<sync>[\d.]+) s, total=(?P<total>[\d.]+) s"
 )
 _ANY = re.compile(r"(?:check|restart)point (?:starting|complete):")
