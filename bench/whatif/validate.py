@@ -95,6 +95,11 @@ CAMPAIGNS = (
     Campaign("18", w.LOADS),
     Campaign("16", w.HINTS, settings=_HINTS),
     Campaign("16", w.TPCB_HINTS, settings=_HINTS),
+    # 19~rc1: blocks of the visibility map in records of tables, pruning that sets it.
+    Campaign("19", w.TPCB),
+    Campaign("19", w.READS),
+    Campaign("19", w.CHURN),
+    Campaign("19", w.HINTS, settings=_HINTS, initdb=("--no-data-checksums",)),
     # Five minutes of it.
     Campaign("16", w.TIMED, settings=_timed("30s", "1min", "1d")),
 )

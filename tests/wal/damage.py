@@ -274,7 +274,7 @@ def _reseal(chance: random.Random, data: bytearray, offset: int, length: int) ->
         data[offset + at] = value
         changes.append(f"{at} = {value:#x}")
     record = bytes(data[offset : offset + length])
-    checksum = _crc32c(record[:20], _crc32c(record[HEADER:]))
+    checksum = crc32c(record[:20], crc32c(record[HEADER:]))
     data[offset + 20 : offset + HEADER] = checksum.to_bytes(4, "little")
     return f"record at {offset}, checksum made right, byte {', '.join(changes)}"
 
@@ -291,7 +291,7 @@ def _crc32c_table() -> list[int]:
 _TABLE = _crc32c_table()
 
 
-def _crc32c(data: bytes, before: int = 0) -> int:
+def crc32c(data: bytes, before: int = 0) -> int:
     crc = before ^ 0xFFFFFFFF
     for byte in data:
         crc = _TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
