@@ -197,3 +197,49 @@ fn a_promotion_is_a_checkpoint_for_everybody() {
     assert_eq!((found.first_timeline, found.timeline), (1, 2));
     assert_eq!((found.outcomes[0].images, found.outcomes[0].cycles.count), (1400, 1));
 }
+
+/// Part of a record: block `id`, of the table or of its visibility map, with an image of that length or that much data.
+fn reference(id: u8, fork: u8, image: Option<u16>, data: u16) -> (Vec<u8>, Vec<u8>) {
+    let has_data = if data > 0 { 0x20 } else { 0 };
+    let mut head = vec![id, fork | has_data | if image.is_some() { 0x10 } else { 0 }];
+    head.extend(data.to_le_bytes());
+    if let Some(length) = image {
+        head.extend(length.to_le_bytes());
+        head.extend(500u16.to_le_bytes());
+        head.push(0x01 | 0x02);
+    }
+    for word in [1663u32, 5, 16384, 0] {
+        head.extend(word.to_le_bytes());
+    }
+    (head, vec![0x5A; usize::from(image.unwrap_or(0) + data)])
+}
+
+/// Sizes of pages are followed through records of 18.6 and 19, which refer to the visibility map as well: an update
+/// on one page stays one.
+#[test]
+fn blocks_of_the_visibility_map_do_not_change_what_a_record_does_to_its_page() {
+    const UPDATE: u8 = 0x20;
+    const MAP: u8 = 2;
+    for version in [PgVersion::V18, PgVersion::V19] {
+        let mut forge = Forge::new(version, 1);
+        let mut add = |info: u8, blocks: &[(Vec<u8>, Vec<u8>)]| {
+            let mut bytes: Vec<u8> = blocks.iter().flat_map(|(head, _)| head.clone()).collect();
+            bytes.extend([255, 8]);
+            blocks.iter().for_each(|(_, data)| bytes.extend(data));
+            bytes.extend([1; 8]);
+            forge.record(HEAP, info, 7, &bytes);
+        };
+        // Of 1000 bytes; then a row of 100 with its line pointer, twice, and the page is found with an image again.
+        add(0x00, &[reference(0, 0, Some(1000), 0)]);
+        add(0x00, &[reference(0, 0, None, 82), reference(1, MAP, None, 0)]);
+        add(UPDATE, &[reference(0, 0, None, 10), reference(2, MAP, None, 0)]);
+        add(UPDATE, &[reference(0, 0, Some(1300), 0)]);
+        let segments = Segments::from_memory(forge.segments());
+        let start = Some(Lsn(SEGMENT + 40));
+        let found =
+            simulate(segments, Range { start, ..Range::default() }, &Request::new(&[target(64)])).unwrap();
+        let agreement = found.recorded.agreement;
+        assert_eq!(agreement.found_bytes, 1300);
+        assert_eq!(agreement.expected_bytes, 1000 + 108 + 108 + 108, "{version}");
+    }
+}

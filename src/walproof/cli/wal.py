@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from walproof.wal import RelationMap
 
 app = typer.Typer(
-    help="WAL of PostgreSQL 13 to 18: totals, records, names of relations.",
+    help="WAL of PostgreSQL 13 to 19: totals, records, names of relations.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -1,6 +1,6 @@
 """What a stretch of WAL is made of: the totals of ``pg_waldump --stats``, and what they leave out.
 
-Reads PostgreSQL 13 to 18 (crates/walproof-wal does the work, without holding the GIL). A running server's
+Reads PostgreSQL 13 to 19 (crates/walproof-wal does the work, without holding the GIL). A running server's
 folder can be read up to a location that it has flushed.
 """
 
