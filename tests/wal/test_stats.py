@@ -67,6 +67,25 @@ def test_damage_is_an_error_with_a_place(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(caught.value)).detail == caught.value.detail
 
 
+def test_wal_of_a_beta_is_refused_by_name(tmp_path: Path) -> None:
+    unpack(19, tmp_path)
+    for segment in tmp_path.iterdir():
+        pages = bytearray(segment.read_bytes())
+        for at in range(0, len(pages), 8192):
+            pages[at : at + 2] = (0xD120).to_bytes(2, "little")
+        segment.write_bytes(pages)
+    segment = min(tmp_path.iterdir())
+    with pytest.raises(WalError) as caught:
+        stats(tmp_path)
+    assert caught.value.message == (
+        f"WAL segment {segment.name} is of a pre-release of PostgreSQL 19: "
+        "its magic number is D120, expected D122"
+    )
+    assert caught.value.detail == f"segment {segment.name}, no record read before"
+    assert caught.value.hint is not None
+    assert "PostgreSQL 19 from its first release candidate on" in caught.value.hint
+
+
 def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:
     unpack(15, tmp_path)
     empty = tmp_path / "empty"
