@@ -508,3 +508,24 @@ fn pieces_of_the_stream_do_not_show() {
     assert_eq!(found.last().pools[2], found.last().pools[4]);
     assert_eq!(found.last().pools[2].resident, found.last().work.pages);
 }
+
+/// From 19 on VACUUM tells of a page that became all-visible, or whose rows it froze, by records of pruning.
+#[test]
+fn marking_a_page_takes_nothing_apart() {
+    const HEAP2: u8 = 9;
+    const PRUNE_VACUUM_SCAN: u8 = 0x20;
+    let page = |block| Touch { page: (100, 0, block), has_image: false, will_init: false };
+    let mut forge = Forge::new(PgVersion::V19, 1);
+    let start = forge.position();
+    // A conflict horizon and all-visible; freeze plans as well; dead line pointers as well.
+    for (block, flags) in (0..).zip([0x0108u16, 0x0118, 0x0148]) {
+        let mut bytes = content(PgVersion::V19, &[page(block)]);
+        let main_data = bytes.len() - 4;
+        bytes[main_data..main_data + 2].copy_from_slice(&flags.to_le_bytes());
+        forge.record(HEAP2, PRUNE_VACUUM_SCAN, 0, &bytes);
+    }
+    let segments = Segments::from_memory(forge.segments());
+    let plan = Plan { buffers: vec![50], ..Plan::default() };
+    let found = analyse(segments, Range { start: Some(start), ..Range::default() }, &plan).unwrap();
+    assert_eq!((found.last().work.records, found.last().work.compactions), (3, 1));
+}
