@@ -233,6 +233,11 @@ impl Pages {
             if offset != 0 {
                 // A segment's first page says whose it is, so it is checked even when reading starts behind it.
                 self.check(page.align_down(u64::from(size)))?;
+                let there = self.buffer_start.advance(self.buffered as u64);
+                if there > page && there < page.advance(PAGE) {
+                    // The file ends on this page, and was read to its end.
+                    return Err(self.short_read(page, (there - page) as usize));
+                }
             }
         }
         if self.bytes(page, PAGE_SIZE as usize).is_some() {

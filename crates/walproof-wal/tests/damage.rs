@@ -55,6 +55,25 @@ fn cut_at_every_byte() {
     }
 }
 
+/// Where a file ends is told the same whether reading begins with the segment or with the page that is cut.
+#[test]
+fn a_cut_page_is_measured_from_any_start() {
+    let golden = Golden::load(PgVersion::V18);
+    let (name, mut bytes) = golden.segments[1].clone();
+    bytes.truncate(7 * PAGE + 3135);
+    let start = name.start(1 << 20).unwrap();
+    for page in [0, 3, 7] {
+        let range = Range { start: Some(start.advance(page * PAGE as u64)), ..Range::default() };
+        let outcome = read(Segments::from_memory([(name, bytes.clone())]), range);
+        let expected = format!("could not read WAL segment {name}, offset 57344: read 3135 of 8192");
+        let said = match outcome.end {
+            Err(error) => error.detail().filter(|_| page == 7).unwrap_or(error.to_string()),
+            Ok(_) => outcome.message(),
+        };
+        assert_eq!(said, expected, "from page {page}");
+    }
+}
+
 /// Bits of some pages flipped one at a time: the records of the pages before it stay, nothing is made up. Every
 /// single bit of an old and of the newest format, in the other versions one of each byte.
 #[test]
