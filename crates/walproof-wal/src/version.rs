@@ -20,7 +20,7 @@ pub enum PgVersion {
     V17,
     /// PostgreSQL 18, magic D118.
     V18,
-    /// PostgreSQL 19, magic D122 (from its first release candidate on; betas had others).
+    /// PostgreSQL 19, magic D122 (19~rc1; a beta had D120).
     V19,
 }
 

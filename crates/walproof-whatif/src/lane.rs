@@ -6,7 +6,7 @@ use crate::position::Positions;
 use crate::sampler::{Weight, GROUPS};
 use crate::target::Target;
 
-/// Records that a checkpoint writes: CHECKPOINT_ONLINE (114 bytes), RUNNING_XACTS (about 50), and
+/// Records that a checkpoint writes: CHECKPOINT_ONLINE (114 bytes, 122 in 19), RUNNING_XACTS (about 50), and
 /// CHECKPOINT_REDO from 17 (30), each filled up to a multiple of 8.
 const CHECKPOINT_BYTES: u64 = 120 + 56 + 32;
 /// A checkpoint that is due while another one runs waits for it. A server naps 100 ms at a time while it spreads
