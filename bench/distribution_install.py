@@ -1,7 +1,7 @@
 """PostgreSQL as Debian builds it for another of its suites, in a folder of its own. The system stays as is.
 
-    python bench/distribution_install.py 19 /opt/pg19 --suite experimental --suite sid --headers
-    python bench/distribution_install.py 18 /opt/pg18 --suite sid --headers
+    python bench/distribution_install.py 19 pg19 --suite experimental --suite sid --headers
+    python bench/distribution_install.py 18 pg18 --suite sid --headers
 
 Installs of two versions made this way come from one distribution: one compiler, one set of libraries, and
 server, client programs and pg_waldump of one build, with lz4 and zstd. The mirror and its configuration are

@@ -13,11 +13,12 @@
 //! Most references find their page in most sizes, and then the same happens in all of them. So what each size knows of
 //! a page is a byte of one word, and all bytes of the word change together.
 
+use walproof_wal::PgVersion;
+
 use crate::lanes::{bit, each, LANES, ONES};
 use crate::pages::Page;
 use crate::prefetchers::{Look, Prefetchers};
 use crate::reference::{Event, Reference, BUILT, DONE, FAR, LAST, NOT_PREFETCHED, NOT_REPLAYED};
-use walproof_wal::PgVersion;
 
 // What is known of a page, in a byte for each size.
 
