@@ -23,8 +23,9 @@ _FOLDER = Path("/dev/shm")
 _SHM_RDONLY = 0o10000
 _IPC_RMID = 0
 # PGShmemHeader (src/include/storage/pg_shmem.h): magic, creator, total size, free offset, handle of the
-# control segment of dynamic shared memory, a pointer, and device and inode of the data directory.
-_HEADER, _MAGIC = struct.Struct("=iiQQI4xQQQ"), 679834894
+# control segment of dynamic shared memory, up to 18 a pointer, and device and inode of the data directory.
+_HEADERS, _MAGIC = (struct.Struct("=i20xI12xQQ"), struct.Struct("=i20xI4xQQ")), 679834894
+_HEADER_BYTES = min(header.size for header in _HEADERS)
 # The beginning of dsm_control_header (src/backend/storage/ipc/dsm.c), where its items begin, and an item's
 # handle and reference count.
 _CONTROL_HEADER, _CONTROL_MAGIC, _ITEMS_AT = struct.Struct("=III"), 0x9A503D32, 16
@@ -47,15 +48,16 @@ def shared_memory_of(data: Path) -> tuple[tuple[int, ...], tuple[Path, ...]]:
     except (OSError, ValueError, IndexError):
         return (), ()
     row = _row(segment)
-    if row is None or row.size < _HEADER.size:
+    if row is None or row.size < _HEADER_BYTES:
         return (), ()
-    header = _read_header(segment)
-    if header is None:
-        return (), ()
-    magic, _, _, _, control, _, device, inode = _HEADER.unpack(header)
-    if (magic, device, inode) != (_MAGIC, status.st_dev, status.st_ino):
-        return (), ()
-    return (segment,), tuple(_dynamic_memory(control))
+    content = _read_header(segment, row.size)
+    for header in _HEADERS:
+        if len(content) < header.size:
+            continue
+        magic, control, device, inode = header.unpack_from(content)
+        if (magic, device, inode) == (_MAGIC, status.st_dev, status.st_ino):
+            return (segment,), tuple(_dynamic_memory(control))
+    return (), ()
 
 
 def free_shared_memory(data: Path, user: ServerUser | None) -> None:
@@ -89,15 +91,16 @@ def _row(segment: int) -> _Row | None:
     return None
 
 
-def _read_header(segment: int) -> bytes | None:
+def _read_header(segment: int, size: int) -> bytes:
+    """The beginning of a segment of that size; nothing where it cannot be read."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.shmat.restype = ctypes.c_void_p
     address = libc.shmat(segment, None, _SHM_RDONLY)
     if address in (None, ctypes.c_void_p(-1).value):
-        return None
-    header = ctypes.string_at(address, _HEADER.size)
+        return b""
+    content = ctypes.string_at(address, min(size, max(header.size for header in _HEADERS)))
     libc.shmdt(ctypes.c_void_p(address))
-    return header
+    return content
 
 
 def _dynamic_memory(control: int) -> Iterator[Path]:
