@@ -74,7 +74,7 @@ def test_wal_elsewhere_is_a_variant_of_the_baseline(embedded: Install) -> None:
 
 
 def test_its_power_is_not_cut(embedded: Install) -> None:
-    with pytest.raises(StudyError, match="not for studies of loading"):
+    with pytest.raises(StudyError, match="--power-cut cannot be added to a study of loading"):
         _plan(embedded, {}, power_cut_images=1)
 
 

@@ -61,7 +61,6 @@ def test_checksums_are_an_option_of_initdb(install: Install) -> None:
         ({"factors": {"wal_level": ["minimal", "replica"]}}, "cannot be made with wal_level=minimal"),
         ({"workload": [{"name": "w", "builtin": "tpcb-like"}]}, "one workload, without scripts"),
         ({"workload": [{"name": "a"}, {"name": "b"}]}, "one workload"),
-        ({"power_cut": {"images": 1}}, r"either \[replay\] or \[power_cut\]"),
         ({"replay": {"rows": 0}}, "mistake"),
     ],
 )

@@ -170,7 +170,7 @@ def lock_share(case: Case) -> Finding | None:
 def _flush_word(case: Case) -> str:
     """Without fsync the same waits are for writing alone."""
     variant = case.plan.variant(case.cell[2])
-    off = {**case.plan.base_settings, **variant.settings}.get("fsync") == "off"
+    off = case.plan.settings_of(variant).get("fsync") == "off"
     return "WAL write" if off else "WAL flush"
 
 

@@ -13,7 +13,7 @@ from enum import Enum
 from statistics import median, quantiles
 
 from walproof.analysis.rounds import Cell
-from walproof.facts import CutFacts, ImageState, Plan, Trial, TrialState
+from walproof.facts import CutFacts, ImageState, Plan, Trial
 from walproof.units import parse_duration_s
 
 _WRITER_DELAY = "200ms"
@@ -123,7 +123,8 @@ def _summary(plan: Plan, trials: Sequence[Trial], cell: Cell) -> CutSummary:
         workload=cell[1],
         variant=cell[2],
         cuts=len(cuts),
-        void=sum(trial.state is TrialState.FAILED for trial in own),
+        # Also where the cut was added to a trial whose window was measured.
+        void=len(own) - len(with_cut),
         images=len(images),
         counts=counts,
         failed_cuts=sum(any(image.state.is_failure for image in cut.images) for cut in cuts),
@@ -150,7 +151,7 @@ def _windows(cut: CutFacts) -> list[float]:
 
 def _bound_ms(plan: Plan, name: str) -> float | None:
     variant = plan.variant(name)
-    settings = {**plan.base_settings, **variant.settings}
+    settings = plan.settings_of(variant)
     if settings.get("synchronous_commit") != "off" or settings.get("fsync") == "off":
         return None
     delay = settings.get("wal_writer_delay", _WRITER_DELAY)

@@ -98,7 +98,7 @@ def predict_published(plan: Plan, reached: Sequence[Absolute], lock: CommitLock)
         tps = here.get(variant.name)
         if tps is None:
             continue
-        settings = {**plan.base_settings, **variant.settings}
+        settings = plan.settings_of(variant)
         waits = settings.get("fsync") != "off" and settings.get("synchronous_commit") != "off"
         ratios.append(
             PredictedRatio(

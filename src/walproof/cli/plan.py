@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from walproof.facts import LoadMethod, Plan, Variant, Workload
+from walproof.facts import Failover, Load, LoadMethod, Plan, Replay, Streaming, Variant, Workload
 from walproof.units import format_bytes, format_duration
 
 
@@ -22,19 +22,13 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     lines = [f"study {plan.study}: {plan.title}", ""]
     lines += ["PostgreSQL"]
     lines += [f"  {one.label}  {one.bindir} ({one.origin})" for one in plan.installs]
-    if plan.load is not None:
-        source = "generated" if plan.load.file is None else plan.load.file
-        lines += ["", "load", f"  {plan.load.rows:,} rows into {plan.load.table}, {source}"]
-        lines += [f"  which holds {plan.load.filled:,} rows"] if plan.load.filled else []
-    else:
-        lines += [f"  driven by pgbench {plan.driver.version}", "", "workloads"]
-        lines += [f"  {_workload_text(one)}" for one in plan.workloads]
+    lines += _load_lines(plan)
     if plan.base_settings:
         lines += ["", "settings of every variant", f"  {_settings_text(plan.base_settings)}"]
     lines += ["", f"variants (compared with {plan.baseline})"]
     for variant in plan.variants:
         lines += _variant_lines(variant)
-        complete = {**plan.base_settings, **variant.settings, **variant.implied}
+        complete = plan.settings_of(variant)
         lines += [f"      {setting}: {cls.value}: {sentence}" for setting, cls, sentence in risk_of(complete)]
         lines += [f"      note: {note}" for note in notes(complete, plan.installs[0].version_num)]
     if plan.factors:
@@ -69,12 +63,33 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _load_lines(plan: Plan) -> list[str]:
+    from walproof.report.experiment import driven_by
+
+    match plan.kind:
+        case Load() as load:
+            source = "generated" if load.file is None else load.file
+            lines = ["", "load", f"  {load.rows:,} rows into {load.table}, {source}"]
+            return lines + ([f"  which holds {load.filled:,} rows"] if load.filled else [])
+        case Failover() as failover:
+            length = format_duration(failover.load_s)
+            return ["", "load", f"  a ledger in {failover.sessions} sessions for {length}, then a failover"]
+        case Replay():
+            return ["", "load", f"  {driven_by(plan)}"]
+    lines = [f"  driven by pgbench {plan.driver.version}", "", "workloads"]
+    return lines + [f"  {_workload_text(plan, workload)}" for workload in plan.workloads]
+
+
 def _variant_lines(variant: Variant) -> list[str]:
+    from walproof.report.experiment import conditions
+
     lines = [f"  {variant.name}  [{variant.durability.value}]"]
     if variant.settings:
         lines.append(f"      {_settings_text(variant.settings)}")
     if variant.implied:
         lines.append(f"      brings along: {_settings_text(variant.implied)}")
+    if found := conditions(variant):
+        lines.append(f"      {_settings_text(found)}")
     if variant.waldir is not None:
         lines.append(f"      pg_wal in {variant.waldir}")
     if variant.load != LoadMethod():
@@ -95,17 +110,22 @@ def _method_text(method: LoadMethod) -> str:
     return ", ".join([*parts, *method.steps])
 
 
-def _workload_text(workload: Workload) -> str:
+def _workload_text(plan: Plan, workload: Workload) -> str:
     if workload.statements:
         return f"{workload.name}: {len(workload.statements)} statements, each measured apart"
-    what = workload.builtin or " + ".join(f"{s.name}@{s.weight}" for s in workload.scripts)
+    match plan.kind:
+        case Streaming(rows_per_commit=rows, preloaded_rows=preloaded):
+            what = f"inserts, {rows} rows a commit into tables that hold {preloaded:,}"
+        case _:
+            scripts = " + ".join(f"{script.name}@{script.weight}" for script in workload.scripts)
+            what = f"{workload.builtin or scripts}, scale {workload.scale}"
     length = (
         f"{format_duration(workload.duration_s)}"
         if workload.duration_s is not None
         else f"{workload.transactions} transactions per client"
     )
     parts = [
-        f"{workload.name}: pgbench {what}, scale {workload.scale}, {workload.clients} clients",
+        f"{workload.name}: pgbench {what}, {workload.clients} clients",
         f"{workload.threads} threads, {workload.protocol} protocol, {length}",
     ]
     if workload.rate_tps is not None:

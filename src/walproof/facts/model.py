@@ -14,6 +14,16 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal, TypeAlias
 
+from walproof.facts.kinds import (
+    Failover,
+    Kind,
+    Load,
+    PowerCuts,
+    Replay,
+    Statements,
+    Streaming,
+    Throughput,
+)
 from walproof.settings.durability import DurabilityClass
 
 PLAN_FORMAT = 1
@@ -134,33 +144,6 @@ class ReplayConditions:
 
 
 @dataclass(frozen=True, slots=True)
-class Replay:
-    """Each trial replays fixed WAL: that of ``rows`` INSERTs into five partitioned tables."""
-
-    rows: int
-    preloaded_rows: int
-    """Rows that are there before, so that the WAL finds leaf pages to fill and to make images of."""
-    rows_per_commit: int
-
-
-@dataclass(frozen=True, slots=True)
-class Streaming:
-    """Each trial loads a primary with INSERTs into five partitioned tables while its standby streams."""
-
-    preloaded_rows: int
-    """Rows that are there before, as in a study of replay."""
-    rows_per_commit: int
-
-
-@dataclass(frozen=True, slots=True)
-class Failover:
-    """Each trial is a pair under the ledger's load whose primary dies and whose standby is promoted."""
-
-    load_s: float
-    sessions: int
-
-
-@dataclass(frozen=True, slots=True)
 class Crash:
     """Each trial's server is killed when its load ends, and the time until it is back is measured."""
 
@@ -197,31 +180,6 @@ class LoadMethod:
     steps: tuple[LoadStep, ...] = ()
     rows_most: int | None = None
     """Only that many of the rows: a slow method need not load them all."""
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """Each trial loads rows into a table, until the table is as good as after any other method."""
-
-    table: str
-    """As SQL names it."""
-    ddl: str
-    """SQL that makes the table and what it needs."""
-    rows: int
-    file: str | None = None
-    """CSV or Parquet file of the user's own rows; None: they are generated."""
-    file_digest: str | None = None
-    """SHA-256 of it."""
-    replay: str | None = None
-    """SQL that does for the whole table what its triggers would have done row by row."""
-    crash: bool = False
-    """In the first round each load is also broken off in its middle, by killing the server."""
-    filled: int = 0
-    """Rows that the table holds before, generated as the loaded ones are."""
-    ddl_as_superuser: bool = False
-    """The DDL and the loads run as superuser, not as a role of their own."""
-    power_cut: int = 0
-    """In the first round the power of each is also cut in its middle, and so many images are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,6 +283,20 @@ class Plan:
     crash: Crash | None = None
     load: Load | None = None
     format: int = PLAN_FORMAT
+
+    @property
+    def kind(self) -> Kind:
+        """What its trials are."""
+        for kind in (self.replay, self.streaming, self.failover, self.load):
+            if kind is not None:
+                return kind
+        if self.power_cut is not None and self.power_cut.only:
+            return PowerCuts()
+        return Statements() if any(workload.statements for workload in self.workloads) else Throughput()
+
+    def settings_of(self, variant: Variant) -> dict[str, str]:
+        """Everything that a server of the variant is started with: base, own and implied settings."""
+        return {**self.base_settings, **variant.settings, **variant.implied}
 
     @property
     def cells(self) -> tuple[tuple[str, str, str], ...]:

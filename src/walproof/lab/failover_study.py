@@ -24,8 +24,6 @@ def check_failover(study: StudyFile) -> None:
             "a study of failover has one workload, without scripts",
             detail="Its load is the ledger, which knows each commit that was acknowledged.",
         )
-    if study.power_cut is not None or study.replay is not None:
-        raise StudyError("a study has one of [failover], [replay] and [power_cut]")
     check_pair(study)
 
 

@@ -21,8 +21,6 @@ def check_load(study: StudyFile) -> None:
         raise StudyError(
             "a study of loading has one workload, without scripts", detail="Its load is that of [load]."
         )
-    if any(part is not None for part in (study.power_cut, study.replay, study.failover, study.crash)):
-        raise StudyError("a study has one of [crash], [failover], [load], [power_cut] and [replay]")
     if study.load is not None and study.load.filled and study.load.file is not None:
         raise StudyError(
             "rows of a file cannot be loaded into a table that holds generated rows",

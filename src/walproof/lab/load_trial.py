@@ -183,13 +183,15 @@ class TableLoad:
             is_frozen=about.is_frozen,
         )
         sessions = self._method.sessions
+        batch_rows = self._method.batch_rows
         bounds = [self._rows * number // sessions for number in range(sessions + 1)]
         return [
             Order(
                 self._loader,
                 str(self._prepared.folder),
                 self._method.feed,
-                self._method.batch_rows,
+                # A batch that holds all of a session is not handed out in parts, and so has no middle.
+                None if is_broken_off and (batch_rows or 0) >= stop - start else batch_rows,
                 start,
                 stop,
                 is_broken_off,

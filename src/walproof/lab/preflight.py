@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import psutil
 
 from walproof.disk.simulated import DiskModel
 from walproof.errors import StudyError
-from walproof.facts import Plan
+from walproof.facts import Plan, Variant
 from walproof.lab.crash import shared_buffers
 from walproof.lab.replay_recording import recording_key
 from walproof.postgres import template as templates
@@ -73,7 +72,7 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
     ]
     trials = plan.rounds * len(plan.cells)
     each = plan.rounds * len(plan.installs) * len(plan.variants)
-    wal_bytes = max(_max_wal_size(plan, v.settings) for v in plan.variants)
+    wal_bytes = max(_max_wal_size(plan, v) for v in plan.variants)
     if plan.load is not None:
         # A load ends long before it fills a large max_wal_size; the size of its rows is checked where they
         # are prepared (walproof.lab.load_source).
@@ -97,8 +96,7 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
         disk_bytes=_standby_disk_bytes(plan, wal_bytes)
         or sum(sizes[w.name] for _, w in missing) + max(sizes.values()) + wal_bytes,
         memory_bytes=max(
-            shared_buffers(plan.installs[0].version_num, {**plan.base_settings, **v.settings})
-            for v in plan.variants
+            shared_buffers(plan.installs[0].version_num, plan.settings_of(v)) for v in plan.variants
         )
         * PAGE_BYTES
         + max(w.clients for w in plan.workloads) * _BACKEND_BYTES,
@@ -172,7 +170,7 @@ def _machine(plan: Plan) -> list[str]:
         )
     for waldir in sorted({v.waldir for v in plan.variants if v.waldir is not None}):
         check_wal_folder(Path(waldir), work)
-        wal_bytes = max(_max_wal_size(plan, v.settings) for v in plan.variants if v.waldir == waldir)
+        wal_bytes = max(_max_wal_size(plan, v) for v in plan.variants if v.waldir == waldir)
         found[f"free disk in {waldir}"] = (wal_bytes + _SEGMENTS_BYTES, shutil.disk_usage(waldir).free)
     problems = [
         f"{what}: needs about {format_bytes(needed)}, there is {format_bytes(there)}"
@@ -195,7 +193,7 @@ def _builds(plan: Plan) -> list[str]:
     problems = []
     for install in plan.installs:
         for variant in plan.variants:
-            settings = {**plan.base_settings, **variant.settings, **variant.implied}
+            settings = plan.settings_of(variant)
             complaint = rejection(install, settings)
             if complaint is not None:
                 said = " ".join(line.split(":", 1)[-1].strip() for line in complaint.splitlines())
@@ -214,8 +212,8 @@ def _audit(plan: Plan) -> list[str]:
     return [] if refusal is None else [f"{name}: kernel audit: {refusal}" for name in audited]
 
 
-def _max_wal_size(plan: Plan, settings: Mapping[str, str]) -> int:
-    complete = {**plan.base_settings, **settings}
+def _max_wal_size(plan: Plan, variant: Variant) -> int:
+    complete = plan.settings_of(variant)
     if "max_wal_size" not in complete:
         return 1 << 30
     setting = Catalogue.for_version(plan.installs[0].version_num).get("max_wal_size")

@@ -117,7 +117,7 @@ def cut_again(
             CutLab(workspace, install, pgbench, template, has_extension(install, "amcheck")),
             CutOrder(
                 seed=trial.cut.seed,
-                settings={**plan.base_settings, **variant.settings, **variant.implied},
+                settings=plan.settings_of(variant),
                 conditions=variant.cut,
                 images=image.number,
                 workload=workload,

@@ -90,7 +90,7 @@ def recording_key(plan: Plan, install: str, variant: Variant) -> RecordingKey:
 
 
 def _of_primary(plan: Plan, variant: Variant) -> dict[str, str]:
-    complete = {**plan.base_settings, **variant.settings, **variant.implied}
+    complete = plan.settings_of(variant)
     return {name: value for name, value in complete.items() if name not in STANDBY_ONLY}
 
 

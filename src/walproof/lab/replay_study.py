@@ -30,8 +30,6 @@ def check_replay(study: StudyFile) -> None:
             "a study of replay has one workload, without scripts",
             detail="Its load is fixed: prepared INSERTs into five partitioned tables.",
         )
-    if study.power_cut is not None:
-        raise StudyError("a study has either [replay] or [power_cut]")
     check_conditions(study)
 
 

@@ -15,7 +15,7 @@ from walproof.disk.flush import measure_flush
 from walproof.disk.preload import check_program
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.errors import StoreError, StudyError
-from walproof.facts import Environment, Install, Plan, Run
+from walproof.facts import Environment, Install, Plan, Run, Statements, Throughput
 from walproof.facts.codec import plan_hash, to_data
 from walproof.facts.store import Store
 from walproof.lab.load_source import prepare_loads
@@ -150,13 +150,7 @@ def _prepare(
     plan: Plan, reachable: dict[str, Install], workspace: Workspace, pgbench: Path, progress: Progress
 ) -> dict[tuple[str, str], Path]:
     prepared: dict[tuple[str, str], Path] = {}
-    if (
-        plan.replay is not None
-        or plan.streaming is not None
-        or plan.failover is not None
-        or plan.load is not None
-        or (plan.power_cut is not None and plan.power_cut.only)
-    ):
+    if not isinstance(plan.kind, Throughput | Statements):
         return prepared
     for label, install in reachable.items():
         for workload in plan.workloads:

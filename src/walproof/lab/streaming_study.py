@@ -34,8 +34,6 @@ def check_streaming(study: StudyFile, driver: Install) -> None:
                 f'workload "{workload.name}" of a study of a live stream has no fixed length',
                 detail="Its trials have a duration, and no warm-up: every standby begins alike.",
             )
-    if study.power_cut is not None or study.replay is not None or study.failover is not None:
-        raise StudyError("a study has one of [failover], [power_cut], [replay] and [streaming]")
     values = check_conditions(study)
     for name, value in values:
         if name in (CACHE, KERNEL_AUDIT, STANDBY_DEVICE):

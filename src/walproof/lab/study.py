@@ -25,6 +25,7 @@ from walproof.facts import (
 )
 from walproof.lab.design import factorial_design
 from walproof.lab.failover_study import check_failover, failover_of, failover_workload, with_pair
+from walproof.lab.kind import check_kind
 from walproof.lab.load_study import check_load, load_of, load_workload, method_of, missing_for
 from walproof.lab.replay_study import check_replay, replay_of, replay_workload, with_conditions
 from walproof.lab.streaming_study import check_streaming, streaming_of, streaming_workload, with_stream
@@ -118,6 +119,7 @@ def resolve(
 
     Raises StudyError, SettingError or InstallError; all mistakes in settings are named at once.
     """
+    check_kind(study, power_cuts_asked=overrides.power_cut_images is not None)
     chosen = tuple(given) if given is not None else _installs(overrides.pg or study.pg)
     _, driver = installs.find_driver(chosen)
     workloads = tuple(_workload(table, study, overrides, scripts) for table in study.workload)
@@ -141,8 +143,6 @@ def resolve(
         cells = [with_pair(cell) for cell in cells]
     if study.load is not None:
         check_load(study)
-        if overrides.power_cut_images is not None:
-            raise StudyError("--power-cut is not for studies of loading")
         workloads = tuple(load_workload(workload, study) for workload in workloads)
     cells, left_out = _available(base, cells, study, chosen)
     _check_settings(base, cells, chosen)
@@ -509,9 +509,6 @@ def _power_cut(study: StudyFile, overrides: Overrides) -> PowerCut | None:
 def _crash(study: StudyFile, overrides: Overrides) -> Crash | None:
     if study.crash is None:
         return None
-    others = (study.power_cut, study.replay, study.streaming, study.failover)
-    if any(table is not None for table in others):
-        raise StudyError("a study has one of [crash], [failover], [power_cut], [replay] and [streaming]")
     if overrides.device is not None:
         raise StudyError(
             "--device does not emulate the reads of a recovery",

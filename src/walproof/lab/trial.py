@@ -23,9 +23,12 @@ from walproof.facts import (
     Install,
     Load,
     Plan,
-    PowerCut,
+    PowerCuts,
+    Replay,
     Series,
+    Statements,
     Streaming,
+    Throughput,
     Trial,
     TrialState,
     Workload,
@@ -125,18 +128,22 @@ class TrialRunner:
         measured = _Measured()
         reason = log = None
         try:
-            if self._plan.replay is not None:
-                self._replay(order, measured)
-            elif self._plan.streaming is not None:
-                self._stream(order, self._plan.streaming, measured)
-            elif self._plan.failover is not None:
-                self._fail_over(order, self._plan.failover, measured)
-            elif self._plan.load is not None:
-                self._load(order, self._plan.load, measured)
-            elif self._plan.power_cut is None or not self._plan.power_cut.only:
-                self._measure_apart(order, measured)
-            if self._plan.power_cut is not None:
-                self._cut_power(order, self._plan.power_cut, measured)
+            match self._plan.kind:
+                case Replay():
+                    self._replay(order, measured)
+                case Streaming() as streaming:
+                    self._stream(order, streaming, measured)
+                case Failover() as failover:
+                    self._fail_over(order, failover, measured)
+                case Load() as load:
+                    self._load(order, load, measured)
+                case PowerCuts():
+                    self._cut_power(order, measured)
+                case Throughput() | Statements():
+                    self._measure_apart(order, measured)
+                    if self._plan.power_cut is not None:
+                        with measured.added("power cut"):
+                            self._cut_power(order, measured)
         except WalproofError as error:
             reason = error.message
             log = measured.log or error.detail
@@ -168,7 +175,8 @@ class TrialRunner:
         with self._cluster(order, f"trial-{order.number}", template, measured) as (cluster, disk):
             self._measure(order, cluster, measured)
             if self._plan.crash is not None:
-                self._crash(order, cluster, self._plan.crash, disk, measured)
+                with measured.added("crash"):
+                    self._crash(order, cluster, self._plan.crash, disk, measured)
 
     @contextmanager
     def _cluster(
@@ -200,14 +208,16 @@ class TrialRunner:
         finally:
             self._workspace.remove_folder(folder)
 
-    def _cut_power(self, order: TrialOrder, power_cut: PowerCut, measured: _Measured) -> None:
+    def _cut_power(self, order: TrialOrder, measured: _Measured) -> None:
         plan = self._plan
+        power_cut = plan.power_cut
+        assert power_cut is not None
         variant = plan.variant(order.variant)
         cut = cut_power(
             self._cuts[(order.install, order.workload, variant.cut.checksums)],
             CutOrder(
                 seed=draw_seed(plan.seed, order.round, order.install, order.workload, order.variant),
-                settings={**plan.base_settings, **variant.settings, **variant.implied},
+                settings=plan.settings_of(variant),
                 conditions=variant.cut,
                 images=power_cut.images,
                 workload=plan.workload(order.workload),
@@ -228,12 +238,12 @@ class TrialRunner:
         measured: _Measured,
     ) -> None:
         variant = self._plan.variant(order.variant)
-        settings = {**self._plan.base_settings, **variant.settings, **variant.implied}
+        settings = self._plan.settings_of(variant)
         measured.add("recovery", crash_and_recover(cluster, self._workspace, settings, crash, disk))
         if crash.predict and measured.wal_start is not None:
             # From the baseline alone; of the others, how much they wrote.
             every = {
-                one.name: {**self._plan.base_settings, **one.settings, **one.implied}
+                one.name: self._plan.settings_of(one)
                 for one in self._plan.variants
                 if order.variant == self._plan.baseline
             }
@@ -243,7 +253,7 @@ class TrialRunner:
     def _fail_over(self, order: TrialOrder, failover: Failover, measured: _Measured) -> None:
         plan = self._plan
         variant = plan.variant(order.variant)
-        settings = {**plan.base_settings, **variant.settings, **variant.implied}
+        settings = plan.settings_of(variant)
         install = self._installs[order.install]
         measured.window_start = time.time()
         conditions = PairConditions(
@@ -270,7 +280,7 @@ class TrialRunner:
         streamed = lab.run(
             StreamOrder(
                 number=order.number,
-                settings={**plan.base_settings, **variant.settings, **variant.implied},
+                settings=plan.settings_of(variant),
                 workload=plan.workload(order.workload),
                 seed=self._load_seed(order),
                 checkpoint_before=plan.checkpoint_before,
@@ -299,7 +309,10 @@ class TrialRunner:
             measured.add("load", self._table_load(order, load, cluster).measure(self._plan.probes))
             measured.window_s = measured.metrics["load_s"]
         if load.crash and order.is_first:
-            with self._cluster(order, f"crash-{order.number}", empty, measured) as (cluster, _):
+            with (
+                measured.added("crash"),
+                self._cluster(order, f"crash-{order.number}", empty, measured) as (cluster, _),
+            ):
                 cluster.start(self._load_settings(order))
                 measured.add(
                     "crash", self._table_load(order, load, cluster).break_off(self._load_settings(order))
@@ -308,11 +321,12 @@ class TrialRunner:
             lab = LoadCutLab(self._workspace, self._installs[order.install], self._loads[order.install], load)
             method = self._plan.variant(order.variant).load
             seed = draw_seed(self._plan.seed, order.install, order.variant)
-            measured.add("cut", cut_load(lab, method, self._load_settings(order), order.number, seed))
+            with measured.added("cut"):
+                measured.add("cut", cut_load(lab, method, self._load_settings(order), order.number, seed))
 
     def _load_settings(self, order: TrialOrder) -> dict[str, str]:
         variant = self._plan.variant(order.variant)
-        return {"log_checkpoints": "on", **self._plan.base_settings, **variant.settings, **variant.implied}
+        return {"log_checkpoints": "on", **self._plan.settings_of(variant)}
 
     def _table_load(self, order: TrialOrder, load: Load, cluster: Cluster) -> TableLoad:
         return TableLoad(cluster, self._loads[order.install], load, self._plan.variant(order.variant).load)
@@ -330,7 +344,7 @@ class TrialRunner:
             self._workspace,
             self._installs[order.install],
             self._replays[(order.install, order.variant)],
-            {**plan.base_settings, **variant.settings, **variant.implied},
+            plan.settings_of(variant),
             variant.replay,
         )
         if order.round == 1:
@@ -355,7 +369,7 @@ class TrialRunner:
             observing["track_wal_io_timing"] = "on"
         if workload.statements and has_library(cluster.install, _STATEMENTS):
             observing["shared_preload_libraries"] = _STATEMENTS
-        cluster.start({**observing, **plan.base_settings, **variant.settings, **variant.implied})
+        cluster.start({**observing, **plan.settings_of(variant)})
         settings, _ = server_facts(cluster.conninfo)
         measured.settings.update(settings)
         if plan.checkpoint_before:
@@ -463,6 +477,15 @@ class _Measured:
         self.wal_start: Lsn | None = None
         self.cut: CutFacts | None = None
         self.log: str | None = None
+
+    @contextmanager
+    def added(self, what: str) -> Iterator[None]:
+        """Something that was added to the trial: if it fails, what was measured before it still holds."""
+        try:
+            yield
+        except WalproofError as error:
+            self.warnings.append(f"{what}: not measured: {error.message}")
+            self.log = None
 
     def add(self, probe: str, seen: Observation) -> None:
         self.metrics.update(seen.metrics)

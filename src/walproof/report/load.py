@@ -245,7 +245,7 @@ def _gains(cells: Cells, analysis: Analysis, install: str, workload: str) -> lis
 
 def class_after(cells: Cells, variant: Variant) -> DurabilityClass:
     """What its settings risk when the load is over; tables that were unlogged are not any more."""
-    return durability_class({**cells.plan.base_settings, **variant.settings, **variant.implied})
+    return durability_class(cells.plan.settings_of(variant))
 
 
 def _row(

@@ -274,7 +274,7 @@ def audit_blocks(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
 
 
 def _skips_flushes(cells: Cells, name: str) -> bool:
-    return {**cells.plan.base_settings, **cells.plan.variant(name).settings}.get("fsync") == "off"
+    return cells.plan.settings_of(cells.plan.variant(name)).get("fsync") == "off"
 
 
 def method_blocks(run: Run, summaries: Sequence[CutSummary]) -> list[Block]:

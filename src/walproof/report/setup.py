@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from walproof.facts import Plan, Run, Variant, Workload
+from walproof.facts import Plan, Run, Workload
 from walproof.facts.codec import to_data
 from walproof.report.answer import repeat_command
 from walproof.report.blocks import Block, Cell, Column, Listing, Table, class_cell, text_cells
+from walproof.report.experiment import conditions, driven_by, load_of
 from walproof.report.numbers import percent, utc
 from walproof.units import format_bytes, format_duration
 
@@ -20,7 +21,7 @@ def plan_tables(run: Run) -> list[Block]:
         (
             Cell(v.name + (" (baseline)" if v.name == plan.baseline else "")),
             class_cell(v.durability),
-            Cell(_settings({**v.settings, **_conditions(v)}) or "nothing"),
+            Cell(_settings({**v.settings, **conditions(v)}) or "nothing"),
             Cell(_settings(v.implied) or "-"),
             Cell(v.note or "-"),
         )
@@ -31,7 +32,7 @@ def plan_tables(run: Run) -> list[Block]:
         text_cells(
             (
                 w.name,
-                w.builtin or " + ".join(script.name for script in w.scripts) or "prepared INSERTs",
+                load_of(plan, w),
                 str(w.scale),
                 f"{w.clients} / {w.threads}",
                 _window(w),
@@ -53,32 +54,11 @@ def plan_tables(run: Run) -> list[Block]:
                 )
             ),
             workloads,
-            _driven_by(plan),
+            driven_by(plan),
             terminal=False,
         ),
         _pairs("Design and run", _design(run)),
     ]
-
-
-def _driven_by(plan: Plan) -> str:
-    if plan.load is not None:
-        source = "generated from the seed" if plan.load.file is None else f"from {plan.load.file}"
-        return (
-            f"{plan.load.rows:,} rows into {plan.load.table}, {source}; clients are walproof's own processes."
-        )
-    if plan.failover is not None:
-        return f"A ledger in {plan.failover.sessions} sessions, by walproof itself."
-    if plan.streaming is not None:
-        return (
-            f"Each transaction inserts {plan.streaming.rows_per_commit} rows into five partitioned tables "
-            f"that hold {plan.streaming.preloaded_rows:,}. Driven by pgbench {plan.driver.version}."
-        )
-    if plan.replay is not None:
-        return (
-            f"{plan.replay.rows:,} rows into five partitioned tables that hold "
-            f"{plan.replay.preloaded_rows:,}, {plan.replay.rows_per_commit} a commit, by walproof itself."
-        )
-    return f"Driven by pgbench {plan.driver.version}."
 
 
 def _left_out(plan: Plan) -> list[Block]:
@@ -90,26 +70,6 @@ def _left_out(plan: Plan) -> list[Block]:
 
 def _base_note(plan: Plan) -> str | None:
     return f"All variants have: {_settings(plan.base_settings)}." if plan.base_settings else None
-
-
-def _conditions(variant: Variant) -> dict[str, str]:
-    """What it has beside settings that is not as in every variant, in the words of a study file."""
-    found = {}
-    if variant.replay.checksums:
-        found["data_checksums"] = "on"
-    if variant.replay.is_cold:
-        found["cache"] = "cold"
-    if variant.replay.kernel_audit != "off":
-        found["kernel_audit"] = variant.replay.kernel_audit
-    if variant.distance_s:
-        found["distance"] = format_duration(variant.distance_s)
-    if variant.bandwidth_bytes_per_s is not None:
-        found["bandwidth"] = f"{format_bytes(variant.bandwidth_bytes_per_s)}/s"
-    if variant.standby_device is not None:
-        found["standby_device"] = variant.standby_device
-    if variant.replay_cpu_share < 1:
-        found["replay_cpu"] = f"{variant.replay_cpu_share * 100:g}%"
-    return found
 
 
 def _settings(settings: Mapping[str, str]) -> str:

@@ -38,11 +38,6 @@ _NEEDS = {
 }
 
 
-def is_about_statements(cells: Cells) -> bool:
-    """Whether the study measures statements, not a load."""
-    return any(workload.statements for workload in cells.plan.workloads)
-
-
 def statement_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
     """Per workload: what each variant writes, relative to the baseline; what lies between the counts."""
     found = []

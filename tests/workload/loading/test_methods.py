@@ -114,6 +114,9 @@ def test_what_a_crash_in_the_middle_leaves(embedded: Install, workspace: Workspa
         "batches": {"feed": "copy", "batch_rows": 100},
         "late indexes": {"feed": "copy", "steps": ["late indexes"]},
         "unlogged": {"feed": "copy", "batch_rows": 100, "steps": ["unlogged"]},
+        # Each batch holds all that a session has: it was missed, and the load was over.
+        "one batch": {"feed": "copy", "batch_rows": 10 * ROWS},
+        "a batch a session": {"feed": "stage", "batch_rows": ROWS // 3, "sessions": 3},
     }
     plan = load_plan(embedded, NARROW, "narrow", _variants(methods), ROWS)
     assert plan.load is not None
@@ -127,6 +130,8 @@ def test_what_a_crash_in_the_middle_leaves(embedded: Install, workspace: Workspa
     assert 0.3 < left["batches"][0] < 1.0
     assert left["late indexes"] == (0.0, 2.0)
     assert left["unlogged"] == (0.0, 1.0)
+    assert left["one batch"] == (0.0, 0.0)
+    assert left["a batch a session"] == (0.0, 0.0)
 
 
 def test_what_a_power_cut_in_the_middle_leaves(embedded: Install, workspace: Workspace) -> None:
