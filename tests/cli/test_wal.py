@@ -159,6 +159,29 @@ def test_names_of_another_cluster_are_refused(wal: Path, tmp_path: Path) -> None
     assert "42" in done.stderr
 
 
+def test_a_recording_knows_its_names(wal: Path, tmp_path: Path) -> None:
+    shutil.copytree(wal, tmp_path / "recording")
+    by_relation = ("wal", "stats", "recording", "--by", "relation")
+    plain = walproof(*by_relation, "--csv", cwd=tmp_path).stdout
+    places = [row["relation"] for row in csv.DictReader(io.StringIO(plain))]
+    place = next(one for one in places if one.count("/") == 2)
+    tablespace, database, relation = map(int, place.split("/"))
+    named = {
+        "tablespace": tablespace, "database": database, "relation": relation, "database_name": "shop",
+        "name": "public.orders", "kind": "table", "method": None, "owner": None,
+    }  # fmt: skip
+    names = {
+        "format": 1, "system_identifier": stats(wal).system_identifier, "version_num": 180000,
+        "taken_at": 0.0, "relations": [named], "left_out": [],
+    }  # fmt: skip
+    (tmp_path / "recording" / "relations.json").write_text(json.dumps(names))
+    assert walproof(*by_relation, "--csv", cwd=tmp_path).stdout == plain, (
+        "a file of that name is no recording"
+    )
+    (tmp_path / "recording" / "recording.json").write_text("{}")
+    assert "shop: public.orders" in walproof(*by_relation, cwd=tmp_path).stdout
+
+
 def test_an_archive_reads_as_the_plain_segments_do(wal: Path, tmp_path: Path) -> None:
     (tmp_path / "archive").mkdir()
     for number, file in enumerate(sorted(wal.iterdir())):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -53,7 +53,10 @@ def stats(
         str | None, typer.Option("--resolve", metavar="DSN", help="Server to ask for names of relations.")
     ] = None,
     map_: Annotated[
-        Path | None, typer.Option("--map", metavar="FILE", help='Names that "walproof wal map" saved.')
+        Path | None,
+        typer.Option(
+            "--map", metavar="FILE", help='Names that "walproof wal map" saved. A recording has its own.'
+        ),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Rows of the table.")] = 40,
     json: options.Json = False,
@@ -81,7 +84,7 @@ def stats(
     if json and csv:
         raise WalError("--json and --csv exclude each other")
     criterion = By(by)
-    names = _names(resolve, map_)
+    names = _names(resolve, map_, paths)
     wal = read_stats(
         *paths,
         start=_lsn(start),
@@ -160,14 +163,17 @@ def map_(
     sys.stdout.write(_ask(dsn).to_json())
 
 
-def _names(dsn: str | None, file: Path | None) -> RelationMap | None:
+def _names(dsn: str | None, file: Path | None, paths: Sequence[Path]) -> RelationMap | None:
+    """What the user asked for; else the names that a recording among the paths has brought along."""
     if dsn is not None and file is not None:
         raise WalError("--resolve and --map exclude each other")
-    if file is not None:
-        from walproof.wal import read_map
+    if dsn is not None:
+        return _ask(dsn)
+    from walproof.wal.recording import recorded_names
+    from walproof.wal.relations import read_map
 
-        return read_map(file)
-    return None if dsn is None else _ask(dsn)
+    found = [file] if file is not None else [path for one in paths if (path := recorded_names(one))]
+    return read_map(found[0]) if found else None
 
 
 def _ask(dsn: str) -> RelationMap:

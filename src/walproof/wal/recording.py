@@ -66,6 +66,12 @@ def write_recording(folder: Path, recording: Recording) -> None:
         raise WalError(f'could not write "{path}": {error.strerror}') from error
 
 
+def recorded_names(folder: Path) -> Path | None:
+    """The relation map of a recording; None for a folder that is none, or has lost its map."""
+    file = folder / RELATIONS_FILE
+    return file if (folder / RECORDING_FILE).is_file() and file.is_file() else None
+
+
 def read_recording(folder: Path) -> Recording:
     """Read it back. Raises WalError."""
     path = folder / RECORDING_FILE
