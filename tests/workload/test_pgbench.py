@@ -17,6 +17,7 @@ from walproof.postgres import template as templates
 from walproof.postgres.cluster import SUPERUSER, Cluster
 from walproof.postgres.install import find_driver
 from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
 from walproof.workload.pgbench import PgbenchRun, Target, initialise, read_summary
 
 VERSION_13 = """\
@@ -109,6 +110,20 @@ def test_builtins_and_protocols(cluster: Cluster, pgbench: Path, builtin: str, p
     assert run.finish(60).transactions == 40
     assert _count(cluster, "pgbench_history") == (0 if builtin == "select-only" else 40)
     assert sum(len(log.read_text().splitlines()) for log in run.logs) == 40
+
+
+@pytest.mark.live
+@pytest.mark.pg(">= 18")
+def test_it_runs_as_the_user_of_the_servers(cluster: Cluster, pgbench: Path) -> None:
+    """As root, nothing that a server could harm by its answers is root's."""
+    workload = dataclasses.replace(WORKLOAD, transactions=None, duration_s=30.0)
+    initialise(pgbench, workload, _target(cluster))
+    run = PgbenchRun(pgbench, workload, _target(cluster), cluster.folder, seed=1)
+    try:
+        user = server_user()
+        assert Path(f"/proc/{run.pid}").stat().st_uid == (os.geteuid() if user is None else user.uid)
+    finally:
+        run.kill()
 
 
 @pytest.mark.live

@@ -6,11 +6,13 @@ What a load ends with is compared by the trial itself, so the last test shows th
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.workload.loading.cluster import Silent, connect, load_plan, loaded_cluster
@@ -104,6 +106,23 @@ def test_drivers_with_their_own_types(embedded: Install, workspace: Workspace) -
         with pytest.raises(WorkloadError, match="does not hold the rows") as raised:
             TableLoad(cluster, replace(prepared, expected=other), plan.load, LoadMethod()).measure(())
         assert "checksum 1, got" in str(raised.value.detail)
+
+
+def test_clients_run_as_the_user_of_the_servers(embedded: Install, workspace: Workspace) -> None:
+    """Also those that have Python values, which they read by themselves."""
+    plan = load_plan(embedded, NARROW, "narrow", _variants({"values": {"feed": "executemany"}}), ROWS)
+    assert plan.load is not None
+    user = server_user()
+    with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared):
+        load = TableLoad(cluster, prepared, plan.load, plan.variants[0].load)
+
+        def look() -> None:
+            clients = [one for one in psutil.Process().children() if "client" in " ".join(one.cmdline())]
+            expected = os.geteuid() if user is None else user.uid
+            assert {one.uids() for one in clients} == {(expected, expected, expected)}
+            cluster.kill()
+
+        load.interrupt(look)
 
 
 def test_what_a_crash_in_the_middle_leaves(embedded: Install, workspace: Workspace) -> None:
