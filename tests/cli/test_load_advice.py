@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import tempfile
@@ -204,6 +205,12 @@ def test_the_recipe_of_a_finished_run_is_printed_again(folder: Path, embedded: I
     assert "ALTER TABLE t DROP CONSTRAINT t_pkey;" in said.stdout
     assert "the table is not empty" not in said.stdout
     assert "into a table that holds rows already" in said.stdout
+    told = json.loads(walproof(*arguments, "--json", cwd=folder).stdout)
+    assert told["script"] == said.stdout
+    (late,) = [step for step in told["steps"]["kept"] if step["step"] == "late indexes"]
+    assert late["conclusion"] == "higher"
+    assert late["interval"][0] < late["ratio"] < late["interval"][1]
+    assert (told["table"], told["durability_class"]) == ("t", "none")
 
 
 def test_psql_takes_the_recipe(folder: Path, embedded: Install, workspace: Workspace) -> None:

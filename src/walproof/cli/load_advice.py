@@ -74,6 +74,7 @@ def load_advice(
     waldir: options.WalFolder = None,
     out: options.Out = options.DEFAULT_OUT,
     store: options.StoreUrl = None,
+    json: options.Json = False,
     dry_run: options.DryRun = False,
     new: options.New = False,
 ) -> None:
@@ -93,7 +94,7 @@ def load_advice(
     if run is not None:
         if table is not None:
             raise StudyError("--run and --table are given", hint="A finished run has its table.")
-        _show_again(run, out, store, pg)
+        _show_again(run, out, store, pg, json=json)
         return
     if table is None:
         raise StudyError("no table is named", hint="Name one with --table, or a finished run with --run.")
@@ -136,16 +137,16 @@ def load_advice(
     )  # fmt: skip
 
     def show(run: Run, store: Store) -> None:
-        _show(run, store, known, _CLASSES[may_lose])
+        _show(run, store, known, _CLASSES[may_lose], json=json)
 
-    carry_out(plan, command, out=out, store_url=store, dry_run=dry_run, json=False, fresh=new, show=show)
+    carry_out(plan, command, out=out, store_url=store, dry_run=dry_run, json=json, fresh=new, show=show)
 
 
 def _say(note: str) -> None:
     sys.stderr.write(f"{note}\n")
 
 
-def _show_again(name: str, out: Path, store_url: str | None, pg: list[str] | None) -> None:
+def _show_again(name: str, out: Path, store_url: str | None, pg: list[str] | None, *, json: bool) -> None:
     """The recipe of a stored run. Its table is made once more, from the run's own SQL, to be read."""
     from walproof.lab.load_source import table_of
     from walproof.postgres import install as installs
@@ -174,12 +175,12 @@ def _show_again(name: str, out: Path, store_url: str | None, pg: list[str] | Non
             )  # fmt: skip
         words = list(run.command)
         given = words[words.index("--may-lose") + 1] if "--may-lose" in words else "nothing"
-        _show(run, opened, known, _CLASSES[given])
+        _show(run, opened, known, _CLASSES[given], json=json)
     finally:
         opened.close()
 
 
-def _show(run: Run, store: Store, table: Table, may_lose: DurabilityClass) -> None:
+def _show(run: Run, store: Store, table: Table, may_lose: DurabilityClass, *, json: bool) -> None:
     """The recipe on stdout, without the steps that gained nothing."""
     from walproof.advise.loading import advise_load
     from walproof.analysis import analyse
@@ -212,7 +213,12 @@ def _show(run: Run, store: Store, table: Table, may_lose: DurabilityClass) -> No
         undo=tuple(one for one in about.after if one != load.replay),
         is_filled=load.filled > 0,
     )
-    sys.stdout.write(load_script(advice, recipe, settings, load.file))
+    if json:
+        from walproof.report.load_json import load_json
+
+        sys.stdout.write(load_json(run.id, advice, recipe, settings, load.file))
+    else:
+        sys.stdout.write(load_script(advice, recipe, settings, load.file))
 
 
 def _read_table(text: str, install: Install) -> tuple[str, str, str | None]:
