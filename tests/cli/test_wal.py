@@ -180,6 +180,10 @@ def test_a_recording_knows_its_names(wal: Path, tmp_path: Path) -> None:
     )
     (tmp_path / "recording" / "recording.json").write_text("{}")
     assert "shop: public.orders" in walproof(*by_relation, cwd=tmp_path).stdout
+    (tmp_path / "recording" / "relations.json").write_text("{}")
+    unnamed = walproof(*by_relation, "--csv", cwd=tmp_path)
+    assert unnamed.stdout == plain
+    assert "is not a relation map: relations have no names" in unnamed.stderr
 
 
 def test_an_archive_reads_as_the_plain_segments_do(wal: Path, tmp_path: Path) -> None:

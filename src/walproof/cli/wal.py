@@ -172,8 +172,15 @@ def _names(dsn: str | None, file: Path | None, paths: Sequence[Path]) -> Relatio
     from walproof.wal.recording import recorded_names
     from walproof.wal.relations import read_map
 
-    found = [file] if file is not None else [path for one in paths if (path := recorded_names(one))]
-    return read_map(found[0]) if found else None
+    if file is not None:
+        return read_map(file)
+    for recorded in filter(None, map(recorded_names, paths)):
+        try:
+            return read_map(recorded)
+        except WalError as error:
+            # Nobody asked for it: the WAL is read all the same.
+            sys.stderr.write(f"walproof: warning: {error.message}: relations have no names\n")
+    return None
 
 
 def _ask(dsn: str) -> RelationMap:
