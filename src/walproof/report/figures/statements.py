@@ -7,6 +7,7 @@ from typing import Any
 
 from walproof.report.cells import Cells
 from walproof.report.figures.channels import names_y, point_channels
+from walproof.report.figures.scale import log_ticks
 from walproof.report.figures.style import WIDTH, chart_of, configured, series_style
 from walproof.units import format_bytes
 
@@ -73,7 +74,10 @@ def draw_statements(data: StatementData) -> dict[str, Any]:
 
     low = min(max(1.0, point.bytes) for panel in data.panels for point in panel.points)
     high = max(point.bytes for panel in data.panels for point in panel.points)
-    scale = alt.Scale(type="log", domain=[low / 1.3, high * 1.3], nice=False)
+    low, high = low / 1.3, high * 1.3
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    # Vega's own labels of a log axis would overlap where two statements differ by an order of magnitude.
+    axis = alt.Axis(values=list(log_ticks(low, high)), format=",.0f")
     domain = list(data.variants)
     legend = alt.Legend(title="variant", orient="bottom")
     colour, shape = point_channels("variant", domain, *series_style(len(domain)), legend)
@@ -92,7 +96,7 @@ def draw_statements(data: StatementData) -> dict[str, Any]:
             chart_of(values)
             .mark_point(size=55, filled=True, opacity=0.75)
             .encode(
-                x=alt.X("bytes:Q", scale=scale, title="bytes of WAL records (log scale)"),
+                x=alt.X("bytes:Q", scale=scale, axis=axis, title="bytes of WAL records (log scale)"),
                 y=names_y("statement", panel.statements, 240, grid=True),
                 yOffset=alt.YOffset("variant:N", sort=domain),
                 color=colour,
