@@ -5,32 +5,15 @@ Skipped where there is no Chromium, except in CI, where a missing browser is a f
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import shutil
-import subprocess
-from html import unescape
 from pathlib import Path
 
 import pytest
 
+from tests.report.chromium import measure, run, with_script
 from tests.report.facts import durability, hostile_facts
 from walproof.report import build_view, to_html
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome")
-_FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-    "--hide-scrollbars",
-    "--enable-logging=stderr",
-)
 _MEASURE = """<script>
 const page = document.documentElement, right = page.clientWidth;
 const out = [...document.querySelectorAll("main *")].filter(e => {
@@ -48,16 +31,6 @@ page.dataset.measure = JSON.stringify({
 
 
 @pytest.fixture(scope="module")
-def browser() -> str:
-    found = next((path for name in _NAMES if (path := shutil.which(name))), None)
-    if found is None:
-        if os.environ.get("CI") == "true":
-            pytest.fail("no Chromium on PATH: CI must open the report in a browser")
-        pytest.skip("no Chromium on PATH")
-    return found
-
-
-@pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _write(tmp_path_factory, durability())
 
@@ -66,28 +39,6 @@ def _write(tmp_path_factory: pytest.TempPathFactory, facts: object) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(to_html(build_view(facts.run, facts.trials, facts.series)), encoding="utf-8")  # type: ignore[attr-defined]
     return path
-
-
-def run(browser: str, page: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Open the page with a new profile beside it; returns when Chromium has ended."""
-    profile = page.parent / f"profile-{page.stem}"
-    return subprocess.run(
-        [browser, *_FLAGS, f"--user-data-dir={profile}", *options, page.as_uri()],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-
-
-def with_script(page: Path, name: str, script: str) -> Path:
-    """A copy of the page that may run scripts, with one at its end."""
-    text = page.read_text(encoding="utf-8")
-    free, count = re.subn(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", text)
-    assert count == 1
-    copy = page.with_name(name)
-    copy.write_text(free.replace("</body>", f"{script}</body>"), encoding="utf-8")
-    return copy
 
 
 def test_browser_builds_every_section(browser: str, page: Path) -> None:
@@ -123,10 +74,7 @@ def test_screenshot_is_not_blank(browser: str, page: Path, tmp_path: Path) -> No
 def test_nothing_sticks_out(browser: str, page: Path, width: int) -> None:
     """Layout measured in the page; tables may scroll within themselves on a phone, not on a laptop."""
     copy = with_script(page, f"measured-{width}.html", _MEASURE)
-    dom = run(browser, copy, f"--window-size={width},900", "--dump-dom").stdout
-    found = re.search(r'data-measure="([^"]*)"', dom)
-    assert found is not None
-    measured = json.loads(unescape(found[1]))
+    measured = measure(browser, copy, f"--window-size={width},900")
     assert measured["client"] == width
     assert measured["scroll"] == width
     assert measured["out"] == []

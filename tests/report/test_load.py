@@ -32,7 +32,7 @@ VARIANTS = (
 RATES = (1000.0, 300.0, 980.0, 1010.0, 1700.0, 1500.0, 20.0)
 
 
-def _facts() -> tuple[Run, tuple[Trial, ...]]:
+def load_facts() -> tuple[Run, tuple[Trial, ...]]:
     facts = make_facts()
     plan = replace(
         facts.run.plan, load=Load("t", "CREATE TABLE t (x int)", 1000, crash=True), variants=VARIANTS,
@@ -65,7 +65,7 @@ def _facts() -> tuple[Run, tuple[Trial, ...]]:
 
 
 def test_the_report_says_who_was_busy_what_was_put_off_and_what_a_crash_left() -> None:
-    run, trials = _facts()
+    run, trials = load_facts()
     view = build_view(run, trials)
     said = " ".join(sentence for answer in view.answers for sentence in answer.sentences)
     assert "2 sessions completes 1.70x" in said
@@ -85,7 +85,7 @@ def test_the_report_says_who_was_busy_what_was_put_off_and_what_a_crash_left() -
 
 
 def test_curves_hold_variants_that_differ_in_one_number() -> None:
-    run, trials = _facts()
+    run, trials = load_facts()
     data = load_curves(Cells(run.plan, trials))
     assert data is not None
     found = {curve.swept: [point.at for point in curve.points] for curve in data.curves}

@@ -15,7 +15,7 @@ from walproof.report import build_view, print_terminal, to_html, to_json, to_mar
 from walproof.report.blocks import Table
 
 
-def _run() -> tuple[Run, tuple[Trial, ...]]:
+def cut_run() -> tuple[Run, tuple[Trial, ...]]:
     plan = cut_plan()
     run = make_facts().run
     environment = replace(run.environment, facts={**run.environment.facts, "self_test": "all 4 as expected"})
@@ -23,7 +23,7 @@ def _run() -> tuple[Run, tuple[Trial, ...]]:
 
 
 def test_each_form_says_what_survives() -> None:
-    run, trials = _run()
+    run, trials = cut_run()
     view = build_view(run, trials)
     # Markdown escapes what it would take for its own, HTML offers places to break a line.
     page, text = to_html(view).replace("<wbr>", ""), to_markdown(view).replace("\\", "")
@@ -48,7 +48,7 @@ def test_each_form_says_what_survives() -> None:
 
 
 def test_machines_get_counts_and_bounds() -> None:
-    run, trials = _run()
+    run, trials = cut_run()
     document = json.loads(to_json(build_view(run, trials)))
     safe, off, _, fsync = document["power_cuts"]
     assert safe["counts"] == {
@@ -62,7 +62,7 @@ def test_machines_get_counts_and_bounds() -> None:
 
 
 def test_a_missing_flush_is_named() -> None:
-    run, trials = _run()
+    run, trials = cut_run()
     first = replace(trials[0], cut=cut(image(1, ImageState.CLEAN), unflushed=("pg_xact/0000",)))
     page = to_html(build_view(run, (first, *trials[1:])))
     assert "files that the last checkpoint should have flushed and did not" in page
@@ -113,7 +113,7 @@ def test_the_results_say_beside_each_ratio_what_survives() -> None:
 
 
 def test_nothing_yet_is_said_so() -> None:
-    run, _ = _run()
+    run, _ = cut_run()
     assert "there is no answer yet" in to_html(build_view(run, ()))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.report.facts import make_facts
 from walproof.facts import Replay, Trial, TrialState
-from walproof.report import build_view, to_html
+from walproof.report import ReportView, build_view, to_html
 from walproof.report.blocks import Paragraph, Section, Table
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.flame import FlameData
@@ -21,7 +21,7 @@ STACKS = {
 }
 
 
-def _section(metrics: dict[str, float]) -> tuple[Section, str]:
+def profile_view(metrics: dict[str, float]) -> ReportView:
     facts = make_facts()
     plan = replace(
         facts.run.plan,
@@ -35,7 +35,11 @@ def _section(metrics: dict[str, float]) -> tuple[Section, str]:
               {"startup_us_per_row": 2.0 + number, **(metrics if number == 1 else {})}, {})
         for number, cell in enumerate(plan.cells, start=1)
     ]  # fmt: skip
-    view = build_view(replace(facts.run, plan=plan), trials)
+    return build_view(replace(facts.run, plan=plan), trials)
+
+
+def _section(metrics: dict[str, float]) -> tuple[Section, str]:
+    view = profile_view(metrics)
     (found,) = [one for one in view.sections if one.id == "profile"]
     return found, to_html(view)
 

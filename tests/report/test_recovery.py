@@ -83,7 +83,7 @@ def test_predictions_stand_beside_what_was_measured() -> None:
     assert [one.text for one in row[1:]] == ["191 MB", "210 MB", "+10.0 %", "100", "90.0", "-10.0 %"]
 
 
-def _with_crashes() -> ReportView:
+def crash_view() -> ReportView:
     """Of the baseline 1 s of redo, 0.5 s of checkpoint, 2 s away; of another variant twice the work."""
     facts = durability()
     plan = replace(facts.run.plan, crash=Crash(False, predict=True))
@@ -108,7 +108,7 @@ def _with_crashes() -> ReportView:
 
 
 def test_recoveries_are_predicted_from_the_baseline() -> None:
-    view = _with_crashes()
+    view = crash_view()
     baseline = view.run.plan.baseline
     other = next(v.name for v in view.run.plan.variants if v.name != baseline)
     found = {(one.workload, one.variant): one for one in predicted_crashes(view.run.plan, view.trials)}
@@ -133,7 +133,7 @@ def test_every_way_to_recover_is_drawn() -> None:
 
 
 def test_the_report_leads_with_how_long_servers_were_away() -> None:
-    view = _with_crashes()
+    view = crash_view()
     figure = view.overview[0]
     assert figure.id == "away"
     assert isinstance(figure.data, MeasuredData)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.report.facts import NONE, make_facts
-from walproof.facts import LeftOut, Reference, Statement, Trial, TrialState, Variant, Workload
+from walproof.facts import LeftOut, Reference, Run, Statement, Trial, TrialState, Variant, Workload
 from walproof.report import build_view, to_html, to_json, to_markdown
 
 LEVELS = ("minimal", "replica", "logical")
 NAMES = ("INSERT 1000 rows", "CREATE TABLE q")
 
 
-def _statement_run() -> tuple[object, tuple[Trial, ...]]:
+def statement_run() -> tuple[Run, tuple[Trial, ...]]:
     facts = make_facts()
     workload = Workload(
         "published", None, (), 1, 1, 1, None, 1, None, "simple", 0.0,
@@ -72,8 +72,8 @@ def _statement_run() -> tuple[object, tuple[Trial, ...]]:
 
 
 def test_a_study_of_statements_is_about_bytes() -> None:
-    run, trials = _statement_run()
-    view = build_view(run, trials)  # type: ignore[arg-type]
+    run, trials = statement_run()
+    view = build_view(run, trials)
     page = to_html(view)
     text = to_markdown(view)
     for expected in ("Who counts what", "What lies between the counts", "XLOG/FPI 8,241", "259,784"):

@@ -14,7 +14,7 @@ MB = 1_000_000.0
 WOBBLE = (0.99, 1.0, 1.01, 1.02)
 
 
-def _facts(rows_on: float, us_on: float, lag_s_on: float) -> tuple[Run, list[Trial], list[Series]]:
+def streaming_facts(rows_on: float, us_on: float, lag_s_on: float) -> tuple[Run, list[Trial], list[Series]]:
     """``default`` keeps up at 100,000 rows/s and 2 us a row; ``compressed`` as told."""
     facts = make_facts()
     plan = replace(
@@ -62,20 +62,22 @@ def _table(view: ReportView, section: str) -> Table:
 
 
 def test_a_slower_primary_does_not_pass_for_a_faster_replica() -> None:
-    said = _said(build_view(*_facts(rows_on=50_000.0, us_on=2.4, lag_s_on=0.0)))
+    said = _said(build_view(*streaming_facts(rows_on=50_000.0, us_on=2.4, lag_s_on=0.0)))
     assert "compressed seems to relieve the standby, 12 % of a core instead of 20 %" in said
     assert "its primary wrote 0.50x the rows, and a row took 1.2" in said
     assert "Every standby kept up in every trial" in said
 
 
 def test_a_standby_whose_rows_are_cheaper_is_not_called_a_pretender() -> None:
-    said = _said(build_view(*_facts(rows_on=50_000.0, us_on=1.0, lag_s_on=0.0)))
+    said = _said(build_view(*streaming_facts(rows_on=50_000.0, us_on=1.0, lag_s_on=0.0)))
     assert "seems to relieve" not in said
-    assert "seems to relieve" not in _said(build_view(*_facts(rows_on=100_000.0, us_on=1.0, lag_s_on=0.0)))
+    assert "seems to relieve" not in _said(
+        build_view(*streaming_facts(rows_on=100_000.0, us_on=1.0, lag_s_on=0.0))
+    )
 
 
 def test_who_fell_behind_is_named_and_counted() -> None:
-    view = build_view(*_facts(rows_on=50_000.0, us_on=2.4, lag_s_on=3.0))
+    view = build_view(*streaming_facts(rows_on=50_000.0, us_on=2.4, lag_s_on=3.0))
     assert "With compressed it was 3.00 s behind when the load ended; it had caught up" in _said(view)
     rows = {row[0].text: [cell.text for cell in row] for row in _table(view, "lag").rows}
     assert (rows["default"][-1], rows["compressed"][-1]) == ("4 of 4", "0 of 4")
@@ -83,7 +85,7 @@ def test_who_fell_behind_is_named_and_counted() -> None:
 
 def test_who_never_catches_up_is_told_with_rates_and_place() -> None:
     """At these rates; when the load has ended it does."""
-    run, trials, series = _facts(rows_on=100_000.0, us_on=2.4, lag_s_on=3.0)
+    run, trials, series = streaming_facts(rows_on=100_000.0, us_on=2.4, lag_s_on=3.0)
     for replayed, never in ((5 * MB, True), (19.5 * MB, False)):
         rates = {
             "wal_made_bytes_per_s": 20 * MB, "wal_replayed_bytes_per_s": replayed, "catch_up_s": 11.5,
@@ -103,7 +105,7 @@ def test_who_never_catches_up_is_told_with_rates_and_place() -> None:
 
 
 def test_a_standby_that_is_held_back_is_not_called_relieved() -> None:
-    run, trials, series = _facts(rows_on=50_000.0, us_on=2.4, lag_s_on=0.0)
+    run, trials, series = streaming_facts(rows_on=50_000.0, us_on=2.4, lag_s_on=0.0)
     held = tuple(replace(one, replay_cpu_share=0.05) for one in run.plan.variants)
     plan = replace(run.plan, variants=held)
     view = build_view(replace(run, plan=plan), trials, series)
@@ -119,7 +121,7 @@ def test_a_standby_that_is_held_back_is_not_called_relieved() -> None:
 
 def test_the_published_table_has_what_it_leaves_out() -> None:
     """720 MB/s over a full core and 400 over 0.62 of one; no rows were published."""
-    table = _table(build_view(*_facts(50_000.0, 2.4, 0.0)), "published")
+    table = _table(build_view(*streaming_facts(50_000.0, 2.4, 0.0)), "published")
     assert [column.title for column in table.columns[1:]] == [
         "published: default", "published: compressed", "here: default", "here: compressed",
     ]  # fmt: skip
@@ -129,7 +131,7 @@ def test_the_published_table_has_what_it_leaves_out() -> None:
 
 
 def test_lag_is_drawn_by_the_trial_in_the_middle() -> None:
-    view = build_view(*_facts(50_000.0, 2.4, 0.0))
+    view = build_view(*streaming_facts(50_000.0, 2.4, 0.0))
     (section,) = [one for one in view.sections if one.id == "lag"]
     figure = section.blocks[0]
     assert not isinstance(figure, Table)
@@ -146,6 +148,6 @@ def test_lag_is_drawn_by_the_trial_in_the_middle() -> None:
 
 
 def test_without_samples_there_is_no_chart() -> None:
-    run, trials, _ = _facts(50_000.0, 2.4, 0.0)
+    run, trials, _ = streaming_facts(50_000.0, 2.4, 0.0)
     (section,) = [one for one in build_view(run, trials).sections if one.id == "lag"]
     assert all(isinstance(block, Table) for block in section.blocks)

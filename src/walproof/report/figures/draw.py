@@ -9,6 +9,7 @@ from typing import Any, assert_never
 from walproof.errors import ReportError
 from walproof.report.figures.course import CourseData, draw_course
 from walproof.report.figures.figure import Figure, FigureData
+from walproof.report.figures.fit import fit_texts
 from walproof.report.figures.flame import FlameData, draw_flames
 from walproof.report.figures.lag import LagData, draw_lag
 from walproof.report.figures.latency import LatencyData, draw_latencies
@@ -80,7 +81,7 @@ def to_svg(figure: Figure) -> str:
         raise ReportError(
             f'could not draw figure "{figure.id}"', detail=str(error).splitlines()[0]
         ) from error
-    return _inline(figure, drawn)
+    return _inline(figure, fit_texts(drawn))
 
 
 def _cleaned(spec: Any) -> Any:

@@ -19,8 +19,6 @@ _REACH = 3.0
 """An interval of two or three rounds may span decades: it stretches the axis by no more than this factor."""
 _ROW = 22
 _LABELS, _FIGURES = 210, 170
-_MARGIN = {"left": 5, "top": 5, "right": 25, "bottom": 5}
-"""Where the reader's font is wider than the one that the chart was laid out with, figures still end in it."""
 _NEUTRAL = "#0072B2"
 
 
@@ -177,7 +175,7 @@ def draw_ratios(data: RatioData) -> dict[str, Any]:
 
     last = len(data.panels) - 1
     charts = [_draw_panel(data, panel, index == last) for index, panel in enumerate(data.panels)]
-    return {**configured(alt.vconcat(*charts, spacing=14)), "padding": _MARGIN}
+    return configured(alt.vconcat(*charts, spacing=14))
 
 
 def _draw_panel(data: RatioData, panel: RatioPanel, with_axis_title: bool) -> Any:
@@ -245,7 +243,8 @@ def _draw_panel(data: RatioData, panel: RatioPanel, with_axis_title: bool) -> An
         .mark_text(align="right", color=INK, fontSize=12, limit=_LABELS - 14)
         .encode(x=alt.value(-10), y=y, text="label:N"),
         chart_of(names)
-        .mark_text(align="left", color=FAINT, fontSize=11, limit=_FIGURES)
+        # No limit: figures are never cut, a chart with longer ones is wider.
+        .mark_text(align="left", color=FAINT, fontSize=11)
         .encode(x=alt.value(width + 10), y=y, text="text:N"),
     ]
     return alt.layer(*(layer for layer in layers if layer.data.values)).properties(
