@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import io
-from collections.abc import Callable
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections import Counter
+from collections.abc import Callable, Sequence
 
 import pytest
 from rich.cells import cell_len
@@ -11,14 +21,21 @@ from rich.console import Console
 
 from tests.report.facts import (
     MAKERS,
+    NONE,
     Facts,
     durability,
     hostile_facts,
     make_facts,
 )
+from walproof.analysis import Interval
+from walproof.cli.options import result_console
 from walproof.report import build_view, print_terminal
 from walproof.report.blocks import Column, Section, Table, text_cells
+from walproof.report.dotplot import dot_plot
+from walproof.report.figures.ratios import RatioData, RatioPanel, RatioRow
+from walproof.report.plaintext import shortened
 from walproof.report.terminal import print_sections
+from walproof.report.variants import VARIANT
 
 
 def printed(facts: object, width: int = 100, color: bool = False) -> str:
@@ -28,10 +45,134 @@ def printed(facts: object, width: int = 100, color: bool = False) -> str:
     return out.getvalue()
 
 
+_LONG = "shared_buffers=512MB, synchronous_commit=off"
+WIDTHS = (40, 60, 80, 100, 120)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_fits_in_100_columns(make: Callable[[], Facts]) -> None:
-    for line in printed(make()).splitlines():
-        assert cell_len(line.rstrip()) <= 100, line
+def test_no_figure_is_cut(make: Callable[[], Facts], width: int) -> None:
+    """Every line fits; ratios stand whole in the chart, and figures of tables have all their words."""
+    facts = make()
+    view = build_view(facts.run, facts.trials, facts.series)
+    text = printed(facts, width)
+    for line in text.splitlines():
+        assert cell_len(line) <= width, line
+    for figure in view.overview:
+        if isinstance(figure.data, RatioData):
+            for row in (row for panel in figure.data.panels for row in panel.rows):
+                assert f" {row.text}\n" in text
+    tables = [block for section in view.sections for block in section.blocks if isinstance(block, Table)]
+    assert not _figures(tables) - Counter(text.split())
+
+
+def _figures(tables: Sequence[Table]) -> Counter[str]:
+    """Words of the figures that the terminal shows, and how often."""
+    return Counter(
+        word
+        for table in tables
+        if table.terminal
+        for row in table.rows
+        for column, cell in zip(table.columns, row, strict=True)
+        if column.terminal and column.numeric
+        for word in cell.text.split()
+    )
+
+
+def _ratios(label: str, text: str) -> RatioData:
+    row = RatioRow(label, NONE, 1.5, Interval(1.2, 1.9, 0.95, "t"), (), text)
+    return RatioData("x", (RatioPanel("a panel", (row,)),), 0.5, 4.0, (0.5, 1.0, 2.0))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("label", ["fsync=off", _LONG, "数据库" * 12])
+@pytest.mark.parametrize("text", ["1.08x", "0.0123x (0.0110 to 0.0145), n = 100", "no finished pair"])
+def test_the_plot_shrinks_before_labels_and_figures_never_do(label: str, text: str, width: int) -> None:
+    data = _ratios(label, text)
+    lines = dot_plot(data, width).splitlines()
+    assert all(cell_len(line) <= width for line in lines)
+    row = next(line for line in lines if line.endswith(text))
+    plot, figures = cell_len(lines[-2].strip()), max(6, len(text))  # a tick's label has six characters
+    if row.strip() == text:  # Label, plot and figures have lines of their own.
+        assert width < 4 + 12 + width // 5 + figures
+        assert "".join(label.split()) in "".join("".join(lines).split())
+    elif "…" in row:
+        assert plot == width // 5
+    else:
+        assert label in row
+        assert plot == min(40, width - 4 - figures - cell_len(label))
+
+
+def test_a_long_label_loses_its_middle() -> None:
+    assert shortened("shared_buffers=512MB", 20) == "shared_buffers=512MB"
+    assert shortened("shared_buffers=512MB", 11) == "share…512MB"
+    assert shortened("数据库数据库", 8) == "数据…库"
+    assert shortened("abc", 0) == "…"
+
+
+def test_a_wide_terminal_keeps_long_labels_whole() -> None:
+    assert f"  {_LONG} " in dot_plot(_ratios(_LONG, "1.08x (0.62 to 1.87), n = 5"), 120)
+
+
+def test_columns_that_have_no_room_stand_below_with_the_names() -> None:
+    bytes_of = tuple(Column(f"bytes of {name}", numeric=True) for name in "abc")
+    rows = tuple(text_cells(("scale 20", name, *("123,456,789,012",) * 3)) for name in ("one", "two"))
+    table = Table("Which?", (Column("workload"), VARIANT, *bytes_of), rows, "A note.")
+    out = io.StringIO()
+    print_sections([Section("one", "One", (table,))], Console(file=out, width=46))
+    lines = [line.split() for line in out.getvalue().splitlines()]
+    assert lines.count(["scale", "20", "one", "123,456,789,012"]) == 3
+    assert [line for line in lines if "variant" in line] == [
+        ["workload", "variant", "bytes", "of", name] for name in "abc"
+    ]
+    assert out.getvalue().count("Which?") == out.getvalue().count("A note.") == 1
+
+
+def test_without_a_terminal_a_result_has_100_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    monkeypatch.setenv("COLUMNS", "60")
+    assert result_console().width == 100
+
+
+_SHOW = """
+from tests.report.facts import durability
+from walproof.cli.options import result_console
+from walproof.report import build_view, print_terminal
+facts = durability()
+print_terminal(build_view(facts.run, facts.trials, facts.series), result_console())
+"""
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_terminal_is_filled_and_no_more(columns: int) -> None:
+    """A pseudo-terminal of that size; what styles the text is taken out before lines are measured."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", in_terminal(_SHOW, columns))
+    lines = text.splitlines()
+    assert max(map(cell_len, lines)) <= columns
+    assert max(map(cell_len, lines)) > columns - 5
+    for ratio in ("5.9x (5.8 to 5.9), n = 5", "0.94x (0.79 to 1.12), n = 5"):
+        assert any(line.endswith(ratio) for line in lines)
+
+
+def in_terminal(script: str, columns: int) -> str:
+    """What Python prints of the script in a terminal with so many columns."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdin=slave, stdout=slave, stderr=slave,
+        env={**environment, "TERM": "xterm", "NO_COLOR": "1", "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    os.close(slave)
+    said = b""
+    # Linux ends the reading with an error when the last writer has closed its side.
+    with contextlib.suppress(OSError):
+        while part := os.read(master, 65536):
+            said += part
+    os.close(master)
+    assert process.wait(timeout=60) == 0, said.decode()
+    return said.decode().replace("\r\n", "\n")
 
 
 def test_ends_with_the_four_parts() -> None:

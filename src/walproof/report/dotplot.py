@@ -1,61 +1,115 @@
-"""The ratio chart in characters, for a terminal or a Markdown file: the same data, one line a row."""
+"""The ratio chart in characters, for a terminal or a Markdown file: the same data, one line a row.
+
+Where the lines are narrow the plot shrinks first, then labels lose their middle, and at last a row takes
+a line each for label, plot and figures. Figures are never cut.
+"""
 
 from __future__ import annotations
 
 import math
+import textwrap
+from dataclasses import dataclass
 
 from walproof.report.figures.ratios import RatioData, RatioRow
 from walproof.report.figures.scale import tick_label
 from walproof.report.figures.style import SYMBOLS
-from walproof.report.plaintext import one_line
+from walproof.report.plaintext import one_line, shortened, text_width
 
-_PLOT = 40
-_LABEL = 22
+_PLOT_MOST = 40
+_PLOT_SHARE = 5
+"""A plot shrinks to this part of the line, and no further for the sake of labels."""
+_LABEL_LEAST = 12
+"""Characters that a label needs to be told from another."""
+_INDENT = 2
+_TICK = 6
+"""Characters that the last tick's label may reach past the plot."""
 
 
-def dot_plot(data: RatioData) -> str:
-    """Every panel: ``·`` a trial's ratio, ``─`` the interval, ``◆`` the mean, ``│`` the baseline at 1x."""
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Widths of a chart's parts."""
+
+    width: int
+    plot: int
+    label: int
+    """0 where label and figures have lines of their own."""
+
+
+def dot_plot(data: RatioData, width: int = 100) -> str:
+    """Every panel: ``·`` a trial's ratio, ``─`` the interval, ``◆`` the mean, ``│`` the baseline at 1x.
+
+    No line is longer than ``width`` columns of the terminal.
+    """
+    columns = _columns(data, width)
     lines = []
     for panel in data.panels:
-        lines.append(one_line(panel.title))
+        lines += _wrapped(panel.title, width)
         current = None
         for row in panel.rows:
             if row.durability is not None and row.durability is not current:
                 current = row.durability
-                lines.append(f"  {SYMBOLS[current]} durability class: {current.value}")
-            lines.append(f"  {_fit(one_line(row.label)):>{_LABEL}} {_draw(data, row)} {row.text}".rstrip())
-        lines += [" " * (_LABEL + 3) + text for text in _axis(data)]
+                lines += _wrapped(f"{SYMBOLS[current]} durability class: {current.value}", width, _INDENT)
+            lines += _row(data, row, columns)
+        before = " " * (_INDENT + columns.label + (columns.label > 0))
+        lines += [before + text for text in _axis(data, columns.plot)]
         lines.append("")
     return "\n".join(lines).rstrip("\n")
 
 
-def _fit(label: str) -> str:
-    return label if len(label) <= _LABEL else label[: _LABEL - 1] + "…"
+def _columns(data: RatioData, width: int) -> _Columns:
+    rows = [row for panel in data.panels for row in panel.rows]
+    longest = max(text_width(one_line(row.label)) for row in rows)
+    # A space stands before the plot, and one behind it.
+    room = width - _INDENT - 2 - max(_TICK, *(text_width(row.text) for row in rows))
+    plot = min(_PLOT_MOST, max(width // _PLOT_SHARE, room - longest))
+    label = min(longest, room - plot)
+    if label >= min(longest, _LABEL_LEAST):
+        return _Columns(width, plot, label)
+    return _Columns(width, max(1, min(_PLOT_MOST, width - _INDENT - _TICK)), 0)
 
 
-def _column(data: RatioData, value: float) -> int:
+def _row(data: RatioData, row: RatioRow, columns: _Columns) -> list[str]:
+    name, plot = one_line(row.label), _draw(data, row, columns.plot)
+    if columns.label == 0:
+        figures = _wrapped(row.text, columns.width, _INDENT)
+        return [*_wrapped(name, columns.width, _INDENT), " " * _INDENT + plot.rstrip(), *figures]
+    label = shortened(name, columns.label)
+    before = " " * (_INDENT + columns.label - text_width(label))
+    return [f"{before}{label} {plot} {row.text}".rstrip()]
+
+
+def _wrapped(text: str, width: int, indent: int = 0) -> list[str]:
+    before = " " * indent
+    # Wide characters count twice, so that lines of them are short rather than long.
+    room = width if text_width(text) == len(text) else (width + indent) // 2
+    return textwrap.wrap(one_line(text), room, initial_indent=before, subsequent_indent=before)
+
+
+def _column(data: RatioData, value: float, plot: int) -> int:
     place = math.log(min(max(value, data.low), data.high) / data.low) / math.log(data.high / data.low)
-    return round(place * (_PLOT - 1))
+    return round(place * (plot - 1))
 
 
-def _draw(data: RatioData, row: RatioRow) -> str:
-    cells = [" "] * _PLOT
-    cells[_column(data, 1.0)] = "│"
+def _draw(data: RatioData, row: RatioRow, plot: int) -> str:
+    cells = [" "] * plot
+    cells[_column(data, 1.0, plot)] = "│"
     if row.interval is not None:
-        for column in range(_column(data, row.interval.low), _column(data, row.interval.high) + 1):
+        for column in range(
+            _column(data, row.interval.low, plot), _column(data, row.interval.high, plot) + 1
+        ):
             cells[column] = "─"
     for point in row.points:
-        cells[_column(data, point.ratio)] = "○" if point.outlier else "·"
+        cells[_column(data, point.ratio, plot)] = "○" if point.outlier else "·"
     if row.ratio is not None:
-        cells[_column(data, row.ratio)] = "◆"
+        cells[_column(data, row.ratio, plot)] = "◆"
     return "".join(cells)
 
 
-def _axis(data: RatioData) -> tuple[str, str]:
-    line, labels = ["─"] * _PLOT, [" "] * (_PLOT + 6)
+def _axis(data: RatioData, plot: int) -> tuple[str, str]:
+    line, labels = ["─"] * plot, [" "] * (plot + _TICK)
     # 1x is the tick that must not be crowded out.
     for tick in sorted(data.ticks, key=lambda tick: tick != 1.0):
-        label, column = tick_label(tick, "x"), _column(data, tick)
+        label, column = tick_label(tick, "x"), _column(data, tick, plot)
         start = max(0, column - len(label) // 2)
         if all(cell == " " for cell in labels[max(0, start - 1) : start + len(label) + 1]):
             labels[start : start + len(label)] = label

@@ -15,3 +15,20 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """The same, on one line."""
     return " ".join(printable(text).split())
+
+
+def text_width(text: str) -> int:
+    """Columns of a terminal that the text takes: wide characters take two."""
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def shortened(text: str, room: int) -> str:
+    """The text in at most ``room`` columns of a terminal; a longer one has "…" for its middle."""
+    kept = len(text)
+    short = text
+    while text_width(short) > max(1, room):
+        kept -= 1
+        short = f"{text[: (kept + 1) // 2]}…{text[len(text) - kept // 2 :]}"
+    return short

@@ -1,4 +1,4 @@
-"""The report in a terminal of 100 columns: ratios as characters, main tables, verdicts, the next step."""
+"""The report in a terminal, however wide: ratios as characters, main tables, verdicts, the next step."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from walproof.report.dotplot import dot_plot
 from walproof.report.figures.names import factors_of, levels_of
 from walproof.report.figures.ratios import RatioData
 from walproof.report.figures.style import SYMBOLS
-from walproof.report.plaintext import one_line, printable
+from walproof.report.plaintext import one_line, printable, text_width
 from walproof.report.variants import VARIANT
 from walproof.settings.durability import DurabilityClass
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, JustifyMethod
+    from rich.table import Table as RichTable
     from rich.text import Text
 
     from walproof.report.layout import ReportView
@@ -29,6 +30,8 @@ _COLOURS = {
 }
 _NAME_LEAST = 12
 """Characters that a name needs to be told from another."""
+_FRAME = 2
+"""Columns between two of a table, and at both ends together."""
 _SENTENCES_MOST = 2
 """Of a verdict: the effect and what limits it. The report has them all."""
 
@@ -42,7 +45,7 @@ def print_terminal(view: ReportView, console: Console) -> None:
     console.print()
     for figure in view.overview:
         if isinstance(figure.data, RatioData):
-            console.print(Text(printable(dot_plot(figure.data))), no_wrap=True, crop=True)
+            console.print(Text(printable(dot_plot(figure.data, console.width))))
             console.print()
     print_sections(view.sections, console)
     for group in view.verdicts:
@@ -78,60 +81,120 @@ def _named_by_levels(table: Table) -> Table:
 
 
 def _print_table(whole: Table, console: Console) -> None:
-    from rich import box
-    from rich.table import Table as RichTable
     from rich.text import Text
 
     table = _named_by_levels(whole)
     kept = [index for index, column in enumerate(table.columns) if column.terminal]
-    drawn = RichTable(
-        box=box.SIMPLE_HEAD,
-        title=Text(one_line(table.title), style="bold"),
-        title_justify="left",
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    widths = {index: _longest(table, index) for index in kept}
-    is_fixed = {index: table.columns[index].numeric or index == 0 for index in kept}
-    # Where not all fit beside each other, values wrap, too: names would be squeezed to nothing.
-    least = sum(widths[index] if is_fixed[index] else min(widths[index], _NAME_LEAST) for index in kept)
-    has_room = least + len(kept) <= console.width
-    for index in kept:
-        column = table.columns[index]
-        drawn.add_column(
-            Text(column.title),
-            justify="right" if column.numeric else "left",
-            overflow="fold",
-            width=widths[index] if has_room and is_fixed[index] else None,
-            min_width=None if has_room else _longest_word(table, index),
-        )
-    for row in table.rows:
-        drawn.add_row(*(_cell(row[index]) for index in kept))
-    console.print(drawn)
+    console.print(Text(one_line(table.title), style="bold"))
+    for columns in _parts(table, kept, console.width):
+        console.print(_drawn(table, columns, console.width))
     if table.note:
         console.print(Text(one_line(table.note), style="dim"))
     console.print()
 
 
+def _parts(table: Table, kept: list[int], width: int) -> list[list[int]]:
+    """The columns of each part, one below the other: all of them in one where the width allows it.
+
+    Else every part begins with what names a row. So no figure is cut, and none is broken.
+    """
+    if _fits(_least(table, kept), width) or _fits(_words(table, kept), width):
+        return [kept]
+    names = next((at for at, index in enumerate(kept) if table.columns[index].title == VARIANT.title), 0) + 1
+    parts = [kept[:names]]
+    for index in kept[names:]:
+        if len(parts[-1]) > names and not _fits(_least(table, [*parts[-1], index]), width):
+            parts.append(kept[:names])
+        parts[-1].append(index)
+    return parts
+
+
+def _drawn(table: Table, columns: list[int], width: int) -> RichTable:
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    drawn = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for index, wide in zip(columns, _widths(table, columns, width), strict=True):
+        column = table.columns[index]
+        justify: JustifyMethod = "right" if column.numeric else "left"
+        drawn.add_column(Text(column.title), justify=justify, overflow="fold", width=wide)
+    for row in table.rows:
+        drawn.add_row(*(_cell(row[index]) for index in columns))
+    return drawn
+
+
+def _widths(table: Table, columns: list[int], width: int) -> list[int]:
+    """What every column gets: all that it wants, or the widest is taken from until all fit."""
+    squeezed = [
+        word if table.columns[index].numeric else min(_NAME_LEAST, word)
+        for index, word in zip(columns, _words(table, columns), strict=True)
+    ]
+    # Where figures do not all fit beside each other, they wrap, too: names would be squeezed to nothing.
+    floors = (_least(table, columns), _words(table, columns))
+    least = next((floor for floor in floors if _fits(floor, width)), squeezed)
+    given = [max(pair) for pair in zip(least, (_wanted(table, index) for index in columns), strict=True)]
+    while not _fits(given, width):
+        shrinking = [at for at, floor in enumerate(least) if given[at] > floor]
+        if not shrinking:
+            break
+        # Texts before figures.
+        widest = max(shrinking, key=lambda at: (not table.columns[columns[at]].numeric, given[at]))
+        given[widest] -= 1
+    return given
+
+
+def _fits(widths: Sequence[int], width: int) -> bool:
+    return sum(widths) + _FRAME * len(widths) <= width
+
+
+def _least(table: Table, columns: Sequence[int]) -> list[int]:
+    """Widths that keep names and figures whole, and of the texts beside them what can be read."""
+    return [
+        _longest(table, index) if _is_fixed(table, index) else min(_NAME_LEAST, _longest_word(table, index))
+        for index in columns
+    ]
+
+
+def _words(table: Table, columns: Sequence[int]) -> list[int]:
+    return [_longest_word(table, index) for index in columns]
+
+
+def _wanted(table: Table, index: int) -> int:
+    """Width that keeps every value on one line; headings wrap."""
+    if _is_fixed(table, index):
+        return _longest(table, index)
+    return max(text_width(_shown(row[index])) for row in table.rows) if table.rows else 1
+
+
+def _is_fixed(table: Table, index: int) -> bool:
+    return table.columns[index].numeric or index == 0
+
+
 def _longest_word(table: Table, index: int) -> int:
     """Width that breaks no word."""
-    texts = (table.columns[index].title, *(row[index].text for row in table.rows))
-    return max((len(word) for text in texts for word in text.split()), default=1)
+    texts = (table.columns[index].title, *(_shown(row[index]) for row in table.rows))
+    return max((text_width(word) for text in texts for word in text.split()), default=1)
 
 
 def _longest(table: Table, index: int) -> int:
     """Width that keeps the column's values on one line, as far as there is room; the heading wraps."""
     words = table.columns[index].title.split()
     most = table.columns[index].whole_most
-    return min(most, max(len(text) for text in (*words, *(row[index].text for row in table.rows))))
+    return min(most, max(text_width(text) for text in (*words, *(_shown(row[index]) for row in table.rows))))
+
+
+def _shown(cell: Cell) -> str:
+    text = one_line(cell.text)
+    return text if cell.durability is None else f"{SYMBOLS[cell.durability]} {text}"
 
 
 def _cell(cell: Cell) -> Text:
     from rich.text import Text
 
     if cell.durability is not None:
-        return Text(f"{SYMBOLS[cell.durability]} {cell.text}", style=_COLOURS[cell.durability])
-    return Text(one_line(cell.text))
+        return Text(_shown(cell), style=_COLOURS[cell.durability])
+    return Text(_shown(cell))
 
 
 def _print_verdicts(group: Verdicts, console: Console) -> None:
