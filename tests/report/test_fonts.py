@@ -11,9 +11,9 @@ from typing import Any, get_args
 import pytest
 
 from tests.golden.unpack import unpack
-from tests.report.charts import every_figure
 from tests.report.chromium import measure, with_script
 from tests.report.facts import durability
+from tests.report.kinds import every_figure
 from walproof.report import build_view, to_html
 from walproof.report.figures.draw import to_svg
 from walproof.report.figures.figure import FigureData

@@ -23,7 +23,7 @@ class Column:
     numeric: bool = False
     """Right-aligned, digits under digits."""
     terminal: bool = True
-    """Whether the terminal, with its 100 columns, has room for it."""
+    """Whether the terminal shows it: 100 columns have room for the main ones."""
     whole_most: int = 24
     """Characters up to which the terminal keeps a value on one line."""
 

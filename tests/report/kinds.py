@@ -1,8 +1,8 @@
-"""Every kind of chart, as reports from stored facts have them."""
+"""A report of each kind from stored facts, and pages about WAL: what charts and terminals have to show."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.analysis.test_whatif import make as make_whatif
@@ -22,11 +22,11 @@ from walproof.report.wal.whatif import whatif_view
 from walproof.wal import WalStats
 
 
-def every_figure(wal: WalStats) -> list[Figure]:
-    """Figures of a report of each kind, with ids of their own; ``wal`` gives those of a page about WAL."""
+def every_report() -> list[ReportView]:
+    """A report of each kind."""
     stored = (durability(), factorial_facts(), two_installs_facts(), hostile_facts())
-    views = [build_view(one.run, one.trials, one.series) for one in stored]
-    views += [
+    return [
+        *(build_view(one.run, one.trials, one.series) for one in stored),
         build_view(*load_facts()),
         build_view(*cut_run()),
         build_view(*statement_run()),
@@ -35,11 +35,22 @@ def every_figure(wal: WalStats) -> list[Figure]:
         profile_view({f"profile_perf.{stack}": count for stack, count in STACKS.items()}),
         _writers_view(),
     ]
-    found = [figure for view in views for figure in (*view.overview, *_figures(view.sections))]
+
+
+def every_page(wal: WalStats) -> list[Sequence[Section]]:
+    """Sections of pages about that WAL, stretched over an hour, and of one about other settings."""
     first = wal.minutes[0]
     hour = tuple(replace(first, start_at=first.start_at + 60 * minute) for minute in range(60))
-    for page in (wal_view(replace(wal, minutes=hour), By.relation), whatif_view(make_whatif())):
-        found += _figures(page.sections)
+    long = replace(wal, minutes=hour)
+    return [*(wal_view(long, by).sections for by in By), whatif_view(make_whatif()).sections]
+
+
+def every_figure(wal: WalStats) -> list[Figure]:
+    """The figures of all of them, with ids of their own."""
+    reports = every_report()
+    found = [figure for view in reports for figure in view.overview]
+    for sections in (*(view.sections for view in reports), *every_page(wal)):
+        found += [block for section in sections for block in section.blocks if isinstance(block, Figure)]
     return [replace(figure, id=f"{figure.id}-{number}") for number, figure in enumerate(found)]
 
 
@@ -49,7 +60,3 @@ def _writers_view() -> ReportView:
     written = {f"write_bytes.{kind}": 1e6 * place for place, kind in enumerate(WRITERS, start=1)}
     trials = [replace(one, metrics={**one.metrics, **written}) for one in facts.trials]
     return build_view(facts.run, trials, facts.series)
-
-
-def _figures(sections: Sequence[Section]) -> Iterator[Figure]:
-    return (block for section in sections for block in section.blocks if isinstance(block, Figure))
