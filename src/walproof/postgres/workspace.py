@@ -97,7 +97,7 @@ class Workspace:
         if self._watchdog.stdin is not None:
             self._watchdog.stdin.close()
         self._watchdog.wait()
-        if self.work.is_relative_to(_MEMORY) and not any((self.work / "running").glob("*.lock")):
+        if self.work.is_relative_to(_MEMORY) and not any((self.work / "running").glob("*.lock*")):
             shutil.rmtree(self.work, ignore_errors=True)
 
     def make_folder(self, name: str) -> Path:
