@@ -28,7 +28,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from walproof.analysis import Interval, mean_interval
+from walproof.analysis.interval import Interval, mean_interval
 from walproof.facts import LoadFeed
 from walproof.postgres import template as templates
 from walproof.postgres.cache import cache_folder
@@ -37,8 +37,8 @@ from walproof.postgres.install import find
 from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
-from walproof.probe import Subject
 from walproof.probe.cpu import CpuProbe
+from walproof.probe.protocol import Subject
 from walproof.probe.waits import WaitProbe
 from walproof.workload.loading.client import Order
 from walproof.workload.loading.rows import TEXT_FILE

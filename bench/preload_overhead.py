@@ -21,7 +21,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from walproof.analysis import mean_interval
+from walproof.analysis.interval import mean_interval
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.facts import Workload
 from walproof.lab.target import target_of

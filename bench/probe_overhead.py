@@ -16,7 +16,7 @@ import sys
 import time
 from pathlib import Path
 
-from walproof.analysis import mean_interval
+from walproof.analysis.interval import mean_interval
 from walproof.facts import Workload
 from walproof.lab.target import target_of
 from walproof.postgres import template as templates
@@ -26,7 +26,9 @@ from walproof.postgres.install import find
 from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
-from walproof.probe import PROBES, Subject, read_pgbench_logs
+from walproof.probe.protocol import Subject
+from walproof.probe.registry import PROBES
+from walproof.probe.throughput import read_pgbench_logs
 from walproof.workload.pgbench import PgbenchRun, initialise, setup_description
 
 GAP_S = 1.0

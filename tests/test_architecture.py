@@ -118,6 +118,18 @@ def test_our_own_programs_import_from_no_present_folder(path: Path) -> None:
         assert all("-P" in one for one in words), f"{path}:{line}: starts Python without -P"
 
 
+def test_packages_import_none_of_their_parts() -> None:
+    """Who wants one part of a package does not wait for the others.
+
+    Excepted are the two whose names are for everybody: ``wal``, which users import, and ``facts``, which is
+    one file. ``cli`` holds the entry point.
+    """
+    for path in SOURCE.rglob("__init__.py"):
+        found = {name for _, name in _imports(path) if name.startswith("walproof")}
+        if _package(path) not in ("facts", "wal", "cli"):
+            assert found == set(), f"{path}: imports {', '.join(sorted(found))}"
+
+
 def test_every_package_is_seen() -> None:
     assert {_package(path) for path in _modules()} - {"__init__", "__main__"} <= set(LEVELS)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tests.analysis.facts import make_trials
-from walproof.advise import Finding, FindingKind, verdicts
-from walproof.analysis import analyse
+from walproof.advise.finding import Finding, FindingKind
+from walproof.advise.verdict import verdicts
+from walproof.analysis.summary import analyse
 from walproof.facts import Plan, Trial
 
 Cell = tuple[str, str, str]

@@ -6,7 +6,7 @@ import re
 
 from tests.advise.findings import ask, sentences
 from tests.analysis.facts import ASYNC, DEFAULT, FPW_OFF, FSYNC_OFF, MINIMAL, fail, make_plan, make_trials
-from walproof.advise import FindingKind
+from walproof.advise.finding import FindingKind
 from walproof.settings.durability import DurabilityClass
 
 PLAN = make_plan((DEFAULT, FSYNC_OFF, ASYNC, FPW_OFF, MINIMAL))

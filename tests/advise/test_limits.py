@@ -10,7 +10,7 @@ import pytest
 
 from tests.advise.findings import ask, make_measured_trials, sentences
 from tests.analysis.facts import DEFAULT, FSYNC_OFF, fail, make_plan, make_trial, make_workload
-from walproof.advise import FindingKind
+from walproof.advise.finding import FindingKind
 
 SMALL, LARGE = make_workload(), make_workload("scale 50", 50)
 

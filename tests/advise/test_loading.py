@@ -9,7 +9,7 @@ import pytest
 from tests.advise.findings import make_measured_trials
 from tests.analysis.facts import make_plan
 from walproof.advise.loading import LoadAdvice, advise_load
-from walproof.analysis import analyse
+from walproof.analysis.summary import analyse
 from walproof.facts import LoadMethod, Trial, Variant
 from walproof.settings.durability import DurabilityClass
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.advise.findings import ask, make_measured_trials, sentences
 from tests.analysis.facts import DEFAULT, FSYNC_OFF, fail, make_plan, make_trials
-from walproof.advise import FindingKind
+from walproof.advise.finding import FindingKind
 from walproof.facts import Variant
 
 PLAN = make_plan((DEFAULT, FSYNC_OFF))

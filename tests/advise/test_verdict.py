@@ -12,7 +12,8 @@ from types import ModuleType
 
 from tests.advise.findings import ask, make_measured_trials
 from tests.analysis.facts import ASYNC, DEFAULT, FPW_OFF, FSYNC_OFF, MINIMAL, fail, make_plan, make_workload
-from walproof.advise import Finding, effects, limits, machine, volume
+from walproof.advise import effects, limits, machine, volume
+from walproof.advise.finding import Finding
 from walproof.advise.verdict import CELL_RULES, RUN_RULES
 from walproof.probe import protocol
 from walproof.settings.durability import DurabilityClass

@@ -9,7 +9,7 @@ import pytest
 
 from tests.advise.findings import ask, make_measured_trials, sentences
 from tests.analysis.facts import DEFAULT, FPW_OFF, MINIMAL, make_plan, make_trials, make_workload
-from walproof.advise import FindingKind
+from walproof.advise.finding import FindingKind
 from walproof.facts import Trial, Variant
 
 LARGE = make_workload("scale 50", 50)

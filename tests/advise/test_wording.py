@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from walproof.advise.wording import say_list, say_percent, say_ratio, say_ratio_in_brackets
-from walproof.analysis import Interval
+from walproof.analysis.interval import Interval
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.analysis.facts import DEFAULT, FSYNC_OFF, fail, make_plan, make_trials
-from walproof.analysis import Drift, Steadiness, measure_drift
+from walproof.analysis.drift import Drift, Steadiness, measure_drift
 
 PLAN = make_plan()
 

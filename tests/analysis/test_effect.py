@@ -18,7 +18,8 @@ from tests.analysis.facts import (
     make_trials,
     make_workload,
 )
-from walproof.analysis import Conclusion, absolute, effects, install_effects
+from walproof.analysis.cells import absolute
+from walproof.analysis.effect import Conclusion, effects, install_effects
 from walproof.errors import AnalysisError
 from walproof.facts import Plan, Trial
 

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 
 from tests.analysis.facts import fail, make_plan, make_trials, make_workload
-from walproof.analysis import FactorModel, factor_models
+from walproof.analysis.factors import FactorModel, factor_models
 from walproof.facts import Plan, Trial, Variant
 from walproof.lab.design import factorial_design
 

@@ -19,7 +19,7 @@ from tests.analysis.facts import (
     make_trials,
     make_workload,
 )
-from walproof.analysis import CommitLock, commit_lock
+from walproof.analysis.lock import CommitLock, commit_lock
 from walproof.facts import Plan, Script, Trial, Variant
 
 SMALL, LARGE = make_workload(), make_workload("scale 50", 50)

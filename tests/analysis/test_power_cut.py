@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.report.facts import CORRUPT, LAST, NONE, make_facts
-from walproof.analysis import CutOutcome, cut_summaries
+from walproof.analysis.power_cut import CutOutcome, cut_summaries
 from walproof.facts import (
     CheckedImage,
     CutFacts,

@@ -6,8 +6,9 @@ import math
 from dataclasses import replace
 
 from tests.analysis.facts import DEFAULT, FSYNC_OFF, INSTALL, OLDER, fail, make_plan, make_trials
-from walproof.analysis import Effect, Precise, effects, rounds_for, rounds_table
+from walproof.analysis.effect import Effect, effects
 from walproof.analysis.interval import t_quantile
+from walproof.analysis.precision import Precise, rounds_for, rounds_table
 
 PLAN = make_plan((DEFAULT, FSYNC_OFF))
 

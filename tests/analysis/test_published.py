@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from walproof.analysis import Absolute, absolute, commit_lock, predict_published, published_lock
-from walproof.analysis.lock import CommitLock
+from walproof.analysis.cells import Absolute, absolute
+from walproof.analysis.lock import CommitLock, commit_lock
+from walproof.analysis.published import predict_published, published_lock
 from walproof.facts import Install, Plan, Reference, Trial, TrialState, Variant, Workload
 
 FLUSH_S, WORK_S, THERE_S = 0.00143, 0.0004, 0.0002

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from walproof.analysis import OperationBytes, reconcile
+from walproof.analysis.statements import OperationBytes, reconcile
 from walproof.facts import Trial, TrialState
 
 

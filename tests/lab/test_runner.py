@@ -14,7 +14,7 @@ import pytest
 
 from tests.facts.plans import ENVIRONMENT, plan
 from tests.lab.silence import Silence
-from walproof.analysis import ClimbSweeps
+from walproof.analysis.sweep import ClimbSweeps
 from walproof.facts import Plan, Run, Series, Trial, TrialState
 from walproof.facts.store import Store
 from walproof.lab.runner import conduct

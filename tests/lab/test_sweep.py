@@ -13,13 +13,16 @@ import pytest
 
 from tests.facts.plans import ENVIRONMENT, plan
 from tests.lab.silence import Silence
-from walproof.analysis import ClimbSweeps, Precise
-from walproof.analysis.sweep import climb, sweeps_of
+from walproof.analysis.precision import Precise
+from walproof.analysis.sweep import ClimbSweeps, climb, sweeps_of
 from walproof.facts import Load, LoadMethod, Plan, Run, Series, Trial, TrialState, Variant
 from walproof.facts.store import Store
 from walproof.lab.runner import conduct
 from walproof.lab.trial import TrialOrder, TrialRunner
-from walproof.report import build_view, to_html, to_json, to_markdown
+from walproof.report.html import to_html
+from walproof.report.json import to_json
+from walproof.report.markdown import to_markdown
+from walproof.report.view import build_view
 
 BATCHES = (10, 100, 1_000, 10_000, 100_000)
 FLAT = {10: 50.0, 100: 100.0, 1_000: 101.0, 10_000: 100.0, 100_000: 100.0}

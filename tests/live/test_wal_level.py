@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.command import walproof
 from tests.wal.server import BINDIRS
-from walproof.analysis import reconcile
+from walproof.analysis.statements import reconcile
 from walproof.facts.store import Store
 
 pytestmark = pytest.mark.live

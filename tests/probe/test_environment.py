@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from walproof.errors import ProbeError
-from walproof.probe import observe_environment, server_facts
+from walproof.probe.environment import observe_environment
+from walproof.probe.server_settings import server_facts
 
 if TYPE_CHECKING:
     from .conftest import Server

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from walproof.probe import PROBES, per_transaction
+from walproof.probe.ratios import per_transaction
+from walproof.probe.registry import PROBES
 
 if TYPE_CHECKING:
     from .conftest import Server

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from walproof.errors import ProbeError
-from walproof.probe import read_pgbench_logs
+from walproof.probe.throughput import read_pgbench_logs
 
 if TYPE_CHECKING:
     from .conftest import Server

@@ -13,11 +13,13 @@ from tests.report.test_profile import STACKS, profile_view
 from tests.report.test_recovery import crash_view
 from tests.report.test_statements import statement_run
 from tests.report.test_streaming import streaming_facts
-from walproof.report import ReportView, build_view
 from walproof.report.blocks import Section
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.writers import WRITERS
-from walproof.report.wal import By, wal_view
+from walproof.report.layout import ReportView
+from walproof.report.view import build_view
+from walproof.report.wal.rows import By
+from walproof.report.wal.view import wal_view
 from walproof.report.wal.whatif import whatif_view
 from walproof.wal import WalStats
 

@@ -12,7 +12,8 @@ import pytest
 
 from tests.report.chromium import measure, run, with_script
 from tests.report.facts import durability, hostile_facts
-from walproof.report import build_view, to_html
+from walproof.report.html import to_html
+from walproof.report.view import build_view
 
 _MEASURE = """<script>
 const page = document.documentElement, right = page.clientWidth;

@@ -17,7 +17,6 @@ from tests.report.facts import (
     two_installs_facts,
 )
 from walproof.facts import TrialState
-from walproof.report import build_view
 from walproof.report.figures.course import CourseData
 from walproof.report.figures.draw import draw, to_svg
 from walproof.report.figures.figure import Figure
@@ -30,6 +29,7 @@ from walproof.report.figures.scale import log_range, log_ticks, tick_label
 from walproof.report.figures.seconds import SecondsData
 from walproof.report.figures.style import series_style
 from walproof.report.figures.waits import WaitData
+from walproof.report.view import build_view
 from walproof.settings.durability import DurabilityClass
 
 

@@ -14,9 +14,10 @@ from tests.golden.unpack import unpack
 from tests.report.chromium import measure, with_script
 from tests.report.facts import durability
 from tests.report.kinds import every_figure
-from walproof.report import build_view, to_html
 from walproof.report.figures.draw import to_svg
 from walproof.report.figures.figure import FigureData
+from walproof.report.html import to_html
+from walproof.report.view import build_view
 from walproof.wal import stats
 
 FONTS = ("Liberation Sans", "DejaVu Sans", "Liberation Mono")

@@ -16,7 +16,8 @@ from tests.report.facts import (
     hostile_facts,
     small_facts,
 )
-from walproof.report import build_view, to_html
+from walproof.report.html import to_html
+from walproof.report.view import build_view
 
 _VOID = {"meta", "br", "wbr", "link", "img", "hr", "input"}
 

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from tests.report.facts import durability, hostile_facts, make_facts
-from walproof.report import build_view, to_json
+from walproof.report.json import to_json
+from walproof.report.view import build_view
 
 
 def document(facts: Any) -> dict[str, Any]:

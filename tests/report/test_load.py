@@ -7,12 +7,15 @@ from dataclasses import replace
 
 from tests.report.facts import make_facts
 from walproof.advise.loading import LoadAdvice, StepGain
-from walproof.analysis import Conclusion
+from walproof.analysis.effect import Conclusion
 from walproof.facts import Load, LoadMethod, Reference, Run, Trial, TrialState, Variant
-from walproof.report import build_view, to_html, to_json, to_markdown
 from walproof.report.cells import Cells
 from walproof.report.figures.load_curve import describe_load_curves, load_curves
+from walproof.report.html import to_html
+from walproof.report.json import to_json
 from walproof.report.load_script import Recipe, load_script
+from walproof.report.markdown import to_markdown
+from walproof.report.view import build_view
 from walproof.settings.durability import DurabilityClass
 
 VARIANTS = (

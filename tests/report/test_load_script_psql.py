@@ -18,7 +18,7 @@ from psycopg import sql
 from tests.workload.loading.judge import Judge, open_judge
 from walproof import sqltext
 from walproof.advise.loading import LoadAdvice, StepGain
-from walproof.analysis import Conclusion
+from walproof.analysis.effect import Conclusion
 from walproof.errors import SqlError, WalproofError, WorkloadError
 from walproof.facts import Install, LoadStep, Variant
 from walproof.report.load_script import Recipe, load_script

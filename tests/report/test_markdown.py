@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from tests.report.facts import durability, hostile_facts, small_facts
-from walproof.advise import Finding, FindingKind
-from walproof.analysis import analyse
-from walproof.report import build_view, throughput_view, to_markdown
-from walproof.report.markdown import escape, fenced
+from walproof.advise.finding import Finding, FindingKind
+from walproof.analysis.summary import analyse
+from walproof.report.kinds.throughput import throughput_view
+from walproof.report.markdown import escape, fenced, to_markdown
+from walproof.report.view import build_view
 from walproof.settings.durability import DurabilityClass
 
 _GOLDEN = Path(__file__).parent / "golden" / "small.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from walproof.analysis import Interval
+from walproof.analysis.interval import Interval
 from walproof.report.numbers import counted, number, p_value, percent, ratio, utc, with_interval
 
 

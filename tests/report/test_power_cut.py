@@ -11,8 +11,12 @@ from rich.console import Console
 from tests.analysis.test_power_cut import cut, cut_plan, cut_trials, image
 from tests.report.facts import make_facts
 from walproof.facts import ImageState, PowerCut, Run, Trial, TrialState
-from walproof.report import build_view, print_terminal, to_html, to_json, to_markdown
 from walproof.report.blocks import Table
+from walproof.report.html import to_html
+from walproof.report.json import to_json
+from walproof.report.markdown import to_markdown
+from walproof.report.terminal import print_terminal
+from walproof.report.view import build_view
 
 
 def cut_run() -> tuple[Run, tuple[Trial, ...]]:

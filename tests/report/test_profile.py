@@ -8,10 +8,12 @@ import pytest
 
 from tests.report.facts import make_facts
 from walproof.facts import Replay, Trial, TrialState
-from walproof.report import ReportView, build_view, to_html
 from walproof.report.blocks import Paragraph, Section, Table
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.flame import FlameData
+from walproof.report.html import to_html
+from walproof.report.layout import ReportView
+from walproof.report.view import build_view
 
 STACKS = {
     "StartupXLOG;btree_redo;llseek;ext4_llseek_[k]": 22.0,

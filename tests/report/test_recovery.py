@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from tests.report.facts import durability
-from walproof.analysis import predicted_crashes
+from walproof.analysis.crashes import predicted_crashes
 from walproof.facts import Crash, Reference
-from walproof.report import ReportView, build_view
 from walproof.report.blocks import Table
 from walproof.report.figures.draw import draw
 from walproof.report.figures.measured import MeasuredData, MeasuredPanel, MeasuredRow
+from walproof.report.layout import ReportView
 from walproof.report.markdown import to_markdown
+from walproof.report.view import build_view
 from walproof.settings.durability import DurabilityClass
 from walproof.wal.recovery import QUANTITIES
 

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from tests.report.facts import NONE, factorial_facts, make_facts
 from walproof.facts import Failover, Replay, Trial, TrialState, Variant
-from walproof.report import build_view, to_json, to_markdown
+from walproof.report.json import to_json
+from walproof.report.markdown import to_markdown
+from walproof.report.view import build_view
 
 WOBBLE = (0.99, 1.0, 1.01, 1.02, 0.98)
 

@@ -6,7 +6,10 @@ from dataclasses import replace
 
 from tests.report.facts import NONE, make_facts
 from walproof.facts import LeftOut, Reference, Run, Statement, Trial, TrialState, Variant, Workload
-from walproof.report import build_view, to_html, to_json, to_markdown
+from walproof.report.html import to_html
+from walproof.report.json import to_json
+from walproof.report.markdown import to_markdown
+from walproof.report.view import build_view
 
 LEVELS = ("minimal", "replica", "logical")
 NAMES = ("INSERT 1000 rows", "CREATE TABLE q")

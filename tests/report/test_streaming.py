@@ -6,9 +6,13 @@ from dataclasses import replace
 
 from tests.report.facts import make_facts
 from walproof.facts import Reference, Run, Series, Streaming, Trial, TrialState, Variant
-from walproof.report import ReportView, build_view, to_html, to_json, to_markdown
 from walproof.report.blocks import Table
 from walproof.report.figures.lag import LAG_SERIES, LagData
+from walproof.report.html import to_html
+from walproof.report.json import to_json
+from walproof.report.layout import ReportView
+from walproof.report.markdown import to_markdown
+from walproof.report.view import build_view
 
 MB = 1_000_000.0
 WOBBLE = (0.99, 1.0, 1.01, 1.02)

@@ -26,15 +26,15 @@ from tests.report.facts import (
     hostile_facts,
     make_facts,
 )
-from walproof.analysis import Interval
+from walproof.analysis.interval import Interval
 from walproof.cli.options import result_console
-from walproof.report import build_view, print_terminal
 from walproof.report.blocks import Column, Section, Table, text_cells
 from walproof.report.dotplot import dot_plot
 from walproof.report.figures.ratios import RatioData, RatioPanel, RatioRow
 from walproof.report.plaintext import shortened
-from walproof.report.terminal import print_sections
+from walproof.report.terminal import print_sections, print_terminal
 from walproof.report.variants import VARIANT
+from walproof.report.view import build_view
 
 
 def printed(facts: object, width: int = 100, color: bool = False) -> str:
@@ -113,7 +113,8 @@ def test_without_a_terminal_a_result_has_100_columns(monkeypatch: pytest.MonkeyP
 _SHOW = """
 from tests.report.facts import durability
 from walproof.cli.options import result_console
-from walproof.report import build_view, print_terminal
+from walproof.report.view import build_view
+from walproof.report.terminal import print_terminal
 facts = durability()
 print_terminal(build_view(facts.run, facts.trials, facts.series), result_console())
 """

@@ -7,9 +7,10 @@ from statistics import median
 
 from tests.report.facts import Facts, durability, factorial_facts, make_facts, small_facts, two_installs_facts
 from walproof.facts import TrialState
-from walproof.report import ReportView, build_view
 from walproof.report.blocks import Listing, Paragraph, Table
+from walproof.report.layout import ReportView
 from walproof.report.numbers import number
+from walproof.report.view import build_view
 
 
 def view_of(facts: Facts) -> ReportView:

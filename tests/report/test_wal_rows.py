@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from walproof.report.wal import csv_text
+from walproof.report.wal.rows import csv_text
 
 PAYLOADS = ("=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "\n=1")
 

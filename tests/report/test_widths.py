@@ -13,10 +13,9 @@ from rich.console import Console
 
 from tests.golden.unpack import unpack
 from tests.report.kinds import every_page, every_report
-from walproof.report import print_terminal
 from walproof.report.blocks import Section, Table
 from walproof.report.figures.ratios import RatioData
-from walproof.report.terminal import print_sections
+from walproof.report.terminal import print_sections, print_terminal
 from walproof.wal import stats
 
 WIDTHS = (60, 80, 100, 120)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from walproof.advise.finding import Finding, FindingKind
-from walproof.analysis import Analysis, Effect
+from walproof.analysis.effect import Effect
 from walproof.analysis.rounds import Cell
+from walproof.analysis.summary import Analysis
 from walproof.facts import Plan, Trial, TrialState, Variant
 
 _WAIT = "wait_share."

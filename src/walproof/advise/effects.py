@@ -5,7 +5,8 @@ from __future__ import annotations
 from walproof.advise.case import Case, pair_numbers
 from walproof.advise.finding import Finding, FindingKind
 from walproof.advise.wording import say_percent, say_ratio, say_ratio_in_brackets
-from walproof.analysis import Conclusion, Effect, rounds_for
+from walproof.analysis.effect import Conclusion, Effect
+from walproof.analysis.precision import rounds_for
 from walproof.settings.durability import DurabilityClass
 
 COARSE = 0.10

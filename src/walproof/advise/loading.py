@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from walproof.analysis import Analysis, Conclusion, Effect, Interval
+from walproof.analysis.effect import Conclusion, Effect
+from walproof.analysis.interval import Interval
+from walproof.analysis.summary import Analysis
 from walproof.facts import Plan, Variant
 from walproof.settings.durability import DurabilityClass
 

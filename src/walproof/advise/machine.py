@@ -7,7 +7,8 @@ from statistics import fmean
 
 from walproof.advise.finding import Finding, FindingKind
 from walproof.advise.wording import say_list, say_percent, say_ratio
-from walproof.analysis import Analysis, Steadiness
+from walproof.analysis.drift import Steadiness
+from walproof.analysis.summary import Analysis
 from walproof.facts import Plan, Trial, TrialState
 
 STOLEN = 0.02

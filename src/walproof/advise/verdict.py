@@ -15,7 +15,7 @@ from walproof.advise.finding import Finding
 from walproof.advise.limits import client, commit_flush, disk, lock_share, other_wait, processors, row_lock
 from walproof.advise.machine import no_checkpoint, steadiness, stolen_processors
 from walproof.advise.volume import uneven_checkpoints, wal_volume
-from walproof.analysis import Analysis
+from walproof.analysis.summary import Analysis
 from walproof.facts import Plan, Trial
 
 CellRule: TypeAlias = Callable[[Case], Finding | None]

@@ -6,7 +6,7 @@ from walproof.advise.case import Case, pair_numbers
 from walproof.advise.finding import Finding, FindingKind
 from walproof.advise.limits import commit_flush, row_lock
 from walproof.advise.wording import say_percent, say_ratio_in_brackets
-from walproof.analysis import Conclusion, Effect, effects
+from walproof.analysis.effect import Conclusion, Effect, effects
 
 NOTABLE_CHANGE = 0.02
 """A smaller change of WAL volume is measurable, but not worth a sentence."""

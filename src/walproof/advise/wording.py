@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from walproof.analysis import Interval
+from walproof.analysis.interval import Interval
 
 
 def say_percent(share: float) -> str:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from walproof.cli.files import write_file
 from walproof.cli.options import open_store, result_console
 from walproof.cli.plan import plan_text
 from walproof.cli.progress import TerminalProgress
@@ -33,7 +34,8 @@ def carry_out(
 
     ``show`` prints another result than the report's own.
     """
-    from walproof.analysis import ClimbSweeps, Precise
+    from walproof.analysis.precision import Precise
+    from walproof.analysis.sweep import ClimbSweeps
     from walproof.lab.session import execute
 
     if dry_run:
@@ -82,7 +84,9 @@ def present(
     show: Callable[[Run, Store], None] | None = None,
 ) -> None:
     """Print a run's result, as ``show`` does where there is one, and write its HTML report."""
-    from walproof.report import print_terminal, to_html, to_json
+    from walproof.report.html import to_html
+    from walproof.report.json import to_json
+    from walproof.report.terminal import print_terminal
 
     view = view_of(run, store)
     path = out / "reports" / f"{run.id}.html"
@@ -104,17 +108,6 @@ def _finished_without_report(store: Store, plan: Plan, out: Path) -> Run | None:
             written = (out / "reports" / f"{run.id}.html").exists()
             return run if run.finished_at is not None and not written else None
     return None
-
-
-def write_file(path: Path, text: str) -> None:
-    """Write a report. Raises StoreError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StoreError(
-            f'could not write report "{path}": {error.strerror}', hint="Name another place with --out."
-        ) from error
 
 
 def _never(_trials: Sequence[Trial]) -> bool:

@@ -12,7 +12,6 @@ import typer
 from walproof.cli import options
 from walproof.errors import StudyError
 from walproof.settings.durability import DurabilityClass
-from walproof.sqltext import copy_file, statement
 
 if TYPE_CHECKING:
     from walproof.facts import Install, Run
@@ -90,6 +89,7 @@ def load_advice(
     from walproof.postgres.reach import reachable_install
     from walproof.postgres.workspace import Workspace
     from walproof.privilege.user import server_user
+    from walproof.sqltext import copy_file, statement
 
     if run is not None:
         if table is not None:
@@ -183,7 +183,7 @@ def _show_again(name: str, out: Path, store_url: str | None, pg: list[str] | Non
 def _show(run: Run, store: Store, table: Table, may_lose: DurabilityClass, *, json: bool) -> None:
     """The recipe on stdout, without the steps that gained nothing."""
     from walproof.advise.loading import advise_load
-    from walproof.analysis import analyse
+    from walproof.analysis.summary import analyse
     from walproof.lab.load_advice import STEPS
     from walproof.report.load import LOAD_METRIC
     from walproof.report.load_script import Recipe, load_script

@@ -33,10 +33,12 @@ def report(
     store: options.StoreUrl = None,
 ) -> None:
     """Write a run's report. HTML goes to a file beside the results, the other forms to stdout."""
-    from walproof.cli.execution import write_file
+    from walproof.cli.files import write_file
     from walproof.cli.stored import read_view
     from walproof.errors import ReportError
-    from walproof.report import to_html, to_json, to_markdown
+    from walproof.report.html import to_html
+    from walproof.report.json import to_json
+    from walproof.report.markdown import to_markdown
 
     if open_ and (format_ is not Format.html or str(output) == "-"):
         raise ReportError("--open needs an HTML report in a file", hint="Leave out --format, or --open.")

@@ -20,7 +20,8 @@ def show(
 ) -> None:
     """Show a stored run: tables, verdicts, and how sure they are."""
     from walproof.cli.stored import read_view
-    from walproof.report import print_terminal, to_json
+    from walproof.report.json import to_json
+    from walproof.report.terminal import print_terminal
 
     view = read_view(name, out, store)
     if json:

@@ -10,12 +10,12 @@ from walproof.cli import options
 if TYPE_CHECKING:
     from walproof.facts import Run
     from walproof.facts.store import Store
-    from walproof.report import ReportView
+    from walproof.report.layout import ReportView
 
 
 def view_of(run: Run, store: Store) -> ReportView:
     """The report on what ``store`` has of the run."""
-    from walproof.report import SERIES_SHOWN, build_view
+    from walproof.report.view import SERIES_SHOWN, build_view
 
     return build_view(run, store.trials(run.id), store.series(run.id, SERIES_SHOWN))
 

@@ -74,8 +74,7 @@ def stats(
     ] = None,
 ) -> None:
     """Total the WAL: by resource manager, relation, index or minute, every byte accounted for."""
-    from walproof.report.terminal import print_sections
-    from walproof.report.wal import By, csv_text, json_text, rows, to_html, wal_view
+    from walproof.report.wal.rows import By, csv_text, json_text, rows
     from walproof.wal import stats as read_stats
 
     choices = [one.value for one in By]
@@ -101,7 +100,9 @@ def stats(
         )
     found = rows(wal, criterion, names)
     if html is not None:
-        from walproof.cli.execution import write_file
+        from walproof.cli.files import write_file
+        from walproof.report.wal.page import to_html
+        from walproof.report.wal.view import wal_view
 
         write_file(html, to_html(wal_view(wal, criterion, names)))
     if json:
@@ -109,6 +110,9 @@ def stats(
     elif csv:
         sys.stdout.write(csv_text(found))
     else:
+        from walproof.report.terminal import print_sections
+        from walproof.report.wal.view import wal_view
+
         console = options.result_console()
         view = wal_view(wal, criterion, names, limit)
         console.print(view.question, style="bold")

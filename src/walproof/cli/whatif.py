@@ -134,7 +134,7 @@ def whatif(
         answer = Asked(limits, found.answer(limits), tuple(notes))
     view = whatif_view(found, answer)
     if html is not None:
-        from walproof.cli.execution import write_file
+        from walproof.cli.files import write_file
 
         write_file(html, to_html(view, "whatif"))
     if json:

@@ -23,7 +23,7 @@ from walproof.lab.load_trial import TableLoad
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
-from walproof.probe import Observation
+from walproof.probe.protocol import Observation
 
 ROWS_MOST = 10_000
 SURVIVALS = (Survival("nothing", unit_bytes=512), Survival("random", 0.5, 512), Survival("by age", 0.5, 4096))

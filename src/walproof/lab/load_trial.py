@@ -21,7 +21,8 @@ from walproof.errors import ProbeError, WorkloadError
 from walproof.facts import Load, LoadMethod
 from walproof.lab.load_source import PreparedLoad
 from walproof.postgres.cluster import Cluster
-from walproof.probe import PROBES, Observation, Probe, Subject
+from walproof.probe.protocol import Observation, Probe, Subject
+from walproof.probe.registry import PROBES
 from walproof.probe.size import SizeProbe
 from walproof.units import Lsn
 from walproof.workload.loading.client import Order

@@ -36,7 +36,7 @@ from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
 from walproof.privilege.folders import own_folder
 from walproof.privilege.user import server_user
-from walproof.probe import observe_environment
+from walproof.probe.environment import observe_environment
 from walproof.workload.pgbench import initialise, setup_description
 
 _FLUSH_TEST_S = 3

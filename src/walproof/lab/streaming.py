@@ -30,9 +30,9 @@ from walproof.postgres.link import Link
 from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 from walproof.probe.cpu import CpuProbe
-from walproof.probe.environment import server_facts
 from walproof.probe.processes import children
 from walproof.probe.protocol import Observation, Subject
+from walproof.probe.server_settings import server_facts
 from walproof.probe.startup import read_startup
 from walproof.probe.stream import STAGES, StreamSample, StreamSampler, replay_lag_s
 from walproof.probe.throughput import read_pgbench_logs

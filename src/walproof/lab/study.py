@@ -40,7 +40,7 @@ from walproof.lab.studyfile import (
 from walproof.postgres import install as installs
 from walproof.postgres.build import missing_libraries, rejection
 from walproof.postgres.kernel_audit import audit_refusal
-from walproof.probe import PROBES
+from walproof.probe.registry import PROBES
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.durability import DurabilityClass
 from walproof.settings.risk import durability_class

@@ -51,8 +51,10 @@ from walproof.postgres.build import has_library
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.wal_folder import wal_moved
 from walproof.postgres.workspace import Workspace
-from walproof.probe import PROBES, Observation, Probe, Subject, per_transaction
-from walproof.probe.environment import server_facts
+from walproof.probe.protocol import Observation, Probe, Subject
+from walproof.probe.ratios import per_transaction
+from walproof.probe.registry import PROBES
+from walproof.probe.server_settings import server_facts
 from walproof.probe.statements import StatementCounter
 from walproof.probe.throughput import read_pgbench_logs
 from walproof.units import Lsn

@@ -1,47 +1,4 @@
-"""Observers of one trial's window.
+"""Observers of one trial's window, one a file; ``registry`` names those that run beside the load.
 
-``PROBES`` names every observer that runs beside the load, in the order in which they are started. Stop
-them in the reverse order: `wal` takes its last reading first thing but then waits for the server's
-statistics, which must not stretch the window of the others. Throughput is no probe: it is read from the
-load generator's own logs when the run is over (`read_pgbench_logs`). Once all observations are merged,
-`per_transaction` divides what was spent by the transactions that were bought with it.
+This file imports nothing, so that what describes the machine does not wait for a client of PostgreSQL.
 """
-
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-
-from walproof.probe.checkpoints import CheckpointProbe
-from walproof.probe.cpu import CpuProbe
-from walproof.probe.disk import DiskProbe
-from walproof.probe.environment import observe_environment, server_facts
-from walproof.probe.io import IoProbe
-from walproof.probe.protocol import Observation, Probe, Subject
-from walproof.probe.ratios import per_transaction
-from walproof.probe.throughput import read_pgbench_logs
-from walproof.probe.waits import WaitProbe
-from walproof.probe.wal import WalProbe
-
-__all__ = [
-    "PROBES",
-    "Observation",
-    "Probe",
-    "Subject",
-    "observe_environment",
-    "per_transaction",
-    "read_pgbench_logs",
-    "server_facts",
-]
-
-PROBES: Mapping[str, Callable[[], Probe]] = MappingProxyType(
-    {
-        "wal": WalProbe,
-        "checkpoints": CheckpointProbe,
-        "waits": WaitProbe,
-        "cpu": CpuProbe,
-        "io": IoProbe,
-        "disk": DiskProbe,
-    }
-)
-"""Name -> constructor, in the order of starting."""

@@ -6,8 +6,10 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from walproof.advise import Finding, FindingKind
-from walproof.analysis import Analysis, Cell, Conclusion, Effect
+from walproof.advise.finding import Finding, FindingKind
+from walproof.analysis.effect import Conclusion, Effect
+from walproof.analysis.rounds import Cell
+from walproof.analysis.summary import Analysis
 from walproof.facts import Plan, Run, Trial
 from walproof.report.cells import Cells
 from walproof.report.numbers import counted, number, p_value, percent, ratio

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from walproof.analysis import Analysis, CommitLock, published_lock
+from walproof.analysis.lock import CommitLock
+from walproof.analysis.published import published_lock
+from walproof.analysis.summary import Analysis
 from walproof.facts import Plan
 from walproof.report.blocks import Block, Cell, Column, Paragraph, Table, class_cell, without_empty_columns
 from walproof.report.cells import Cells

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
-from walproof.analysis import Cell
+from walproof.analysis.rounds import Cell
 from walproof.facts import Plan, Trial, TrialState, Variant
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from walproof.analysis import Analysis
+from walproof.analysis.summary import Analysis
 from walproof.facts import Trial, TrialState
 from walproof.report.blocks import Block, Cell, Column, Listing, Paragraph, Table, text_cells
 from walproof.report.cells import Cells

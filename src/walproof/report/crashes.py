@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from walproof.analysis import PredictedCrash
+from walproof.analysis.crashes import PredictedCrash
 from walproof.facts import Crash
 from walproof.report.cells import Cells
 from walproof.report.figures.measured import MeasuredData, MeasuredPanel, MeasuredRow, measured_data

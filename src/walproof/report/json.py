@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from walproof.analysis import CutSummary, cut_summaries
+from walproof.analysis.power_cut import CutSummary, cut_summaries
 from walproof.analysis.sweep import Climb, climb, sweeps_of
 
 if TYPE_CHECKING:

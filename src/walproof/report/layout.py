@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from walproof.advise import Finding
-from walproof.analysis import Analysis
+from walproof.advise.finding import Finding
+from walproof.analysis.summary import Analysis
 from walproof.facts import Run, Trial
 from walproof.report.answer import Answer, NextCommand, next_commands
 from walproof.report.blocks import Block, Section, Table, Verdicts

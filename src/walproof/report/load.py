@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
-from walproof.analysis import Analysis, Conclusion
+from walproof.analysis.effect import Conclusion
 from walproof.analysis.loading import GAIN, Busy, who_was_busy
+from walproof.analysis.summary import Analysis
 from walproof.analysis.sweep import Climb, SweepStep, climb, sweeps_of
 from walproof.facts import Trial, Variant
 from walproof.report.answer import Answer

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from walproof.advise.loading import LoadAdvice, StepGain
-from walproof.analysis import Effect
+from walproof.analysis.effect import Effect
 from walproof.facts.codec import to_data
 from walproof.report.load_script import Recipe, load_script
 

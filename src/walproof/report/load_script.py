@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from walproof import sqltext
 from walproof.advise.loading import LoadAdvice, StepGain
-from walproof.analysis import Conclusion, Effect
+from walproof.analysis.effect import Conclusion, Effect
 from walproof.report.numbers import ratio
 from walproof.settings.durability import DurabilityClass
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from walproof.advise.wording import say_percent, say_ratio
-from walproof.analysis import Interval
+from walproof.analysis.interval import Interval
 from walproof.units import format_bytes
 
 UNKNOWN = "-"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from walproof.analysis import CutOutcome, CutSummary
+from walproof.analysis.power_cut import CutOutcome, CutSummary
 from walproof.facts import CutConditions, ImageState, Run, Trial
 from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Cell, Column, Paragraph, Table, class_cell, text_cells

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from walproof.analysis import Analysis, predict_published
+from walproof.analysis.published import predict_published
+from walproof.analysis.summary import Analysis
 from walproof.facts import Run
 from walproof.report.blocks import Block, Column, Table, text_cells
 from walproof.report.cells import Cells

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from walproof.analysis import PredictedCrash
+from walproof.analysis.crashes import PredictedCrash
 from walproof.facts import Reference
 from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Cell, Column, Table, text_cells

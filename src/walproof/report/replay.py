@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from walproof.analysis import Analysis, Conclusion, FactorTerm
+from walproof.analysis.effect import Conclusion
+from walproof.analysis.factors import FactorTerm
+from walproof.analysis.summary import Analysis
 from walproof.facts.replication import STARVED_SHARE
 from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Cell, Column, Table, text_cells

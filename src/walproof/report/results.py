@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from walproof.advise import Finding, FindingKind
-from walproof.analysis import Analysis, Conclusion, CutSummary
+from walproof.advise.finding import Finding, FindingKind
+from walproof.analysis.effect import Conclusion
+from walproof.analysis.power_cut import CutSummary
+from walproof.analysis.summary import Analysis
 from walproof.facts import Reference
 from walproof.report.blocks import Block, Cell, Column, Table, text_cells
 from walproof.report.cells import Cells

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from walproof.analysis import Analysis, OperationBytes, Reconciliation, reconcile
-from walproof.analysis.statements import METHODS, REASONS
+from walproof.analysis.statements import METHODS, REASONS, OperationBytes, Reconciliation, reconcile
+from walproof.analysis.summary import Analysis
 from walproof.report.answer import Answer
 from walproof.report.blocks import (
     Block,

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from walproof.analysis import Analysis, Conclusion
+from walproof.analysis.effect import Conclusion
 from walproof.analysis.replication import KEEPING_UP_S
+from walproof.analysis.summary import Analysis
 from walproof.report.answer import Answer
 from walproof.report.blocks import Block, Cell, Column, Table, text_cells
 from walproof.report.cells import Cells

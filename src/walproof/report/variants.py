@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from walproof.analysis import Analysis
+from walproof.analysis.summary import Analysis
 from walproof.facts import Variant
 from walproof.report.blocks import Block, Cell, Column, Table, class_cell
 from walproof.report.cells import Cells

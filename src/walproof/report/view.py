@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from walproof.advise import verdicts
-from walproof.analysis import analyse
+from walproof.advise.verdict import verdicts
+from walproof.analysis.summary import analyse
 from walproof.facts import Load, PowerCuts, Replay, Run, Series, Statements, Streaming, Trial
 from walproof.report.figures.lag import LAG_SERIES
 from walproof.report.kinds.cuts import cut_view

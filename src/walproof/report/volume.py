@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from walproof.analysis import Analysis, effects
+from walproof.analysis.effect import effects
+from walproof.analysis.summary import Analysis
 from walproof.facts import Trial
 from walproof.report.blocks import Block, Cell, Column, Paragraph, Table, class_cell, text_cells
 from walproof.report.cells import Cells

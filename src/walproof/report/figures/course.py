@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from walproof.analysis import Analysis
+from walproof.analysis.summary import Analysis
 from walproof.facts import Trial
 from walproof.report.cells import Cells
 from walproof.report.figures.channels import point_channels

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from walproof.analysis import CutSummary
+from walproof.analysis.power_cut import CutSummary
 from walproof.report.cells import Cells
 from walproof.report.figures.channels import names_y
 from walproof.report.figures.style import FAINT, INK, WIDTH, chart_of, configured, marked

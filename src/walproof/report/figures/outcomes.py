@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from walproof.analysis import CutSummary
+from walproof.analysis.power_cut import CutSummary
 from walproof.facts import ImageState
 from walproof.report.cells import Cells
 from walproof.report.figures.stacked import (

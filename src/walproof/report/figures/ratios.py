@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from walproof.analysis import Analysis, Effect, FactorModel, Interval
+from walproof.analysis.effect import Effect
+from walproof.analysis.factors import FactorModel
+from walproof.analysis.interval import Interval
+from walproof.analysis.summary import Analysis
 from walproof.facts import Plan
 from walproof.report.cells import Cells
 from walproof.report.figures.names import factors_of, levels_of

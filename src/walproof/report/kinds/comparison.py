@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from walproof.analysis import Analysis
+from walproof.analysis.summary import Analysis
 from walproof.report.cells import Cells
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.ratios import describe_ratios, factor_ratios, install_ratios, variant_ratios

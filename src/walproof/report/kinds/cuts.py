@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from walproof.analysis import Analysis, CutSummary, cut_summaries
+from walproof.analysis.power_cut import CutSummary, cut_summaries
+from walproof.analysis.summary import Analysis
 from walproof.facts import Run, Trial
 from walproof.report.blocks import Section
 from walproof.report.cells import Cells

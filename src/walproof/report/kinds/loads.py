@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from walproof.analysis import Analysis
+from walproof.analysis.summary import Analysis
 from walproof.facts import Run, Trial
 from walproof.report.answer import how_sure, what_would_help
 from walproof.report.blocks import Section

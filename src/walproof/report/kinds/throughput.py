@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from walproof.advise import Finding
-from walproof.analysis import Analysis, cut_summaries, predicted_crashes
+from walproof.advise.finding import Finding
+from walproof.analysis.crashes import predicted_crashes
+from walproof.analysis.power_cut import cut_summaries
+from walproof.analysis.summary import Analysis
 from walproof.facts import Run, Series, Trial
 from walproof.report.answer import answers, how_sure, what_would_help
 from walproof.report.blocks import Section, Verdict, Verdicts

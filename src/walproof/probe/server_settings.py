@@ -1,0 +1,41 @@
+"""What a run ran on: the server's settings.
+
+Nothing here names a person, a host or an address, or may hold a secret: the facts go into reports.
+"""
+
+from __future__ import annotations
+
+import psycopg
+
+from walproof.errors import ProbeError
+from walproof.probe.connection import connect, one_line
+
+_PRIVATE = (
+    "(conninfo|_command$|_file$|_files$|_directory$|_directories$|^listen_addresses$|^cluster_name$|^port$"
+    "|passphrase|^krb_|^bonjour|^event_source$|^primary_slot_name$|^external_pid_file$|^application_name$"
+    "|^synchronous_standby_names$|^recovery_target"
+    "|^unix_socket_|^data_directory_mode$|^log_file_mode$|^num_os_semaphores$|^shared_memory_size)"
+)
+"""Settings (a regular expression) that name places, hosts or people, may hold a secret, or only repeat what
+other settings amount to."""
+
+
+def server_facts(conninfo: str) -> tuple[dict[str, str], str]:
+    """(settings that differ from their boot values, as SHOW prints them with units; text of ``version()``).
+
+    Settings of this session or its role and those that name places or may hold secrets are left out.
+    Raises ProbeError.
+    """
+    try:
+        with connect(conninfo) as connection:
+            settings = connection.execute(
+                "SELECT name, current_setting(name) FROM pg_settings"
+                " WHERE setting IS DISTINCT FROM boot_val AND source NOT IN ('client', 'session', 'user')"
+                " AND name !~ %s ORDER BY name",
+                (_PRIVATE,),
+            ).fetchall()
+            version = connection.execute("SELECT version()").fetchone()
+    except psycopg.Error as error:
+        raise ProbeError("could not read the server's settings", detail=one_line(error)) from error
+    assert version is not None
+    return dict(settings), str(version[0])
