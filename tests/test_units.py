@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from walproof.errors import UnitError
-from walproof.units import Lsn, format_bytes, format_duration, parse_bytes, parse_duration_s
+from walproof.units import Lsn, format_bytes, format_duration, format_utc, parse_bytes, parse_duration_s
 
 
 @given(st.integers(min_value=0, max_value=2**64 - 1))
@@ -85,3 +85,8 @@ def test_sizes_are_shown_with_three_digits(count: int, text: str) -> None:
 )
 def test_durations_are_shown_for_people(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
+
+
+def test_a_time_is_told_in_utc() -> None:
+    assert format_utc(0) == "1970-01-01 00:00 UTC"
+    assert format_utc(1_700_000_000.9) == "2023-11-14 22:13 UTC"

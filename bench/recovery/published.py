@@ -15,7 +15,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from walproof.analysis.recovery import SHIPPED, fit, predict
+from walproof.analysis.recovery import SHIPPED, predict
+from walproof.analysis.recovery_fit import fit
 from walproof.facts.calibration import read_calibration
 from walproof.lab.crash import recover, take_crash_image
 from walproof.postgres import template as templates

@@ -34,11 +34,11 @@ from walproof.analysis.recovery import (
     Disk,
     checkpoint_s,
     cold_checkpoint,
-    fit,
     places,
     predict,
     redo_terms_s,
 )
+from walproof.analysis.recovery_fit import fit
 from walproof.facts import Install
 from walproof.facts.calibration import Calibration, pooled, read_calibration, write_calibration
 from walproof.lab.calibration import calibrate

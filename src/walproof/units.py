@@ -7,6 +7,7 @@ Sizes are powers of 1024 and durations take ms, s, min, h, d, as in postgresql.c
 from __future__ import annotations
 
 import re
+import time
 
 from walproof.errors import UnitError
 
@@ -77,3 +78,8 @@ def format_duration(seconds: float) -> str:
         if seconds >= factor:
             return f"{seconds / factor:.3g} {unit}"
     return f"{seconds * 1e6:.3g} us"
+
+
+def format_utc(unix_s: float) -> str:
+    """``2026-11-20 14:05 UTC``."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(unix_s))

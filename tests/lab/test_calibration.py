@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from walproof.analysis.recovery import TERMS, fit
+from walproof.analysis.recovery import TERMS
+from walproof.analysis.recovery_fit import fit
 from walproof.errors import DiskError
 from walproof.facts import Install
 from walproof.lab import calibration as lab

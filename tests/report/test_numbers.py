@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from walproof.analysis.interval import Interval
-from walproof.report.numbers import counted, number, p_value, percent, ratio, utc, with_interval
+from walproof.report.numbers import counted, number, p_value, percent, ratio, with_interval
 
 
 @pytest.mark.parametrize(
@@ -44,6 +44,5 @@ def test_other_forms() -> None:
     assert p_value(0.0001) == "< 0.001"
     assert p_value(0.034) == "0.034"
     assert p_value(None) == "-"
-    assert utc(0) == "1970-01-01 00:00 UTC"
     assert counted(1, "trial") == "1 trial"
     assert counted(2, "trial") == "2 trials"

@@ -11,7 +11,7 @@ import typer
 
 from walproof.cli import options
 from walproof.errors import SettingError, StoreError, WalError
-from walproof.units import Lsn, format_bytes, parse_bytes
+from walproof.units import Lsn, format_bytes, format_utc, parse_bytes
 
 if TYPE_CHECKING:
     from walproof.analysis.recovery import Coefficients, Disk
@@ -57,7 +57,7 @@ def calibrate(
     Runs a throw-away cluster in --on (a folder on the server's own kind of disk), which takes up to 5 GB
     there.
     """
-    from walproof.analysis.recovery import fit
+    from walproof.analysis.recovery_fit import fit
     from walproof.facts.calibration import calibration_path, read_calibration, write_calibration
     from walproof.lab.calibration import calibrate as measure
     from walproof.postgres.install import discover, find
@@ -340,9 +340,9 @@ def _coefficients(
     path: Path | None, other_machine: bool, version: int, notes: list[str]
 ) -> tuple[Coefficients, Disk]:
     """Of the file, else of this machine's own calibration, else the shipped ones."""
-    from walproof.analysis.recovery import SHIPPED, Disk, fit
+    from walproof.analysis.recovery import SHIPPED, Disk
+    from walproof.analysis.recovery_fit import fit
     from walproof.facts.calibration import find_calibrations, read_calibration
-    from walproof.report.numbers import utc
 
     if path is not None:
         own = read_calibration(path)
@@ -367,8 +367,8 @@ def _coefficients(
         own = match
     machine = own.machine
     notes.append(
-        f"Costs were calibrated on {utc(own.made_at)}: {machine.cpu}, {machine.cores} cores, PostgreSQL "
-        f"{machine.version}."
+        f"Costs were calibrated on {format_utc(own.made_at)}: {machine.cpu}, {machine.cores} cores, "
+        f"PostgreSQL {machine.version}."
     )
     return fit(own), Disk(own.read_iops, own.read_latency_us, own.read_ahead_kb)
 
@@ -404,7 +404,7 @@ def _added(earlier: Calibration, found: Calibration, path: Path) -> Calibration:
 
 
 def _from_crash(path: Path, work: RecoveryWork, buffers: int, notes: list[str]) -> Coefficients:
-    from walproof.analysis.recovery import scale_to_crash
+    from walproof.analysis.recovery_fit import scale_to_crash
     from walproof.facts.recovery import read_recovery_log
 
     try:
@@ -424,7 +424,8 @@ def _from_crash(path: Path, work: RecoveryWork, buffers: int, notes: list[str]) 
 
 
 def _calibration_text(calibration: Calibration, coefficients: Coefficients) -> str:
-    from walproof.analysis.recovery import CHECKPOINT_TERMS, COLD_TERMS, TERMS, repeat_difference
+    from walproof.analysis.recovery import CHECKPOINT_TERMS, COLD_TERMS, TERMS
+    from walproof.analysis.recovery_fit import repeat_difference
 
     machine = calibration.machine
     lines = [

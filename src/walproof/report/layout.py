@@ -13,8 +13,9 @@ from walproof.report.blocks import Block, Section, Table, Verdicts
 from walproof.report.cells import Cells
 from walproof.report.certainty import failure_blocks, outlier_paragraph, precision_tables, warning_table
 from walproof.report.figures.figure import Figure, FigureData
-from walproof.report.numbers import counted, utc
+from walproof.report.numbers import counted
 from walproof.report.setup import environment_tables, plan_tables, repeat_blocks
+from walproof.units import format_utc
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,9 @@ def _dateline(run: Run) -> str:
     machine = ", ".join(part for part in parts if part)
     installs = ", ".join(install.label for install in run.plan.installs)
     return " · ".join(
-        part for part in (utc(run.created_at), f"PostgreSQL {installs}", machine, f"run {run.id}") if part
+        part
+        for part in (format_utc(run.created_at), f"PostgreSQL {installs}", machine, f"run {run.id}")
+        if part
     )
 
 

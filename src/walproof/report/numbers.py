@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from walproof.advise.wording import say_percent, say_ratio
 from walproof.analysis.interval import Interval
 from walproof.units import format_bytes
@@ -50,11 +48,6 @@ def p_value(p: float | None) -> str:
     if p is None:
         return UNKNOWN
     return "< 0.001" if p < 0.001 else f"{p:.2g}"
-
-
-def utc(unix_s: float) -> str:
-    """``2026-11-20 14:05 UTC``."""
-    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def metric_noun(metric: str, tps: str = "tps") -> str:

@@ -10,8 +10,8 @@ from walproof.facts.codec import to_data
 from walproof.report.answer import repeat_command
 from walproof.report.blocks import Block, Cell, Column, Listing, Table, class_cell, text_cells
 from walproof.report.experiment import conditions, driven_by, load_of
-from walproof.report.numbers import percent, utc
-from walproof.units import format_bytes, format_duration
+from walproof.report.numbers import percent
+from walproof.units import format_bytes, format_duration, format_utc
 
 
 def plan_tables(run: Run) -> list[Block]:
@@ -89,8 +89,8 @@ def _design(run: Run) -> dict[str, str]:
     facts = {
         "run": run.id,
         "study": plan.study + (" (quick form)" if plan.quick else ""),
-        "started": utc(run.created_at),
-        "finished": utc(run.finished_at) if run.finished_at is not None else "not finished",
+        "started": format_utc(run.created_at),
+        "finished": format_utc(run.finished_at) if run.finished_at is not None else "not finished",
         "rounds planned": str(plan.rounds),
         "order": f"each round in its own random order, seed {plan.seed}",
         "checkpoint before each window": "yes" if plan.checkpoint_before else "no",

@@ -11,9 +11,9 @@ from walproof.report.blocks import Block, Cell, Column, Paragraph, Section, Tabl
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.wal_parts import WalPart, WalPartsData, describe_parts
 from walproof.report.figures.wal_rate import WalMinute, WalRateData, describe_rate
-from walproof.report.numbers import UNKNOWN, counted, number, percent, utc
+from walproof.report.numbers import UNKNOWN, counted, number, percent
 from walproof.report.wal.rows import By, Row, rows
-from walproof.units import format_bytes, format_duration
+from walproof.units import format_bytes, format_duration, format_utc
 from walproof.wal import Checkpoint, CheckpointKind, Finish, RelationMap, WalStats
 
 _BARS_MOST = 20
@@ -235,8 +235,8 @@ def _rate(wal: WalStats) -> list[Block]:
         return [Paragraph("No commit in this WAL tells a time.", terminal=True)]
     seconds = wal.last_commit_at - wal.first_commit_at
     text = (
-        f"{wal.commits:,} commits and {wal.aborts:,} aborts between {utc(wal.first_commit_at)} and "
-        f"{utc(wal.last_commit_at)} ({format_duration(seconds)})"
+        f"{wal.commits:,} commits and {wal.aborts:,} aborts between {format_utc(wal.first_commit_at)} and "
+        f"{format_utc(wal.last_commit_at)} ({format_duration(seconds)})"
     )
     if seconds > 0:
         per_s = (wal.end - wal.start) / seconds

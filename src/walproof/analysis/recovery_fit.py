@@ -1,0 +1,213 @@
+"""What each part of a recovery costs on a machine, learned from measured ones.
+
+From a calibration by non-negative least squares, rows weighted by 1/time and held weakly to the shipped
+coefficients; from the log of one's own last crash as the shipped ones times one number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import TypeVar
+
+from walproof.analysis.recovery import (
+    CHECKPOINT_TERMS,
+    COLD_TERMS,
+    MB,
+    SHIPPED,
+    TERMS,
+    Coefficients,
+    cold_checkpoint,
+    predict,
+    redo_terms_s,
+    term_units,
+)
+from walproof.errors import AnalysisError
+from walproof.facts.calibration import Calibration, CheckpointRun, ColdReplay, PhaseReplay
+from walproof.facts.recovery import RecoveryTimes
+from walproof.wal.recovery import RecoveryWork
+
+_RIDGE = 0.005
+"""How much the shipped coefficients hold: as a row of that weight for each."""
+
+_NAMES = tuple(term.name for term in TERMS)
+
+
+def fit(calibration: Calibration) -> Coefficients:
+    """Coefficients of the machine that was calibrated.
+
+    Raises AnalysisError when too few phases were seen to tell the terms apart.
+    """
+    phases = _median_repeats(calibration.phases)
+    if len({phase.phase for phase in phases}) < 6 or len({phase.buffers for phase in phases}) < 2:
+        raise AnalysisError(
+            "the calibration saw too few phases to tell costs apart",
+            detail=f"{len(phases)} replays of {len({phase.phase for phase in phases})} phases were seen.",
+            hint="Calibrate again on a quieter machine.",
+        )
+    rows = [term_units(phase.work) for phase in phases]
+    costs = [phase.cpu_s * 1e6 for phase in phases]
+    cpu = _least_squares(rows, costs, costs, [term.shipped_us for term in TERMS])
+    cpu_us = dict(zip(_NAMES, cpu, strict=True))
+    checkpoint = _fit_checkpoint(calibration.checkpoints)
+    return Coefficients(
+        "calibrated",
+        cpu_us,
+        _fit_cold(calibration.cold),
+        checkpoint,
+        _median_error(phases, cpu_us),
+        max(0.0, calibration.fresh_touch_us - calibration.touch_us),
+    )
+
+
+def _median_repeats(phases: Iterable[PhaseReplay]) -> list[PhaseReplay]:
+    """One row for each phase, size and recovery_prefetch.
+
+    The median: a machine that others use gives one replay memory at once, and the next one late. Of the work,
+    too: of calibrations that were taken together each has its own load.
+    """
+    seen = (phase for phase in phases if phase.cpu_s > 0)
+    return [
+        replace(
+            own[0],
+            cpu_s=median(one.cpu_s for one in own),
+            work={name: median(one.work[name] for one in own) for name in own[0].work},
+        )
+        for own in _together(seen, lambda one: (one.phase, one.buffers, one.prefetch))
+    ]
+
+
+_Row = TypeVar("_Row")
+
+
+def _together(rows: Iterable[_Row], kind: Callable[[_Row], object]) -> list[list[_Row]]:
+    """Those of one kind."""
+    kinds: dict[object, list[_Row]] = {}
+    for row in rows:
+        kinds.setdefault(kind(row), []).append(row)
+    return list(kinds.values())
+
+
+def repeat_difference(calibration: Calibration, coefficients: Coefficients) -> float | None:
+    """By what share replays of one phase with equal shared_buffers differ, in the median; None: there is one.
+
+    Beyond what their work, by these coefficients, makes them differ: with and without the prefetcher it is
+    much the same, not quite. Large on a machine that others use, too: the costs are then those of the minutes
+    of the calibration.
+    """
+    said = [(one, sum(redo_terms_s(one.work, coefficients).values())) for one in calibration.phases]
+    seen = (pair for pair in said if pair[0].cpu_s > 0 and pair[1] > 0)
+    times = [
+        [one.cpu_s / expected_s for one, expected_s in own]
+        for own in _together(seen, lambda pair: (pair[0].phase, pair[0].buffers))
+    ]
+    differences = [max(own) / min(own) - 1 for own in times if len(own) > 1]
+    return median(differences) if differences else None
+
+
+def scale_to_crash(work: RecoveryWork, buffers: int, times: RecoveryTimes) -> Coefficients:
+    """The shipped coefficients, times what one's own crash took against what they say of it.
+
+    ``work`` is that of the same crash. Raises AnalysisError when the log has no time, or too short a one.
+    """
+    measured = times.cpu_s if times.cpu_s is not None else times.redo_elapsed_s
+    if measured is None or measured < 0.1:
+        raise AnalysisError(
+            "the recovery in the log is too short to learn from",
+            detail=f"expected 0.1 s of CPU at least, got {measured if measured is not None else 'none'}",
+            hint="The figures of the log are in steps of 10 ms; use a longer one, or calibrate.",
+        )
+    before = predict(work, buffers, SHIPPED)
+    factor = measured / before.warm_s
+    checkpoint = 1.0
+    if times.checkpoint is not None and times.checkpoint.total_s > 0.05 and before.checkpoint_s > 0:
+        checkpoint = times.checkpoint.total_s / before.checkpoint_s
+    return replace(
+        SHIPPED,
+        source="own crash",
+        cpu_us={name: cost * factor for name, cost in SHIPPED.cpu_us.items()},
+        cold_us={name: cost * factor for name, cost in SHIPPED.cold_us.items()},
+        checkpoint_us={name: cost * checkpoint for name, cost in SHIPPED.checkpoint_us.items()},
+    )
+
+
+def _least_squares(
+    rows: Sequence[Sequence[float]],
+    costs: Sequence[float],
+    scales: Sequence[float],
+    shipped: Sequence[float],
+) -> list[float]:
+    """Non-negative coefficients; rows weighted by 1/scale, and one weak row for each shipped coefficient."""
+    import numpy as np
+    from scipy.optimize import nnls
+
+    scale = np.asarray(scales, dtype=float)
+    matrix, target = np.asarray(rows, dtype=float) / scale[:, None], np.asarray(costs, dtype=float) / scale
+    prior = np.asarray(shipped, dtype=float)
+    # Scaled, so that a coefficient of 1 is the shipped one.
+    scaled = matrix * prior
+    weight = np.sqrt(_RIDGE)
+    found, _ = nnls(
+        np.vstack([scaled, weight * np.eye(len(prior))]),
+        np.concatenate([target, weight * np.ones(len(prior))]),
+    )
+    return [float(one) for one in found * prior]
+
+
+def _fit_checkpoint(runs: Iterable[CheckpointRun]) -> dict[str, float]:
+    own = _median_runs(runs)
+    if len(own) < 4:
+        return dict(CHECKPOINT_TERMS)
+    names = [name for name, _ in CHECKPOINT_TERMS if name != "segments"]
+    totals = [run.pages_s * 1e6 for run in own]
+    warm = [{"resident": run.resident, "spilled": run.spilled, "runs": run.runs} for run in own]
+    work = [cold_checkpoint(one) if run.is_cold else one for run, one in zip(own, warm, strict=True)]
+    costs = _least_squares(
+        [[one.get(name, 0.0) for name in names] for one in work],
+        totals,
+        totals,
+        [cost for name, cost in CHECKPOINT_TERMS if name != "segments"],
+    )
+    found = dict(CHECKPOINT_TERMS) | dict(zip(names, costs, strict=True))
+    # What it does besides the server tells apart, so nothing has to be fitted.
+    segments_us = [run.rest_s * 1e6 / run.segments for run in own if run.segments]
+    return found | ({"segments": median(segments_us)} if segments_us else {})
+
+
+def _median_runs(runs: Iterable[CheckpointRun]) -> list[CheckpointRun]:
+    """One for each place, size and cache, as `_median_repeats`: those of whole replays are many."""
+    seen = (run for run in runs if run.pages_s > 0)
+    return [
+        replace(
+            own[0],
+            resident=median(one.resident for one in own),
+            spilled=median(one.spilled for one in own),
+            runs=median(one.runs for one in own),
+            pages_s=median(one.pages_s for one in own),
+            rest_s=median(one.rest_s for one in own),
+        )
+        for own in _together(seen, lambda one: (one.phase, one.buffers, one.is_cold))
+    ]
+
+
+def _fit_cold(replays: Iterable[ColdReplay]) -> dict[str, float]:
+    """From what each phase took longer than with a warm cache; weighted as shares of all that it took."""
+    own = [one for one in replays if one.cpu_s > 0]
+    if not own:
+        return dict(COLD_TERMS)
+    costs = _least_squares(
+        [[one.requests, one.wal_bytes / MB] for one in own],
+        [(one.cpu_s - one.warm_cpu_s) * 1e6 for one in own],
+        [one.cpu_s * 1e6 for one in own],
+        [cost for _, cost in COLD_TERMS],
+    )
+    return dict(zip((name for name, _ in COLD_TERMS), costs, strict=True))
+
+
+def _median_error(phases: Sequence[PhaseReplay], cpu_us: Mapping[str, float]) -> float:
+    errors = []
+    for phase in phases:
+        units = zip(_NAMES, term_units(phase.work), strict=True)
+        errors.append(abs(sum(count * cpu_us[name] for name, count in units) / 1e6 / phase.cpu_s - 1))
+    return median(errors)
