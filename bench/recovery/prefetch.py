@@ -13,7 +13,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from walproof.analysis.recovery import SHIPPED, Disk, predict
+from walproof.analysis.forecast import Costs, forecast
+from walproof.analysis.recovery import Disk
 from walproof.lab.crash import Cache, recover, take_crash_image
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -22,7 +23,6 @@ from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
 from walproof.probe.device import find_read_ahead_kb
-from walproof.wal.recovery import analyse, find_redo
 
 SETTINGS = {"shared_buffers": "256MB", "autovacuum": "off", "bgwriter_lru_maxpages": "0"}
 BUFFERS = 32768
@@ -70,9 +70,9 @@ def measure(name: str, images: str, pages: int, work: Path, iops: int | None) ->
             image = take_crash_image(cluster, workspace.make_folder("image"))
         finally:
             cluster.stop("immediate")
-        redo = find_redo(image.wal).redo
-        ahead_kb = find_read_ahead_kb(workspace.folder)
-        own = analyse(image.wal, start=redo, buffers=[BUFFERS], crashed=BUFFERS, read_ahead_kb=ahead_kb).last
+        disk = Disk(iops, read_ahead_kb=find_read_ahead_kb(workspace.folder))
+        predicted = forecast(image.wal, buffers=[BUFFERS], costs=Costs(disk=disk))
+        own, (both,) = predicted.analysis.last, predicted.predictions
         for prefetch in ("try", "off"):
             settings = SETTINGS | {"recovery_prefetch": prefetch}
             found = recover(image, workspace, settings, Cache.COLD, query=QUERY)
@@ -85,7 +85,6 @@ def measure(name: str, images: str, pages: int, work: Path, iops: int | None) ->
             limited = ""
             if iops is not None:
                 slow = recover(image, workspace, settings, Cache.COLD, iops=iops).times.redo_elapsed_s
-                both = predict(own, BUFFERS, SHIPPED, Disk(float(iops)))
                 expected_s = max(
                     found.times.cpu_s or 0.0, (both.cold if is_on else both.cold_off).disk_s or 0.0
                 )

@@ -15,8 +15,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from walproof.analysis.recovery import SHIPPED, predict
-from walproof.analysis.recovery_fit import fit
+from walproof.analysis.forecast import Costs, calibrated_costs, forecast
 from walproof.facts.calibration import read_calibration
 from walproof.lab.crash import recover, take_crash_image
 from walproof.postgres import template as templates
@@ -26,7 +25,6 @@ from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
 from walproof.units import format_bytes
-from walproof.wal.recovery import analyse, find_redo
 
 BUFFERS = 16384
 ROWS = 1000
@@ -73,7 +71,8 @@ def measure(case: Case, arguments: argparse.Namespace) -> None:
     user = server_user()
     install = reachable_install(find(arguments.pg), user)
     pgbench = reachable_pgbench([install, *discover()], user)
-    costs = SHIPPED if arguments.calibration is None else fit(read_calibration(arguments.calibration))
+    given = arguments.calibration
+    costs = Costs() if given is None else calibrated_costs(read_calibration(given))
     with Workspace(arguments.work, user) as workspace:
         folder = workspace.make_folder("filled")
         templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
@@ -100,8 +99,7 @@ def measure(case: Case, arguments: argparse.Namespace) -> None:
             image = take_crash_image(cluster, workspace.make_folder("image"))
         finally:
             cluster.stop("immediate")
-        work = analyse(image.wal, start=find_redo(image.wal).redo, buffers=[BUFFERS]).last
-        predicted = predict(work, BUFFERS, costs)
+        (predicted,) = forecast(image.wal, buffers=[BUFFERS], costs=costs).predictions
         times = recover(image, workspace, {"shared_buffers": f"{BUFFERS * 8}kB"}).times
     cpu = times.cpu_s or 0.0
     rate = f"{times.wal_bytes / 1e6 / cpu:.0f}" if cpu else "-"

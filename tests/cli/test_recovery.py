@@ -8,23 +8,17 @@ from typing import Any
 
 import pytest
 
+from tests.analysis.calibrations import calibrated as stored_calibration
 from tests.cli.command import walproof
 from tests.golden.unpack import unpack
+from walproof.analysis.forecast import MachineFacts
 from walproof.analysis.recovery import TERMS
 from walproof.cli.recovery import _added
 from walproof.errors import StoreError
-from walproof.facts.calibration import (
-    Calibration,
-    CheckpointRun,
-    ColdReplay,
-    Machine,
-    PhaseReplay,
-    read_calibration,
-    write_calibration,
-)
+from walproof.facts.calibration import Calibration, read_calibration, write_calibration
 from walproof.probe.environment import this_machine
 from walproof.wal import stats
-from walproof.wal.recovery import QUANTITIES, analyse, find_redo
+from walproof.wal.recovery import analyse, find_redo
 
 VERSION = 15
 
@@ -55,35 +49,9 @@ def refused(cwd: Path, *arguments: str) -> str:
 
 
 def calibrated(cpu: str | None = None, version: str = f"{VERSION}.1") -> Calibration:
-    """Everything costs twice what is shipped, on this machine unless said otherwise."""
-    own_cpu, cores, page_bytes = this_machine()
-    phases = []
-    for number, strong in enumerate(QUANTITIES):
-        for buffers in (16, 64):
-            units = {name: 1000.0 if name != strong else 200_000.0 for name in QUANTITIES}
-            units["record_bytes"] *= 1000
-            shipped_us = sum(
-                term.shipped_us * factor * units[quantity]
-                for term in TERMS
-                for quantity, factor in term.quantities
-            )
-            cost = 2e-6 * shipped_us * (1.0 + 0.01 * (buffers == 64))
-            phases.append(PhaseReplay(f"phase {number}", buffers, True, cost, units))
-    return Calibration(
-        Machine(cpu or own_cpu, cores, version, page_bytes, huge_pages=False, data_checksums=False),
-        made_at=1_700_000_000.0,
-        phases=tuple(phases),
-        cold=(ColdReplay("insert", 64, False, 2.0, 1.0, 1e9, 100.0),),
-        checkpoints=tuple(
-            CheckpointRun(f"phase {n}", 64, n, n, 10.0 * n, n / 3, False, 0, n / 1e5, 0.0)
-            for n in (1, 20, 300, 4000)
-        ),
-        read_iops=4000.0,
-        read_latency_us=250.0,
-        read_ahead_kb=256,
-        fresh_touch_us=16.0,
-        touch_us=2.0,
-    )
+    """On this machine unless said otherwise."""
+    here = MachineFacts(*this_machine())
+    return stored_calibration(here if cpu is None else here._replace(cpu=cpu), version)
 
 
 def test_the_work_is_that_of_the_wal(wal: Path, tmp_path: Path) -> None:

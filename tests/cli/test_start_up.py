@@ -26,7 +26,7 @@ HEAVY = {
 }  # fmt: skip
 """Third-party packages that take more than 10 ms. Without pydantic: typer reads options with it."""
 STUDIES = {"advise", "analysis", "facts", "report", "settings", "wal", "_native"}
-FORECAST = {"advise", "analysis", "facts", "probe", "report", "settings", "wal", "_native"}
+FORECAST = {"analysis", "facts", "probe", "report", "settings", "wal", "_native"}
 
 # Command; heavy packages and parts of walproof that it may import, besides cli, errors and units; how many of
 # walproof's modules at most. Nothing else is imported. WAL is a segment, STORE a folder with a finished run.
@@ -42,7 +42,7 @@ COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("wal whatif --json WAL", set(), STUDIES, 88),
     ("recovery --help", set(), set(), 7),
     ("recovery predict --help", set(), set(), 7),
-    ("recovery predict --json --start 0/A00028 WAL", set(), FORECAST, 79),
+    ("recovery predict --json --start 0/A00028 WAL", set(), FORECAST, 35),
     ("runs --out STORE", {"sqlalchemy"}, {"facts", "settings"}, 16),
     ("show last --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 120),
     ("report last --format md --out STORE", {"numpy", "scipy", "sqlalchemy"}, STUDIES, 120),

@@ -155,6 +155,27 @@ def duration_s(text: str | None) -> float | None:
     return None if text is None else parse_duration_s(text)
 
 
+def positive_bytes(option: str, text: str) -> int:
+    """The bytes of an option. Raises SettingError when they are none, UnitError."""
+    from walproof.units import parse_bytes
+
+    count = parse_bytes(text)
+    if count <= 0:
+        raise SettingError(
+            f"{option} must be more than nothing",
+            detail=f'Given: "{text}".',
+            hint="Sizes are written like 128MB or 8GB.",
+        )
+    return count
+
+
+def buffers(option: str, text: str) -> int:
+    """A size of shared_buffers, in buffers of 8 kB. Raises as `positive_bytes`."""
+    from walproof.wal.recovery import PAGE_BYTES
+
+    return positive_bytes(option, text) // PAGE_BYTES
+
+
 Device = Annotated[
     str | None,
     typer.Option(

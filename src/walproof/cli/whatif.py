@@ -103,15 +103,21 @@ def whatif(
     own = target_of(version, segment_size, presents)
     asked = tuple(target_of(version, segment_size, presents, one) for one in sets)
     question = Question(own, bool(recorded) or present is not None, asked)
-    notes: list[str] = []
-    recovery_s = None
+    times = None
     if target_s is not None:
-        from walproof.cli.recovery import recovery_of
+        from walproof.analysis.forecast import forecast_distances
+        from walproof.cli.costs import find_costs
 
-        recovery_s = recovery_of(
-            paths, own.full_page_writes, shared_buffers, calibration, notes,
-            start=first, end=last, timeline=timeline, allow_gaps=allow_gaps,
-        )  # fmt: skip
+        times = forecast_distances(
+            *paths,
+            buffers=None if shared_buffers is None else options.buffers("--shared-buffers", shared_buffers),
+            full_page_writes=own.full_page_writes,
+            start=first,
+            end=last,
+            timeline=timeline,
+            allow_gaps=allow_gaps,
+            costs=find_costs(calibration, version),
+        )
     simulated = simulate(
         *paths, targets=question.targets(), start=first, end=last, timeline=timeline, allow_gaps=allow_gaps,
         most_pages=pages,
@@ -128,10 +134,10 @@ def whatif(
             detail="It was stripped of contents.",
             hint='Ask the WAL itself, before "walproof wal strip".',
         )
-    found = study(simulated, question, recovery_s)
+    found = study(simulated, question, None if times is None else times.longest_s)
     answer = None
     if limits != Limits():
-        answer = Asked(limits, found.answer(limits), tuple(notes))
+        answer = Asked(limits, found.answer(limits), () if times is None else times.notes)
     view = whatif_view(found, answer)
     if html is not None:
         from walproof.cli.files import write_file

@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
-
-from walproof.analysis.recovery import TERMS, Coefficients, ColdRedo, Disk, Prediction
+from walproof.analysis.forecast import Forecast
+from walproof.analysis.recovery import TERMS, Prediction
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, text_cells
 from walproof.report.numbers import UNKNOWN, counted, number, percent
 from walproof.report.wal.view import WalView
 from walproof.units import format_bytes, format_duration
-from walproof.wal.recovery import PAGE_BYTES, RecoveryAnalysis
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """Predictions for one recording."""
-
-    analysis: RecoveryAnalysis
-    predictions: tuple[Prediction, ...]
-    """One for each size of shared_buffers."""
-    coefficients: Coefficients
-    disk: Disk
-    notes: tuple[str, ...]
-    """Where coefficients and settings come from, and what was not used."""
+from walproof.wal.recovery import PAGE_BYTES
 
 
 def recovery_view(forecast: Forecast) -> WalView:
@@ -162,71 +145,3 @@ def _sure(forecast: Forecast) -> list[Block]:
 
 def _seconds(seconds: float) -> str:
     return format_duration(seconds) if seconds else UNKNOWN
-
-
-def recovery_json(forecast: Forecast) -> str:
-    """Everything that is known, under fixed names."""
-    analysis, coefficients = forecast.analysis, forecast.coefficients
-    work = analysis.last
-    data = {
-        "version": analysis.version,
-        "system_identifier": str(analysis.system_identifier),  # 64 bits do not fit a double
-        "timeline": analysis.timeline,
-        "redo": str(work.start),
-        "end": str(work.end),
-        "finish_reason": analysis.finish_reason,
-        "gaps": [{"start": str(gap.start), "end": str(gap.end)} for gap in analysis.gaps],
-        "wal_bytes": work.wal_bytes,
-        "records": work.records,
-        "references": work.references,
-        "done": work.done,
-        "pages": work.pages,
-        "relations_dropped": work.relations_dropped,
-        "truncations": work.truncations,
-        "coefficients": {
-            "source": coefficients.source,
-            "cpu_us": dict(coefficients.cpu_us),
-            "cold_us": dict(coefficients.cold_us),
-            "checkpoint_us": dict(coefficients.checkpoint_us),
-            "band": coefficients.band,
-            "cold_band": coefficients.cold_band,
-        },
-        "disk": asdict(forecast.disk),
-        "predictions": _predictions(forecast.predictions),
-        "notes": list(forecast.notes),
-    }
-    return json.dumps(data, indent=2) + "\n"
-
-
-def _predictions(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
-    return [
-        {
-            "shared_buffers_bytes": one.buffers * PAGE_BYTES,
-            "warm_redo_s": one.warm_s,
-            "cold_redo_s": _cold(one.cold),
-            "cold_redo_prefetch_off_s": _cold(one.cold_off),
-            "checkpoint_s": one.checkpoint_s,
-            "checkpoint_cold_s": one.cold_checkpoint_s,
-            "host_memory_s": one.host_s,
-            "host_memory_cold_s": one.cold_host_s,
-            "total_warm_s": one.total_s,
-            "total_warm_low_s": one.band(one.total_s)[0],
-            "total_warm_high_s": one.band(one.total_s)[1],
-            "total_cold_s": one.cold_total_s(),
-            "total_cold_low_s": one.band(one.cold_total_s(), is_cold=True)[0],
-            "total_cold_high_s": one.band(one.cold_total_s(), is_cold=True)[1],
-            "total_cold_prefetch_off_s": one.cold_total_s(prefetch=False),
-            "dominating": one.dominating.name,
-            "terms_s": dict(one.terms_s),
-            "quantities": one.work.quantities(one.buffers),
-            "checkpoint": one.work.checkpoint(one.buffers),
-        }
-        for one in predictions
-    ]
-
-
-def _cold(cold: ColdRedo) -> dict[str, Any]:
-    return {
-        "redo_s": cold.redo_s, "cpu_s": cold.cpu_s, "disk_s": cold.disk_s, "pages": cold.pages,
-        "requests": cold.requests, "bytes": cold.bytes,
-    }  # fmt: skip

@@ -1,0 +1,295 @@
+"""How long a recorded server would be away after a crash: from its WAL to seconds.
+
+    >>> from pathlib import Path
+    >>> from walproof.analysis.forecast import forecast
+    >>> found = forecast(Path("data/pg_wal"), buffers=[16384])  # doctest: +SKIP
+    >>> print(found.predictions[0].total_s)  # doctest: +SKIP
+
+``forecast`` is of one crash, ``forecast_distances`` of servers whose checkpoints would be elsewhere. Both
+simulate the work (walproof.wal.recovery) and price it (`recovery`) by ``Costs``, chosen by callers from the
+calibrations that they have. The machine is not looked at, and no file but the WAL and what was recorded
+beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from walproof.analysis.recovery import SHIPPED, Coefficients, Disk, Prediction, is_limited, places, predict
+from walproof.analysis.recovery_curve import STARTS, RecoveryCurve, mean_image, recovery_curve
+from walproof.analysis.recovery_fit import fit, scale_to_crash
+from walproof.analysis.whatif import Prediction as ServerPrediction
+from walproof.errors import WalError
+from walproof.facts.calibration import Calibration
+from walproof.facts.recovery import RecoveryTimes
+from walproof.units import Lsn, format_bytes, format_utc, parse_bytes
+from walproof.wal.recording import find_recording
+from walproof.wal.recovery import PAGE_BYTES, Images, RecoveryAnalysis, analyse, find_redo
+
+DEFAULT_BUFFERS = (128 << 20) // PAGE_BYTES
+"""Of a server that sets no shared_buffers, in buffers of 8 kB."""
+_MARKS = 12
+"""Distances between a simulated redo point and the end of the WAL at which a recovery is priced."""
+
+
+class MachineFacts(NamedTuple):
+    """What costs depend on: those of another machine are not used for this one."""
+
+    cpu: str
+    cores: int
+    page_bytes: int
+    """A page of its memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What each part of a recovery costs, and where that comes from."""
+
+    coefficients: Coefficients = SHIPPED
+    disk: Disk = field(default_factory=Disk)
+    notes: tuple[str, ...] = (
+        "Costs are the shipped ones, of another machine; walproof recovery calibrate measures these.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCrash:
+    """A measured recovery of just the WAL that a forecast is of."""
+
+    times: RecoveryTimes
+    source: str
+    """Where the times come from, for the notes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Predictions for one crash."""
+
+    analysis: RecoveryAnalysis
+    """The simulated work."""
+    predictions: tuple[Prediction, ...]
+    """One for each size of shared_buffers."""
+    coefficients: Coefficients
+    disk: Disk
+    notes: tuple[str, ...]
+    """Where coefficients and settings come from, and what was not used."""
+
+
+@dataclass(frozen=True, slots=True)
+class DistanceForecast:
+    """Recovery times by distance from the redo point, with a warm cache."""
+
+    with_images: RecoveryCurve
+    """With full_page_writes."""
+    without_images: RecoveryCurve
+    notes: tuple[str, ...]
+    """As of ``Forecast``, and what the times leave out."""
+
+    def seconds(self, distance: float, *, full_page_writes: bool) -> float:
+        """Seconds until connections are accepted, of a recovery of ``distance`` bytes of WAL."""
+        return (self.with_images if full_page_writes else self.without_images).seconds(distance)
+
+    def longest_s(self, server: ServerPrediction) -> float:
+        """Seconds of the longest recovery of a server of `walproof.analysis.whatif`."""
+        return self.seconds(server.distance_most, full_page_writes=server.target.full_page_writes)
+
+
+def differences(calibration: Calibration, version: int, here: MachineFacts) -> tuple[str, ...]:
+    """In what the calibrated machine and server differ from ``here`` and the major version of a recording."""
+    machine = calibration.machine
+    lines = [
+        f"{name}: calibrated {getattr(machine, name)}, here {value}"
+        for name, value in here._asdict().items()
+        if getattr(machine, name) != value
+    ]
+    if machine.version.split(".")[0] != str(version):
+        lines.append(f"version: calibrated {machine.version}, recorded {version}")
+    return tuple(lines)
+
+
+def calibrated_costs(calibration: Calibration) -> Costs:
+    """The costs that were calibrated. Raises AnalysisError as `fit`."""
+    machine = calibration.machine
+    note = (
+        f"Costs were calibrated on {format_utc(calibration.made_at)}: {machine.cpu}, {machine.cores} cores, "
+        f"PostgreSQL {machine.version}."
+    )
+    disk = Disk(calibration.read_iops, calibration.read_latency_us, calibration.read_ahead_kb)
+    return Costs(fit(calibration), disk, (note,))
+
+
+def choose_costs(calibrations: Iterable[Calibration], version: int, here: MachineFacts) -> Costs:
+    """Those of the first calibration of this machine and major version, else the shipped ones.
+
+    ``calibrations``: newest first. Raises AnalysisError as `fit`.
+    """
+    unlike: list[tuple[str, ...]] = []
+    for calibration in calibrations:
+        unlike.append(differences(calibration, version, here))
+        if not unlike[-1]:
+            return calibrated_costs(calibration)
+    shipped = Costs()
+    if not unlike:
+        return shipped
+    note = "The newest calibration at hand is not used: " + "; ".join(unlike[0])
+    return replace(shipped, notes=(*shipped.notes, note))
+
+
+def forecast(
+    *paths: Path,
+    buffers: Sequence[int] | None = None,
+    crashed: int | None = None,
+    start: Lsn | None = None,
+    end: Lsn | None = None,
+    timeline: int | None = None,
+    distance: int | None = None,
+    concurrency: int | None = None,
+    allow_gaps: bool = False,
+    costs: Costs | None = None,
+    crash: OwnCrash | None = None,
+) -> Forecast:
+    """Predict the recovery of a server that crashes at the end of recorded WAL.
+
+    ``paths``: pg_wal or archive folders and segments of one recording. ``buffers``: sizes of shared_buffers
+    of the server that recovers, in buffers of 8 kB; default: the recorded server's, else 128 MB. ``crashed``:
+    the same of the server that crashes; default: the recorded server's, else the first of ``buffers``.
+    ``start``: the redo point; default: that of the last complete checkpoint. ``distance``: bytes from the
+    redo point to the crash. ``concurrency``: maintenance_io_concurrency. ``costs``: the shipped ones by
+    default. ``crash``: a measured recovery of this WAL, to which the shipped coefficients are scaled; the
+    disk stays that of ``costs``.
+
+    Times are in seconds. Raises WalError as `walproof.wal.recovery.analyse`, when the WAL ends before
+    ``distance``, and when ``crash`` has another redo point; AnalysisError when ``crash`` is too short.
+    """
+    costs = costs or Costs()
+    buffers, notes = _buffers(buffers, paths)
+    crashed = _crashed_buffers(paths, buffers) if crashed is None else crashed
+    redo = find_redo(*paths, end=end, timeline=timeline).redo if start is None else start
+
+    def work(until: Lsn | None, marks: Sequence[Lsn] = ()) -> RecoveryAnalysis:
+        return analyse(
+            *paths, buffers=buffers, start=redo, end=until, timeline=timeline, allow_gaps=allow_gaps,
+            concurrency=concurrency, marks=marks, crashed=crashed, read_ahead_kb=costs.disk.read_ahead_kb,
+        )  # fmt: skip
+
+    if distance is None:
+        found = work(end)
+    else:
+        found = _up_to(work(end, [Lsn(redo + distance)]), distance)
+        if found.last.done:
+            # Pages written only after the crash cannot be newer than their records.
+            found = work(found.last.end)
+    notes += costs.notes
+    if found.last.done:
+        notes += (
+            f"{found.last.done / found.last.references:.0%} of block references are to pages that a server "
+            f"with shared_buffers = {format_bytes(crashed * PAGE_BYTES)} had written before it crashed; "
+            "replay passes them over.",
+        )
+    coefficients = costs.coefficients
+    if crash is not None:
+        coefficients = _scaled(found, buffers[0], crash)
+        notes = (f"Costs are the shipped ones, scaled to the recovery in {crash.source}.",)
+    predictions = tuple(predict(found.last, size, coefficients, costs.disk) for size in buffers)
+    if any(is_limited(one) for one in predictions):
+        # A second look at the same WAL, piece by piece.
+        way = work(found.last.end, places(found.last)).steps[:-1]
+        predictions = tuple(predict(found.last, size, coefficients, costs.disk, way) for size in buffers)
+    return Forecast(found, predictions, coefficients, costs.disk, notes)
+
+
+def forecast_distances(
+    *paths: Path,
+    buffers: int | None = None,
+    full_page_writes: bool = True,
+    start: Lsn | None = None,
+    end: Lsn | None = None,
+    timeline: int | None = None,
+    allow_gaps: bool = False,
+    costs: Costs | None = None,
+) -> DistanceForecast:
+    """Predict recoveries by their distance, for servers with other checkpoints (see `recovery_curve`).
+
+    Arguments as of `forecast`; ``buffers`` is one size. ``full_page_writes``: of the recorded server, for
+    whom the notes say up to which distance the WAL tells the times. Raises WalError as
+    `walproof.wal.recovery.analyse`.
+    """
+    costs = costs or Costs()
+    (size, *_), notes = _buffers(None if buffers is None else [buffers], paths)
+    whole = analyse(*paths, buffers=[16], start=start, end=end, timeline=timeline, allow_gaps=allow_gaps)
+    mean_bytes, compression = mean_image(whole)
+    segment_size = whole.segment_size
+    span = whole.last.end - whole.start
+    # At the beginning of a segment there is always a record to find.
+    begins = {int(whole.start + span * share) // segment_size * segment_size for share in STARTS}
+
+    def curve(images: Images) -> RecoveryCurve:
+        analyses = []
+        for begin in sorted(Lsn(max(place, whole.start)) for place in begins):
+            marks = [Lsn(begin + (whole.last.end - begin) * part // _MARKS) for part in range(1, _MARKS)]
+            analyses.append(
+                analyse(
+                    *paths, buffers=[size], start=begin, end=end, timeline=timeline, allow_gaps=allow_gaps,
+                    marks=marks, images=images,
+                )
+            )  # fmt: skip
+        return recovery_curve(analyses, size, costs.coefficients, mean_bytes, compression)
+
+    with_images, without_images = curve("first"), curve("off")
+    farthest = (with_images if full_page_writes else without_images).farthest
+    limits = (
+        f"Recovery times are up to {costs.coefficients.band:.1f} times longer in 1 of 20 cases; they are of "
+        "a warm cache. Redo points are simulated; a page's first touch behind one has an image of the mean "
+        f"size. Distances beyond {format_bytes(farthest)} are extrapolated."
+    )
+    return DistanceForecast(with_images, without_images, (*notes, *costs.notes, limits))
+
+
+def _recorded_buffers(paths: Sequence[Path]) -> str | None:
+    recording = find_recording(paths)
+    return None if recording is None else recording.settings.get("shared_buffers")
+
+
+def _buffers(given: Sequence[int] | None, paths: Sequence[Path]) -> tuple[list[int], tuple[str, ...]]:
+    """Sizes in buffers, and what was assumed."""
+    if given:
+        return list(given), ()
+    size = _recorded_buffers(paths)
+    if size is not None:
+        return [parse_bytes(size) // PAGE_BYTES], (f"shared_buffers = {size} is the recorded server's.",)
+    note = (
+        "shared_buffers is taken to be 128 MB, the default: --shared-buffers says what the server will have."
+    )
+    return [DEFAULT_BUFFERS], (note,)
+
+
+def _crashed_buffers(paths: Sequence[Path], buffers: Sequence[int]) -> int:
+    size = _recorded_buffers(paths)
+    return buffers[0] if size is None else parse_bytes(size) // PAGE_BYTES
+
+
+def _up_to(found: RecoveryAnalysis, distance: int) -> RecoveryAnalysis:
+    """The work up to the mark at that distance. Raises WalError when the recording ends before it."""
+    if len(found.steps) > 1:
+        return replace(found, steps=found.steps[:1], finish_reason=None)
+    got = found.last.wal_bytes
+    raise WalError(
+        f"the recording is shorter than the distance: {format_bytes(distance)}",
+        detail=f"Behind the redo point there are {format_bytes(got)} of WAL.",
+        hint=f"--distance={got >> 10}kB can be answered, or record longer.",
+    )
+
+
+def _scaled(found: RecoveryAnalysis, buffers: int, crash: OwnCrash) -> Coefficients:
+    """The shipped coefficients, scaled to the crash. Raises WalError when it is of other WAL."""
+    begun, redo = crash.times.redo_start, found.last.start
+    if begun != redo:
+        raise WalError(
+            "the log is of another recovery than the WAL",
+            detail=f"Its redo starts at {begun}, that of the WAL at {redo}.",
+            hint=f"--start={begun} asks for that one, if its WAL is at hand.",
+        )
+    return scale_to_crash(found.last, buffers, crash.times)

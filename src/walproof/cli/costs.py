@@ -1,0 +1,47 @@
+"""Which costs a forecast of recovery is made with: files of calibrations and of logs are found here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from walproof.errors import StoreError
+
+if TYPE_CHECKING:
+    from walproof.analysis.forecast import Costs, OwnCrash
+
+
+def find_costs(path: Path | None, version: int, *, other_machine: bool = False) -> Costs:
+    """Of the file, else of this machine's own calibration, else the shipped ones.
+
+    Raises StoreError when the file cannot be read or is, unless ``other_machine`` is meant, of another
+    machine or another major version than ``version``.
+    """
+    from walproof.analysis.forecast import MachineFacts, calibrated_costs, choose_costs, differences
+    from walproof.facts.calibration import find_calibrations, read_calibration
+    from walproof.probe.environment import this_machine
+
+    if path is None:
+        at_hand = (calibration for _, calibration in find_calibrations())
+        return choose_costs(at_hand, version, MachineFacts(*this_machine()))
+    own = read_calibration(path)
+    unlike = differences(own, version, MachineFacts(*this_machine()))
+    if unlike and not other_machine:
+        raise StoreError(
+            f'"{path}" is the calibration of another machine or server',
+            detail="\n".join(unlike),
+            hint="--other-machine predicts for that one; walproof recovery calibrate measures this one.",
+        )
+    return calibrated_costs(own)
+
+
+def read_crash(path: Path) -> OwnCrash:
+    """The last recovery in a server's log. Raises StoreError, and AnalysisError as `read_recovery_log`."""
+    from walproof.analysis.forecast import OwnCrash
+    from walproof.facts.recovery import read_recovery_log
+
+    try:
+        text = path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise StoreError(f'could not read "{path}": {error.strerror}') from error
+    return OwnCrash(read_recovery_log(text), f'"{path}"')
