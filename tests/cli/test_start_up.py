@@ -34,18 +34,18 @@ COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("--version", set(), set(), 4),
     ("--help", set(), {"settings"}, 28),
     ("wal --help", set(), set(), 10),
-    ("wal stats --json WAL", set(), {"report", "wal", "_native"}, 18),
-    ("wal stats --csv WAL", set(), {"report", "wal", "_native"}, 18),
+    ("wal stats --json WAL", set(), {"report", "wal", "_native"}, 19),
+    ("wal stats --csv WAL", set(), {"report", "wal", "_native"}, 19),
     ("wal records -n 1 WAL", set(), {"wal", "_native"}, 15),
     ("wal records -n 1 --json WAL", set(), {"wal", "_native"}, 15),
     ("wal whatif --help", set(), set(), 10),
     ("wal whatif --json WAL", set(), STUDIES, 88),
     ("recovery --help", set(), set(), 7),
     ("recovery predict --help", set(), set(), 7),
-    ("recovery predict --json --start 0/A00028 WAL", set(), FORECAST, 35),
+    ("recovery predict --json --start 0/A00028 WAL", set(), FORECAST, 36),
     ("runs --out STORE", {"sqlalchemy"}, {"facts", "settings"}, 16),
     ("show last --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 120),
-    ("report last --format md --out STORE", {"numpy", "scipy", "sqlalchemy"}, STUDIES, 120),
+    ("report last --format md --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 120),
 ]
 
 LISTING = """
