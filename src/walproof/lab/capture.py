@@ -221,8 +221,11 @@ class _Capture:
         return look
 
     def _retained(self, look: SlotLook) -> int:
+        if look.confirmed is None:
+            # The server has dropped the slot, and keeps nothing: the receiver knows why the stream ended.
+            return 0
         # Before the first reply the slot holds all since the redo point, which a server keeps without it.
-        return look.inserted - max(look.confirmed or self._start, self._start)
+        return look.inserted - max(look.confirmed, self._start)
 
 
 class _Room:

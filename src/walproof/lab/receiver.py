@@ -107,6 +107,9 @@ class Receiver:
             untold_s = now - self._told_s
             self._longest_s = max(self._longest_s, untold_s)
             is_due = untold_s >= _STATUS_S
+            if untold_s >= self._silence_s:
+                # It was walproof that stood still: what the server said meanwhile is read first.
+                heard_s = now
             if message is None:
                 if now - heard_s >= self._silence_s:
                     self.ended = f"the server said nothing for {self._silence_s:g} s"

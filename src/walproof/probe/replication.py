@@ -122,9 +122,11 @@ class WalStream:
                 self._connection.consume_input()
                 length, message = self._connection.get_copy_data(1)
             deadline = time.monotonic() + patience_s
-            # A message of 128 kB arrives in parts.
-            while length == 0 and (left_s := deadline - time.monotonic()) > 0:
-                self._poll.poll(left_s * 1000)
+            # A message of 128 kB arrives in parts: as long as some come, it is not late.
+            is_coming = True
+            while length == 0 and is_coming:
+                left_s = max(0.0, deadline - time.monotonic())
+                is_coming = bool(self._poll.poll(left_s * 1000))
                 self._connection.consume_input()
                 length, message = self._connection.get_copy_data(1)
         except psycopg.Error as error:
