@@ -5,8 +5,10 @@
 pub enum FileClass {
     /// A WAL segment, or one that is being made.
     Wal,
-    /// A fork of a relation.
+    /// A fork of a relation, but for its visibility map.
     Relation,
+    /// The visibility map of a relation.
+    Map,
     /// Anything else: control file, transaction status, maps, state.
     Other,
 }
@@ -25,7 +27,7 @@ impl FileClass {
         // pg_xact/0000, pg_multixact/offsets/0000.
         let number = name.split(|byte| matches!(byte, b'_' | b'.')).next().unwrap_or_default();
         if !number.is_empty() && number.iter().all(u8::is_ascii_digit) && !path.starts_with(b"pg_") {
-            return Self::Relation;
+            return if is_map(name) { Self::Map } else { Self::Relation };
         }
         Self::Other
     }
@@ -37,6 +39,7 @@ impl FileClass {
             Self::Other => 0,
             Self::Wal => 1,
             Self::Relation => 2,
+            Self::Map => 3,
         }
     }
 
@@ -46,9 +49,16 @@ impl FileClass {
         match code {
             1 => Self::Wal,
             2 => Self::Relation,
+            3 => Self::Map,
             _ => Self::Other,
         }
     }
+}
+
+/// `16384_vm`, `16384_vm.1`.
+fn is_map(name: &[u8]) -> bool {
+    let fork = name.split(|byte| *byte == b'.').next().unwrap_or_default();
+    fork.ends_with(b"_vm")
 }
 
 /// Whether a server throws the file away when it starts, so that nothing in it can matter: it is not
@@ -75,11 +85,13 @@ pub enum Event {
     TornWrite,
     /// A write of several 4 KiB blocks into a relation, when some of them are written: a torn page.
     TornPage,
+    /// A write of several 4 KiB blocks into a visibility map, when some of them are written.
+    TornMap,
 }
 
 impl Event {
     /// All kinds; the position is the counter's in the shared state.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::WalWrite,
         Self::WalFlush,
         Self::RelationWrite,
@@ -87,6 +99,7 @@ impl Event {
         Self::Rename,
         Self::TornWrite,
         Self::TornPage,
+        Self::TornMap,
     ];
 
     /// Its place in [`Event::ALL`].
@@ -106,6 +119,7 @@ impl Event {
             Self::Rename => "rename",
             Self::TornWrite => "torn write",
             Self::TornPage => "torn page",
+            Self::TornMap => "torn map",
         }
     }
 }
@@ -122,7 +136,9 @@ mod tests {
             ("pg_wal/xlogtemp.4711", FileClass::Wal),
             ("pg_wal/00000002.history", FileClass::Other),
             ("base/5/16384", FileClass::Relation),
-            ("base/5/16384_vm", FileClass::Relation),
+            ("base/5/16384_vm", FileClass::Map),
+            ("base/5/16384_vm.1", FileClass::Map),
+            ("base/5/16384_fsm", FileClass::Relation),
             ("base/5/16384.12", FileClass::Relation),
             ("global/1262", FileClass::Relation),
             ("PG_18_202506291/5/16390", FileClass::Relation),

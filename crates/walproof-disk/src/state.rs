@@ -28,7 +28,7 @@ pub const PATH_MAX: usize = 512;
 /// Bytes of the bitmap of one file: 1 GiB, PostgreSQL's segment of a relation, in blocks.
 pub const BITMAP_BYTES: u64 = 32 * 1024;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"wpdisk03");
+const MAGIC: u64 = u64::from_le_bytes(*b"wpdisk04");
 
 /// Text of limited length. Written once, before anybody can see it, or under a lock.
 #[repr(C)]

@@ -70,13 +70,16 @@ impl Write<'_> {
         let to = from.saturating_add(length);
         let event = match file.class() {
             FileClass::Wal => Some(Event::WalWrite),
-            FileClass::Relation => Some(Event::RelationWrite),
+            FileClass::Relation | FileClass::Map => Some(Event::RelationWrite),
             FileClass::Other => None,
         };
         let cut_before = event.is_some_and(|event| shared.header.count(event).is_some());
         let mut cut_within = !cut_before && length > BLOCK && shared.header.count(Event::TornWrite).is_some();
         if !cut_before && length > BLOCK && event == Some(Event::RelationWrite) {
             cut_within |= shared.header.count(Event::TornPage).is_some();
+            if file.class() == FileClass::Map {
+                cut_within |= shared.header.count(Event::TornMap).is_some();
+            }
         }
         let mut sequence = 0;
         let mut result = 0;

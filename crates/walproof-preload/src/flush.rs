@@ -50,7 +50,7 @@ fn begin_writing(shared: Shared, bytes: u64) {
 fn goes_through(section: Section, class: FileClass, shared: Shared) -> Option<Section> {
     let event = match class {
         FileClass::Wal => Event::WalFlush,
-        FileClass::Relation => Event::RelationFlush,
+        FileClass::Relation | FileClass::Map => Event::RelationFlush,
         FileClass::Other => return Some(section),
     };
     match shared.header.count(event) {

@@ -32,3 +32,13 @@ mod section;
 mod shared;
 mod sys;
 mod undo;
+
+/// Wraps, and where overflow is checked it cannot even be evaluated: what is below then does not compile.
+const fn wrapping(number: u8) -> u8 {
+    number + 1
+}
+
+// A panic in a hook would end the server. The workspace's Cargo.toml switches both checks off for this crate and the
+// model; tests/disk/test_built.py looks into the library that was built.
+const _: () = assert!(wrapping(u8::MAX) == 0, "the library under a server must not check for overflow");
+const _: () = assert!(!cfg!(debug_assertions), "the library under a server must not have debug assertions");

@@ -4,20 +4,22 @@
 #![allow(unsafe_code)]
 
 mod disk;
+mod fields;
+mod parts;
 mod reading;
 mod records;
 mod recovery;
+mod source;
 mod stats;
 mod strip;
+mod verify;
+mod watched;
 mod whatif;
-
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use walproof_wal::{Error, Segments};
+use walproof_wal::Error;
 
 /// An exception of `walproof.errors` with message, detail and hint.
 fn exception(
@@ -42,10 +44,6 @@ fn wal_error(py: Python<'_>, error: &Error) -> PyErr {
     exception(py, "WalError", &error.to_string(), error.detail(), error.hint())
 }
 
-fn segments(paths: &[PathBuf]) -> Result<Arc<Segments>, Error> {
-    Segments::from_paths(paths).map(Arc::new)
-}
-
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(stats::wal_stats, module)?)?;
@@ -55,6 +53,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(strip::wal_strip, module)?)?;
     module.add_function(wrap_pyfunction!(recovery::wal_recovery, module)?)?;
     module.add_function(wrap_pyfunction!(recovery::wal_last_checkpoint, module)?)?;
+    module.add_function(wrap_pyfunction!(verify::wal_verify, module)?)?;
+    module.add_function(wrap_pyfunction!(verify::wal_join, module)?)?;
+    module.add_function(wrap_pyfunction!(verify::wal_probe, module)?)?;
+    module.add_function(wrap_pyfunction!(verify::wal_text, module)?)?;
+    module.add_class::<parts::WalPart>()?;
     module.add_class::<records::WalRecords>()?;
+    module.add_class::<strip::WalStripper>()?;
     disk::register(module)
 }

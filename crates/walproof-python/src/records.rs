@@ -1,12 +1,11 @@
 //! `WalRecords`: records in order, a bounded number at a time.
 
-use std::path::PathBuf;
-
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use walproof_wal::{Compression, Error, Image, Lsn, Range, Reader, Record, Style};
+use walproof_wal::{Compression, Error, Image, Lsn, Range, Reader, Record, Style, Watch};
 
-use crate::{segments, wal_error};
+use crate::source::{segments, RawSource};
+use crate::watched::watched;
 
 /// length, hole offset, hole length, compression, applied
 type ImageRow = (u16, u16, u16, Option<&'static str>, bool);
@@ -20,6 +19,7 @@ type RecordRow = ((u64, u64, u64), String, u32, usize, u32, Option<u32>, Option<
 #[pyclass(module = "walproof._native")]
 pub struct WalRecords {
     reader: Reader,
+    watch: Watch,
 }
 
 #[pymethods]
@@ -28,16 +28,25 @@ impl WalRecords {
     #[pyo3(signature = (paths, start, end, timeline, *, allow_gaps))]
     fn new(
         py: Python<'_>,
-        paths: Vec<PathBuf>,
+        paths: Vec<RawSource>,
         start: Option<u64>,
         end: Option<u64>,
         timeline: Option<u32>,
         allow_gaps: bool,
     ) -> PyResult<WalRecords> {
         let range = Range { start: start.map(Lsn), end: end.map(Lsn), timeline, allow_gaps };
-        py.detach(|| Reader::open(segments(&paths)?, range))
-            .map(|reader| WalRecords { reader })
-            .map_err(|error| wal_error(py, &error))
+        let watch = Watch::default();
+        let reader = watched(py, &watch, None, || {
+            let reader = Reader::open(segments(paths, &watch)?, range)?;
+            reader.announce(1);
+            Ok(reader)
+        })?;
+        Ok(WalRecords { reader, watch })
+    }
+
+    /// Bytes of WAL that were read so far, and that there are.
+    fn progress(&self) -> (u64, u64) {
+        self.watch.progress()
     }
 
     /// Up to `count` more records.
@@ -71,7 +80,7 @@ impl WalRecords {
         add: impl Fn(&mut T, &Record<'_>) + Send,
     ) -> PyResult<T> {
         let reader = &mut self.reader;
-        let result: Result<T, Error> = py.detach(move || {
+        watched(py, &self.watch, None, move || -> Result<T, Error> {
             for number in 0..count {
                 match reader.next_record() {
                     Ok(Some(record)) => add(&mut into, &record),
@@ -81,8 +90,7 @@ impl WalRecords {
                 }
             }
             Ok(into)
-        });
-        result.map_err(|error| wal_error(py, &error))
+        })
     }
 }
 

@@ -1,38 +1,42 @@
 //! `wal_stats`: totals as a dict of plain values.
 
-use std::path::PathBuf;
-
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use walproof_wal::{CheckpointKind, Compression, Error, Finish, Lsn, Range, Stats, Totals};
+use walproof_wal::{CheckpointKind, Error, Finish, Lsn, Range, Stats, Totals, Watch};
 
-use crate::{segments, wal_error};
+use crate::fields::fields_dict;
+use crate::source::{segments, RawSource};
+use crate::wal_error;
+use crate::watched::{watched, Observe};
 
 /// Totals of the WAL in folders and files; see `_native.pyi` for the shape of the result.
 #[pyfunction]
-#[pyo3(signature = (paths, start, end, timeline, *, allow_gaps, partial, threads))]
+#[pyo3(signature = (paths, start, end, timeline, *, allow_gaps, partial, threads, observe=None))]
 #[allow(clippy::too_many_arguments)] // they are named, and Python's
 pub fn wal_stats<'py>(
     py: Python<'py>,
-    paths: Vec<PathBuf>,
+    paths: Vec<RawSource>,
     start: Option<u64>,
     end: Option<u64>,
     timeline: Option<u32>,
     allow_gaps: bool,
     partial: bool,
     threads: usize,
+    observe: Observe<'py>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let range = Range { start: start.map(Lsn), end: end.map(Lsn), timeline, allow_gaps };
-    let (stats, finish) = py
-        .detach(|| Stats::read_until_error(segments(&paths)?, range, threads))
-        .map_err(|error| wal_error(py, &error))?;
+    let watch = Watch::default();
+    let (stats, finish) = watched(py, &watch, observe.as_ref(), || {
+        Stats::read_until_error(segments(paths, &watch)?, range, threads)
+    })?;
     match finish {
         Err(error) if !partial => Err(wal_error(py, &error)),
         finish => stats_dict(py, &stats, &finish),
     }
 }
 
-fn stats_dict<'py>(
+/// What was counted, and why reading ended.
+pub fn stats_dict<'py>(
     py: Python<'py>,
     stats: &Stats,
     finish: &Result<Finish, Error>,
@@ -68,7 +72,7 @@ fn stats_dict<'py>(
             .map(|(operation, totals)| row(operation.to_string(), totals))
             .collect::<Vec<_>>(),
     )?;
-    dict.set_item("images", image_dict(py, stats)?)?;
+    dict.set_item("images", fields_dict(py, &stats.images())?)?;
 
     let transactions = stats.transactions();
     dict.set_item("commits", transactions.commits)?;
@@ -98,32 +102,7 @@ fn stats_dict<'py>(
     dict.set_item("minutes", minutes.collect::<Vec<_>>())?;
     dict.set_item("untimed", columns(stats.rate().untimed()))?;
 
-    let accounting = PyDict::new(py);
-    accounting.set_item("record_bytes", stats.accounting.record_bytes)?;
-    accounting.set_item("padding_bytes", stats.accounting.padding_bytes)?;
-    accounting.set_item("page_header_bytes", stats.accounting.page_header_bytes)?;
-    accounting.set_item("segment_header_bytes", stats.accounting.segment_header_bytes)?;
-    accounting.set_item("switch_bytes", stats.accounting.switch_bytes)?;
-    accounting.set_item("overwritten_bytes", stats.accounting.overwritten_bytes)?;
-    dict.set_item("accounting", accounting)?;
-    Ok(dict)
-}
-
-fn image_dict<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
-    let images = stats.images();
-    let dict = PyDict::new(py);
-    dict.set_item("count", images.count)?;
-    dict.set_item("bytes", images.bytes)?;
-    dict.set_item("uncompressed_bytes", images.uncompressed_bytes)?;
-    dict.set_item("hint_count", images.hint_count)?;
-    dict.set_item("hint_bytes", images.hint_bytes)?;
-    dict.set_item("not_applied_count", images.not_applied_count)?;
-    let compressed = PyDict::new(py);
-    for method in Compression::ALL {
-        let own = images.compressed_by(method);
-        compressed.set_item(method.name(), (own.count, own.bytes, own.uncompressed_bytes))?;
-    }
-    dict.set_item("compressed", compressed)?;
+    dict.set_item("accounting", fields_dict(py, &stats.accounting)?)?;
     Ok(dict)
 }
 

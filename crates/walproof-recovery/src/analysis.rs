@@ -5,7 +5,9 @@ use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use std::sync::Arc;
 
 use rayon::prelude::*;
-use walproof_wal::{Error, Finish, Gap, Lsn, PgVersion, Range, Reader, Record, Segments, WalIdentity};
+use walproof_wal::{
+    named_fields, Error, Finish, Gap, Lsn, PgVersion, Range, Reader, Record, Segments, WalIdentity,
+};
 
 use crate::ahead::Ahead;
 use crate::dirty::{runs, Dirty};
@@ -45,17 +47,19 @@ pub struct Plan {
     pub read_ahead: u32,
 }
 
-/// The work from the beginning up to some location.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Features {
-    /// Where the last record of it ends.
-    pub end: Lsn,
-    /// What does not depend on `shared_buffers`.
-    pub work: Work,
-    /// For each size of `shared_buffers`, in their order.
-    pub pools: Vec<PoolWork>,
-    /// The same with `recovery_prefetch=off`.
-    pub pools_off: Vec<PoolWork>,
+named_fields! {
+    /// The work from the beginning up to some location.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct Features {
+        /// Where the last record of it ends.
+        pub end: Lsn,
+        /// What does not depend on `shared_buffers`.
+        pub work: Work,
+        /// For each size of `shared_buffers`, in their order.
+        pub pools: Vec<PoolWork>,
+        /// The same with `recovery_prefetch=off`.
+        pub pools_off: Vec<PoolWork>,
+    }
 }
 
 /// What the recording asks of recovery.
@@ -117,6 +121,7 @@ fn pass(
     written: Option<Written>,
 ) -> Result<(Recovery, Option<Written>), Error> {
     let mut reader = Reader::open(segments, range)?;
+    reader.announce(1);
     let crashed = plan.crashed.filter(|_| written.is_none());
     let identity = reader.identity();
     let concurrency = match default_concurrency(identity.version) {

@@ -53,4 +53,4 @@ pub use pool::PoolWork;
 pub use recent::{DISTANT_PAGES, RECENT_PAGES};
 pub use redo::last_checkpoint;
 pub use reference::Images;
-pub use work::{Work, METHODS};
+pub use work::{ImageWork, StoredImages, Work};

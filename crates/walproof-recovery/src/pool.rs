@@ -13,7 +13,7 @@
 //! Most references find their page in most sizes, and then the same happens in all of them. So what each size knows of
 //! a page is a byte of one word, and all bytes of the word change together.
 
-use walproof_wal::PgVersion;
+use walproof_wal::{named_fields, PgVersion};
 
 use crate::lanes::{bit, each, LANES, ONES};
 use crate::pages::Page;
@@ -35,30 +35,32 @@ const FROM_DISK: u8 = 64;
 /// The page was written to the kernel, which has it since.
 const WRITTEN: u8 = 128;
 
-/// What replay does with `shared_buffers` of one size.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PoolWork {
-    /// References whose page was not there.
-    pub misses: u64,
-    /// Misses that had to read the page, from the kernel's cache or the disk: neither image nor initialisation.
-    pub reads: u64,
-    /// Of these, pages far from the one of the same fork that was referenced before.
-    pub far_reads: u64,
-    /// Buffers used for the first time.
-    pub frames: u64,
-    /// Dirty pages that made room for others and were written to the kernel.
-    pub evictions: u64,
-    /// Of these, pages that came far from the one of the same fork before: they leave in about that order, and the
-    /// kernel has to look each of them up.
-    pub far_evictions: u64,
-    /// Of the evictions, pages that were not written before: the kernel's page is clean until then.
-    pub first_writes: u64,
-    /// Pages that the prefetcher asked the kernel for.
-    pub prefetches: u64,
-    /// Of a cold cache: pages that come from the disk.
-    pub disk_reads: u64,
-    /// Dirty pages in the buffers at last: what the checkpoint writes. The other dirty ones the kernel got before.
-    pub resident: u64,
+named_fields! {
+    /// What replay does with `shared_buffers` of one size.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct PoolWork {
+        /// References whose page was not there.
+        pub misses: u64,
+        /// Misses that had to read the page, from the kernel's cache or the disk: neither image nor initialisation.
+        pub reads: u64,
+        /// Of these, pages far from the one of the same fork that was referenced before.
+        pub far_reads: u64,
+        /// Buffers used for the first time.
+        pub frames: u64,
+        /// Dirty pages that made room for others and were written to the kernel.
+        pub evictions: u64,
+        /// Of these, pages that came far from the one of the same fork before: they leave in about that order, and the
+        /// kernel has to look each of them up.
+        pub far_evictions: u64,
+        /// Of the evictions, pages that were not written before: the kernel's page is clean until then.
+        pub first_writes: u64,
+        /// Pages that the prefetcher asked the kernel for.
+        pub prefetches: u64,
+        /// Of a cold cache: pages that come from the disk.
+        pub disk_reads: u64,
+        /// Dirty pages in the buffers at last: what the checkpoint writes. The other dirty ones the kernel got before.
+        pub resident: u64,
+    }
 }
 
 /// Buffers of several sizes.

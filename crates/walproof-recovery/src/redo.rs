@@ -13,7 +13,7 @@ const OVERLAP_BYTES: u64 = 2 * 8192;
 /// none. WAL that cannot be read (recycled segments behind the end, a gap) holds none.
 ///
 /// # Errors
-/// As [`Reader::open`].
+/// As [`Reader::open`]; [`Error::Interrupted`].
 pub fn last_checkpoint(
     segments: &Arc<Segments>,
     range: Range,
@@ -34,10 +34,14 @@ pub fn last_checkpoint(
             timeline: range.timeline,
             allow_gaps: true,
         };
-        if let Ok((stats, _)) = Stats::read_until_error(Arc::clone(segments), part, threads) {
-            if let Some(last) = stats.checkpoints().last() {
-                return Ok(Some(*last));
+        match Stats::read_until_error(Arc::clone(segments), part, threads) {
+            Err(Error::Interrupted) | Ok((_, Err(Error::Interrupted))) => return Err(Error::Interrupted),
+            Ok((stats, _)) => {
+                if let Some(last) = stats.checkpoints().last() {
+                    return Ok(Some(*last));
+                }
             }
+            Err(_) => {}
         }
         high = low;
     }

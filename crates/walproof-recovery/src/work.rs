@@ -1,59 +1,101 @@
 //! Counts of what replay does that do not depend on `shared_buffers`.
 
-use walproof_wal::{Compression, PgVersion, PruneFlags, Record, RmgrId};
+use walproof_wal::{named_fields, Compression, PgVersion, PruneFlags, Record, RmgrId};
 
 use crate::dropped::Dropped;
 
-/// Ways an image may be stored: plain, and each method of [`Compression::ALL`].
-pub const METHODS: usize = 1 + Compression::ALL.len();
+named_fields! {
+    /// Images stored in one way.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct ImageWork {
+        /// Images.
+        pub count: u64,
+        /// Their bytes.
+        pub bytes: u64,
+    }
+}
 
-/// What records ask of replay.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
-    /// Records.
-    pub records: u64,
-    /// Their bytes, images included.
-    pub record_bytes: u64,
-    /// Of the records, those whose kind is not the one that mostly followed such four records.
-    pub unforeseen: u64,
-    /// Records of GIN indexes, which put lists on the page together anew.
-    pub gin_records: u64,
-    /// Pages that a record takes apart and puts together again: pruned, split, deleted from (see [`compacts`]).
-    pub compactions: u64,
-    /// Pages of files that were dropped or cut off later: at the crash they are gone, and replay makes them anew.
-    pub extensions: u64,
-    /// Block references.
-    pub references: u64,
-    /// Images, plain and by method.
-    pub images: [u64; METHODS],
-    /// Bytes of images, plain and by method.
-    pub image_bytes: [u64; METHODS],
-    /// References whose image replay restores: with [`Images::Recorded`](crate::Images) those of the recording.
-    pub restored: u64,
-    /// References that replay builds from nothing.
-    pub initialised: u64,
-    /// References that replay passes over, because the page on disk is newer (`BLK_DONE`).
-    pub done: u64,
-    /// Different pages.
-    pub pages: u64,
-    /// Of these, pages that are dirty at the end: what the checkpoint brings to the disk.
-    pub dirty: u64,
-    /// Runs of neighbouring blocks among the dirty pages.
-    pub runs: u64,
-    /// Relations that were dropped: each may make the server go through all its buffers.
-    pub relations_dropped: u64,
-    /// Relations whose end was cut off.
-    pub truncations: u64,
-    /// References whose page was not among the [`RECENT_PAGES`](crate::RECENT_PAGES) referenced last.
-    pub recent_misses: u64,
-    /// Of these, pages far from the one of the same fork that was referenced before, and not passed over.
-    pub far_misses: u64,
-    /// References whose page was not among the [`DISTANT_PAGES`](crate::DISTANT_PAGES) referenced last, and that were not
-    /// passed over.
-    pub distant_misses: u64,
-    /// Of a cold cache without the prefetcher: reads of the disk, of which the kernel makes some longer
-    /// (see [`Plan::read_ahead`](crate::Plan)).
-    pub disk_requests: u64,
+named_fields! {
+    /// Images by the value of `wal_compression` that stores them so.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct StoredImages {
+        /// Plain ones.
+        pub off: ImageWork,
+        /// PostgreSQL's own LZ.
+        pub pglz: ImageWork,
+        /// LZ4.
+        pub lz4: ImageWork,
+        /// Zstandard.
+        pub zstd: ImageWork,
+    }
+}
+
+impl StoredImages {
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.off.count + self.pglz.count + self.lz4.count + self.zstd.count
+    }
+
+    fn add(&mut self, compression: Option<Compression>, bytes: u64) {
+        let way = match compression {
+            None => &mut self.off,
+            Some(Compression::Pglz) => &mut self.pglz,
+            Some(Compression::Lz4) => &mut self.lz4,
+            Some(Compression::Zstd) => &mut self.zstd,
+        };
+        way.count += 1;
+        way.bytes += bytes;
+    }
+}
+
+named_fields! {
+    /// What records ask of replay.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Work {
+        /// Records.
+        pub records: u64,
+        /// Their bytes, images included.
+        pub record_bytes: u64,
+        /// Of the records, those whose kind is not the one that mostly followed such four records.
+        pub unforeseen: u64,
+        /// Records of GIN indexes, which put lists on the page together anew.
+        pub gin_records: u64,
+        /// Pages that a record takes apart and puts together again: pruned, split, deleted from (see [`compacts`]).
+        pub compactions: u64,
+        /// Pages of files that were dropped or cut off later: at the crash they are gone, and replay makes them anew.
+        pub extensions: u64,
+        /// Block references.
+        pub references: u64,
+        /// Images in the WAL, by how they are stored.
+        pub images: StoredImages,
+        /// References whose image replay restores: with [`Images::Recorded`](crate::Images) those of the recording.
+        pub restored: u64,
+        /// References that replay builds from nothing.
+        pub initialised: u64,
+        /// References that replay passes over, because the page on disk is newer (`BLK_DONE`).
+        pub done: u64,
+        /// Different pages.
+        pub pages: u64,
+        /// Of these, pages that are dirty at the end: what the checkpoint brings to the disk.
+        pub dirty: u64,
+        /// Runs of neighbouring blocks among the dirty pages.
+        pub runs: u64,
+        /// Relations that were dropped: each may make the server go through all its buffers.
+        pub relations_dropped: u64,
+        /// Relations whose end was cut off.
+        pub truncations: u64,
+        /// References whose page was not among the [`RECENT_PAGES`](crate::RECENT_PAGES) referenced last.
+        pub recent_misses: u64,
+        /// Of these, pages far from the one of the same fork that was referenced before, and not passed over.
+        pub far_misses: u64,
+        /// References whose page was not among the [`DISTANT_PAGES`](crate::DISTANT_PAGES) referenced last, and that
+        /// were not passed over.
+        pub distant_misses: u64,
+        /// Of a cold cache without the prefetcher: reads of the disk, of which the kernel makes some longer
+        /// (see [`Plan::read_ahead`](crate::Plan)).
+        pub disk_requests: u64,
+    }
 }
 
 impl Work {
@@ -65,13 +107,7 @@ impl Work {
         for block in record.blocks {
             self.initialised += u64::from(block.will_init);
             let Some(image) = block.image else { continue };
-            let way = image.compression.map_or(0, |method| {
-                1 + Compression::ALL.iter().position(|one| *one == method).unwrap_or_default()
-            });
-            if let (Some(count), Some(bytes)) = (self.images.get_mut(way), self.image_bytes.get_mut(way)) {
-                *count += 1;
-                *bytes += u64::from(image.length);
-            }
+            self.images.add(image.compression, u64::from(image.length));
         }
     }
 

@@ -30,7 +30,7 @@ fn what_adds_up_adds_up() {
         let last = found.last();
         assert_eq!(found.features.len(), 2, "{version}");
         assert_eq!(last.work.records, stats.totals().records);
-        assert_eq!(last.work.images.iter().sum::<u64>(), stats.totals().image_count);
+        assert_eq!(last.work.images.count(), stats.totals().image_count);
         // By the names that pg_waldump gives; those whose page comes from an image are left out.
         let names =
             ["Heap2/CLEAN", "Heap2/PRUNE", "Btree/SPLIT", "Btree/DEDUP", "Btree/DELETE", "Btree/VACUUM"];
@@ -87,7 +87,7 @@ fn images_of_every_first_touch_leave_nothing_to_read() {
         };
         let (first, recorded) = (restored(Images::First), restored(Images::Recorded));
         assert!(first.restored + first.initialised >= first.pages, "{version}: {first:?}");
-        assert!(recorded.restored <= recorded.images.iter().sum(), "{version}: {recorded:?}");
+        assert!(recorded.restored <= recorded.images.count(), "{version}: {recorded:?}");
         assert!(restored(Images::Off).restored <= recorded.restored, "{version}");
     }
 }

@@ -442,7 +442,7 @@ proptest! {
             Step::Change(touches) => touches.iter().filter(|touch| touch.has_image).count(),
             _ => 0,
         });
-        prop_assert_eq!(work.images[0], images.sum::<usize>() as u64);
+        prop_assert_eq!(work.images.off.count, images.sum::<usize>() as u64);
     }
 
     #[test]

@@ -2,23 +2,26 @@
 
 use std::ops::AddAssign;
 
+use crate::named_fields;
 use crate::page::LONG_HEADER_SIZE;
 
-/// Every byte between two records, in six kinds that add up to the distance of their LSNs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Accounting {
-    /// Records: their headers, data and images.
-    pub record_bytes: u64,
-    /// Filling up records to multiples of 8.
-    pub padding_bytes: u64,
-    /// Headers of pages that do not begin a segment (24 bytes each).
-    pub page_header_bytes: u64,
-    /// Headers of pages that begin a segment (40 bytes each).
-    pub segment_header_bytes: u64,
-    /// Rests of segments that an XLOG/SWITCH left unused.
-    pub switch_bytes: u64,
-    /// Beginnings of records that a crashed server never finished.
-    pub overwritten_bytes: u64,
+named_fields! {
+    /// Every byte between two records, in six kinds that add up to the distance of their LSNs.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct Accounting {
+        /// Records: their headers, data and images.
+        pub record_bytes: u64,
+        /// Filling up records to multiples of 8.
+        pub padding_bytes: u64,
+        /// Headers of pages that do not begin a segment (24 bytes each).
+        pub page_header_bytes: u64,
+        /// Headers of pages that begin a segment (40 bytes each).
+        pub segment_header_bytes: u64,
+        /// Rests of segments that an XLOG/SWITCH left unused.
+        pub switch_bytes: u64,
+        /// Beginnings of records that a crashed server never finished.
+        pub overwritten_bytes: u64,
+    }
 }
 
 impl Accounting {

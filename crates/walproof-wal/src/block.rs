@@ -141,13 +141,27 @@ pub(crate) fn decode(
     blocks: &mut BlockRefs,
     fragments: &mut Fragments,
 ) -> Result<(), Invalid> {
+    decode_opening(record, record.len(), lsn, version, blocks, fragments)
+}
+
+/// As [`decode`], of a record of which only the first bytes are at hand: all that stands before images and data.
+#[inline(always)]
+pub(crate) fn decode_opening(
+    opening: &[u8],
+    length: usize,
+    lsn: Lsn,
+    version: PgVersion,
+    blocks: &mut BlockRefs,
+    fragments: &mut Fragments,
+) -> Result<(), Invalid> {
     blocks.count = 0;
     (fragments.origin, fragments.toplevel_xid) = (None, None);
     let short = Invalid::RecordData { lsn };
-    let mut bytes = Bytes(record.get(HEADER_SIZE..).ok_or_else(|| short.clone())?);
+    let mut bytes = Bytes(opening.get(HEADER_SIZE..).ok_or_else(|| short.clone())?);
+    let beyond = length.saturating_sub(opening.len());
     let mut main_length = 0usize;
     let mut data_total = 0usize;
-    while bytes.remaining() > data_total {
+    while bytes.remaining() + beyond > data_total {
         let id = bytes.u8().ok_or_else(|| short.clone())?;
         match id {
             ID_DATA_SHORT => {
@@ -173,10 +187,10 @@ pub(crate) fn decode(
             _ => return Err(Invalid::BlockId { lsn, got: id }),
         }
     }
-    if bytes.remaining() != data_total {
+    if bytes.remaining() + beyond != data_total {
         return Err(short);
     }
-    let mut at = record.len() - data_total;
+    let mut at = opening.len() + beyond - data_total;
     for block in blocks.as_mut_slice() {
         // Records are shorter than 1 GB.
         block.payload = at as u32;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::lsn::{Lsn, SegmentName};
+use crate::source::Locked;
 use crate::version::PgVersion;
 
 /// Why WAL could not be read. `Display` is one factual line; [`Error::detail`] and [`Error::hint`] add the
@@ -41,14 +42,25 @@ pub enum Error {
         /// What the decompressor said.
         source: io::Error,
     },
-    /// A file in a form that is known and not read.
-    #[error("cannot read \"{path}\": it is {what}")]
-    Refused {
+    /// A file that is encrypted, and of which no pass is known.
+    #[error("cannot read \"{path}\": it is encrypted, and {}", why.reason())]
+    Encrypted {
         /// The file.
         path: PathBuf,
-        /// `encrypted`, `compressed with brotli`.
+        /// What is missing.
+        why: Locked,
+    },
+    /// Something with a file's name that is none.
+    #[error("could not open file \"{path}\": it is {what}")]
+    NotAFile {
+        /// Where it is.
+        path: PathBuf,
+        /// `a FIFO`, `a socket`, `a device`, `a directory`.
         what: &'static str,
     },
+    /// Whoever waits for the pass has stopped it ([`Watch::stop`](crate::Watch::stop)).
+    #[error("interrupted")]
+    Interrupted,
     /// A file given by name whose name is no segment's.
     #[error("file \"{path}\" is not a WAL segment")]
     NotASegment {
@@ -80,6 +92,36 @@ pub enum Error {
         lsn: Lsn,
         /// The next segment that does exist, when there is one: then WAL is missing in between.
         next: Option<SegmentName>,
+    },
+    /// A file that is no part of WAL, or a damaged one.
+    #[error("invalid part of WAL: {what}")]
+    Part {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+    /// A part of WAL that does not begin where another ends, or that cannot follow it.
+    #[error("the part of WAL from {lsn} on does not follow: {what}")]
+    NotFollowing {
+        /// Where the part begins.
+        lsn: Lsn,
+        /// What does not fit.
+        what: &'static str,
+        /// What would have followed.
+        expected: String,
+        /// What is there.
+        got: String,
+    },
+    /// A part of WAL that would begin or end where no record can.
+    #[error("a part of WAL cannot begin or end at {lsn}")]
+    PartBound {
+        /// The location.
+        lsn: Lsn,
+    },
+    /// What another reader said, of which only the words are known.
+    #[error("{message}")]
+    Told {
+        /// Its words.
+        message: String,
     },
     /// A range that ends before it starts.
     #[error("start WAL location {start} is after end WAL location {end}")]
@@ -253,6 +295,7 @@ impl Error {
                 Some(format!("{format} archive, unreadable behind byte {position} of the segment"))
             }
             Error::History { line, text, .. } => Some(format!("line {line}: {text}")),
+            Error::NotFollowing { expected, got, .. } => Some(format!("expected {expected}, got {got}")),
             Error::MissingSegment { next: Some(next), .. } => {
                 Some(format!("the next segment at hand is {next}"))
             }
@@ -265,10 +308,25 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Lsn { .. } => Some("An LSN looks like 0/3A0001F8: two hexadecimal numbers.".to_owned()),
+            Error::Archive { source, .. } if source.kind() == io::ErrorKind::OutOfMemory => Some(
+                "No archiver needs a window of more than 128 MB for a segment. If the file is yours and in order, unpack \
+                 it with its own tool."
+                    .to_owned(),
+            ),
             Error::Archive { .. } => {
                 Some("The archived file is damaged or not whole: fetch another copy of it.".to_owned())
             }
-            Error::Refused { .. } => Some("Restore it with the tool that archived it.".to_owned()),
+            Error::NotAFile { .. } => Some("WAL is read from regular files.".to_owned()),
+            Error::Encrypted { why: Locked::NoRepository | Locked::NoKey, .. } => Some(
+                "Give a repository of pgBackRest as it is; what other tools encrypt they have to restore.".to_owned(),
+            ),
+            Error::Encrypted { why: Locked::InStore, .. } => {
+                Some("Copy the repository of pgBackRest into a folder, and give that.".to_owned())
+            }
+            Error::Encrypted { .. } => Some(
+                "Set PGBACKREST_REPO1_CIPHER_PASS, or PGBACKREST_CONFIG to a file that has repo1-cipher-pass."
+                    .to_owned(),
+            ),
             Error::History { .. } => {
                 Some("Lines are: timeline, location where it was left, reason; oldest first.".to_owned())
             }
@@ -282,6 +340,14 @@ impl Error {
             Error::MissingSegment { next: None, lsn, .. } => {
                 Some(format!("The WAL at hand ends there: end at {lsn} or before."))
             }
+            Error::Part { .. } => {
+                Some("Read it again with \"walproof wal part\", of the same version of walproof.".to_owned())
+            }
+            Error::NotFollowing { .. } => Some(
+                "Give all parts of one reading, in the order of their WAL, each beginning where the one before ends."
+                    .to_owned(),
+            ),
+            Error::PartBound { .. } => Some("Records begin at multiples of 8.".to_owned()),
             Error::NoRecord { .. } => {
                 Some("The segment may have been recycled, or the location not been written yet.".to_owned())
             }

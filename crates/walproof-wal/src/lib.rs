@@ -31,10 +31,10 @@
 //! # Ok::<(), walproof_wal::Error>(())
 //! ```
 //!
-//! From the bottom up: `lsn` (locations, segment names), `version`, `page`, `image`, `block`, `record`, `rmgr`
-//! (names of operations), `source` (files), `pages` (files as one sequence of pages), `reader` (records in
+//! From the bottom up: `lsn` (locations, segment names), `version`, `page`, `image`, `fields` (structs that tell their
+//! fields by name), `block`, `record`, `rmgr` (names of operations), `watch` (progress, and the stop from outside), `source` (files), `pages` (files as one sequence of pages), `reader` (records in
 //! order), `transaction` (checkpoints, commits), `visibility` (pruning, the visibility map), `line` (records as text), `relations`, `rate` and `tally` (totals that can be put
-//! together from parts), `parallel` (parts on several cores), `stats` (the whole), `strip` (segments without contents), `page_table` (for simulations over records). No module knows one further
+//! together from parts), `parallel` (parts on several cores), `stats` (the whole), `edge` (records over the edges of segments), `part` (parts of other machines), `strip` (segments without contents), `verify` (files apart from each other, whatever is wrong), `page_table` (for simulations over records). No module knows one further
 //! down this list.
 //!
 //! Deliberately absent: what a record does to a page (this crate describes, it does not replay), and names of
@@ -46,7 +46,9 @@ mod accounting;
 mod block;
 mod bytes;
 pub mod data_page;
+mod edge;
 mod error;
+mod fields;
 mod image;
 mod line;
 mod lsn;
@@ -54,6 +56,7 @@ mod page;
 mod page_table;
 mod pages;
 mod parallel;
+mod part;
 mod rate;
 mod reader;
 mod record;
@@ -64,27 +67,32 @@ mod stats;
 mod strip;
 mod tally;
 mod transaction;
+pub mod verify;
 mod version;
 mod visibility;
+mod watch;
 
 pub use accounting::Accounting;
 pub use block::{BlockRef, RelFileLocator};
 pub use error::{Error, Invalid};
+pub use fields::{ByMethod, ToValue, Value};
 pub use image::{Compression, Image, BLOCK_SIZE};
 pub use line::Style;
 pub use lsn::{Lsn, SegmentName};
 pub use page::{LongHeader, PageHeader, PAGE_SIZE};
 pub use page_table::{ForkNumber, Forks, PageTable};
 pub use pages::WalIdentity;
+pub use part::{join, Part};
 pub use rate::{Minute, Rate};
 pub use reader::{Finish, Gap, Range, Reader};
 pub use record::{checksum, Record, RecordHeader};
 pub use relations::{RelationTotals, Relations};
 pub use rmgr::{Operation, RmgrId};
-pub use source::{SegmentFile, Segments};
+pub use source::{Locked, Object, Objects, Piece, Place, SegmentFile, Segments, Source, PIECE_SIZE};
 pub use stats::Stats;
-pub use strip::{strip, Stripped};
+pub use strip::{strip, Stream, Stripped};
 pub use tally::{ImageTotals, MethodTotals, Totals, TransactionTotals};
 pub use transaction::{Checkpoint, CheckpointKind, Outcome, TransactionEnd};
 pub use version::PgVersion;
 pub use visibility::{PruneFlags, VISIBILITY_MAP};
+pub use watch::Watch;

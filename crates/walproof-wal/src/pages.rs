@@ -32,6 +32,8 @@ pub(crate) struct Pages {
     highest_timeline: u32,
     /// Timeline of the WAL before the first page read.
     lowest_timeline: u32,
+    /// Where reading goes on that was begun elsewhere, and the file that was read there.
+    resumed: (Lsn, Option<SegmentName>),
     identity: WalIdentity,
     /// The segment being read.
     current: Option<(SegmentName, SegmentFile)>,
@@ -78,6 +80,7 @@ impl Pages {
             segments,
             highest_timeline,
             lowest_timeline: timeline,
+            resumed: (Lsn(0), None),
             identity,
             current: None,
             buffer: Vec::new(),
@@ -85,6 +88,17 @@ impl Pages {
             buffered: 0,
             checked: None,
         }
+    }
+
+    /// Goes on at `at` as if all before had been read, the last of it from `file`: its name may be of an older timeline
+    /// than its pages, and its first page of an older one than what was read.
+    pub(crate) fn resume_at(&mut self, at: Lsn, file: Option<SegmentName>) {
+        self.resumed = (at.align_down(PAGE), file);
+    }
+
+    /// The file being read.
+    pub(crate) fn file(&self) -> Option<SegmentName> {
+        self.current.as_ref().map(|(name, _)| *name)
     }
 
     pub(crate) fn segments(&self) -> &Arc<Segments> {
@@ -117,7 +131,7 @@ impl Pages {
 
     /// Timeline of the last page that was checked.
     pub(crate) fn timeline(&self) -> u32 {
-        self.checked.map_or(self.lowest_timeline, |(_, header)| header.timeline)
+        self.checked.map_or(0, |(_, header)| header.timeline).max(self.lowest_timeline)
     }
 
     /// Reads the page at `page` unless it is at hand, and compares its header with where it stands, as
@@ -133,7 +147,8 @@ impl Pages {
         let Some(header) = header else {
             return Err(self.short_read(page, 0));
         };
-        let latest = self.timeline();
+        // As PostgreSQL, which compares timelines only when reading forwards.
+        let latest = if page < self.resumed.0 { 0 } else { self.timeline() };
         self.validate(header, page, latest).map_err(|what| Error::Invalid {
             what,
             segment,
@@ -164,6 +179,12 @@ impl Pages {
         let from = usize::try_from(at - self.buffer_start).ok()?;
         let to = from + usize::try_from(PAGE - at.offset_in(PAGE)).ok()?;
         self.buffer.get(..self.buffered)?.get(from..to)
+    }
+
+    /// What follows up to there is not looked at, and counts as read.
+    pub(crate) fn pass_over(&self, until: Lsn) {
+        let read = self.buffer_start.advance(self.buffered as u64);
+        self.segments.watch().add(until.0.saturating_sub(read.0));
     }
 
     /// Whether there is WAL of this cluster in a segment behind the one that holds `lsn`: if so, what stands
@@ -263,8 +284,12 @@ impl Pages {
 
     /// The file to read for `lsn`: on the highest timeline allowed, never one below that of the WAL so far.
     fn name_of(&self, lsn: Lsn) -> Result<SegmentName, Error> {
-        let wanted = SegmentName::holding(lsn, self.highest_timeline, self.identity.segment_size);
-        self.segments.find(wanted, self.timeline(), self.identity.segment_size).ok_or_else(|| {
+        let size = self.identity.segment_size;
+        let wanted = SegmentName::holding(lsn, self.highest_timeline, size);
+        let read_before =
+            self.resumed.1.filter(|name| *name == SegmentName::holding(lsn, name.timeline, size));
+        let lowest = read_before.map_or(u32::MAX, |name| name.timeline).min(self.timeline());
+        self.segments.find(wanted, lowest, size).ok_or_else(|| {
             let known = self.segments.names().map(|name| name.timeline).max().unwrap_or(1);
             let timeline = self.highest_timeline.min(known);
             Error::MissingSegment {

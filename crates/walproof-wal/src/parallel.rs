@@ -12,7 +12,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::accounting::Accounting;
 use crate::error::Error;
-use crate::lsn::Lsn;
+use crate::lsn::{Lsn, SegmentName};
 use crate::page::{header_size_at, PAGE_SIZE};
 use crate::reader::{Finish, Gap, Position, Range, Reader};
 use crate::tally::Tally;
@@ -23,10 +23,12 @@ const PART_SIZE: u64 = 16 << 20;
 
 /// What was read of a part of the WAL.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct Counted {
     pub(crate) tally: Tally,
     pub(crate) accounting: Accounting,
     pub(crate) gaps: Vec<Gap>,
+    /// Timeline of the last page that was looked at.
+    pub(crate) timeline: u32,
     /// None when no record begins in the part.
     pub(crate) span: Option<Span>,
     /// Whether reading came to the part's end, so that the next part may follow.
@@ -37,30 +39,35 @@ pub(crate) struct Part {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) first: Lsn,
-    last: Lsn,
+    pub(crate) last: Lsn,
     pub(crate) end: Lsn,
     /// What the first record says is the record before.
-    prev: Lsn,
+    pub(crate) prev: Lsn,
     first_timeline: u32,
+    /// Timeline in the name of the file that the first record was read from.
+    first_file: u32,
     pub(crate) last_timeline: u32,
+    /// The file that the last record was read from.
+    last_file: Option<SegmentName>,
 }
 
-impl Part {
+impl Counted {
     /// Of no WAL at all: any part may follow.
-    fn empty() -> Part {
-        Part {
+    fn empty() -> Counted {
+        Counted {
             tally: Tally::default(),
             accounting: Accounting::default(),
             gaps: Vec::new(),
+            timeline: 0,
             span: None,
             is_open: true,
         }
     }
 
     /// Counts everything that `reader` gives, until it ends or fails.
-    fn read(reader: &mut Reader) -> (Part, Option<Error>) {
-        let mut part = Part::empty();
-        let mut last = Lsn(0);
+    fn read(reader: &mut Reader) -> (Counted, Option<Error>) {
+        let mut part = Counted::empty();
+        let (mut last, mut last_timeline, mut last_file) = (Lsn(0), 0, None);
         let failure = loop {
             let prev = match reader.next_record() {
                 Ok(Some(record)) => {
@@ -71,21 +78,26 @@ impl Part {
                 Ok(None) => break None,
                 Err(error) => break Some(error),
             };
+            (last_timeline, last_file) = (reader.timeline(), reader.file());
             if part.span.is_none() {
-                let timeline = reader.timeline();
                 part.span = Some(Span {
                     first: last,
                     last,
                     end: last,
                     prev,
-                    first_timeline: timeline,
-                    last_timeline: timeline,
+                    first_timeline: last_timeline,
+                    first_file: last_file.map_or(0, |file| file.timeline),
+                    last_timeline,
+                    last_file,
                 });
             }
         };
         if let Some(span) = &mut part.span {
-            (span.last, span.end, span.last_timeline) = (last, reader.end_lsn(), reader.timeline());
+            // Not the reader's: it may have looked at pages behind the last record.
+            (span.last, span.end) = (last, reader.end_lsn());
+            (span.last_timeline, span.last_file) = (last_timeline, last_file);
         }
+        part.timeline = reader.timeline();
         part.accounting = reader.accounting();
         part.gaps = reader.gaps().to_vec();
         part.is_open = reader.is_stopped();
@@ -93,22 +105,24 @@ impl Part {
     }
 
     /// Puts the part that was read next behind this one.
-    fn append(&mut self, next: Part) {
+    fn append(&mut self, next: Counted) {
         self.tally.append(next.tally);
         self.accounting += next.accounting;
         self.gaps.extend(next.gaps);
+        self.timeline = next.timeline;
         self.is_open = next.is_open;
         self.span = match (self.span, next.span) {
             (Some(own), Some(more)) => {
-                let (last, end, last_timeline) = (more.last, more.end, more.last_timeline);
-                Some(Span { last, end, last_timeline, ..own })
+                let (first, prev) = (own.first, own.prev);
+                let (first_timeline, first_file) = (own.first_timeline, own.first_file);
+                Some(Span { first, prev, first_timeline, first_file, ..more })
             }
             (own, more) => own.or(more),
         };
     }
 
     /// Puts the part behind this one that was read apart from it; only if it follows.
-    fn followed_by(mut self, next: Part, segment_size: u32) -> Part {
+    fn followed_by(mut self, next: Counted, segment_size: u32) -> Counted {
         if !self.is_open {
             return self;
         }
@@ -119,7 +133,7 @@ impl Part {
             }
             self.is_open = more.prev == own.last
                 && more.first == own.end.advance(between.total())
-                && more.first_timeline >= own.last_timeline;
+                && more.first_timeline.min(more.first_file) >= own.last_timeline;
             if !self.is_open {
                 return self;
             }
@@ -132,12 +146,14 @@ impl Part {
 
 /// Counts everything in the range, from where `start` is, on so many threads; why the WAL ends. What was read
 /// before an error is returned with it.
-pub(crate) fn read(start: Position, range: Range, threads: usize) -> (Part, Result<Finish, Error>) {
+pub(crate) fn read(start: Position, range: Range, threads: usize) -> (Counted, Result<Finish, Error>) {
     let segment_size = start.identity.segment_size;
     let mut pool = None;
-    let mut whole = Part::empty();
-    let mut from = start;
+    let mut whole = Counted::empty();
+    let mut from = start.clone();
     loop {
+        // Parts that were dropped are read again.
+        from.segments.watch().reach(from.next.0.saturating_sub(start.next.0));
         let bounds = if threads > 1 { part_bounds(&from, range, threads) } else { Vec::new() };
         if bounds.len() > 2 && pool.is_none() {
             // Without threads there is one core's speed, and the same result.
@@ -152,7 +168,7 @@ pub(crate) fn read(start: Position, range: Range, threads: usize) -> (Part, Resu
         // One step in order and with every check. It also tells why the WAL ends.
         let stop = bounds.iter().copied().find(|&bound| bound > from.next).unwrap_or(Lsn(u64::MAX));
         let mut reader = Reader::resume(&from, stop, range);
-        let (step, failure) = Part::read(&mut reader);
+        let (step, failure) = Counted::read(&mut reader);
         let is_stopped = step.is_open;
         whole.append(step);
         if let Some(error) = failure {
@@ -169,13 +185,14 @@ pub(crate) fn read(start: Position, range: Range, threads: usize) -> (Part, Resu
 }
 
 /// Where to go on behind what was read.
-fn behind(from: Position, whole: &Part) -> Position {
+fn behind(from: Position, whole: &Counted) -> Position {
     match whole.span {
         None => from,
         Some(span) => Position {
             next: span.end,
             read: Some((span.first, span.last)),
             timeline: span.last_timeline,
+            file: span.last_file,
             ..from
         },
     }
@@ -207,7 +224,7 @@ fn part_bounds(from: &Position, range: Range, threads: usize) -> Vec<Lsn> {
     bounds
 }
 
-fn side_by_side(pool: &ThreadPool, from: &Position, bounds: &[Lsn], range: Range) -> Part {
+fn side_by_side(pool: &ThreadPool, from: &Position, bounds: &[Lsn], range: Range) -> Counted {
     let apart = Range { allow_gaps: false, ..range };
     pool.install(|| {
         bounds
@@ -219,8 +236,8 @@ fn side_by_side(pool: &ThreadPool, from: &Position, bounds: &[Lsn], range: Range
             .map(|(next, stop)| {
                 let position = Position { next, read: None, ..from.clone() };
                 // Why a part ends early is found out again by who goes on there.
-                Part::read(&mut Reader::resume(&position, stop, apart)).0
+                Counted::read(&mut Reader::resume(&position, stop, apart)).0
             })
-            .reduce(Part::empty, |one, next| one.followed_by(next, from.identity.segment_size))
+            .reduce(Counted::empty, |one, next| one.followed_by(next, from.identity.segment_size))
     })
 }

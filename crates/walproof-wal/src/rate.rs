@@ -49,6 +49,20 @@ impl Rate {
         self.untimed
     }
 
+    /// From its parts, minutes counted since 1970; None where `first` is none of them.
+    pub(crate) fn of(minutes: BTreeMap<i64, Minute>, first: Option<i64>, untimed: Totals) -> Option<Rate> {
+        let is_known = match first {
+            Some(first) => minutes.contains_key(&first),
+            None => minutes.is_empty(),
+        };
+        is_known.then_some(Rate { minutes, first, untimed })
+    }
+
+    /// Minutes since 1970, and the minute of the first time that was found.
+    pub(crate) fn parts(&self) -> (&BTreeMap<i64, Minute>, Option<i64>) {
+        (&self.minutes, self.first)
+    }
+
     #[inline]
     pub(crate) fn add(&mut self, totals: Totals) {
         self.untimed += totals;

@@ -71,6 +71,8 @@ pub struct Reader {
     /// No record is read that begins here or later, and whether one was found there.
     stop: Lsn,
     is_stopped: bool,
+    /// Whether WAL is known to stand before the start: then what is no record there may be the end of the WAL.
+    is_within: bool,
     gaps: Vec<Gap>,
     /// Where the gap begins that was just passed over; until the first record behind it.
     gap_start: Option<Lsn>,
@@ -81,6 +83,8 @@ pub struct Reader {
     /// The record before `next`, if it was read.
     previous: Option<Lsn>,
     accounting: Accounting,
+    /// Where records begin that were given up in a crash and passed over.
+    given_up: Vec<Lsn>,
     finish: Option<Finish>,
     /// The parts of the record in hand.
     blocks: BlockRefs,
@@ -105,10 +109,14 @@ pub(crate) struct Position {
     pub(crate) highest_timeline: u32,
     /// Timeline of the WAL before; 0 when nothing was read.
     pub(crate) timeline: u32,
+    /// The file that the WAL before was read from.
+    pub(crate) file: Option<SegmentName>,
     /// Where to go on: the end of a record, or any place when nothing was read.
     pub(crate) next: Lsn,
     /// First record and last record that were read.
     pub(crate) read: Option<(Lsn, Lsn)>,
+    /// Whether WAL is known to stand before `next`, though nothing was read.
+    pub(crate) is_within: bool,
 }
 
 impl Reader {
@@ -135,12 +143,14 @@ impl Reader {
             allow_gaps: range.allow_gaps,
             stop: Lsn(u64::MAX),
             is_stopped: false,
+            is_within: false,
             gaps: Vec::new(),
             gap_start: None,
             first: None,
             next: None,
             previous: None,
             accounting: Accounting::default(),
+            given_up: Vec::new(),
             finish: None,
             blocks: BlockRefs::new(),
             fragments: Fragments::default(),
@@ -148,12 +158,22 @@ impl Reader {
         }
     }
 
+    /// Tells the [`Watch`](crate::Watch) of the segments that a pass begins, and over how many bytes,
+    /// each of which it reads so many times.
+    pub fn announce(&self, times: u64) {
+        let (segments, until) = (self.pages.segments(), self.end.unwrap_or(Lsn(u64::MAX)));
+        let bytes = segments.bytes_between(self.start, until, self.identity().segment_size);
+        segments.watch().begin(bytes * times);
+    }
+
     /// Goes on where another reader stopped, and reads the records that begin before `stop`.
     pub(crate) fn resume(from: &Position, stop: Lsn, range: Range) -> Reader {
         let segments = Arc::clone(&from.segments);
-        let pages = Pages::with_identity(segments, from.identity, from.highest_timeline, from.timeline);
+        let mut pages = Pages::with_identity(segments, from.identity, from.highest_timeline, from.timeline);
+        pages.resume_at(from.next, from.file);
         let mut reader = Reader::new(pages, from.next, range);
         reader.stop = stop;
+        reader.is_within = from.is_within;
         if let Some((first, last)) = from.read {
             reader.start = first;
             reader.first = Some(first);
@@ -170,8 +190,10 @@ impl Reader {
             identity: self.identity(),
             highest_timeline: self.pages.highest_timeline(),
             timeline: self.timeline(),
+            file: self.file(),
             next: self.end_lsn(),
             read: self.first.zip(self.previous),
+            is_within: self.is_within,
         }
     }
 
@@ -190,6 +212,11 @@ impl Reader {
     #[must_use]
     pub fn timeline(&self) -> u32 {
         self.pages.timeline()
+    }
+
+    /// The file that the last page was read from.
+    pub(crate) fn file(&self) -> Option<SegmentName> {
+        self.pages.file()
     }
 
     /// Where the first record returned begins; where reading was to begin as long as there was none.
@@ -211,6 +238,11 @@ impl Reader {
     #[must_use]
     pub fn accounting(&self) -> Accounting {
         self.accounting
+    }
+
+    /// Where records begin that a crash cut off and that were passed over, since this was last asked.
+    pub(crate) fn take_given_up(&mut self) -> Vec<Lsn> {
+        std::mem::take(&mut self.given_up)
     }
 
     /// WAL that was missing and passed over, in order; empty unless the range allows gaps.
@@ -289,7 +321,7 @@ impl Reader {
         if !matches!(error, Error::Invalid { .. } | Error::MissingSegment { .. }) {
             return Err(error);
         }
-        if self.first.is_none() {
+        if self.first.is_none() && !self.is_within {
             return Err(Error::NoRecord { start: self.start, source: Box::new(error) });
         }
         if self.end.is_some() {
@@ -379,12 +411,18 @@ impl Reader {
                     self.is_stopped = true;
                     return Ok(None);
                 }
-                Attempt::Overwritten { page } => at = page,
+                Attempt::Overwritten { lsn, page } => {
+                    self.given_up.push(lsn);
+                    at = page;
+                }
                 Attempt::Found(found, body) => {
                     match self.gap_start.take() {
                         Some(start) => self.gaps.push(Gap { start, end: found.lsn }),
                         None if self.first.is_some() => self.accounting += lead,
                         None => {}
+                    }
+                    if body.switch_bytes > 0 {
+                        self.pages.pass_over(found.end);
                     }
                     self.accounting += body;
                     self.previous = Some(found.lsn);
@@ -499,7 +537,7 @@ impl Reader {
             let page_header = self.pages.check(page)?;
             if page_header.first_is_overwrite_contrecord(self.identity().version) {
                 lead.overwritten_bytes += page - lsn;
-                return Ok(Attempt::Overwritten { page });
+                return Ok(Attempt::Overwritten { lsn, page });
             }
             if !page_header.first_is_contrecord() {
                 return Err(self.invalid(Invalid::NoContrecord { lsn }));
@@ -594,13 +632,14 @@ enum Attempt {
     Found(Found, Accounting),
     /// The record was given up by a server that crashed; the WAL goes on at `page`.
     Overwritten {
+        lsn: Lsn,
         page: Lsn,
     },
     PastEnd,
     AtStop,
 }
 
-fn is_switch(header: RecordHeader) -> bool {
+pub(crate) fn is_switch(header: RecordHeader) -> bool {
     header.rmgr == RmgrId::XLOG && header.info & 0xF0 == XLOG_SWITCH
 }
 

@@ -36,6 +36,21 @@ impl RelationTotals {
         self.blocks.len()
     }
 
+    /// A row with blocks that were counted before.
+    pub(crate) fn of(
+        (relation, fork): Key,
+        totals: Totals,
+        method: Option<RmgrId>,
+        blocks: RoaringBitmap,
+    ) -> RelationTotals {
+        RelationTotals { relation, fork, totals, method, blocks, last_block: None }
+    }
+
+    /// The different blocks that records refer to.
+    pub(crate) fn blocks(&self) -> &RoaringBitmap {
+        &self.blocks
+    }
+
     #[inline]
     fn add_block(&mut self, block: &BlockRef) {
         if self.last_block != Some(block.block) {
@@ -45,7 +60,7 @@ impl RelationTotals {
     }
 }
 
-type Key = (RelFileLocator, u8);
+pub(crate) type Key = (RelFileLocator, u8);
 
 /// Totals of every relation.
 #[derive(Debug, Default)]
@@ -67,6 +82,13 @@ impl Relations {
     #[must_use]
     pub fn none(&self) -> Totals {
         self.none
+    }
+
+    /// From its parts; None where a row comes twice.
+    pub(crate) fn of(rows: Vec<RelationTotals>, none: Totals) -> Option<Relations> {
+        let places = rows.iter().zip(0..).map(|(row, at)| ((row.relation, row.fork), at));
+        let index: FxHashMap<Key, usize> = places.collect();
+        (index.len() == rows.len()).then(|| Relations { rows, index, none, ..Relations::default() })
     }
 
     /// Counts a record; how many images it has, and their bytes.
@@ -114,14 +136,7 @@ impl Relations {
     fn look_up(&mut self, key: Key, hint: usize) -> usize {
         let (rows, (relation, fork)) = (&mut self.rows, key);
         let at = *self.index.entry(key).or_insert_with(|| {
-            rows.push(RelationTotals {
-                relation,
-                fork,
-                totals: Totals::default(),
-                method: None,
-                blocks: RoaringBitmap::new(),
-                last_block: None,
-            });
+            rows.push(RelationTotals::of((relation, fork), Totals::default(), None, RoaringBitmap::new()));
             rows.len() - 1
         });
         if let Some(slot) = self.recent.get_mut(hint) {

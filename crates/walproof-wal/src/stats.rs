@@ -30,7 +30,7 @@ pub struct Stats {
     pub accounting: Accounting,
     /// WAL that was missing and passed over.
     pub gaps: Vec<Gap>,
-    tally: Tally,
+    pub(crate) tally: Tally,
 }
 
 impl Stats {
@@ -58,6 +58,7 @@ impl Stats {
         threads: usize,
     ) -> Result<(Stats, Result<Finish, Error>), Error> {
         let reader = Reader::open(segments, range)?;
+        reader.announce(1);
         let (identity, start) = (reader.identity(), reader.first_lsn());
         let (part, finish) = parallel::read(reader.position(), range, threads);
         let (first, end, timeline) = match part.span {

@@ -2,7 +2,8 @@
 
 use std::ops::AddAssign;
 
-use crate::image::Compression;
+use crate::fields::ByMethod;
+use crate::named_fields;
 use crate::rate::Rate;
 use crate::record::Record;
 use crate::relations::Relations;
@@ -42,47 +43,41 @@ impl AddAssign for Totals {
     }
 }
 
-/// Full-page images.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ImageTotals {
-    /// Images, of every kind: `pg_stat_wal.wal_fpi`.
-    pub count: u64,
-    /// Their bytes in the WAL.
-    pub bytes: u64,
-    /// The bytes that they would take without compression.
-    pub uncompressed_bytes: u64,
-    /// Of the images, those written because a hint bit was set (with checksums or wal_log_hints).
-    pub hint_count: u64,
-    /// Bytes of those.
-    pub hint_bytes: u64,
-    /// Of the images, those that recovery does not restore (wal_consistency_checking).
-    pub not_applied_count: u64,
-    methods: [MethodTotals; 3],
+named_fields! {
+    /// Full-page images.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct ImageTotals {
+        /// Images, of every kind: `pg_stat_wal.wal_fpi`.
+        pub count: u64,
+        /// Their bytes in the WAL.
+        pub bytes: u64,
+        /// The bytes that they would take without compression.
+        pub uncompressed_bytes: u64,
+        /// Of the images, those written because a hint bit was set (with checksums or wal_log_hints).
+        pub hint_count: u64,
+        /// Bytes of those.
+        pub hint_bytes: u64,
+        /// Of the images, those that recovery does not restore (wal_consistency_checking).
+        pub not_applied_count: u64,
+        /// Images that were compressed, by the method.
+        pub compressed: ByMethod<MethodTotals>,
+    }
 }
 
-/// Images compressed by one method.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MethodTotals {
-    /// Images.
-    pub count: u64,
-    /// Their bytes in the WAL.
-    pub bytes: u64,
-    /// The bytes that they would take without compression.
-    pub uncompressed_bytes: u64,
+named_fields! {
+    /// Images compressed by one method.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub struct MethodTotals {
+        /// Images.
+        pub count: u64,
+        /// Their bytes in the WAL.
+        pub bytes: u64,
+        /// The bytes that they would take without compression.
+        pub uncompressed_bytes: u64,
+    }
 }
 
 impl ImageTotals {
-    /// Images compressed by that method.
-    #[must_use]
-    pub fn compressed_by(&self, method: Compression) -> MethodTotals {
-        let [pglz, lz4, zstd] = self.methods;
-        match method {
-            Compression::Pglz => pglz,
-            Compression::Lz4 => lz4,
-            Compression::Zstd => zstd,
-        }
-    }
-
     fn add(&mut self, record: &Record<'_>) {
         let is_hint = record.header.rmgr == RmgrId::XLOG && record.operation().code() == XLOG_FPI_FOR_HINT;
         for image in record.blocks.iter().filter_map(|block| block.image) {
@@ -98,14 +93,9 @@ impl ImageTotals {
             if !image.apply {
                 self.not_applied_count += 1;
             }
-            let [pglz, lz4, zstd] = &mut self.methods;
-            let method = match image.compression {
-                Some(Compression::Pglz) => pglz,
-                Some(Compression::Lz4) => lz4,
-                Some(Compression::Zstd) => zstd,
-                None => continue,
-            };
-            *method += MethodTotals { count: 1, bytes, uncompressed_bytes };
+            if let Some(method) = image.compression {
+                *self.compressed.of(method) += MethodTotals { count: 1, bytes, uncompressed_bytes };
+            }
         }
     }
 }
@@ -126,7 +116,7 @@ impl AddAssign for ImageTotals {
         self.hint_count += other.hint_count;
         self.hint_bytes += other.hint_bytes;
         self.not_applied_count += other.not_applied_count;
-        for (own, more) in self.methods.iter_mut().zip(other.methods) {
+        for (own, more) in self.compressed.0.iter_mut().zip(other.compressed.0) {
             *own += more;
         }
     }
@@ -172,10 +162,10 @@ impl AddAssign for TransactionTotals {
 
 /// Totals of the up to 16 operations of each resource manager.
 #[derive(Debug, Default)]
-struct OperationTotals(Vec<[Totals; 16]>);
+pub(crate) struct OperationTotals(pub(crate) Vec<[Totals; 16]>);
 
 impl OperationTotals {
-    fn slots(&mut self, rmgr: usize) -> Option<&mut [Totals; 16]> {
+    pub(crate) fn slots(&mut self, rmgr: usize) -> Option<&mut [Totals; 16]> {
         if rmgr >= self.0.len() {
             self.0.resize(rmgr + 1, [Totals::default(); 16]);
         }
@@ -186,7 +176,7 @@ impl OperationTotals {
 /// Everything that is counted of a part of the WAL.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    operations: OperationTotals,
+    pub(crate) operations: OperationTotals,
     pub(crate) images: ImageTotals,
     pub(crate) transactions: TransactionTotals,
     pub(crate) checkpoints: Vec<Checkpoint>,

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Commit and abort records begin with the time, in microseconds since 2000-01-01 (`xl_xact_commit`,
-//! src/include/access/xact.h).
+//! src/include/access/xact.h). None of these records refers to a block, so that their main data follows their header.
 
 use crate::bytes::Bytes;
 use crate::lsn::Lsn;
@@ -52,7 +52,7 @@ impl Checkpoint {
     /// The checkpoint that a record tells of, if it does.
     #[must_use]
     pub fn from_record(record: &Record<'_>) -> Option<Checkpoint> {
-        if record.header.rmgr != RmgrId::XLOG {
+        if record.header.rmgr != RmgrId::XLOG || !record.blocks.is_empty() {
             return None;
         }
         let kind = match record.operation().code() {
@@ -90,7 +90,7 @@ impl TransactionEnd {
     /// The end of a transaction that a record tells of, if it does.
     #[must_use]
     pub fn from_record(record: &Record<'_>) -> Option<TransactionEnd> {
-        if record.header.rmgr != RmgrId::TRANSACTION {
+        if record.header.rmgr != RmgrId::TRANSACTION || !record.blocks.is_empty() {
             return None;
         }
         let outcome = match record.operation().code() {

@@ -9,7 +9,7 @@
 //!                            0x0100 all-visible, 0x0200 all-frozen
 //! ```
 //!
-//! From 19 on, and in minors of 17 and 18 since August 2026 (17.12, 18.6), records that clear bits of the map (INSERT, DELETE,
+//! From 19 on, and in minors of 17 and 18 since August 2026 (17.11, 18.6), records that clear bits of the map (INSERT, DELETE,
 //! UPDATE, LOCK, MULTI_INSERT) refer to its block as well, behind those of the table.
 
 use crate::block::BlockRef;

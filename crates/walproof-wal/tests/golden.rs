@@ -6,9 +6,7 @@ mod support;
 use std::collections::BTreeMap;
 
 use support::{read, Golden};
-use walproof_wal::{
-    Compression, Finish, Lsn, PgVersion, Range, Reader, RmgrId, SegmentName, Segments, Stats,
-};
+use walproof_wal::{ByMethod, Finish, Lsn, PgVersion, Range, Reader, RmgrId, SegmentName, Segments, Stats};
 
 /// Per operation what pg_waldump --stats=record prints.
 #[test]
@@ -111,10 +109,10 @@ fn images_transactions_and_checkpoints() {
         assert!(images.hint_count > 0 && images.hint_count < images.count, "initdb made checksums");
         assert!(images.uncompressed_bytes > images.bytes);
         assert_eq!(images.not_applied_count, 0);
-        let pglz = images.compressed_by(Compression::Pglz);
+        let ByMethod([pglz, lz4, zstd]) = images.compressed;
         assert!(pglz.count > images.count / 2 && pglz.bytes < pglz.uncompressed_bytes);
-        assert_eq!(images.compressed_by(Compression::Lz4).count, 0);
-        assert_eq!(images.compressed_by(Compression::Zstd).count, 0);
+        assert_eq!(lz4.count, 0);
+        assert_eq!(zstd.count, 0);
         let transactions = stats.transactions();
         assert!(transactions.commits > 50 && transactions.aborts >= 2);
         let (first, last) =

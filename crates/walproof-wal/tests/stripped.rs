@@ -11,7 +11,7 @@ use walproof_wal::{strip, Error, Finish, PgVersion, Range, Reader, SegmentName, 
 
 fn stripped(segments: Segments) -> (Vec<(SegmentName, Vec<u8>)>, Stripped) {
     let mut written = Vec::new();
-    let done = strip(&Arc::new(segments), None, &mut |name, bytes| {
+    let done = strip(&Arc::new(segments), None, &mut |_| {}, &mut |name, bytes| {
         written.push((name, bytes.to_vec()));
         Ok(())
     })
@@ -116,7 +116,7 @@ fn parts_that_were_stripped_apart_fit_together() {
 fn what_cannot_be_written_ends_it() {
     let golden = Golden::load(PgVersion::V16);
     let mut written = 0;
-    let failed = strip(&Arc::new(golden.segments()), None, &mut |_, _| {
+    let failed = strip(&Arc::new(golden.segments()), None, &mut |_| {}, &mut |_, _| {
         written += 1;
         Err(Error::NoSegments { path: "full".into() })
     });

@@ -1,6 +1,6 @@
 //! Full-page images taken out of the recording and compressed by each method, as a server would.
 
-use walproof_wal::{Compression, Image, BLOCK_SIZE};
+use walproof_wal::{named_fields, Compression, Image, BLOCK_SIZE};
 
 use crate::pglz::Pglz;
 
@@ -16,31 +16,40 @@ pub(crate) struct Lengths {
     pub(crate) compressed: [u16; 3],
 }
 
-/// What each method took, in total.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct MethodSample {
-    /// Bytes of the images in the WAL, without their headers.
-    pub bytes: u64,
-    /// Nanoseconds of compressing, as the clock said.
-    pub nanoseconds: u64,
+named_fields! {
+    /// What each method took, in total.
+    #[derive(Clone, Copy, Debug, Default, PartialEq)]
+    pub struct MethodSample {
+        /// Bytes of the images in the WAL, without their headers.
+        pub bytes: u64,
+        /// Nanoseconds of compressing, as the clock said.
+        pub nanoseconds: u64,
+    }
 }
 
 /// Compresses images; remembers how long it took.
 pub(crate) struct Compressor<'a> {
-    clock: &'a dyn Fn() -> u64,
+    clock: &'a (dyn Fn() -> u64 + Sync),
     pglz: Pglz,
     page: Vec<u8>,
     nanoseconds: [u64; 3],
 }
 
 impl<'a> Compressor<'a> {
-    pub(crate) fn new(clock: &'a dyn Fn() -> u64) -> Compressor<'a> {
+    pub(crate) fn new(clock: &'a (dyn Fn() -> u64 + Sync)) -> Compressor<'a> {
         Compressor { clock, pglz: Pglz::new(), page: Vec::new(), nanoseconds: [0; 3] }
     }
 
     /// Nanoseconds by method, so far.
     pub(crate) fn nanoseconds(&self) -> [u64; 3] {
         self.nanoseconds
+    }
+
+    /// Adds what compressing took before.
+    pub(crate) fn add_nanoseconds(&mut self, before: [u64; 3]) {
+        for (spent, more) in self.nanoseconds.iter_mut().zip(before) {
+            *spent = spent.saturating_add(more);
+        }
     }
 
     /// The page of the last image that was compressed, without its hole.

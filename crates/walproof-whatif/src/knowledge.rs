@@ -4,10 +4,13 @@
 //! Learned from the beginning of the recording before the simulation, and on along the way.
 
 use rustc_hash::FxHashMap;
-use walproof_wal::{BlockRef, Compression, ForkNumber, Forks, Record, RmgrId, BLOCK_SIZE};
+use walproof_wal::{
+    named_fields, BlockRef, ByMethod, Compression, ForkNumber, Forks, Record, RmgrId, BLOCK_SIZE,
+};
 
 use crate::growth::Tuples;
 use crate::images::{Compressor, Lengths, MethodSample};
+use crate::samples::ForkSample;
 use crate::target::ImageCompression;
 
 const XLOG_FPI_FOR_HINT: u8 = 0xA0;
@@ -59,6 +62,9 @@ struct Sizes {
     sampled: u64,
     sampled_plain_bytes: u64,
     sampled_bytes: [u64; 3],
+    /// Of `pointers` and `pointed_bytes`, those of images that were stored compressed.
+    unpacked_pointers: u64,
+    unpacked_bytes: u64,
 }
 
 impl Sizes {
@@ -71,15 +77,17 @@ impl Sizes {
     }
 }
 
-/// Images that were compressed to see what each method makes of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ImageSample {
-    /// Images.
-    pub count: u64,
-    /// Their bytes without compression.
-    pub plain_bytes: u64,
-    /// By method, in the order of `Compression::ALL`.
-    pub methods: [MethodSample; 3],
+named_fields! {
+    /// Images that were compressed to see what each method makes of them.
+    #[derive(Clone, Copy, Debug, Default, PartialEq)]
+    pub struct ImageSample {
+        /// Images.
+        pub count: u64,
+        /// Their bytes without compression.
+        pub plain_bytes: u64,
+        /// What each method made of them.
+        pub methods: ByMethod<MethodSample>,
+    }
 }
 
 /// All that was learned.
@@ -96,7 +104,7 @@ pub(crate) struct Knowledge<'a> {
 }
 
 impl<'a> Knowledge<'a> {
-    pub(crate) fn new(clock: &'a dyn Fn() -> u64) -> Knowledge<'a> {
+    pub(crate) fn new(clock: &'a (dyn Fn() -> u64 + Sync)) -> Knowledge<'a> {
         Knowledge {
             forks: Forks::default(),
             classes: FxHashMap::default(),
@@ -106,6 +114,42 @@ impl<'a> Knowledge<'a> {
             has_hint_records: false,
             method: None,
         }
+    }
+
+    /// Learns what was told of images before they were blanked out, and how many nanoseconds each method took.
+    pub(crate) fn recall(&mut self, samples: &[ForkSample], nanoseconds: [u64; 3]) {
+        for sample in samples {
+            let fork = self.forks.number(sample.relation, sample.fork);
+            self.make_room(fork);
+            for sizes in self.sizes.get_mut(fork as usize).into_iter().chain([&mut self.all]) {
+                sizes.sampled += sample.count;
+                sizes.sampled_plain_bytes += sample.plain_bytes;
+                for (sum, bytes) in sizes.sampled_bytes.iter_mut().zip(sample.bytes) {
+                    *sum += bytes;
+                }
+                sizes.pointers += sample.pointers;
+                sizes.pointed_bytes += sample.pointed_bytes;
+            }
+        }
+        self.compressor.add_nanoseconds(nanoseconds);
+    }
+
+    /// What the sampled images of a fork told; None where there is none.
+    pub(crate) fn fork_sample(&self, fork: ForkNumber) -> Option<ForkSample> {
+        let sizes = self.sizes.get(fork as usize).filter(|sizes| sizes.sampled > 0)?;
+        Some(ForkSample {
+            count: sizes.sampled,
+            plain_bytes: sizes.sampled_plain_bytes,
+            bytes: sizes.sampled_bytes,
+            pointers: sizes.unpacked_pointers,
+            pointed_bytes: sizes.unpacked_bytes,
+            ..ForkSample::default()
+        })
+    }
+
+    /// Nanoseconds that each method took.
+    pub(crate) fn nanoseconds(&self) -> [u64; 3] {
+        self.compressor.nanoseconds()
     }
 
     /// Learns from a reference whose page was last touched `gap` bytes before; None when it was not.
@@ -172,6 +216,8 @@ impl<'a> Knowledge<'a> {
             if let Some((count, bytes)) = tuples_on(self.compressor.page()) {
                 own.pointers += count;
                 own.pointed_bytes += bytes;
+                own.unpacked_pointers += count;
+                own.unpacked_bytes += bytes;
             }
         }
         for sizes in [own, &mut self.all] {
@@ -292,10 +338,10 @@ impl<'a> Knowledge<'a> {
     }
 
     pub(crate) fn sample(&self) -> ImageSample {
-        let mut methods = [MethodSample::default(); 3];
+        let mut methods = ByMethod::<MethodSample>::default();
         let spent = self.compressor.nanoseconds();
         for (sample, (bytes, nanoseconds)) in
-            methods.iter_mut().zip(self.all.sampled_bytes.into_iter().zip(spent))
+            methods.0.iter_mut().zip(self.all.sampled_bytes.into_iter().zip(spent))
         {
             *sample = MethodSample { bytes, nanoseconds };
         }

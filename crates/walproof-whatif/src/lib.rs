@@ -24,7 +24,7 @@
 //! From the bottom up: `target` (the settings), `position` (bytes to locations), `clock` (locations to times),
 //! `pages` (what is known of each
 //! page), `sampler` (which pages, where not all), `pglz` and `images` (images compressed by each method), `growth` (how large an image would be),
-//! `knowledge` (what the recording teaches about records), `recorded` (facts of the recording), `lane` (one
+//! `knowledge` (what the recording teaches about records), `recorded` (facts of the recording), `samples` (images of recordings that are blanked out), `lane` (one
 //! simulated server and its checkpoints), `outcome`, `request`, `simulation` (the pass).
 //!
 //! Deliberately absent: clocks (one may be passed in), disks, and the load. The same statements are assumed to commit
@@ -44,6 +44,7 @@ mod position;
 mod recorded;
 mod request;
 mod sampler;
+mod samples;
 mod simulation;
 mod target;
 
@@ -52,5 +53,6 @@ pub use knowledge::ImageSample;
 pub use outcome::{Cycles, Outcome};
 pub use recorded::{Agreement, Recorded, SourceCheckpoint};
 pub use request::Request;
+pub use samples::{ForkSample, ImageSampler};
 pub use simulation::{simulate, WhatIf};
 pub use target::{ImageCompression, Target};

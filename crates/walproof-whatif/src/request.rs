@@ -2,6 +2,7 @@
 
 use walproof_wal::Lsn;
 
+use crate::samples::ForkSample;
 use crate::target::Target;
 
 /// Servers to simulate, and how.
@@ -14,15 +15,18 @@ pub struct Request<'a> {
     pub times: &'a [(Lsn, i64)],
     /// Pages to hold in memory at most: a sample where there are more, whose error is told. None: all of them.
     pub most_pages: Option<u64>,
+    /// What images told before they were blanked out, and nanoseconds that each method took for them: of recordings
+    /// without contents.
+    pub samples: (&'a [ForkSample], [u64; 3]),
     /// Gives nanoseconds; only tells how long compressing took.
-    pub clock: &'a dyn Fn() -> u64,
+    pub clock: &'a (dyn Fn() -> u64 + Sync),
 }
 
 impl<'a> Request<'a> {
     /// These servers, with the time that transactions tell.
     #[must_use]
     pub fn new(targets: &'a [Target]) -> Request<'a> {
-        Request { targets, times: &[], most_pages: None, clock: &|| 0 }
+        Request { targets, times: &[], most_pages: None, samples: (&[], [0; 3]), clock: &|| 0 }
     }
 }
 

@@ -80,8 +80,10 @@ pub fn simulate(
 ) -> Result<WhatIf, Error> {
     let segments = segments.into();
     let mut knowledge = Knowledge::new(request.clock);
+    knowledge.recall(request.samples.0, request.samples.1);
     let first = learn(Arc::clone(&segments), range, &mut knowledge)?;
     let mut reader = Reader::open(segments, range)?;
+    reader.announce(1);
     let identity = reader.identity();
     let mut simulation = Simulation::new(first.unwrap_or(reader.first_lsn()), identity, request);
     let mut first_timeline = None;
@@ -236,7 +238,7 @@ impl Simulation {
                 self.recorded.full_page_writes_off |= !has_images;
                 self.recorded.checkpoints.push(checkpoint);
                 if self.recorded.first_time_us.is_none() && self.clock.is_none() {
-                    self.set_time(checkpoint.time_unix_s.saturating_mul(1_000_000));
+                    self.set_time(checkpoint.at.saturating_mul(1_000_000));
                 }
                 if self.version < PgVersion::V17 {
                     self.judge_up_to(Lsn(checkpoint.redo));

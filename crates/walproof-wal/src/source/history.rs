@@ -40,6 +40,14 @@ impl Histories {
         Ok(())
     }
 
+    /// Each history, as the text of a file that gives no reasons: those may be names of restore points.
+    pub(super) fn texts(&self) -> impl Iterator<Item = (u32, String)> + '_ {
+        self.0.iter().map(|(timeline, ancestors)| {
+            let lines = ancestors.iter().map(|(ancestor, end)| format!("{ancestor}\t{end}\t-\n"));
+            (*timeline, lines.collect())
+        })
+    }
+
     /// Whether a segment (`start` to `end`) of `timeline` belongs to the history of `target`: the WAL was on that
     /// timeline somewhere in it. Everything does when no history of `target` is at hand.
     pub(super) fn holds(&self, target: u32, timeline: u32, start: Lsn, end: Lsn) -> bool {
@@ -76,6 +84,8 @@ mod tests {
         assert!(!on(2, 2) && on(2, 3) && on(2, 4) && !on(2, 5), "and timeline 2 at the start of segment 5");
         assert!(!on(3, 4), "timeline 3 is no ancestor");
         assert!(on(4, 5) && on(4, 9) && !on(4, 4));
+        let texts: Vec<_> = histories.texts().collect();
+        assert_eq!(texts, [(4, "1\t0/3000100\t-\n2\t0/5000000\t-\n".to_owned())]);
         assert!(histories.holds(3, 2, Lsn(0), Lsn(1)), "without a history anything may be");
     }
 

@@ -1,10 +1,14 @@
-//! Where segments come from: folders (a server's `pg_wal`, any archive), files given one by one, or memory.
+//! Where segments come from: folders (a server's `pg_wal`, any archive), files given one by one, listings of object
+//! stores, or memory.
 //!
 //! A segment is opened once and read forwards, so that a compressed file can take a plain one's place.
 
-mod archive;
+pub(crate) mod archive;
+mod cipher;
 mod history;
 mod name;
+mod object;
+mod regular;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -15,10 +19,14 @@ use std::time::SystemTime;
 
 use crate::error::Error;
 use crate::lsn::{Lsn, SegmentName};
+use crate::watch::Watch;
 
 use archive::{Format, Opened};
+pub use cipher::Locked;
 use history::Histories;
 use name::{file_kind, FileKind, Quality};
+use object::ObjectFile;
+pub use object::{Object, Objects, Piece, Place, PIECE_SIZE};
 
 /// How deep folders are looked through: pgBackRest keeps segments at `archive/STANZA/15-1/0000000100000000/`.
 const MOST_FOLDERS: usize = 6;
@@ -38,19 +46,43 @@ pub struct Segments {
     timelines: BTreeSet<u32>,
     /// Further files of segments in `stored`, which are not read.
     duplicates: Vec<(SegmentName, Stored)>,
+    watch: Watch,
 }
 
 #[derive(Clone, Debug)]
 enum Stored {
-    File(PathBuf, Quality),
+    File(Place, Quality),
     Memory(Arc<[u8]>),
 }
 
-impl Stored {
-    fn open(&self, name: SegmentName) -> Result<SegmentFile, Error> {
+/// Where segments are looked for.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A folder, with the folders in it, or a file.
+    Path(PathBuf),
+    /// What a store listed.
+    Listing {
+        /// What was listed: `s3://bucket/prefix`.
+        origin: String,
+        /// Its objects.
+        objects: Vec<Object>,
+    },
+}
+
+impl Source {
+    fn origin(&self) -> &Path {
         match self {
-            Stored::File(path, _) => SegmentFile::open(path.clone()),
-            Stored::Memory(bytes) => SegmentFile::of_memory(name, bytes),
+            Source::Path(path) => path,
+            Source::Listing { origin, .. } => Path::new(origin),
+        }
+    }
+}
+
+impl Stored {
+    fn open(&self, name: SegmentName, watch: &Watch) -> Result<SegmentFile, Error> {
+        match self {
+            Stored::File(place, _) => SegmentFile::open(place.clone(), watch),
+            Stored::Memory(bytes) => SegmentFile::of_memory(name, bytes, watch),
         }
     }
 
@@ -70,20 +102,43 @@ impl Segments {
     /// [`Error::Io`] for what cannot be listed or opened; [`Error::NotASegment`] for a file given by name that
     /// is none; [`Error::NoSegments`] when there is none at all; [`Error::History`] for a damaged history.
     pub fn from_paths<P: AsRef<Path>>(paths: &[P]) -> Result<Segments, Error> {
-        let origin = paths.first().map_or_else(PathBuf::new, |path| path.as_ref().to_owned());
-        let mut segments = Segments::empty(origin);
-        for path in paths.iter().map(AsRef::as_ref) {
-            let failed = |source| Error::Io { action: "open file", path: path.to_owned(), source };
-            if path.metadata().map_err(failed)?.is_dir() {
-                segments.add_folder(path, MOST_FOLDERS)?;
-            } else if !segments.add_file(path)? {
-                return Err(Error::NotASegment { path: path.to_owned() });
+        let sources = paths.iter().map(|path| Source::Path(path.as_ref().to_owned()));
+        Segments::watched(sources, &Watch::default())
+    }
+
+    /// The segments in folders, files and listings, as [`Segments::from_paths`]; what reads them counts and stops as
+    /// `watch` says.
+    ///
+    /// # Errors
+    /// As [`Segments::from_paths`], and [`Error::Interrupted`].
+    pub fn watched(sources: impl IntoIterator<Item = Source>, watch: &Watch) -> Result<Segments, Error> {
+        let mut sources = sources.into_iter().peekable();
+        let origin = sources.peek().map_or_else(PathBuf::new, |source| source.origin().to_owned());
+        let mut segments = Segments { watch: watch.clone(), ..Segments::empty(origin) };
+        for source in sources {
+            match source {
+                Source::Path(path) => segments.add_path(path)?,
+                Source::Listing { objects, .. } => {
+                    for object in objects {
+                        watch.check()?;
+                        segments.add_file(Place::Object(object))?;
+                    }
+                }
             }
         }
         if segments.stored.is_empty() {
             return Err(Error::NoSegments { path: segments.origin });
         }
         Ok(segments)
+    }
+
+    fn add_path(&mut self, path: PathBuf) -> Result<(), Error> {
+        match path.metadata() {
+            Err(source) => Err(Error::Io { action: "open file", path, source }),
+            Ok(file) if file.is_dir() => self.add_folder(&path, MOST_FOLDERS),
+            Ok(_) if self.add_file(Place::File(path.clone()))? => Ok(()),
+            Ok(_) => Err(Error::NotASegment { path }),
+        }
     }
 
     fn empty(origin: PathBuf) -> Segments {
@@ -93,19 +148,35 @@ impl Segments {
             histories: Histories::default(),
             timelines: BTreeSet::new(),
             duplicates: Vec::new(),
+            watch: Watch::default(),
         }
+    }
+
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// Bytes of WAL between two locations for which there are segments.
+    pub(crate) fn bytes_between(&self, from: Lsn, until: Lsn, segment_size: u32) -> u64 {
+        let places = self.stored.keys().filter_map(|&(log, segment)| {
+            let start = SegmentName { timeline: 1, log, segment }.start(segment_size)?;
+            let end = start.advance(u64::from(segment_size)).min(until);
+            Some(end.0.saturating_sub(start.max(from).0))
+        });
+        places.sum()
     }
 
     fn add_folder(&mut self, folder: &Path, depth: usize) -> Result<(), Error> {
         let failed = |source| Error::Io { action: "open directory", path: folder.to_owned(), source };
         let mut folders = Vec::new();
         for entry in std::fs::read_dir(folder).map_err(failed)? {
+            self.watch.check()?;
             let entry = entry.map_err(failed)?;
             // Links to folders are not followed: they may lead back.
             if entry.file_type().map_err(failed)?.is_dir() {
                 folders.push(entry.path());
             } else {
-                self.add_file(&entry.path())?;
+                self.add_file(Place::File(entry.path()))?;
             }
         }
         if depth > 0 {
@@ -115,12 +186,10 @@ impl Segments {
     }
 
     /// Whether the file's name is one that is of use.
-    fn add_file(&mut self, path: &Path) -> Result<bool, Error> {
-        match file_kind(path) {
-            Some(FileKind::Segment(name, quality)) => {
-                self.add(name, Stored::File(path.to_owned(), quality));
-            }
-            Some(FileKind::History(timeline)) => self.add_history(path, timeline)?,
+    fn add_file(&mut self, place: Place) -> Result<bool, Error> {
+        match file_kind(place.path()) {
+            Some(FileKind::Segment(name, quality)) => self.add(name, Stored::File(place, quality)),
+            Some(FileKind::History(timeline)) => self.add_history(place, timeline)?,
             None => return Ok(false),
         }
         Ok(true)
@@ -136,21 +205,26 @@ impl Segments {
         self.duplicates.extend(worse.map(|stored| (name, stored)));
     }
 
-    fn add_history(&mut self, path: &Path, timeline: u32) -> Result<(), Error> {
+    fn add_history(&mut self, place: Place, timeline: u32) -> Result<(), Error> {
         let mut text = Vec::new();
-        let mut file = SegmentFile::open(path.to_owned())?;
+        let path = place.path().to_owned();
+        let mut file = SegmentFile::open(place, &self.watch)?;
         let read = match &mut file.input {
             Input::File(input) => input.take(LONGEST_HISTORY).read_to_end(&mut text),
+            Input::Object(input) => input.take(LONGEST_HISTORY).read_to_end(&mut text),
             Input::Memory(input) => input.take(LONGEST_HISTORY).read_to_end(&mut text),
             Input::Compressed(_, input) => input.take(LONGEST_HISTORY).read_to_end(&mut text),
         };
         read.map_err(|source| file.failed(source))?;
-        let text = String::from_utf8_lossy(&text);
+        self.add_history_text(&path, timeline, &String::from_utf8_lossy(&text))
+    }
+
+    fn add_history_text(&mut self, path: &Path, timeline: u32, text: &str) -> Result<(), Error> {
         self.timelines.insert(timeline);
-        self.histories.add(timeline, &text).map_err(|line| Error::History {
+        self.histories.add(timeline, text).map_err(|line| Error::History {
             path: path.to_owned(),
             line,
-            text: nth_line(&text, line),
+            text: nth_line(text, line),
         })
     }
 
@@ -162,6 +236,15 @@ impl Segments {
             all.add(name, Stored::Memory(bytes.into()));
         }
         all
+    }
+
+    /// The same segments with the history of one timeline, as the text of its file.
+    ///
+    /// # Errors
+    /// [`Error::History`] for a damaged one.
+    pub fn with_history(mut self, timeline: u32, text: &str) -> Result<Segments, Error> {
+        self.add_history_text(Path::new(&format!("{timeline:08X}.history")), timeline, text)?;
+        Ok(self)
     }
 
     /// The first of the folders and files given.
@@ -186,9 +269,9 @@ impl Segments {
             .iter()
             .filter_map(|(&(log, segment), timelines)| {
                 let (&timeline, stored) = timelines.iter().next_back()?;
-                let Stored::File(path, quality) = stored else { return None };
+                let Stored::File(place, quality) = stored else { return None };
                 let start = SegmentName { timeline, log, segment }.start(segment_size)?;
-                let time = path.metadata().and_then(|file| file.modified()).ok()?;
+                let time = place.modified()?;
                 whole(*quality).then(|| (start.advance(u64::from(segment_size)), time))
             })
             .collect()
@@ -223,6 +306,11 @@ impl Segments {
             .find(|other| self.is_in_history(*other, target, segment_size))
     }
 
+    /// Timelines whose histories are at hand, with the text of a file for each, which gives no reasons.
+    pub fn histories(&self) -> impl Iterator<Item = (u32, String)> + '_ {
+        self.histories.texts()
+    }
+
     /// The newest timeline up to `highest` of which there is a segment or a history.
     fn newest_timeline(&self, highest: u32) -> u32 {
         self.timelines.range(..=highest).next_back().copied().unwrap_or(1)
@@ -236,18 +324,19 @@ impl Segments {
 
     /// Opens the further files of segments that there are several of, as far as that is possible.
     pub(crate) fn duplicates(&self) -> impl Iterator<Item = (SegmentName, SegmentFile)> + '_ {
-        self.duplicates.iter().filter_map(|(name, stored)| Some((*name, stored.open(*name).ok()?)))
+        let open = |name, stored: &Stored| stored.open(name, &self.watch).ok();
+        self.duplicates.iter().filter_map(move |(name, stored)| Some((*name, open(*name, stored)?)))
     }
 
     /// Opens a segment that [`Segments::names`] listed.
     ///
     /// # Errors
-    /// [`Error::Io`] when the file has gone, or may not be read.
+    /// [`Error::Io`] when the file has gone, or may not be read; [`Error::NotAFile`]; [`Error::Interrupted`].
     pub fn open(&self, name: SegmentName) -> Result<SegmentFile, Error> {
         let stored =
             self.stored.get(&(name.log, name.segment)).and_then(|timelines| timelines.get(&name.timeline));
         match stored {
-            Some(stored) => stored.open(name),
+            Some(stored) => stored.open(name, &self.watch),
             None => {
                 let (path, source) = (PathBuf::from(name.to_string()), io::ErrorKind::NotFound.into());
                 Err(Error::Io { action: "open file", path, source })
@@ -266,10 +355,12 @@ pub struct SegmentFile {
     input: Input,
     path: PathBuf,
     position: u32,
+    watch: Watch,
 }
 
 enum Input {
     File(File),
+    Object(ObjectFile),
     Memory(Cursor<Arc<[u8]>>),
     Compressed(Format, Box<dyn Read + Send + Sync>),
 }
@@ -278,6 +369,7 @@ impl std::fmt::Debug for Input {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Input::File(file) => file.fmt(f),
+            Input::Object(file) => file.fmt(f),
             Input::Memory(bytes) => write!(f, "{} bytes", bytes.get_ref().len()),
             Input::Compressed(format, _) => format.fmt(f),
         }
@@ -285,17 +377,33 @@ impl std::fmt::Debug for Input {
 }
 
 impl SegmentFile {
-    fn open(path: PathBuf) -> Result<SegmentFile, Error> {
-        let input = match archive::open(&path) {
-            Ok(Opened::Plain(file)) => Input::File(file),
-            Ok(Opened::Compressed(format, input)) => Input::Compressed(format, input),
-            Ok(Opened::Refused(what)) => return Err(Error::Refused { path, what }),
-            Err(source) => return Err(Error::Io { action: "open file", path, source }),
-        };
-        Ok(SegmentFile { input, path, position: 0 })
+    pub(crate) fn open(place: Place, watch: &Watch) -> Result<SegmentFile, Error> {
+        watch.check()?;
+        SegmentFile::of_opened(archive::open(&place, watch), place, watch)
     }
 
-    fn of_memory(name: SegmentName, bytes: &Arc<[u8]>) -> Result<SegmentFile, Error> {
+    /// The same for who will not read further than the first page.
+    pub(crate) fn open_head(place: Place, watch: &Watch) -> Result<SegmentFile, Error> {
+        watch.check()?;
+        SegmentFile::of_opened(archive::open_head(&place, watch), place, watch)
+    }
+
+    fn of_opened(opened: io::Result<Opened>, place: Place, watch: &Watch) -> Result<SegmentFile, Error> {
+        let path = place.path().to_owned();
+        let input = match opened {
+            Ok(Opened::Plain(file)) => Input::File(file),
+            Ok(Opened::PlainObject(file)) => Input::Object(file),
+            Ok(Opened::Compressed(format, input)) => Input::Compressed(format, input),
+            Ok(Opened::Encrypted(why)) => return Err(Error::Encrypted { path, why }),
+            Ok(Opened::Special(what)) => return Err(Error::NotAFile { path, what }),
+            // A stop may have kept the first bytes from being read.
+            Err(_) if watch.check().is_err() => return Err(Error::Interrupted),
+            Err(source) => return Err(Error::Io { action: "open file", path, source }),
+        };
+        Ok(SegmentFile { input, path, position: 0, watch: watch.clone() })
+    }
+
+    fn of_memory(name: SegmentName, bytes: &Arc<[u8]>, watch: &Watch) -> Result<SegmentFile, Error> {
         let path = PathBuf::from(name.to_string());
         let cursor = Cursor::new(Arc::clone(bytes));
         let input = match Format::of(bytes) {
@@ -305,7 +413,7 @@ impl SegmentFile {
                 Err(source) => return Err(Error::Io { action: "open file", path, source }),
             },
         };
-        Ok(SegmentFile { input, path, position: 0 })
+        Ok(SegmentFile { input, path, position: 0, watch: watch.clone() })
     }
 
     /// Offset of the next byte to be read.
@@ -324,6 +432,7 @@ impl SegmentFile {
                 Ok(metadata) => Ok(Some(metadata.len())),
                 Err(source) => Err(self.failed(source)),
             },
+            Input::Object(file) => Ok(Some(file.length())),
             Input::Memory(bytes) => Ok(Some(bytes.get_ref().len() as u64)),
             Input::Compressed(..) => Ok(None),
         }
@@ -340,6 +449,7 @@ impl SegmentFile {
         let target = SeekFrom::Start(u64::from(offset));
         let moved = match &mut self.input {
             Input::File(file) => file.seek(target),
+            Input::Object(file) => file.seek(target),
             Input::Memory(bytes) => bytes.seek(target),
             Input::Compressed(_, input) => {
                 let skipped = u64::from(offset - self.position);
@@ -361,6 +471,14 @@ impl SegmentFile {
             )
     }
 
+    /// How the file is compressed; None for a plain one.
+    pub(crate) fn format(&self) -> Option<Format> {
+        match self.input {
+            Input::Compressed(format, _) => Some(format),
+            _ => None,
+        }
+    }
+
     /// The error of an archive that ended at the present position.
     pub(crate) fn cut_short(&self) -> Error {
         self.failed(io::Error::new(io::ErrorKind::UnexpectedEof, "it ends too early"))
@@ -369,12 +487,15 @@ impl SegmentFile {
     /// Fills `buffer`, less only where the file ends; the number of bytes read.
     ///
     /// # Errors
-    /// [`Error::Io`] when the operating system says no, [`Error::Archive`] when a file cannot be unpacked.
+    /// [`Error::Io`] when the operating system says no, [`Error::Archive`] when a file cannot be unpacked,
+    /// [`Error::Interrupted`] when the pass was stopped.
     pub fn fill(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
+        self.watch.check()?;
         let mut filled = 0;
         while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             let read = match &mut self.input {
                 Input::File(file) => file.read(rest),
+                Input::Object(file) => file.read(rest),
                 Input::Memory(bytes) => bytes.read(rest),
                 Input::Compressed(_, input) => input.read(rest),
             };
@@ -385,11 +506,15 @@ impl SegmentFile {
                 Err(error) => return Err(self.failed(error)),
             }
         }
+        self.watch.add(filled as u64);
         self.position = self.position.saturating_add(u32::try_from(filled).unwrap_or(u32::MAX));
         Ok(filled)
     }
 
     fn failed(&self, source: io::Error) -> Error {
+        if let Err(interrupted) = self.watch.check() {
+            return interrupted;
+        }
         let path = self.path.clone();
         match &self.input {
             Input::Compressed(format, _) => {
@@ -414,7 +539,7 @@ mod tests {
     fn segments(names: &[&str]) -> Segments {
         let mut all = Segments::from_memory([]);
         for name in names {
-            let is_named = all.add_file(Path::new(name)).unwrap();
+            let is_named = all.add_file(PathBuf::from(name).into()).unwrap();
             assert!(is_named, "{name}");
         }
         all
@@ -473,7 +598,10 @@ mod tests {
                 let best = names.iter().find(|name| some.contains(name)).unwrap();
                 let at_hand = segments(some);
                 let stored = at_hand.stored.values().next().unwrap().values().next().unwrap();
-                assert!(matches!(stored, Stored::File(path, _) if path == Path::new(best)), "{stored:?}");
+                assert!(
+                    matches!(stored, Stored::File(place, _) if place.path() == Path::new(best)),
+                    "{stored:?}"
+                );
             }
         }
     }

@@ -107,10 +107,33 @@ impl Forge {
         lsn
     }
 
+    /// Adds records so that the next one begins at `lsn`, in this segment and behind no page's header.
+    pub fn fill_to(&mut self, lsn: Lsn) {
+        while lsn - self.position() > 3 * PAGE {
+            self.record(21, 0, 0, &main_data(7_000));
+        }
+        // What a record of one length leads to tells the length that is wanted.
+        for length in (0..3 * PAGE as usize).step_by(8) {
+            let (bytes, prev) = (self.bytes.len(), self.prev);
+            self.record(21, 0, 0, &main_data(length + 260));
+            if self.position() == lsn {
+                return;
+            }
+            self.bytes.truncate(bytes);
+            self.prev = prev;
+        }
+        panic!("no record ends before {lsn}");
+    }
+
+    /// Leaves the rest of the segment empty, as after XLOG/SWITCH.
+    pub fn leave_segment(&mut self) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(self.segment_size as usize), 0);
+    }
+
     /// Adds XLOG/SWITCH and leaves the rest of the segment empty.
     pub fn switch(&mut self) -> Lsn {
         let lsn = self.record(0, 0x40, 0, &[]);
-        self.bytes.resize(self.bytes.len().next_multiple_of(self.segment_size as usize), 0);
+        self.leave_segment();
         lsn
     }
 

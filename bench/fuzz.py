@@ -1,0 +1,163 @@
+"""Fuzz every target until it found no new edge for 30 CPU minutes; resumable.
+
+    python bench/fuzz.py                      # all targets, in turns of two CPU minutes
+    python bench/fuzz.py strip whatif         # these
+    python bench/fuzz.py --quiet-min 5        # shorter
+    python bench/fuzz.py --until 21:35        # no new turn after that time of day
+    python bench/fuzz.py --build              # no more than build
+    python bench/fuzz.py --keep               # add what reaches new code to the repository's corpus
+
+Builds crates/walproof-fuzz/fuzz with the stable compiler, edge counters in our own Rust and its Rust
+dependencies (C libraries of compression have none), debug assertions and overflow checks. One process at a
+time, at nice 19. What it did is in target/fuzz/progress.json, what it found in target/fuzz/corpus/TARGET; a
+later call goes on there, and begins anew where the program has changed, for its edges are others then. An
+input that breaks something is left in target/fuzz/broken/TARGET, and the exit status is 1.
+
+Edges are those that the corpus reaches, as libFuzzer counts them ("cov"). A turn that finds one sets the CPU
+time without a new edge back to zero.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import hashlib
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CRATE = ROOT / "crates/walproof-fuzz/fuzz"
+WORK = ROOT / "target/fuzz"
+TRIPLE = "x86_64-unknown-linux-gnu"
+COVERAGE = [
+    "--cfg", "fuzzing", "-Ccodegen-units=1", "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4", "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table", "-Cllvm-args=-sanitizer-coverage-trace-compares",
+]  # fmt: skip
+LIMITS = ["-max_len=4096", "-timeout=60", "-rss_limit_mb=2048", "-malloc_limit_mb=320"]
+"""320 MB: what a decoder may ask for (256), and a little."""
+
+
+@dataclass
+class Progress:
+    """What was done with a target so far."""
+
+    program: str = ""
+    """SHA-1 of the program; of another one the edges are not comparable."""
+    edges: int = 0
+    executions: int = 0
+    cpu_s: float = 0.0
+    quiet_cpu_s: float = 0.0
+    """CPU time since the last new edge."""
+
+
+def build() -> None:
+    """Build all programs."""
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(WORK), "RUSTFLAGS": " ".join(COVERAGE)}
+    command = ["cargo", "build", "--release", "--locked", "--target", TRIPLE]
+    subprocess.run(command, cwd=CRATE, env=environment, check=True)
+
+
+def program(target: str) -> Path:
+    """The program of a target."""
+    return WORK / TRIPLE / "release" / target
+
+
+def take_turn(target: str, progress: Progress, seconds: int) -> bool:
+    """Fuzz for some time; whether nothing broke."""
+    found, broken = WORK / "corpus" / target, WORK / "broken" / target
+    for folder in (found, broken):
+        folder.mkdir(parents=True, exist_ok=True)
+    command = [
+        "nice", "-n", "19", str(program(target)), str(found), str(CRATE / "corpus" / target),
+        f"-max_total_time={seconds}", f"-artifact_prefix={broken}/", "-print_final_stats=1", *LIMITS,
+    ]  # fmt: skip
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, errors="replace")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    edges = max(map(int, re.findall(r" cov: (\d+) ", done.stderr)), default=0)
+    executions = sum(map(int, re.findall(r"number_of_executed_units: (\d+)", done.stderr)))
+    is_new = edges > progress.edges
+    progress.edges = max(edges, progress.edges)
+    progress.executions += executions
+    progress.cpu_s += cpu_s
+    progress.quiet_cpu_s = 0.0 if is_new else progress.quiet_cpu_s + cpu_s
+    print(
+        f"{target}: {progress.edges} edges, {progress.executions:,} executions, "
+        f"{progress.cpu_s / 60:.1f} CPU minutes, {progress.quiet_cpu_s / 60:.1f} without a new edge",
+        flush=True,
+    )
+    if done.returncode:
+        print("\n".join(done.stderr.splitlines()[-40:]), file=sys.stderr)
+    return done.returncode == 0
+
+
+def keep(target: str) -> None:
+    """Put inputs that reach what the repository's corpus does not into it."""
+    found, corpus = WORK / "corpus" / target, CRATE / "corpus" / target
+    command = [str(program(target)), "-merge=1", str(corpus), str(found), *LIMITS]
+    subprocess.run(command, stderr=subprocess.DEVNULL, check=True)
+    for path in corpus.iterdir():
+        # libFuzzer names them by all of their SHA-1; so do we, by a part.
+        path.rename(path.with_name(hashlib.sha1(path.read_bytes()).hexdigest()[:16]))
+
+
+def main() -> None:
+    """Fuzz."""
+    assert __doc__ is not None
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("targets", nargs="*", help="all of them by default")
+    parser.add_argument("--quiet-min", type=float, default=30, help="CPU minutes without a new edge")
+    parser.add_argument("--turn-s", type=int, default=120, help="seconds of a turn")
+    parser.add_argument("--until", type=datetime.time.fromisoformat, help="no new turn after that time")
+    parser.add_argument("--build", action="store_true", help="build the programs, and do no more")
+    parser.add_argument("--keep", action="store_true", help="add to the repository's corpus at the end")
+    given = parser.parse_args()
+    build()
+    if given.build:
+        return
+    every = sorted(path.stem for path in (CRATE / "fuzz_targets").glob("*.rs"))
+    targets = given.targets or every
+    kept = WORK / "progress.json"
+    stored = json.loads(kept.read_text()) if kept.exists() else {}
+    all_progress = {name: Progress(**stored.get(name, {})) for name in every}
+    for name, progress in all_progress.items():
+        digest = hashlib.sha1(program(name).read_bytes()).hexdigest()
+        if progress.program != digest:
+            all_progress[name] = Progress(program=digest)
+    is_sound = True
+    turns = list(targets)
+    while turns:
+        target = turns.pop(0)
+        progress = all_progress[target]
+        if progress.quiet_cpu_s >= given.quiet_min * 60:
+            continue
+        if given.until and datetime.datetime.now().time() > given.until:
+            continue
+        if take_turn(target, progress, given.turn_s):
+            turns.append(target)
+        else:
+            is_sound = False
+        kept.write_text(json.dumps({name: asdict(one) for name, one in all_progress.items()}, indent=1))
+    print(
+        "\n| target | edges | executions | CPU minutes | of these without a new edge |\n|---|---|---|---|---|"
+    )
+    for name in targets:
+        one = all_progress[name]
+        cells = f"{one.edges:,} | {one.executions:,} | {one.cpu_s / 60:.1f} | {one.quiet_cpu_s / 60:.1f}"
+        print(f"| {name} | {cells} |")
+    if given.keep:
+        for name in targets:
+            keep(name)
+    sys.exit(0 if is_sound else 1)
+
+
+if __name__ == "__main__":
+    main()
