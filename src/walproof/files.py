@@ -1,0 +1,63 @@
+"""Files for their owner alone, written whole or not at all.
+
+What is measured or recorded may hold names and figures of somebody's server. A file that a crash or a full
+disk cut off would be taken for what it is not, so it gets its name when all of it is on the disk.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write the file; after a crash it is as before or complete. Raises OSError.
+
+    What is no plain file (a pipe, /dev/stdout) is written as it is, and a link is followed.
+    """
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+        return
+    path = path.resolve()
+    unfinished = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.new")
+    file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
+    try:
+        with os.fdopen(file, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Return when the names in the folder are on the disk. Raises OSError."""
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def private_folder(folder: Path) -> None:
+    """Make it and those above that are missing, for their owner alone. Raises OSError.
+
+    A folder that exists keeps its mode.
+    """
+    for one in (*reversed(folder.absolute().parents), folder.absolute()):
+        try:
+            one.mkdir(mode=PRIVATE_FOLDER)
+        except OSError:
+            if not one.is_dir():
+                raise
+
+
+def make_private(path: Path) -> None:
+    """Make the file empty, for its owner alone, if there is none. Raises OSError."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE))

@@ -1,0 +1,187 @@
+"""Connection strings: what they say, and which part of it may be shown or kept.
+
+libpq takes two forms (manual, "Connection Strings"): ``keyword=value`` pairs and URIs. They are read here by
+the rules of src/interfaces/libpq/fe-connect.c, and more strictly: a password that holds an "@", "/" or ":"
+which nobody has escaped ends up in a host, a port or a database's name, which libpq and servers repeat in
+their errors. Such a text is refused, and no error repeats any of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from urllib.parse import unquote_to_bytes
+
+from walproof.errors import ConninfoError
+
+SHOWN = frozenset(
+    {
+        "host", "hostaddr", "port", "dbname", "user", "service", "servicefile", "passfile",
+        "application_name", "target_session_attrs", "load_balance_hosts", "connect_timeout",
+        "channel_binding", "gssencmode", "sslmode", "sslnegotiation", "sslcert", "sslrootcert",
+    }
+)  # fmt: skip
+"""Keywords whose values may be shown and kept. All others may be secret (``password``, ``sslpassword``,
+``sslkey`` of a token with its PIN) or hold what is (``options``), or are unknown."""
+ADVICE = (
+    'Such as "service=shop" (a service file), "host=db1 dbname=shop user=me", or postgresql://me@db1/shop.'
+)
+_ESCAPES = "A password may stand in ~/.pgpass or a service file; in a URI its @ : / are written %40 %3A %2F."
+_SCHEMES = ("postgresql://", "postgres://")
+_PAIR = re.compile(
+    r"\s*(?P<keyword>[A-Za-z_]+)\s*=\s*(?:'(?P<quoted>(?:[^'\\]|\\.)*)'|(?P<bare>(?:[^\s'\\]|\\.)(?:[^\s\\]|\\.)*)?)"
+    r"(?=\s|$)",
+    re.DOTALL,
+)
+_SEEMS = re.compile(
+    r"^\s*postgres(?:ql)?(?:\+\w+)?:|(?:^|\s)(?:host|hostaddr|port|dbname|user|service|servicefile|options"
+    r"|application_name|passfile|password|ssl\w*|gss\w*|scram_\w+|oauth_\w+)\s*=|://[^/]*@"
+    r"|[?&](?:ssl)?password=",
+    re.IGNORECASE,
+)
+_HIDDEN = "***"
+_SHORTEST_HIDDEN = 4
+"""A shorter value is found in too many words to be taken out of a text."""
+
+
+def parse(text: str) -> dict[str, str]:
+    """Keyword -> value, as libpq would read the text. Raises ConninfoError."""
+    given = _from_uri(text) if text.startswith(_SCHEMES) else _from_pairs(text)
+    for host in given.get("host", "").split(","):
+        # "/" begins the folder of a socket, "@" the name of an abstract one.
+        if "@" in host and not host.startswith(("/", "@")):
+            raise ConninfoError('connection string with an "@" in the host', hint=_ESCAPES)
+    if not re.fullmatch(r"[0-9, ]*", given.get("port", "")):
+        raise ConninfoError("connection string with a port that is no number", hint=_ESCAPES)
+    return given
+
+
+def shown(text: str) -> str:
+    """The same connection string as it may be shown and kept, as pairs. Raises ConninfoError."""
+    return " ".join(
+        f"{name}={_quoted(value)}"
+        for name, value in parse(text).items()
+        if name in SHOWN and _is_plain(value)
+    )
+
+
+def split_table(text: str) -> tuple[str, str]:
+    """``DSN:NAME`` -> both. Raises ConninfoError where no name of a table follows the connection string."""
+    place, colon, name = text.rpartition(":")
+    begin = len(place)
+    if text.startswith(_SCHEMES):
+        # A colon before the first slash is the password's or the port's.
+        path = re.compile(r"[/?]").search(text, text.index("://") + 3)
+        is_after = path is not None and begin > path.start()
+    else:
+        # It could be a part of the last value, which may be secret.
+        last = next(reversed(parse(place)), "") if colon else ""
+        is_after = last in SHOWN or place.endswith((" ", "'"))
+    if not colon or not is_after or not re.fullmatch(r'(?:"(?:[^"]|"")+"|[^\W\d][\w$]*|\.)+', name):
+        raise ConninfoError(
+            "no table is named after the connection string",
+            hint='Write DSN:NAME, with the password elsewhere: "service=shop:orders".',
+        )
+    parse(place)
+    return place, name
+
+
+def seems_conninfo(text: str) -> bool:
+    """Whether a text that was given for something else (a file) may be a connection string."""
+    return _SEEMS.search(text) is not None
+
+
+def concealed(said: str, *texts: str) -> str:
+    """What a library or server said, without the values of these connection strings that are not shown."""
+    hidden: set[str] = set()
+    for text in texts:
+        try:
+            hidden |= _hidden(parse(text))
+        except ConninfoError:
+            hidden.add(text)
+    for value in sorted(hidden, key=len, reverse=True):
+        said = said.replace(value, _HIDDEN)
+    return said
+
+
+def without_conninfos(said: str, words: Sequence[str], environment: Mapping[str, str]) -> str:
+    """A message without the connection strings among the words of a command line and its environment."""
+    for word in words:
+        if seems_conninfo(word):
+            said = concealed(said.replace(word, _HIDDEN), word)
+    store = environment.get("WALPROOF_STORE", "")
+    values = (environment.get("PGPASSWORD", ""), environment.get("PGOPTIONS", ""))
+    for value in values:
+        said = said.replace(value, _HIDDEN) if len(value) >= _SHORTEST_HIDDEN else said
+    return concealed(said.replace(store, _HIDDEN), store) if seems_conninfo(store) else said
+
+
+def _hidden(given: Mapping[str, str]) -> set[str]:
+    return {
+        value for name, value in given.items() if name not in SHOWN and len(value) >= _SHORTEST_HIDDEN
+    }  # fmt: skip
+
+
+def _from_pairs(text: str) -> dict[str, str]:
+    given = {}
+    at = 0
+    while text[at:].strip():
+        pair = _PAIR.match(text, at)
+        if pair is None:
+            raise ConninfoError("invalid connection string", hint=ADVICE)
+        value = pair["quoted"] if pair["quoted"] is not None else pair["bare"] or ""
+        given[pair["keyword"]] = re.sub(r"\\(.)", r"\1", value, flags=re.DOTALL)
+        at = pair.end()
+    return given
+
+
+def _from_uri(text: str) -> dict[str, str]:
+    if re.search(r"\s", text):
+        raise ConninfoError("connection string with a space in its URI", hint=_ESCAPES)
+    given: dict[str, str] = {}
+    rest = text.partition("://")[2]
+    # The user ends at the first "@", if that comes before the first "/".
+    if (users := re.match(r"[^@/]*@", rest)) is not None:
+        user, _, password = users[0][:-1].partition(":")
+        given |= {"user": _decoded(user), "password": _decoded(password)}
+        rest = rest[users.end() :]
+    place, _, query = rest.partition("?")
+    hosts, slash, database = place.partition("/")
+    if slash and re.search(r"[@/:]", database):
+        raise ConninfoError("connection string with an unescaped character in its path", hint=_ESCAPES)
+    names, ports = [], []
+    for one in hosts.split(","):
+        found = re.fullmatch(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([^:]*))?", one)
+        if found is None:
+            raise ConninfoError("invalid connection string", hint=_ESCAPES)
+        names.append(_decoded(found[1].strip("[]")))
+        ports.append(_decoded(found[2] or ""))
+    given |= {"host": ",".join(names), "port": ",".join(ports), "dbname": _decoded(database)}
+    given = {name: value for name, value in given.items() if value}
+    for parameter in query.split("&") if query else ():
+        keyword, equals, value = parameter.partition("=")
+        if not equals or "=" in value:
+            raise ConninfoError("invalid connection string", hint=_ESCAPES)
+        keyword, value = _decoded(keyword), _decoded(value)
+        given |= {"sslmode": "require"} if (keyword, value) == ("ssl", "true") else {keyword: value}
+    return given
+
+
+def _decoded(text: str) -> str:
+    if re.search(r"%(?![0-9A-Fa-f]{2})|%00", text) is None:
+        try:
+            return unquote_to_bytes(text).decode()
+        except UnicodeDecodeError:
+            pass
+    raise ConninfoError("invalid connection string", hint=_ESCAPES)
+
+
+def _is_plain(value: str) -> bool:
+    """A value that looks like another connection string may hold a password."""
+    return "://" not in value and "=" not in value and value.isprintable()
+
+
+def _quoted(value: str) -> str:
+    if re.fullmatch(r"[^\s'\\]+", value):
+        return value
+    return "'" + re.sub(r"(['\\])", r"\\\1", value) + "'"

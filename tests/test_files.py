@@ -1,0 +1,86 @@
+"""Files are whole, and their owner's."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from walproof.files import make_private, private_folder, write_whole
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture(autouse=True)
+def _open_umask() -> object:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def test_a_file_is_its_owners(tmp_path: Path) -> None:
+    private_folder(tmp_path / "a" / "b")
+    write_whole(tmp_path / "a" / "b" / "c", "text\n")
+    make_private(tmp_path / "a" / "d")
+    assert [_mode(tmp_path / name) for name in ("a", "a/b", "a/b/c", "a/d")] == [0o700, 0o700, 0o600, 0o600]
+    assert (tmp_path / "a" / "b" / "c").read_text() == "text\n"
+    assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["c"]
+
+
+def test_what_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir(mode=0o750)
+    private_folder(tmp_path / "ours")
+    assert _mode(tmp_path / "ours") == 0o750
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "kept"
+    write_whole(path, "before")
+
+    def refuse(_file: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(OSError, match="No space"):
+        write_whole(path, "after")
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_its_name_is_given_when_all_of_it_is_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File, then name, then folder: the order that a power cut cannot undo."""
+    order: list[str] = []
+    sync, give = os.fsync, Path.replace
+
+    def synced(file: int) -> None:
+        order.append("folder" if stat.S_ISDIR(os.fstat(file).st_mode) else "file")
+        sync(file)
+
+    def named(self: Path, target: Path) -> Path:
+        order.append("name")
+        return give(self, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", named)
+    write_whole(tmp_path / "kept", "text")
+    assert order == ["file", "name", "folder"]
+
+
+def test_links_and_pipes_stay_what_they_are(tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("before")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    write_whole(tmp_path / "link", "after")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_text() == "after"
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(tmp_path / "pipe", "told")
+    assert os.read(reader, 10) == b"told"
+    os.close(reader)
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
