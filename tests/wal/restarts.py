@@ -12,8 +12,8 @@ from tests.wal.server import Server
 from walproof.units import Lsn
 
 
-def lose_a_continuation(server: Server, segment_size: int) -> Lsn:
-    """Crash with a record of which only the beginning reached the disk, and recover.
+def lose_a_continuation(server: Server, segment_size: int, content: str = "x") -> Lsn:
+    """Crash with a record, full of ``content``, of which only the beginning reached the disk, and recover.
 
     The server (13.5, 14.1 and later) marks the lost rest as overwritten. This is PostgreSQL's own test
     026_overwrite_contrecord.pl. Returns where the record that was given up begins.
@@ -25,7 +25,8 @@ def lose_a_continuation(server: Server, segment_size: int) -> Lsn:
         row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
         assert row is not None
         start = Lsn.parse(str(row[0]))
-        connection.execute("SELECT pg_logical_emit_message(true, 'lost', repeat('x', 100000))")
+        count = 100_000 // len(content)
+        connection.execute("SELECT pg_logical_emit_message(true, 'lost', repeat(%s, %s))", (content, count))
         row = connection.execute("SELECT pg_walfile_name(pg_current_wal_insert_lsn())").fetchone()
         assert row is not None
     server.stop(signal.SIGQUIT)

@@ -16,6 +16,8 @@ from typing import Any
 
 import psycopg
 
+from tests import versions
+from walproof.postgres.install import major
 from walproof.privilege.user import running_as, server_user
 from walproof.units import Lsn
 
@@ -29,12 +31,16 @@ BINDIRS = {
         "18": _WHEEL / "pginstall18" / "bin",
         "16": _WHEEL / "pginstall" / "bin",
         "15": Path("/usr/lib/postgresql/15/bin"),
-        "19": Path(os.environ.get("WALPROOF_TEST_PG19", "/usr/lib/postgresql/19/bin")),
+        "19": versions.given_19() or Path("/usr/lib/postgresql/19/bin"),
     }.items()
     if bindir.is_dir()
 }
-"""Version -> binaries, of those at hand. The embedded ones always are; 15 is where Debian puts it, and so is
-19, unless WALPROOF_TEST_PG19 names another folder (bench/distribution_install.py makes one)."""
+"""Version -> binaries with pg_waldump, of those at hand. The embedded ones always are; 15 is where Debian
+puts it, and so is 19, unless WALPROOF_TEST_PG19 names a folder (bench/distribution_install.py makes one)."""
+SERVERS = BINDIRS | {
+    str(major(install)): Path(install.bindir) for install in versions.installs() if major(install) == 17
+}
+"""Also a 17, for what needs no program but the server: the one that is fetched has none."""
 SETTINGS = {
     "wal_level": "logical",
     "autovacuum": "off",
@@ -79,6 +85,7 @@ class Server:
         found = re.search(r"\) (\d+)", said)
         assert found is not None, said
         self.major = int(found[1])
+        versions.note(said.split()[2])
         self.folder = Path(tempfile.mkdtemp(prefix="walproof-wal-"))
         self.data = self.folder / "data"
         self.wal = self.data / "pg_wal"

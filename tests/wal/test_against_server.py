@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.wal.load import run_load
-from tests.wal.server import BINDIRS, Server
+from tests.wal.server import SERVERS, Server
 from walproof.wal import stats
 
 pytestmark = pytest.mark.live
 
 
-@pytest.mark.parametrize("version", BINDIRS)
+@pytest.mark.parametrize("version", SERVERS)
 def test_the_server_counts_the_same(version: str) -> None:
-    with Server(BINDIRS[version], segment_mb=1) as server:
+    with Server(SERVERS[version], segment_mb=1) as server:
         server.insert_lsn()
         start, records, images, wal_bytes = server.quiet_reading()
         run_load(server, 500)

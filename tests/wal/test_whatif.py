@@ -12,7 +12,14 @@ from tests.golden.unpack import unpack
 from walproof.errors import WalError
 from walproof.units import Lsn
 from walproof.wal import stats
-from walproof.wal.whatif import COMPRESSIONS, Target, default_completion_target, identify, simulate
+from walproof.wal.whatif import (
+    COMPRESSIONS,
+    Target,
+    default_completion_target,
+    identify,
+    simulate,
+    system_identifier,
+)
 
 VERSIONS = (13, 14, 15, 16, 17, 18, 19)
 NEVER = Target(max_wal_size_mb=None, checkpoint_timeout_s=None)
@@ -30,6 +37,7 @@ def wal(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 def test_facts_are_those_of_stats(wal: dict[int, Path], version: int) -> None:
     written, found = stats(wal[version]), simulate(wal[version], targets=[NEVER])
     assert identify(wal[version]) == (version, written.segment_size)
+    assert system_identifier(wal[version]) == written.system_identifier
     assert (found.start, found.end, found.version) == (written.start, written.end, version)
     recorded = found.recorded
     assert recorded.records == written.totals.records

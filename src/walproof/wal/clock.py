@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Literal
 
 from walproof._native import wal_written
 from walproof.units import Lsn
+from walproof.wal.places.opened import Path, reading
 from walproof.wal.recording import find_recording
 
 Clock = Literal["transactions", "recording", "segment files"]
@@ -19,7 +19,7 @@ LEAST_FILES_S = 60
 
 
 def times_elsewhere(
-    paths: Sequence[str], segment_size: int
+    paths: Sequence[Path], segment_size: int
 ) -> Iterator[tuple[Clock, Sequence[tuple[Lsn, int]]]]:
     """Places and times that there are beside the WAL, the better ones first. Raises WalError."""
     if times := recorded_times(paths):
@@ -28,7 +28,7 @@ def times_elsewhere(
         yield "segment files", times
 
 
-def recorded_times(paths: Sequence[str]) -> list[tuple[Lsn, int]]:
+def recorded_times(paths: Sequence[Path]) -> list[tuple[Lsn, int]]:
     """Positions and microseconds since 1970 of the first recording among the paths; empty without one.
 
     Raises WalError when recording.json is damaged.
@@ -40,13 +40,14 @@ def recorded_times(paths: Sequence[str]) -> list[tuple[Lsn, int]]:
     return times if _spans(times, 1) else []
 
 
-def segment_times(paths: Sequence[str], segment_size: int) -> list[tuple[Lsn, int]]:
+def segment_times(paths: Sequence[Path], segment_size: int) -> list[tuple[Lsn, int]]:
     """Ends of segments and when their files were last written; empty where that cannot be the WAL's own time.
 
     It cannot where later segments were written earlier, or all within a minute (they were copied). Raises
     WalError.
     """
-    times = [(Lsn(end), at) for end, at in wal_written([os.fspath(path) for path in paths], segment_size)]
+    with reading(paths) as wal:
+        times = [(Lsn(end), at) for end, at in wal.call(wal_written, wal.sources, segment_size)]
     # Behind the end of the WAL, files that are recycled wait to be written again.
     while len(times) > 1 and times[-1][1] < times[-2][1]:
         times.pop()

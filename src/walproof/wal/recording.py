@@ -10,13 +10,24 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Any
 
 from walproof.errors import WalError
+from walproof.files import write_whole
 from walproof.units import Lsn
+from walproof.wal.places.folder import Folder
+from walproof.wal.places.opened import Path, open_places
+from walproof.wal.places.place import Place, read_text
 
 RECORDING_FILE, RELATIONS_FILE = "recording.json", "relations.json"
+RECORDED_SETTINGS = (
+    "max_wal_size", "min_wal_size", "checkpoint_timeout", "checkpoint_completion_target", "full_page_writes",
+    "wal_compression", "wal_log_hints", "wal_level", "data_checksums", "shared_buffers", "wal_keep_size",
+    "checkpoint_warning", "archive_mode", "bgwriter_delay", "bgwriter_lru_maxpages", "wal_segment_size",
+    "server_version", "track_commit_timestamp", "autovacuum",
+)  # fmt: skip
+"""Those that shape WAL and checkpoints: numbers, and words that are PostgreSQL's."""
 _FORMAT = 1
 
 
@@ -53,7 +64,7 @@ class Recording:
         return int(self.ended.lsn) - int(self.began.lsn)
 
 
-def write_recording(folder: Path, recording: Recording) -> None:
+def write_recording(folder: FilePath, recording: Recording) -> None:
     """Write the JSON beside the segments. Raises WalError."""
     data = asdict(recording) | {"format": _FORMAT}
     for name in ("began", "ended"):
@@ -61,22 +72,24 @@ def write_recording(folder: Path, recording: Recording) -> None:
     data["positions"] = [_plain(one) for one in recording.positions]
     path = folder / RECORDING_FILE
     try:
-        path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+        write_whole(path, json.dumps(data, indent=1) + "\n")
     except OSError as error:
         raise WalError(f'could not write "{path}": {error.strerror}') from error
 
 
-def recorded_names(folder: Path) -> Path | None:
-    """The relation map of a recording; None for a folder that is none, or has lost its map."""
+def recorded_names(path: Path) -> Place | None:
+    """The relation map of a recording, or of the recording that a segment lies in; None where it has none."""
+    place = path if isinstance(path, Place) else Folder(FilePath(path))
+    folder = place if place.is_folder() else place.parent
     file = folder / RELATIONS_FILE
     return file if (folder / RECORDING_FILE).is_file() and file.is_file() else None
 
 
-def read_recording(folder: Path) -> Recording:
+def read_recording(folder: FilePath | Place) -> Recording:
     """Read it back. Raises WalError."""
-    path = folder / RECORDING_FILE
+    path = (folder if isinstance(folder, Place) else Folder(folder)) / RECORDING_FILE
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_text(path))
         if data.pop("format") != _FORMAT:
             raise WalError(f'"{path}" was written by another version of walproof')
         data["began"], data["ended"] = _position(data["began"]), _position(data["ended"])
@@ -92,12 +105,31 @@ def read_recording(folder: Path) -> Recording:
         raise WalError(f'"{path}" is damaged', detail=str(error)) from error
 
 
-def find_recording(paths: Iterable[str | Path]) -> Recording | None:
+def read_recordings(paths: Iterable[Path]) -> list[Recording]:
+    """Those of the folders that are recordings, read. Raises WalError."""
+    with open_places(paths) as places:
+        return [read_recording(place) for place in places if (place / RECORDING_FILE).is_file()]
+
+
+def find_recording(paths: Iterable[Path]) -> Recording | None:
     """The first folder among them that is one, read; None where there is none. Raises WalError."""
-    for path in paths:
-        if (Path(path) / RECORDING_FILE).is_file():
-            return read_recording(Path(path))
+    with open_places(paths) as places:
+        for place in places:
+            if (place / RECORDING_FILE).is_file():
+                return read_recording(place)
     return None
+
+
+def recorded_versions(paths: Iterable[Path]) -> tuple[str, ...]:
+    """The server's version, with its minor, of each of them that is a recording. Raises WalError."""
+    return tuple(map(_version, read_recordings(paths)))
+
+
+def _version(recording: Recording) -> str:
+    major, minor = divmod(recording.version_num, 10000)
+    # Of a beta and the like the number says no more than the major version.
+    told = recording.settings.get("server_version", "").split(" ")[0]
+    return told or f"{major}.{minor}"
 
 
 def _plain(position: Position) -> list[Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -10,10 +9,14 @@ from typing import TYPE_CHECKING, Literal
 from walproof._native import WalRecords
 from walproof.errors import WalError
 from walproof.units import Lsn
-from walproof.wal.totals import FORKS, Path
+from walproof.wal.places.opened import Path, Reading, reading
+from walproof.wal.progress import Observe
+from walproof.wal.totals import FORKS
 
 if TYPE_CHECKING:
     import polars
+
+    from walproof._native import _Record as RecordRow
 
 _BATCH = 4096
 """Records that are in memory at a time."""
@@ -85,20 +88,10 @@ def records(
 
     Raises WalError when iterating, behind the last record that is in order.
     """
-    reader = _reader(paths, start, end, timeline, allow_gaps)
-    while rows := reader.rows(_BATCH):
-        for (lsn, prev, behind), operation, total, main, xid, toplevel, origin, blocks in rows:
-            rmgr, _, name = operation.partition("/")
-            yield Record(
-                Lsn(lsn), Lsn(prev), Lsn(behind), rmgr, name, total, main, xid, toplevel, origin,
-                tuple(
-                    BlockRef(
-                        *place[:4], _fork(place[4]), place[5], length, will_init,
-                        None if image is None else Image(*image),
-                    )
-                    for place, length, will_init, image in blocks
-                ),
-            )  # fmt: skip
+    with reading(paths) as wal:
+        reader = _reader(wal, start, end, timeline, allow_gaps)
+        while rows := wal.call(reader.rows, _BATCH):
+            yield from map(_record, rows)
 
 
 def lines(
@@ -109,21 +102,25 @@ def lines(
     timeline: int | None = None,
     allow_gaps: bool = False,
     limit: int | None = None,
+    observe: Observe | None = None,
 ) -> Iterator[str]:
     """Text of many records at a time: ``line`` and ``blocks`` as pg_waldump without and with --bkp-details
-    (without the inside of operations), ``json`` an object a line.
+    (without the inside of operations), ``json`` an object a line. ``observe`` is told how far it has come.
 
     Raises WalError when iterating, behind the last record that is in order.
     """
-    reader = _reader(paths, start, end, timeline, allow_gaps)
-    left = limit
-    while left is None or left > 0:
-        count = _BATCH if left is None else min(_BATCH, left)
-        text = reader.text(count, style)
-        if not text:
-            return
-        yield text
-        left = None if left is None else left - count
+    with reading(paths) as wal:
+        reader = _reader(wal, start, end, timeline, allow_gaps)
+        left = limit
+        while left is None or left > 0:
+            count = _BATCH if left is None else min(_BATCH, left)
+            text = wal.call(reader.text, count, style)
+            if not text:
+                return
+            if observe is not None:
+                observe(*reader.progress())
+            yield text
+            left = None if left is None else left - count
 
 
 def frame(
@@ -157,26 +154,46 @@ def frame(
         "data_length": pl.UInt16, "will_init": pl.Boolean, "image_length": pl.UInt16,
         "hole_length": pl.UInt16, "compression": pl.Categorical, "apply": pl.Boolean,
     }  # fmt: skip
-    reader = _reader(paths, start, end, timeline, allow_gaps)
     parts = [pl.DataFrame(schema=schema)]
-    while rows := reader.rows(_FRAME_BATCH):
-        cells: list[tuple[object, ...]] = []
-        for (lsn, prev, _), operation, total, main, xid, toplevel, origin, blocks in rows:
-            rmgr, _, name = operation.partition("/")
-            record = (lsn, prev, rmgr, name, xid, total, main, toplevel, origin)
-            for (block_id, *at, fork, block), length, will_init, image in blocks:
-                shown = (None,) * 4 if image is None else (image[0], image[2], image[3], image[4])
-                cells.append((*record, block_id, *at, _fork(fork), block, length, will_init, *shown))
-            if not blocks:
-                cells.append((*record, *(None,) * 12))
-        parts.append(pl.DataFrame(cells, schema=schema, orient="row"))
+    with reading(paths) as wal:
+        reader = _reader(wal, start, end, timeline, allow_gaps)
+        while rows := wal.call(reader.rows, _FRAME_BATCH):
+            cells = [cell for row in rows for cell in _cells(row)]
+            parts.append(pl.DataFrame(cells, schema=schema, orient="row"))
     return pl.concat(parts)
 
 
+def _record(row: RecordRow) -> Record:
+    (lsn, prev, behind), operation, total, main, xid, toplevel, origin, blocks = row
+    rmgr, _, name = operation.partition("/")
+    return Record(
+        Lsn(lsn), Lsn(prev), Lsn(behind), rmgr, name, total, main, xid, toplevel, origin,
+        tuple(
+            BlockRef(
+                *place[:4], _fork(place[4]), place[5], length, will_init,
+                None if image is None else Image(*image),
+            )
+            for place, length, will_init, image in blocks
+        ),
+    )  # fmt: skip
+
+
+def _cells(row: RecordRow) -> Iterator[tuple[object, ...]]:
+    """Rows of a frame for one record."""
+    (lsn, prev, _), operation, total, main, xid, toplevel, origin, blocks = row
+    rmgr, _, name = operation.partition("/")
+    record = (lsn, prev, rmgr, name, xid, total, main, toplevel, origin)
+    for (block_id, *at, fork, block), length, will_init, image in blocks:
+        shown = (None,) * 4 if image is None else (image[0], image[2], image[3], image[4])
+        yield (*record, block_id, *at, _fork(fork), block, length, will_init, *shown)
+    if not blocks:
+        yield (*record, *(None,) * 12)
+
+
 def _reader(
-    paths: tuple[Path, ...], start: Lsn | None, end: Lsn | None, timeline: int | None, allow_gaps: bool
+    wal: Reading, start: Lsn | None, end: Lsn | None, timeline: int | None, allow_gaps: bool
 ) -> WalRecords:
-    return WalRecords([os.fspath(path) for path in paths], start, end, timeline, allow_gaps=allow_gaps)
+    return wal.call(WalRecords, wal.sources, start, end, timeline, allow_gaps=allow_gaps)
 
 
 def _fork(number: int) -> str:

@@ -14,12 +14,15 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 from walproof._native import wal_last_checkpoint, wal_recovery
 from walproof.errors import WalError
 from walproof.units import Lsn
-from walproof.wal.totals import Gap, Path, gaps_of
+from walproof.wal.native import from_native
+from walproof.wal.places.opened import Path, reading
+from walproof.wal.progress import Observe
+from walproof.wal.totals import Gap, gaps_of
 
 PAGE_BYTES = 8192
 BUFFERS_MOST = 2**30 - 1
@@ -176,26 +179,11 @@ class RecoveryWork:
     def quantities(self, buffers: int, *, prefetch: bool = True) -> dict[str, float]:
         """What the CPU of a replay is made of, by name (QUANTITIES); as `pool`."""
         pool = self.pool(buffers, prefetch=prefetch)
-        return {
-            "records": self.records,
-            "record_bytes": self.record_bytes,
-            "unforeseen": self.unforeseen,
-            "changes": self.changes,
-            "gin_records": self.gin_records,
-            "compactions": self.compactions,
-            "extensions": self.extensions,
-            "recent_misses": self.recent_misses,
-            "far_misses": self.far_misses,
-            "distant_misses": self.distant_misses,
-            **{f"images_{method}": own.count for method, own in self.images.items()},
-            "frames": pool.frames,
-            "reads": pool.reads,
-            "far_reads": pool.far_reads,
-            "evictions": pool.evictions,
-            "far_evictions": pool.far_evictions,
-            "first_writes": pool.first_writes,
-            "prefetches": pool.prefetches,
-        }
+        found = {f"images_{method}": own.count for method, own in self.images.items()}
+        for name in QUANTITIES:
+            if name not in found:
+                found[name] = getattr(self if hasattr(self, name) else pool, name)
+        return {name: found[name] for name in QUANTITIES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,15 +219,20 @@ class RedoPoint:
 
 
 def find_redo(
-    *paths: Path, end: Lsn | None = None, timeline: int | None = None, threads: int | None = None
+    *paths: Path,
+    end: Lsn | None = None,
+    timeline: int | None = None,
+    threads: int | None = None,
+    observe: Observe | None = None,
 ) -> RedoPoint:
-    """Look for the last checkpoint record, from the end backwards.
+    """Look for the last checkpoint record, from the end backwards; ``observe`` is told how far.
 
     Raises WalError: nothing readable, no checkpoint record, or a redo point before the WAL at hand.
     """
-    found, first = wal_last_checkpoint(
-        [os.fspath(path) for path in paths], end, timeline, threads or len(os.sched_getaffinity(0))
-    )
+    with reading(paths, threads or len(os.sched_getaffinity(0))) as wal:
+        found, first = wal.call(
+            wal_last_checkpoint, wal.sources, end, timeline, wal.threads, wal.observed(observe)
+        )
     if found is None:
         raise WalError(
             "the WAL at hand holds no complete checkpoint, so where recovery would begin is not known",
@@ -278,6 +271,7 @@ def analyse(
     images: Images = "recorded",
     crashed: int | None = None,
     read_ahead_kb: int = READ_AHEAD_KB,
+    observe: Observe | None = None,
 ) -> RecoveryAnalysis:
     """Read the WAL from ``start`` (the redo point) to ``end`` and simulate its recovery.
 
@@ -286,7 +280,8 @@ def analyse(
     ``crashed``: shared_buffers of the server that crashed, in buffers. What it had no room for it had
     written, so that pages on disk are newer than their records, which replay then passes over: without
     full_page_writes many, and the WAL is read twice. None: it had written nothing; ``read_ahead_kb``: what
-    the kernel reads at once, at most (/sys/block/DISK/queue/read_ahead_kb).
+    the kernel reads at once, at most (/sys/block/DISK/queue/read_ahead_kb); ``observe`` is told how far it
+    has come.
 
     Raises WalError as ``walproof.wal.stats``, and for sizes that no server can have.
     """
@@ -298,56 +293,37 @@ def analyse(
                 detail=f"It is 16 (128 kB) to {BUFFERS_MOST} buffers of 8 kB.",
             )
     assert all(one <= other for one, other in pairwise(marks)), "marks ascend"
-    raw = wal_recovery(
-        [os.fspath(path) for path in paths],
-        start,
-        end,
-        timeline,
-        allow_gaps=allow_gaps,
-        buffers=sizes,
-        concurrency=concurrency,
-        marks=list(marks),
-        images=images,
-        crashed=crashed,
-        read_ahead=read_ahead_kb * 1024 // PAGE_BYTES,
-    )
-    began = Lsn(raw["start"])
-    return RecoveryAnalysis(
-        version=raw["version"],
-        system_identifier=raw["system_identifier"],
-        segment_size=raw["segment_size"],
-        timeline=raw["timeline"],
-        start=began,
-        finish_reason=raw["finish_reason"],
-        gaps=gaps_of(raw["gaps"]),
-        steps=tuple(
-            RecoveryWork(
-                start=began,
-                end=max(began, Lsn(one["end"])),
-                segment_size=raw["segment_size"],
-                records=one["records"],
-                record_bytes=one["record_bytes"],
-                unforeseen=one["unforeseen"],
-                gin_records=one["gin_records"],
-                compactions=one["compactions"],
-                extensions=one["extensions"],
-                references=one["references"],
-                images={name: ImageWork(*own) for name, own in one["images"].items()},
-                restored=one["restored"],
-                initialised=one["initialised"],
-                done=one["done"],
-                pages=one["pages"],
-                dirty=one["dirty"],
-                runs=one["runs"],
-                relations_dropped=one["relations_dropped"],
-                truncations=one["truncations"],
-                recent_misses=one["recent_misses"],
-                far_misses=one["far_misses"],
-                distant_misses=one["distant_misses"],
-                disk_requests=one["disk_requests"],
-                pools={size: PoolWork(**own) for size, own in zip(sizes, one["pools"], strict=True)},
-                pools_off={size: PoolWork(**own) for size, own in zip(sizes, one["pools_off"], strict=True)},
-            )
-            for one in raw["features"]
-        ),
-    )
+    with reading(paths) as wal:
+        raw = wal.call(
+            wal_recovery,
+            wal.sources,
+            start,
+            end,
+            timeline,
+            allow_gaps=allow_gaps,
+            buffers=sizes,
+            concurrency=concurrency,
+            marks=list(marks),
+            images=images,
+            crashed=crashed,
+            read_ahead=read_ahead_kb * 1024 // PAGE_BYTES,
+            observe=wal.observed(observe),
+        )
+    features = raw.pop("features")
+    began, segment_size = Lsn(raw["start"]), raw["segment_size"]
+
+    def step(told: Mapping[str, Any]) -> RecoveryWork:
+        return from_native(
+            RecoveryWork,
+            {
+                **told["work"],
+                "start": began,
+                "end": max(began, told["end"]),
+                "segment_size": segment_size,
+                "pools": dict(zip(sizes, told["pools"], strict=True)),
+                "pools_off": dict(zip(sizes, told["pools_off"], strict=True)),
+            },
+        )
+
+    steps = [step(told) for told in features]
+    return from_native(RecoveryAnalysis, {**raw, "gaps": gaps_of(raw["gaps"]), "steps": steps})

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from walproof.errors import WalError
+from walproof.wal.places.folder import Folder
+from walproof.wal.places.place import Place, read_text
 
 _FORMAT = 1
 
@@ -68,11 +70,11 @@ class RelationMap:
         return json.dumps({"format": _FORMAT, **asdict(self)}, indent=1) + "\n"
 
 
-def read_map(path: Path) -> RelationMap:
+def read_map(path: Path | Place) -> RelationMap:
     """The map in a file that ``walproof wal map`` wrote. Raises WalError."""
     hint = 'Write one: walproof wal map "host=... dbname=..." > map.json'
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(read_text(path if isinstance(path, Place) else Folder(path)))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise WalError(
             f'could not read relation map "{path}"',

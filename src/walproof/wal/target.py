@@ -104,6 +104,12 @@ def _with(target: Target, values: _Values, segment_size: int) -> Target:
                 changes[name] = bool(value)
             case "data_checksums" | "wal_log_hints":
                 pass
+            case "wal_compression" if value == "on":
+                raise SettingError(
+                    "what wal_compression=on means is up to the build from PostgreSQL 19 on",
+                    detail="It is zstd where the build has it, else lz4, else pglz.",
+                    hint="Name the method; SHOW wal_compression says it on a server that has it on.",
+                )
             case _:
                 # A boolean before 15.
                 changes[name] = ("pglz" if value else "off") if isinstance(value, bool) else value

@@ -10,12 +10,17 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from walproof._native import wal_stats
 from walproof.errors import WalError
 from walproof.units import Lsn
+from walproof.wal.native import from_native
+from walproof.wal.places.opened import Path, reading
+from walproof.wal.progress import Observe
 
-Path = str | os.PathLike[str]
+if TYPE_CHECKING:
+    from walproof._native import _Stats
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,25 +246,35 @@ def stats(
     allow_gaps: bool = False,
     partial: bool = False,
     threads: int | None = None,
+    observe: Observe | None = None,
 ) -> WalStats:
-    """Totals of the records in ``pg_wal`` folders, archives and single segments, plain or compressed.
+    """Totals of the records in ``pg_wal`` folders, archives and single segments, plain or compressed, or in
+    object stores (``s3://bucket/folder``).
 
     Records count that begin at ``start`` (the first segment at hand) or later and end at ``end`` (the end of
     the WAL) or earlier. ``timeline`` is the newest to read; the highest at hand by default. ``threads`` only
-    changes the time it takes; by default one for each core.
+    changes the time it takes; by default one for each core. ``observe`` is told how far it has come.
 
     Raises WalError: nothing readable at the start, or WAL missing (unless ``allow_gaps``) or damaged before
     the end (unless ``partial``: then what comes before it is returned, with the error).
     """
-    raw = wal_stats(
-        [os.fspath(path) for path in paths],
-        start,
-        end,
-        timeline,
-        allow_gaps=allow_gaps,
-        partial=partial,
-        threads=threads or len(os.sched_getaffinity(0)),
-    )
+    with reading(paths, threads or len(os.sched_getaffinity(0))) as wal:
+        raw = wal.call(
+            wal_stats,
+            wal.sources,
+            start,
+            end,
+            timeline,
+            allow_gaps=allow_gaps,
+            partial=partial,
+            threads=wal.threads,
+            observe=wal.observed(observe),
+        )
+    return stats_of(raw)
+
+
+def stats_of(raw: _Stats) -> WalStats:
+    """From what the native module tells of totals."""
     rmgrs: dict[str, RmgrTotals] = {}
     for name, columns in raw["rmgrs"]:
         own = {
@@ -268,7 +283,6 @@ def stats(
             if operation.startswith(f"{name}/")
         }
         rmgrs[name] = RmgrTotals(name, WalTotals(*columns), own)
-    images = raw["images"]
     relations = [
         RelationTotals(
             *at[:3], FORKS[at[3]] if at[3] < len(FORKS) else str(at[3]), method, WalTotals(*totals), n
@@ -286,15 +300,7 @@ def stats(
         finish_reason=raw["finish_reason"],
         totals=sum((rmgr.totals for rmgr in rmgrs.values()), WalTotals()),
         rmgrs=rmgrs,
-        images=ImageTotals(
-            count=images["count"],
-            bytes=images["bytes"],
-            uncompressed_bytes=images["uncompressed_bytes"],
-            hint_count=images["hint_count"],
-            hint_bytes=images["hint_bytes"],
-            not_applied_count=images["not_applied_count"],
-            compressed={name: MethodTotals(*own) for name, own in images["compressed"].items()},
-        ),
+        images=from_native(ImageTotals, raw["images"]),
         commits=raw["commits"],
         aborts=raw["aborts"],
         first_commit_at=_seconds(raw["first_commit_unix_us"]),
@@ -308,7 +314,7 @@ def stats(
         minutes=tuple(Minute(float(at), WalTotals(*own), commits) for at, own, commits in raw["minutes"]),
         untimed=WalTotals(*raw["untimed"]),
         gaps=gaps_of(raw["gaps"]),
-        accounting=Accounting(**raw["accounting"]),
+        accounting=from_native(Accounting, raw["accounting"]),
         error=None if raw["error"] is None else _error(*raw["error"]),
     )
 

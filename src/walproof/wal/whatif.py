@@ -9,7 +9,6 @@ crates/walproof-whatif does the work, without holding the GIL; docs/what-if.md s
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -18,7 +17,10 @@ from walproof._native import wal_identity, wal_whatif
 from walproof.errors import WalError
 from walproof.units import Lsn
 from walproof.wal.clock import Clock, times_elsewhere
-from walproof.wal.totals import Gap, Path, gaps_of
+from walproof.wal.native import from_native
+from walproof.wal.places.opened import Path, Reading, open_places, reading
+from walproof.wal.progress import Observe
+from walproof.wal.totals import Gap, gaps_of
 
 Compression = Literal["as recorded", "off", "pglz", "lz4", "zstd"]
 COMPRESSIONS: tuple[Compression, ...] = ("as recorded", "off", "pglz", "lz4", "zstd")
@@ -219,8 +221,13 @@ class MethodSample:
     """Images of the recording under one method."""
 
     bytes: int
-    seconds: float
+    nanoseconds: int
     """CPU time of compressing them."""
+
+    @property
+    def seconds(self) -> float:
+        """The same in seconds."""
+        return self.nanoseconds / 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +263,7 @@ class WhatIf:
 
     @property
     def tells_compression(self) -> bool:
-        """Whether images could be compressed to see; not those of a stripped recording."""
+        """Whether images were compressed to see, by now or before they were stripped of contents."""
         return self.sample.count > 0 or not self.recorded.images
 
     @property
@@ -267,7 +274,15 @@ class WhatIf:
 
 def identify(*paths: Path, start: Lsn | None = None, timeline: int | None = None) -> tuple[int, int]:
     """Major version and segment size (bytes) of a recording; looks at one page. Raises WalError."""
-    return wal_identity([os.fspath(path) for path in paths], start, timeline)
+    with reading(paths) as wal:
+        version, segment_size, _ = wal.call(wal_identity, wal.sources, start, timeline)
+    return version, segment_size
+
+
+def system_identifier(*paths: Path, start: Lsn | None = None, timeline: int | None = None) -> int:
+    """That of the cluster that wrote it; as `identify`."""
+    with reading(paths) as wal:
+        return wal.call(wal_identity, wal.sources, start, timeline)[2]
 
 
 def simulate(
@@ -278,6 +293,7 @@ def simulate(
     timeline: int | None = None,
     allow_gaps: bool = False,
     most_pages: int | None = None,
+    observe: Observe | None = None,
 ) -> WhatIf:
     """Read a recording (its first 64 MB twice) and simulate every target.
 
@@ -285,7 +301,7 @@ def simulate(
     wrote down, or with the times of the segment files, as far as these can be the WAL's own.
 
     ``most_pages`` are held in memory at most: a sample by relation where there are more, whose
-    error is told.
+    error is told. ``observe`` is told how far each reading has come.
 
     Raises WalError as ``walproof.wal.stats``.
     """
@@ -293,59 +309,32 @@ def simulate(
         raise WalError(
             f"a sample of {most_pages:,} pages says too little", hint=f"Hold {LEAST_PAGES:,} at least."
         )
-    names = [os.fspath(path) for path in paths]
+    from walproof.wal.images import read_images
 
-    def run(clock: Clock, times: Sequence[tuple[Lsn, int]] = ()) -> WhatIf:
-        raw = wal_whatif(
-            names, start, end, timeline, allow_gaps=allow_gaps,
-            request={
-                "targets": [_raw(one) for one in targets], "times": times, "most_pages": most_pages,
-            },
-        )  # fmt: skip
-        return _whatif(raw, targets, clock)
+    with open_places(paths) as places:
+        told = read_images(places)
+        wal = Reading(places, threads=1)
 
-    found = run("transactions")
-    if found.recorded.tells_time:
+        def run(clock: Clock, times: Sequence[tuple[Lsn, int]] = ()) -> WhatIf:
+            raw = wal.call(
+                wal_whatif, wal.sources, start, end, timeline, allow_gaps=allow_gaps,
+                request={"targets": targets, "times": times, "most_pages": most_pages,
+                         "samples": (told.forks, told.nanoseconds)},
+                observe=wal.observed(observe),
+            )  # fmt: skip
+            return _whatif(raw, targets, clock)
+
+        found = run("transactions")
+        if found.recorded.tells_time:
+            return found
+        for clock, times in times_elsewhere(places, found.segment_size):
+            other = run(clock, times)
+            if other.recorded.tells_time:
+                return other
         return found
-    for clock, times in times_elsewhere(names, found.segment_size):
-        other = run(clock, times)
-        if other.recorded.tells_time:
-            return other
-    return found
 
 
-def _raw(one: Target) -> tuple[int | None, int, int | None, float, bool, str, bool, float, int]:
-    return (
-        one.max_wal_size_mb, one.min_wal_size_mb, one.checkpoint_timeout_s, one.checkpoint_completion_target,
-        one.full_page_writes, one.wal_compression, one.hint_records, one.phase, one.late_segments,
-    )  # fmt: skip
-
-
-def _whatif(raw: Any, targets: Sequence[Target], clock: Clock) -> WhatIf:
-    recorded = dict(raw["recorded"])
-    recorded["checkpoints"] = tuple(
-        SourceCheckpoint(Lsn(redo), float(at), is_shutdown)
-        for redo, at, is_shutdown in recorded["checkpoints"]
-    )
-    recorded["agreement"] = Agreement(*recorded["agreement"])
-    sample = raw["sample"]
-    return WhatIf(
-        version=raw["version"],
-        system_identifier=raw["system_identifier"],
-        segment_size=raw["segment_size"],
-        first_timeline=raw["first_timeline"],
-        timeline=raw["timeline"],
-        start=Lsn(raw["start"]),
-        end=Lsn(raw["end"]),
-        finish_reason=raw["finish_reason"],
-        gaps=gaps_of(raw["gaps"]),
-        clock=clock,
-        recorded=Recorded(**recorded),
-        sample=ImageSample(
-            sample["count"],
-            sample["plain_bytes"],
-            {name: MethodSample(sample[name][0], sample[name][1] / 1e9) for name in COMPRESSIONS[2:]},
-        ),
-        targets=tuple(targets),
-        outcomes=tuple(Outcome(**{**one, "cycles": Cycles(*one["cycles"])}) for one in raw["outcomes"]),
-    )
+def _whatif(raw: Mapping[str, Any], targets: Sequence[Target], clock: Clock) -> WhatIf:
+    recorded = {**raw["recorded"], "compression": raw["recorded"]["compression"] or "off"}
+    given = {"gaps": gaps_of(raw["gaps"]), "targets": tuple(targets), "clock": clock, "recorded": recorded}
+    return from_native(WhatIf, {**raw, **given})

@@ -1,0 +1,180 @@
+"""One bucket: listings, statuses, ranges of objects, each with the library's retries.
+
+Requests run on a few threads, so that many are under way at once and whoever waits for one can be
+interrupted. The library's own asynchronous calls are not used: their last steps run on threads of the
+library's, which end the whole process with an abort where the interpreter has ended meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from walproof.errors import WalError
+from walproof.wal.places.client import open_client
+from walproof.wal.places.failures import ObjectError, failure
+from walproof.wal.places.place import Status
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
+
+_T = TypeVar("_T")
+_REQUESTS = 10
+"""Requests at a time."""
+_LISTED = 1000
+"""Objects in one answer of a store."""
+_BODIES = 4
+"""How often a piece is fetched whose bytes did not all come."""
+_SMALL_BYTES = 64 << 20
+"""Most of what is read as one small file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An object in a listing."""
+
+    key: str
+    status: Status
+
+
+class Store:
+    """An open bucket. Once ``failure`` is set everything fails with it."""
+
+    def __init__(self, scheme: str, bucket: str) -> None:
+        """Raises WalError."""
+        self.root = f"{scheme}://{bucket}"
+        self.failure: BaseException | None = None
+        self._client = open_client(scheme, bucket)
+        self._threads = ThreadPoolExecutor(_REQUESTS, thread_name_prefix="object store")
+        self._waiting: set[Future[Any]] = set()
+
+    def close(self) -> None:
+        """Begin nothing more. Requests that are under way end by themselves, at the latest in their time."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def path(self, key: str) -> str:
+        """How an object is called in messages."""
+        return f"{self.root}/{key}" if key else self.root
+
+    def start(self, work: Callable[[], _T]) -> Future[_T]:
+        """Begin a request, which may be cancelled at any time. Of what it raises see ``wait``."""
+        told: Future[_T] = Future()
+        self._waiting.add(told)
+        told.add_done_callback(self._waiting.discard)
+        self._threads.submit(_run, work, told)
+        return told
+
+    def wait(self, work: Future[_T]) -> _T:
+        """Raises WalError, ObjectError; CancelledError when the request was given up."""
+        if self.failure is not None:
+            raise self.failure
+        return work.result()
+
+    def stop(self, reason: BaseException) -> None:
+        """Let every request fail for this reason, also those that threads wait for."""
+        self.failure = self.failure or reason
+        for told in list(self._waiting):
+            _settle(told.set_exception, self.failure)
+
+    def listed(self, prefix: str) -> Iterator[Listed]:
+        """All objects below a folder, a thousand for each request. Raises WalError."""
+        import obstore
+
+        chunks = obstore.list(self._client, prefix or None, chunk_size=_LISTED)
+
+        def following() -> Sequence[ObjectMeta] | None:
+            with _translated(self.root, self.path(prefix)):
+                return next(chunks, None)
+
+        while (chunk := self.wait(self.start(following))) is not None:
+            yield from map(_listed, chunk)
+
+    def folder(self, prefix: str) -> tuple[Sequence[str], Sequence[Listed]]:
+        """Keys of folders in a folder, and objects in it. Raises WalError."""
+        import obstore
+
+        def ask() -> tuple[Sequence[str], Sequence[Listed]]:
+            with _translated(self.root, self.path(prefix)):
+                found = obstore.list_with_delimiter(self._client, prefix or None)
+            return found["common_prefixes"], [_listed(one) for one in found["objects"]]
+
+        return self.wait(self.start(ask))
+
+    def head(self, key: str) -> Status | None:
+        """What an object is now; None when there is none. Raises WalError."""
+        import obstore
+
+        def ask() -> Status | None:
+            try:
+                with _translated(self.root, self.path(key)):
+                    return _listed(obstore.head(self._client, key)).status
+            except ObjectError:
+                return None
+
+        return self.wait(self.start(ask))
+
+    def fetch(self, key: str, start: int, end: int, etag: str = "") -> bytes:
+        """Bytes of an object, less only where it ends; of the object with that mark, if one is given.
+
+        A body that breaks off is the library's to repeat; one that ends early without an error is repeated
+        here. Raises WalError, ObjectError.
+        """
+        import obstore
+
+        options: dict[str, Any] = {"range": (start, end)}
+        if etag:
+            options["if_match"] = etag
+        for attempt in range(_BODIES):
+            with _translated(self.root, self.path(key)):
+                answer = obstore.get(self._client, key, options=options)  # type: ignore[arg-type]
+                expected = max(0, min(end, answer.meta["size"]) - start)
+                got = answer.bytes().to_bytes()
+            if len(got) == expected:
+                return got
+            time.sleep(0.1 * 2**attempt)
+        raise ObjectError(f"the store sent {len(got)} bytes, expected {expected}, {_BODIES} times")
+
+    def read(self, key: str) -> bytes:
+        """A small object. Raises WalError, ObjectError."""
+        return self.wait(self.start(lambda: self.fetch(key, 0, _SMALL_BYTES)))
+
+
+def _listed(meta: ObjectMeta) -> Listed:
+    at = meta["last_modified"]
+    mtime_ns = int(at.timestamp()) * 1_000_000_000 + at.microsecond * 1000
+    return Listed(meta["path"], Status(meta["size"], mtime_ns, meta["e_tag"] or ""))
+
+
+class _translated:
+    """What the library raises becomes an error of ours, with nothing of its words."""
+
+    def __init__(self, root: str, path: str) -> None:
+        self._root, self._path = root, path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, (WalError, ObjectError)):
+            raise failure(error, self._root, self._path) from None
+
+
+def _run(work: Callable[[], _T], told: Future[_T]) -> None:
+    if told.done():
+        return
+    try:
+        found = work()
+    except BaseException as error:
+        _settle(told.set_exception, error)
+    else:
+        _settle(told.set_result, found)
+
+
+def _settle(tell: Callable[[Any], None], what: Any) -> None:
+    """Unless it was cancelled or stopped by now."""
+    with suppress(InvalidStateError):
+        tell(what)

@@ -1,0 +1,1 @@
+"""Whether archives are whole, and to which moments they can restore: ``walproof.wal.verify.verify``."""

@@ -1,0 +1,158 @@
+"""Base backups as an archive's tools describe them: where each begins and ends in the WAL.
+
+A backup can be restored when the WAL from its start to its stop is there; from its stop on, every later
+moment can."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from walproof._native import wal_text
+from walproof.errors import UnitError, WalError
+from walproof.units import Lsn
+from walproof.wal.places.place import FileSource, Place, file_path, read_text
+
+_TAIL_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A base backup."""
+
+    name: str
+    tool: str
+    """``pg_basebackup``, ``pgBackRest``, ``WAL-G``, ``Barman``; ``label`` for one of which only the label is
+    known."""
+    path: str
+    timeline: int
+    start: Lsn
+    stop: Lsn
+    """Recovery has to come to here before the backup is consistent."""
+    stopped_at: float | None = None
+    """Unix time."""
+    system_identifier: int | None = None
+    version: int | None = None
+    complaint: str | None = None
+    """Why the backup cannot be believed, or was not finished."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenBackup:
+    """A description of a backup that cannot be read."""
+
+    path: str
+    reason: str
+
+
+Found = Backup | BrokenBackup
+
+
+def read_label(file: FileSource) -> Found:
+    """A ``*.backup`` file, which the server archives when a backup ends."""
+    path = file_path(file)
+    try:
+        text = wal_text(file)
+    except WalError as error:
+        return BrokenBackup(path, error.message)
+    lines = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    try:
+        start, stop = (Lsn.parse(lines[f"{word} WAL LOCATION"].split()[0]) for word in ("START", "STOP"))
+        timeline = int(lines["START TIMELINE"])
+    except (KeyError, IndexError, ValueError, UnitError):
+        return BrokenBackup(path, "it has no start, stop or timeline")
+    name = lines.get("LABEL", "").strip() or path.rpartition("/")[2]
+    return Backup(name, "label", path, timeline, start, stop, _server_time(lines.get("STOP TIME", "")))
+
+
+def _server_time(text: str) -> float | None:
+    """Unix time of ``2026-11-23 16:20:01 UTC``. Abbreviations of other zones name several."""
+    match = re.fullmatch(
+        r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) ?(UTC|GMT|[+-]\d\d(?::?\d\d)?)", text.strip()
+    )
+    if match is None:
+        return None
+    zone = "+00:00" if match[2] in ("UTC", "GMT") else match[2]
+    try:
+        return datetime.fromisoformat(match[1] + zone).timestamp()
+    except ValueError:
+        return None
+
+
+def read_manifest(path: Place) -> list[Found]:
+    """The backup that pg_basebackup's ``backup_manifest`` describes. Its own checksum is compared."""
+    try:
+        head, tail, checksum = _ends(path)
+    except OSError as error:
+        return [BrokenBackup(str(path), f"could not read it: {error.strerror}")]
+    ranges = re.search(r'"WAL-Ranges":\s*(\[.*?\])', tail, re.DOTALL)
+    said = re.search(r'"Manifest-Checksum":\s*"([0-9a-f]{64})"', tail)
+    if ranges is None or said is None:
+        return [BrokenBackup(str(path), "it is not complete: it has no WAL ranges, or no checksum")]
+    if said[1] != checksum:
+        return [BrokenBackup(str(path), f"its checksum is wrong: expected {said[1]}, got {checksum}")]
+    system = re.search(r'"System-Identifier":\s*(\d+)', head)
+    identifier = int(system[1]) if system else _control_identifier(path.parent)
+    try:
+        spans = [
+            (int(one["Timeline"]), Lsn.parse(one["Start-LSN"]), Lsn.parse(one["End-LSN"]))
+            for one in json.loads(ranges[1])
+        ]
+    except (ValueError, KeyError, TypeError, UnitError):
+        return [BrokenBackup(str(path), "its WAL ranges cannot be read")]
+    if not spans:
+        return [BrokenBackup(str(path), "it names no WAL")]
+    # Of a backup that saw a promotion there is a range for each timeline, the newest first.
+    timeline, start = min((span[0], span[1]) for span in spans)
+    stop = max(span[2] for span in spans)
+    name = path.parent.name or str(path.parent)
+    return [Backup(name, "pg_basebackup", str(path.parent), timeline, start, stop, None, identifier)]
+
+
+def _ends(path: Place) -> tuple[str, str, str]:
+    """Beginning and end of a manifest, and SHA-256 of all before its last line."""
+    sha256, head, tail = hashlib.sha256(), b"", b""
+    for piece in path.pieces():
+        head = head or piece[:4096]
+        tail += piece
+        if len(tail) > 2 * _TAIL_BYTES:
+            sha256.update(tail[:-_TAIL_BYTES])
+            tail = tail[-_TAIL_BYTES:]
+    cut = tail.rfind(b'"Manifest-Checksum"')
+    sha256.update(tail[: max(cut, 0)])
+    return head.decode("utf-8", "replace"), tail.decode("utf-8", "replace"), sha256.hexdigest()
+
+
+def _control_identifier(folder: Place) -> int | None:
+    """System identifier in a backup's ``global/pg_control``; None in tar format."""
+    try:
+        first = (folder / "global" / "pg_control").first_bytes(8)
+    except OSError:
+        return None
+    return int.from_bytes(first, "little") if len(first) == 8 else None
+
+
+def json_object(path: Place) -> Mapping[str, Any] | None:
+    """The object in a JSON file; None when there is none that can be read."""
+    try:
+        data = json.loads(read_text(path))
+    except (OSError, ValueError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def iso_time(text: object) -> float | None:
+    """Unix time of an ISO 8601 text, UTC without a zone."""
+    if not isinstance(text, str):
+        return None
+    try:
+        # Go writes nanoseconds; Python reads microseconds.
+        at = datetime.fromisoformat(re.sub(r"(\.\d{6})\d+", r"\1", text.strip().replace("Z", "+00:00")))
+    except ValueError:
+        return None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

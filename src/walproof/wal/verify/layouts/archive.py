@@ -1,0 +1,72 @@
+"""An archive that was found, whatever keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from walproof.wal.places.place import MOST_FOLDERS, Entry, FileSource, Place, entry_source
+from walproof.wal.verify.backups import Found
+from walproof.wal.verify.names import Listing, WalFile, history_timeline, is_label, is_segment, segment_file
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """WAL of one cluster, or what is meant to be."""
+
+    name: str
+    """What the tool calls it (``main 15-1``), else the folder."""
+    layout: str
+    """``pgBackRest``, ``WAL-G``, ``Barman``, ``pg_wal``, ``folder``."""
+    path: str
+    listing: Listing
+    backups: tuple[Found, ...] = ()
+    system_identifier: int | None = None
+    """That of the tool's own catalogue."""
+    version: int | None = None
+    catalogued: tuple[str, ...] = ()
+    """Segments that the tool's own catalogue names, if it keeps one."""
+    places: tuple[Place, ...] = ()
+    """Where its files are."""
+    live: tuple[str, ...] = ()
+    """Folders among them that are a server's pg_wal: the last segment is being written, later ones are
+    prepared."""
+
+
+def list_files(folder: Place, depth: int = MOST_FOLDERS) -> Listing:
+    """Files of WAL in a folder and the folders in it. Links to folders are not followed. Raises WalError."""
+    return listing_of(folder.files(depth))
+
+
+def listing_of(found: Iterable[Entry]) -> Listing:
+    """Those of the files that are of an archive. One that vanishes meanwhile is not listed."""
+    segments: list[WalFile] = []
+    histories: list[tuple[int, FileSource]] = []
+    labels: list[FileSource] = []
+    for entry in found:
+        timeline = history_timeline(entry.name)
+        if timeline is not None:
+            histories.append((timeline, entry_source(entry)))
+        elif is_label(entry.name):
+            labels.append(entry_source(entry))
+        elif (file := segment_of(entry)) is not None:
+            segments.append(file)
+    return Listing(tuple(segments), tuple(histories), tuple(labels))
+
+
+def joined(listings: Iterable[Listing]) -> Listing:
+    """All files of several listings."""
+    several = list(listings)
+    return Listing(
+        tuple(file for one in several for file in one.segments),
+        tuple(file for one in several for file in one.histories),
+        tuple(file for one in several for file in one.labels),
+    )
+
+
+def segment_of(entry: Entry) -> WalFile | None:
+    """The segment in a file; None when it is none, or is not there any more."""
+    if not is_segment(entry.name):
+        return None
+    status = entry.status()
+    return None if status is None else segment_file(entry.path, entry.name, status, entry.reader)

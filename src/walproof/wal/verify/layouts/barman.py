@@ -1,0 +1,103 @@
+"""Barman: ``SERVER/wals/0000000100000000/SEGMENT``, ``SERVER/base/ID/backup.info``; Barman cloud keeps the
+same folders.
+
+Segments keep their plain names when they are compressed. ``wals/xlog.db`` is the catalogue: name, size, time,
+compression, a line for each file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from walproof.errors import UnitError
+from walproof.units import Lsn
+from walproof.wal.places.place import Place, read_text
+from walproof.wal.verify.backups import Backup, BrokenBackup, Found
+from walproof.wal.verify.layouts.archive import Archive, joined, list_files
+from walproof.wal.verify.names import is_segment
+
+
+def is_server(names: set[str]) -> bool:
+    """Whether a folder with these names in it is that of a server."""
+    return {"wals", "base"} <= names
+
+
+def archives(folder: Place) -> Iterator[Archive]:
+    """The archive of one server. Raises WalError."""
+    listings = [list_files(folder / "wals")]
+    if (folder / "streaming").is_folder():
+        listings.append(list_files(folder / "streaming", 0))
+    backups = tuple(_backups(folder / "base"))
+    # All backups of a server are of one cluster, unless it was initialised anew.
+    known = [one.system_identifier for one in backups if isinstance(one, Backup) and one.system_identifier]
+    catalogued = tuple(_catalogue(folder))
+    yield Archive(
+        folder.name,
+        "Barman",
+        str(folder),
+        joined(listings),
+        backups,
+        known[-1] if known else None,
+        None,
+        catalogued,
+        (folder,),
+    )
+
+
+def _catalogue(folder: Place) -> Iterator[str]:
+    for path in (folder / "wals" / "xlog.db", folder / "meta" / f"{folder.name}-xlog.db"):
+        try:
+            text = path.read().decode("utf-8", "replace")
+        except OSError:
+            continue
+        for line in text.splitlines():
+            name = line.split("\t")[0].strip()
+            if is_segment(name):
+                yield name
+
+
+def _backups(folder: Place) -> Iterator[Found]:
+    for entry in folder.entries():
+        path = folder / entry.name / "backup.info"
+        if not entry.is_folder or not path.is_file():
+            continue
+        backup = _backup(entry.name, path)
+        if backup is not None:
+            yield backup
+
+
+def _backup(name: str, path: Place) -> Found | None:
+    """A backup; None for one that failed or goes on, which Barman itself calls so."""
+    try:
+        lines = read_text(path).splitlines()
+    except (OSError, ValueError):
+        return BrokenBackup(str(path), "it cannot be read")
+    fields = dict(line.split("=", 1) for line in lines if "=" in line)
+    status = fields.get("status")
+    if status in ("FAILED", "STARTED", "EMPTY"):
+        return None
+    system = fields.get("systemid", "")
+    try:
+        return Backup(
+            name,
+            "Barman",
+            str(path.parent),
+            int(fields["timeline"]),
+            Lsn.parse(fields["begin_xlog"]),
+            Lsn.parse(fields["end_xlog"]),
+            _time(fields.get("end_time", "")),
+            int(system) if system.isdigit() else None,
+            int(fields["version"]) // 10000 if fields.get("version", "").isdigit() else None,
+        )
+    except (KeyError, ValueError, UnitError):
+        return BrokenBackup(str(path), f"it has no begin_xlog, end_xlog or timeline (status {status})")
+
+
+def _time(text: str) -> float | None:
+    """Unix time; None without a zone, since that of the machine that wrote it is not known here."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at.timestamp() if at.tzinfo else None

@@ -1,0 +1,169 @@
+"""Which archives and backups there are below the folders that were named: found by looking.
+
+Folders that no tool made are one archive for each cluster: a server's pg_wal and the folder it archives to
+are read together, and two clusters' folders apart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from walproof._native import wal_probe
+from walproof.errors import WalError
+from walproof.wal.places.opened import call
+from walproof.wal.places.place import MOST_FOLDERS, Place
+from walproof.wal.verify.backups import Backup, BrokenBackup, Found, read_manifest
+from walproof.wal.verify.layouts import barman, pgbackrest, walg
+from walproof.wal.verify.layouts.archive import Archive, joined, listing_of, segment_of
+from walproof.wal.verify.names import Listing
+
+_SAMPLE = 8
+"""Files of a folder that are asked whose WAL they hold."""
+
+
+_Folder = tuple[Place, Listing, bool]
+"""A folder without a tool: files, and whether it is a pg_wal."""
+
+
+@dataclass(slots=True)
+class _Found:
+    archives: list[Archive] = field(default_factory=list)
+    folders: list[_Folder] = field(default_factory=list)
+    """Folders without a tool."""
+    backups: list[Found] = field(default_factory=list)
+
+
+def find_archives(paths: Sequence[Place], backups: Sequence[Place] = ()) -> tuple[Archive, ...]:
+    """Archives below ``paths``, with the base backups there and below ``backups``.
+
+    Raises WalError when a path is not there, and when there is no WAL at all.
+    """
+    found, elsewhere = _Found(), _Found()
+    for path in paths:
+        if path.is_folder():
+            _explore(path.absolute(), found, MOST_FOLDERS, is_named=True)
+        else:
+            _add_file(path, found)
+    for path in backups:
+        if not path.is_folder():
+            raise WalError(f'could not open directory "{path}": it is no folder')
+        _explore(path.absolute(), elsewhere, MOST_FOLDERS)
+    archives = [*found.archives, *_clusters(found.folders)]
+    if not any(one.listing.segments for one in archives):
+        raise WalError(
+            f'could not find any WAL file in "{paths[0]}"',
+            hint="WAL segments have names of 24 hexadecimal digits; a server's are in pg_wal.",
+        )
+    for other in elsewhere.archives:
+        found.backups += other.backups
+    return tuple(_with_backups(archives, [*found.backups, *elsewhere.backups]))
+
+
+def _explore(folder: Place, found: _Found, depth: int, *, is_named: bool = False) -> None:
+    inside = folder.entries()
+    names = {entry.name for entry in inside}
+    if pgbackrest.is_stanza(names):
+        found.archives += pgbackrest.archives(folder)
+    elif pgbackrest.is_stanza(_names(folder.parent)) and is_named:
+        # One cluster of a stanza, named by itself.
+        found.archives += [one for one in pgbackrest.archives(folder.parent) if one.path == str(folder)]
+    elif barman.is_server(names):
+        found.archives += barman.archives(folder)
+    elif is_named and folder.name == "wals" and barman.is_server(_names(folder.parent)):
+        found.archives += barman.archives(folder.parent)
+    elif walg.is_prefix(names):
+        found.archives += walg.archives(folder)
+    elif is_named and walg.is_prefix(_names(folder.parent)) and folder.name == "wal_005":
+        found.archives += walg.archives(folder.parent)
+    elif "backup_manifest" in names:
+        found.backups += read_manifest(folder / "backup_manifest")
+    elif "PG_VERSION" in names and "pg_wal" in names:
+        if is_named:  # a data directory below an archive is a copy, whose WAL is not the archive's
+            _explore(folder / "pg_wal", found, 0)
+    else:
+        files = listing_of(entry for entry in inside if not entry.is_folder)
+        if files.segments or files.histories or files.labels:
+            found.folders.append((folder, files, "archive_status" in names))
+        if depth > 0:
+            for entry in inside:
+                if entry.is_folder and entry.name != "archive_status":
+                    _explore(folder / entry.name, found, depth - 1)
+
+
+def _names(folder: Place) -> set[str]:
+    try:
+        return {entry.name for entry in folder.entries()}
+    except WalError:  # who may read an archive need not be allowed to see what is around it
+        return set()
+
+
+def _add_file(path: Place, found: _Found) -> None:
+    path.entry()  # if there is none, it is called as it was named
+    file = segment_of(path.absolute().entry())
+    if file is None:
+        raise WalError(
+            f'file "{path}" is not a WAL segment',
+            hint="WAL segments have names of 24 hexadecimal digits; a server's are in pg_wal.",
+        )
+    found.folders.append((path.absolute().parent, Listing((file,), (), ()), False))
+
+
+def _clusters(folders: Iterable[_Folder]) -> Iterator[Archive]:
+    """Folders of one cluster as one archive. Those that do not say whose they are belong to the last one that
+    does."""
+    groups: dict[int | None, list[_Folder]] = {}
+    unknown: list[_Folder] = []
+    for one in folders:
+        identifier = _whose(one[:1], one[1])
+        if identifier is None:
+            unknown.append(one)
+        else:
+            groups.setdefault(identifier, []).append(one)
+    if unknown:
+        groups.setdefault(next(iter(groups), None), []).extend(unknown)
+    for group in groups.values():
+        paths = [str(path) for path, _, _ in group]
+        listing = joined(one for _, one, _ in group)
+        live = tuple(str(path) for path, _, is_live in group if is_live)
+        layout = "pg_wal" if len(live) == len(group) else "folder"
+        name = _top(paths)
+        yield Archive(name, layout, name, listing, places=tuple(place for place, _, _ in group), live=live)
+
+
+def _top(paths: Sequence[str]) -> str:
+    """The folder that all of them are in; of several kinds of places all names."""
+    if len(set(paths)) > 1 and all(path.startswith("/") for path in paths):
+        return os.path.commonpath(paths)
+    return " and ".join(dict.fromkeys(paths))
+
+
+def _whose(places: Sequence[Place], listing: Listing) -> int | None:
+    """The system identifier that most of some files have."""
+    files = [one for one in listing.segments if not one.is_partial] or list(listing.segments)
+    step = max(1, len(files) // _SAMPLE)
+    probed = [call(places, wal_probe, file.source) for file in files[::step]]
+    said = [known[1] for known in probed if known is not None]
+    return max(set(said), key=said.count) if said else None
+
+
+def _with_backups(archives: Sequence[Archive], backups: Sequence[Found]) -> Iterator[Archive]:
+    """Each backup with the archive of its cluster; one that does not say which is that of the only
+    archive."""
+    owners: dict[int, list[Found]] = {}
+    systems = [
+        archive.system_identifier or _whose(archive.places, archive.listing) if backups else None
+        for archive in archives
+    ]
+    for backup in backups:
+        identifier = backup.system_identifier if isinstance(backup, Backup) else None
+        place = systems.index(identifier) if identifier in systems and identifier is not None else None
+        if place is None and (identifier is None or len(archives) == 1):
+            place = 0
+        if place is None:
+            place = 0
+            path = backup.path
+            backup = BrokenBackup(path, f"it is of another system: {identifier}, which has no archive here")
+        owners.setdefault(place, []).append(backup)
+    for place, archive in enumerate(archives):
+        yield replace(archive, backups=(*archive.backups, *owners.get(place, ())))

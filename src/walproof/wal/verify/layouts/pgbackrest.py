@@ -1,0 +1,141 @@
+"""pgBackRest: ``archive/STANZA/15-1/0000000100000000/SEGMENT-SHA1.lz4``, ``backup/STANZA/backup.info``.
+
+Each folder ``15-1`` is the archive of one cluster: version, and number of its entry in ``[db:history]``.
+What follows ``=`` in the .info files is JSON (pgBackRest, src/info). Repositories may be encrypted; with the
+pass where pgBackRest has it, they read like others (crates/walproof-wal/src/source/cipher.rs)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from walproof._native import wal_text
+from walproof.errors import UnitError, WalError
+from walproof.units import Lsn
+from walproof.wal.places.place import Place
+from walproof.wal.verify.backups import Backup, BrokenBackup, Found
+from walproof.wal.verify.layouts.archive import Archive, list_files
+
+_ARCHIVE_ID = re.compile(r"(\d+(?:\.\d+)?)-(\d+)")
+
+
+def is_stanza(names: set[str]) -> bool:
+    """Whether a folder with these names in it is ``archive/STANZA``."""
+    return "archive.info" in names or "archive.info.copy" in names
+
+
+def archives(folder: Place) -> Iterator[Archive]:
+    """The archives of one stanza. Raises WalError."""
+    systems = _systems(folder)
+    backups = list(_backups(folder.parent.parent / "backup" / folder.name))
+    for entry in folder.entries():
+        match = _ARCHIVE_ID.fullmatch(entry.name)
+        if match is None or not entry.is_folder:
+            continue
+        number = int(match[2])
+        yield Archive(
+            f"{folder.name} {entry.name}",
+            "pgBackRest",
+            entry.path,
+            list_files(folder / entry.name),
+            tuple(backup for of, backup in backups if of in (None, number)),
+            systems.get(number),
+            int(match[1].split(".")[0]),
+            places=(folder,),
+        )
+
+
+def _systems(folder: Place) -> dict[int, int]:
+    """System identifiers by number of the cluster in the stanza's history."""
+    history = _read(folder / "archive.info")[0].get("db:history", {})
+    found = {}
+    for number, entry in history.items():
+        if number.isdigit() and isinstance(entry, dict):
+            identifier = entry.get("db-id", entry.get("db-system-id"))
+            if isinstance(identifier, int):
+                found[int(number)] = identifier
+    return found
+
+
+def _backups(folder: Place) -> Iterator[tuple[int | None, Found]]:
+    """(number of the cluster, backup)."""
+    path = folder / "backup.info"
+    if not path.is_file() and not (folder / "backup.info.copy").is_file():
+        return
+    sections, complaint = _read(path)
+    if "backup:current" not in sections and "db" not in sections:
+        reason = complaint or "no section [backup:current] or [db] can be read in it"
+        yield None, BrokenBackup(str(path), reason)
+    history = sections.get("db:history", {})
+    there = {entry.name for entry in folder.entries() if entry.is_folder}
+    for label, entry in sections.get("backup:current", {}).items():
+        place = folder / label
+        try:
+            number = int(entry["db-id"])
+            backup = Backup(
+                label,
+                f"pgBackRest {entry['backup-type']}",
+                str(place),
+                int(entry["backup-archive-start"][:8], 16),
+                Lsn.parse(entry["backup-lsn-start"]),
+                Lsn.parse(entry["backup-lsn-stop"]),
+                float(entry["backup-timestamp-stop"]),
+                _mapping(history.get(str(number))).get("db-system-id"),
+                complaint=None if label in there else "backup.info names it, and its folder is not there",
+            )
+        except (KeyError, TypeError, ValueError, UnitError):
+            yield None, BrokenBackup(str(place), "its entry in backup.info has no start and stop")
+        else:
+            yield number, backup
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _read(path: Place) -> tuple[dict[str, dict[str, Any]], str | None]:
+    """Sections of an .info file, or of its copy; what is no JSON is left out. Why there are none.
+
+    Raises WalError where a store cannot be read."""
+    complaint = None
+    for file in (path, path.parent / f"{path.name}.copy"):
+        try:
+            text = _text(file)
+        except ValueError as error:
+            complaint = complaint or str(error)
+            continue
+        sections: dict[str, dict[str, Any]] = {}
+        section: dict[str, Any] = {}
+        for line in text.splitlines():
+            if line.startswith("[") and line.endswith("]"):
+                section = sections.setdefault(line[1:-1], {})
+            elif "=" in line:
+                key, _, value = line.partition("=")
+                try:
+                    section[key] = json.loads(value)
+                except ValueError:
+                    continue
+        return sections, None
+    return {}, complaint
+
+
+def _text(file: Place) -> str:
+    """An .info file, decrypted where it lies in a folder.
+
+    Raises WalError where a store cannot be read; ValueError with the reason for this file alone."""
+    if file.connection is None:
+        try:
+            return wal_text(str(file))
+        except WalError as error:
+            raise ValueError(error.message) from error
+    try:
+        data = file.read()
+    except OSError as error:
+        raise ValueError(f'could not read "{file}": {error.strerror}') from error
+    if data.startswith(b"Salted__"):
+        raise ValueError(
+            f'cannot read "{file}": it is encrypted, and what lies in object stores is not decrypted'
+        )
+    return data.decode("utf-8", "replace")

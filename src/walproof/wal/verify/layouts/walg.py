@@ -1,0 +1,65 @@
+"""WAL-G: ``wal_005/SEGMENT.lz4``, ``basebackups_005/base_SEGMENT_backup_stop_sentinel.json``.
+
+A sentinel is written when a backup is complete. Older ones have no times; ``base_SEGMENT/metadata.json`` has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from walproof.units import Lsn
+from walproof.wal.places.place import Place
+from walproof.wal.verify.backups import Backup, BrokenBackup, Found, iso_time, json_object
+from walproof.wal.verify.layouts.archive import Archive, list_files
+
+_WAL, _BACKUPS = "wal_005", "basebackups_005"
+_SENTINEL = re.compile(r"(base_([0-9A-F]{8})[0-9A-F]{16}(?:_D_[0-9A-F]{24})?)_backup_stop_sentinel\.json")
+
+
+def is_prefix(names: set[str]) -> bool:
+    """Whether a folder with these names in it is what WALG_FILE_PREFIX names."""
+    return _WAL in names
+
+
+def archives(folder: Place) -> Iterator[Archive]:
+    """The archive below one prefix. Raises WalError."""
+    backups = tuple(_backups(folder / _BACKUPS)) if (folder / _BACKUPS).is_folder() else ()
+    known = {one.system_identifier for one in backups if isinstance(one, Backup)} - {None}
+    identifier = known.pop() if len(known) == 1 else None
+    yield Archive(
+        folder.name, "WAL-G", str(folder), list_files(folder / _WAL), backups, identifier, places=(folder,)
+    )
+
+
+def _backups(folder: Place) -> Iterator[Found]:
+    for entry in folder.entries():
+        match = _SENTINEL.fullmatch(entry.name)
+        if match is None:
+            continue
+        sentinel = json_object(folder / entry.name)
+        if sentinel is None:
+            yield BrokenBackup(entry.path, "it is no JSON object")
+        else:
+            metadata = json_object(folder / match[1] / "metadata.json") or {}
+            yield _backup(match[1], int(match[2], 16), entry.path, sentinel, metadata)
+
+
+def _backup(
+    name: str, timeline: int, path: str, sentinel: Mapping[str, Any], metadata: Mapping[str, Any]
+) -> Found:
+    start = _number(sentinel.get("LSN"), metadata.get("start_lsn"))
+    stop = _number(sentinel.get("FinishLSN"), metadata.get("finish_lsn"))
+    if start is None or stop is None:
+        return BrokenBackup(path, "it has no LSN or FinishLSN")
+    finished = iso_time(sentinel.get("FinishTime")) or iso_time(metadata.get("finish_time"))
+    system = _number(sentinel.get("SystemIdentifier"), metadata.get("system_identifier"))
+    version = _number(sentinel.get("PgVersion"), metadata.get("pg_version"))
+    major = None if version is None else version // 10000
+    return Backup(name, "WAL-G", path, timeline, Lsn(start), Lsn(stop), finished, system, major)
+
+
+def _number(*values: object) -> int | None:
+    """The first that is a number; 0 means not known."""
+    return next((value for value in values if isinstance(value, int) and value > 0), None)

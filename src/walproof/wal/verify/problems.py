@@ -1,0 +1,166 @@
+"""What can be wrong with an archive: kinds, what each means, and what to do about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from walproof.units import Lsn
+
+
+class Severity(Enum):
+    """How bad it is."""
+
+    error = "error"
+    """Some restore ends there, or cannot begin."""
+    note = "note"
+    """No fault: it is said because it could be taken for one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of problem."""
+
+    name: str
+    severity: Severity
+    meaning: str
+    advice: str
+
+
+_COPY = (
+    "Look for another copy: the server's pg_wal, a standby's, a second repository. Without one, take a new "
+    "base backup now: what follows can be restored from that one only."
+)
+_AGAIN = (
+    "Replace the file by another copy (the server's pg_wal, a standby's, a second repository), or take a new "
+    "base backup."
+)
+_FROM_PG_WAL = "Copy it from pg_wal of a server on that timeline."
+_SIZE = (
+    "PostgreSQL refuses a segment of another size: a restore ends before it, and some records earlier where "
+    "recovery_prefetch reads ahead."
+)
+_ERROR, _NOTE = Severity.error, Severity.note
+
+_KINDS = (
+    Kind("missing", _ERROR, "No restore gets from before these segments to after them.", _COPY),
+    Kind("damaged", _ERROR, "A restore that reaches this place ends there.", _AGAIN),
+    Kind("truncated", _ERROR, _SIZE, _AGAIN),
+    Kind("too long", _ERROR, _SIZE, _AGAIN),
+    Kind("unpack", _ERROR, "restore_command will fail at this file: a restore ends before it.", _AGAIN),
+    Kind(
+        "unreadable",
+        _ERROR,
+        "The file could not be read, so nothing is known of it.",
+        "Give this user the right to read it, or look at the disk.",
+    ),
+    Kind(
+        "encrypted",
+        _ERROR,
+        "Encrypted files cannot be looked into, so nothing is known of them.",
+        "Give the pass of pgBackRest's repository (PGBACKREST_REPO1_CIPHER_PASS, or PGBACKREST_CONFIG with "
+        "repo1-cipher-pass); what other tools encrypt, verify with them, or restore it to a folder first.",
+    ),
+    Kind("empty", _ERROR, "The file has the size of a segment and holds no WAL.", _AGAIN),
+    Kind("misplaced", _ERROR, "The file holds WAL of another place: a restore ends before it.", _AGAIN),
+    Kind(
+        "other system",
+        _ERROR,
+        "The file is of another cluster: a restore ends before it.",
+        "Two servers archive to one folder, or a cluster was initialised anew: give each its own folder.",
+    ),
+    Kind(
+        "other version",
+        _ERROR,
+        "The file is of another PostgreSQL: a restore ends before it.",
+        "After an upgrade, archive to a new folder and take a new base backup.",
+    ),
+    Kind(
+        "checksum",
+        _ERROR,
+        "The content is not what was archived (SHA-1 in the file's name), though its records are in order.",
+        _AGAIN,
+    ),
+    Kind(
+        "duplicate",
+        _ERROR,
+        "Two files for one segment differ. Which of them a restore gets is chance; some tools refuse both.",
+        "Find out who wrote the second one (two servers that archive to one place, a failover without a new "
+        "timeline), and keep the one that belongs to the chain.",
+    ),
+    Kind(
+        "chain",
+        _ERROR,
+        "The segments are whole, and do not follow from each other: a restore ends there.",
+        "One of the two is of another history of this cluster (restored, or failed over, without a new "
+        "timeline): find out which belongs to the chain.",
+    ),
+    Kind(
+        "history missing",
+        _ERROR,
+        "Without this file no restore finds its way to that timeline from an older backup.",
+        _FROM_PG_WAL,
+    ),
+    Kind(
+        "history damaged",
+        _ERROR,
+        "PostgreSQL refuses the file: no restore gets to that timeline.",
+        _FROM_PG_WAL,
+    ),
+    Kind("switch point", _ERROR, "The history does not fit the WAL, or another history.", _FROM_PG_WAL),
+    Kind(
+        "backup unusable",
+        _ERROR,
+        "The backup cannot be made consistent: WAL that it needs is not there.",
+        "Take a new base backup; keep this one only if the WAL can be found.",
+    ),
+    Kind(
+        "backup unreadable",
+        _ERROR,
+        "What describes the backup is wrong, so the backup is not counted.",
+        "Verify the backup with the tool that made it (pg_verifybackup for a backup_manifest).",
+    ),
+    Kind("not there", _ERROR, "The tool's catalogue names these files, and they are gone.", _COPY),
+    Kind("unfinished", _NOTE, "The last segment is not full, as while it is being written.", ""),
+    Kind("expired", _NOTE, "Of an older backup only the WAL that it needs itself is kept.", ""),
+    Kind("label", _NOTE, "A backup left its label here; the WAL that it needs is not here any more.", ""),
+    Kind(
+        "ended early",
+        _NOTE,
+        "In a live pg_wal, records may be left after the end from before a crash.",
+        "",
+    ),
+)
+KINDS = {kind.name: kind for kind in _KINDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong, and where."""
+
+    kind: str
+    """A key of KINDS."""
+    message: str
+    path: str | None = None
+    """The file."""
+    segment: str | None = None
+    """Name of the segment; of several the first."""
+    last_segment: str | None = None
+    """Of several that are missing, the last."""
+    segments: int = 1
+    timeline: int | None = None
+    lsn: Lsn | None = None
+    end_lsn: Lsn | None = None
+    """Where what is wrong ends: WAL goes on there."""
+    offset: int | None = None
+    """In the segment, unpacked."""
+    cause: str | None = None
+    """Of damage: what is wrong (``page``, ``record``, ``link``, ``continuation``, ``checksum``,
+    ``structure``)."""
+    expected: str | None = None
+    got: str | None = None
+
+    @property
+    def severity(self) -> Severity:
+        """That of its kind."""
+        return KINDS[self.kind].severity

@@ -1,0 +1,263 @@
+"""The files of an archive, verified one by one: each segment with what its file says, and what is wrong with
+files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+
+from walproof._native import wal_probe, wal_verify
+from walproof.units import Lsn
+from walproof.wal.places.folder import file_status
+from walproof.wal.places.opened import attempt, call
+from walproof.wal.progress import Observe
+from walproof.wal.verify.facts import FileFacts
+from walproof.wal.verify.files import Reference, file_problems
+from walproof.wal.verify.kept import KeptResults
+from walproof.wal.verify.layouts.archive import Archive
+from walproof.wal.verify.names import WalFile
+from walproof.wal.verify.problems import Problem
+
+BATCH_BYTES = 64 << 20
+"""Bytes of files that are verified before results are kept, for each thread."""
+BATCH_FILES = 256
+_SAMPLE = 16
+"""Files that are asked for the size of segments."""
+
+Since = Lsn | str | float
+"""A location, the name of a segment, or a Unix time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment, and the file that a restore would take for it."""
+
+    timeline: int
+    number: int
+    file: WalFile
+    facts: FileFacts | None
+    """None where the file was not looked into."""
+    is_usable: bool
+    """Whether a restore could begin to read it."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """All that the files of one archive say by themselves."""
+
+    archive: Archive
+    segment_size: int
+    reference: Reference
+    segments: dict[int, dict[int, Segment]] = field(default_factory=dict)
+    """By timeline and number."""
+    partials: dict[tuple[int, int], Segment] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    files: int = 0
+    read_files: int = 0
+    read_bytes: int = 0
+    """Bytes of files that were read now."""
+    kept_files: int = 0
+    skipped_files: int = 0
+    """Files before ``since``, of which nothing was kept."""
+    prepared_files: int = 0
+    """Files of a pg_wal that wait to be written."""
+
+    def start_of(self, number: int) -> Lsn:
+        """Where a segment begins."""
+        return Lsn(number * self.segment_size)
+
+
+def read_archive(
+    archive: Archive, since: Since | None, kept: KeptResults, threads: int, observe: Observe | None
+) -> Reading:
+    """Verify every file that has to be. Raises WalError when not even the size of segments can be told."""
+    files = archive.listing.segments
+    threads = min((place.read_by(threads) for place in archive.places), default=threads)
+    size = call(archive.places, _segment_size, archive)
+    first = _first_number(since, size)
+    twice = Counter((file.name, file.is_partial) for file in files)
+    facts: dict[str, FileFacts] = {}
+    wanted: list[tuple[WalFile, bool]] = []
+    skipped = 0
+    for file in files:
+        wants_sha1 = (file.sha1 is not None and not file.is_partial) or twice[file.name, file.is_partial] > 1
+        known = kept.find(file, size, wants_sha1=wants_sha1)
+        if known is not None:
+            facts[file.path] = known
+        elif (first is not None and file.number(size) < first) or (
+            isinstance(since, float) and file.mtime_ns < since * 1e9
+        ):
+            skipped += 1
+        else:
+            wanted.append((file, wants_sha1))
+    kept_files = len(facts)
+    for file, found in _verified(archive, wanted, size, kept, threads, observe):
+        facts[file.path] = found
+    changed = {file.path for file, _ in wanted} - set(facts)
+    reading = Reading(archive, size, _reference(archive, facts.values()))
+    reading.files, reading.read_files, reading.kept_files = len(files), len(wanted), kept_files
+    reading.read_bytes, reading.skipped_files = sum(file.size for file, _ in wanted), skipped
+    _sort_out(reading, facts, changed)
+    return reading
+
+
+def _segment_size(archive: Archive) -> int:
+    files = [file for file in archive.listing.segments if not file.is_partial] or archive.listing.segments
+    step = max(1, len(files) // _SAMPLE)
+    known = [found[2] for file in files[::step] if (found := wal_probe(file.source)) is not None]
+    known = known or [found[2] for file in files if (found := wal_probe(file.source)) is not None]
+    if known:
+        return Counter(known).most_common(1)[0][0]
+    # Nothing can be read: plain files may at least tell by their length.
+    lengths = Counter(file.size for file in files if file.ending is None and file.size & (file.size - 1) == 0)
+    length = lengths.most_common(1)[0][0] if lengths else 0
+    return length if 1 << 20 <= length <= 1 << 30 else 16 << 20
+
+
+def _first_number(since: Since | None, segment_size: int) -> int | None:
+    if isinstance(since, Lsn):
+        return since // segment_size
+    if isinstance(since, str):
+        return (int(since[8:16], 16) << 32) // segment_size + int(since[16:24], 16)
+    return None
+
+
+def _verified(
+    archive: Archive,
+    wanted: Sequence[tuple[WalFile, bool]],
+    segment_size: int,
+    kept: KeptResults,
+    threads: int,
+    observe: Observe | None,
+) -> Iterator[tuple[WalFile, FileFacts]]:
+    total, done = len(wanted) * segment_size, 0
+
+    def observe_all(bytes_: int, _: int) -> None:
+        if observe is not None:
+            observe(done + bytes_, total)
+
+    observe_all(0, total)
+    for reader, files in groupby((file for file, _ in wanted), key=lambda file: file.reader):
+        if reader is not None:
+            reader.expect((file.path, file.status) for file in files)
+    for batch in _batches(wanted, threads):
+        plain, failure = attempt(
+            archive.places,
+            wal_verify,
+            [(file.source, file.name, file.is_partial, file.ending, sha1) for file, sha1 in batch],
+            segment_size,
+            threads,
+            observe_all,
+        )
+        done += len(batch) * segment_size
+        found = [
+            (file, one)
+            for (file, _), one in zip(batch, plain, strict=True)
+            if not one["faults"] or (failure is None and not _has_changed(file))
+        ]
+        # What could not be read now may be readable the next time, or with the pass.
+        kept.add(
+            (
+                (file, one)
+                for file, one in found
+                if all(fault[0] not in ("unreadable", "encrypted") for fault in one["faults"])
+            ),
+            segment_size,
+        )
+        if failure is not None:
+            raise failure
+        for file, one in found:
+            yield file, FileFacts.of_plain(one)
+
+
+def _has_changed(file: WalFile) -> bool:
+    """Whether a file was removed, or is being copied, while archives were read: it does not count."""
+    if file.reader is not None:
+        return file.reader.status(file.path) != file.status
+    path = Path(file.path)
+    if path.is_symlink() and not path.exists():
+        return False
+    return file_status(file.path) != file.status
+
+
+def _batches(wanted: Sequence[tuple[WalFile, bool]], threads: int) -> Iterator[list[tuple[WalFile, bool]]]:
+    batch: list[tuple[WalFile, bool]] = []
+    size = 0
+    for one in wanted:
+        batch.append(one)
+        size += one[0].size
+        if len(batch) >= BATCH_FILES or (size >= BATCH_BYTES * threads and len(batch) >= threads):
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _reference(archive: Archive, facts: Iterable[FileFacts]) -> Reference:
+    """Whose WAL it should be: what the tool's catalogue says, else what most files say."""
+    said = Counter(
+        (one.system_identifier, one.version) for one in facts if one.system_identifier and one.version
+    )
+    identifier = archive.system_identifier
+    if identifier is None and said:
+        identifier = said.most_common(1)[0][0][0]
+    own = [version for (system, version), _ in said.most_common() if system == identifier]
+    return Reference(identifier, archive.version or (own[0] if own else None))
+
+
+def _sort_out(reading: Reading, facts: dict[str, FileFacts], changed: set[str]) -> None:
+    """Put each file in its segment's place; of several the best."""
+    live = set(reading.archive.live)
+    candidates: dict[tuple[int, int, bool], list[tuple[Segment, list[Problem]]]] = {}
+    for file in reading.archive.listing.segments:
+        if file.path in changed:
+            continue
+        found = facts.get(file.path)
+        number = file.number(reading.segment_size)
+        start = reading.start_of(number)
+        if found is not None and file.path.rpartition("/")[0] in live and _is_prepared(found, start):
+            reading.prepared_files += 1
+            continue
+        problems = [] if found is None else file_problems(file, found, start, reading.reference)
+        is_usable = all(problem.kind in ("damaged", "checksum") for problem in problems)
+        segment = Segment(file.timeline, number, file, found, is_usable)
+        candidates.setdefault((file.timeline, number, file.is_partial), []).append((segment, problems))
+    for (timeline, number, is_partial), several in sorted(candidates.items()):
+        several.sort(
+            key=lambda one: (not one[0].is_usable, len(one[1]), one[0].file.ending or "", one[0].file.path)
+        )
+        for _, problems in several:
+            reading.problems += problems
+        best = several[0][0]
+        if is_partial:
+            reading.partials[timeline, number] = best
+        else:
+            reading.segments.setdefault(timeline, {})[number] = best
+            reading.problems += _differences(several)
+
+
+def _is_prepared(facts: FileFacts, start: Lsn) -> bool:
+    """Whether a file of a running server's pg_wal waits to be written: recycled, or filled with zeros."""
+    is_recycled = facts.address is not None and facts.address < start
+    return is_recycled or (not facts.stretches and facts.is_clean_end)
+
+
+def _differences(several: Sequence[tuple[Segment, list[Problem]]]) -> Iterator[Problem]:
+    """Files of one segment that are in order and not the same."""
+    sound = [one for one, problems in several if not problems and one.facts is not None and one.facts.sha1]
+    for other in sound[1:]:
+        first = sound[0]
+        if first.facts is not None and other.facts is not None and first.facts.sha1 != other.facts.sha1:
+            yield Problem(
+                "duplicate",
+                f"another file for the segment has other content: {first.file.path}",
+                other.file.path,
+                other.file.name,
+                timeline=other.timeline,
+                lsn=other.facts.stretches[0].start if other.facts.stretches else None,
+                expected=f"SHA-1 {first.facts.sha1}",
+                got=f"SHA-1 {other.facts.sha1}",
+            )

@@ -1,0 +1,252 @@
+"""Is an archive whole, and to which moments can it restore?
+
+    >>> from walproof.wal.verify.verify import verify
+    >>> found = verify(["/var/lib/pgbackrest"])  # doctest: +SKIP
+    >>> found.is_whole, found.archives[0].windows  # doctest: +SKIP
+
+docs/wal-verify.md says what is checked and what cannot be told.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+
+from walproof.units import Lsn
+from walproof.wal.places.opened import Path, call, open_places
+from walproof.wal.progress import Observe
+from walproof.wal.segment import segment_name
+from walproof.wal.verify.backups import Backup, BrokenBackup, read_label
+from walproof.wal.verify.chain import build_chains
+from walproof.wal.verify.files import condensed
+from walproof.wal.verify.kept import KeptResults
+from walproof.wal.verify.layouts.archive import Archive
+from walproof.wal.verify.layouts.find import find_archives
+from walproof.wal.verify.names import segment_file
+from walproof.wal.verify.problems import Problem, Severity
+from walproof.wal.verify.reading import Reading, Since, read_archive
+from walproof.wal.verify.timelines import read_timelines
+from walproof.wal.verify.windows import ArchiveRange, Window, ranges, windows
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedArchive:
+    """What is known of one archive."""
+
+    name: str
+    layout: str
+    path: str
+    system_identifier: int | None
+    version: int | None
+    segment_size: int
+    timelines: tuple[int, ...]
+    first_segment: str | None
+    last_segment: str | None
+    files: int
+    """Files of segments."""
+    read_files: int
+    read_bytes: int
+    """Bytes of files that were read now, as they are stored."""
+    kept_files: int
+    """Files of which an earlier result was believed."""
+    skipped_files: int
+    """Files before ``since`` that were not looked into."""
+    partial_files: int
+    prepared_files: int
+    """Files of a server's pg_wal that wait to be written."""
+    wal_bytes: int
+    """Bytes of segments, unpacked."""
+    backups: tuple[Backup, ...]
+    windows: tuple[Window, ...]
+    ranges: tuple[ArchiveRange, ...]
+    problems: tuple[Problem, ...]
+    """Notes among them; the worst first, then by place."""
+
+    @property
+    def faults(self) -> tuple[Problem, ...]:
+        """Problems without notes."""
+        return tuple(one for one in self.problems if one.severity is not Severity.note)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.faults
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What is known of all archives that were found."""
+
+    archives: tuple[VerifiedArchive, ...]
+    started_at: float
+    ended_at: float
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is wrong with any of them."""
+        return all(one.is_whole for one in self.archives)
+
+
+def verify(
+    paths: Sequence[Path],
+    *,
+    backups: Sequence[Path] = (),
+    since: Since | None = None,
+    kept: FilePath | None = None,
+    again: bool = False,
+    threads: int | None = None,
+    observe: Observe | None = None,
+) -> Verification:
+    """Verify the archives below ``paths``: folders, or addresses in object stores.
+
+    ``backups``: further folders with base backups. ``since``: segments before it are not looked into (a
+    location, the name of a segment, or a Unix time, which is compared with the times of files), unless their
+    results were kept. ``kept``: a file of results, so that what was verified before is not read again;
+    ``again`` forgets them. ``observe`` is told how far each archive in turn has come.
+
+    Raises WalError where there is no archive, or a folder cannot be listed. What is wrong with an archive is
+    in the result."""
+    started = time.time()
+    threads = threads or os.cpu_count() or 1
+    with open_places([*paths, *backups]) as places:
+        found = find_archives(places[: len(paths)], places[len(paths) :])
+        with KeptResults(kept, again=again) as results:
+            archives = tuple(_verified(archive, since, results, threads, observe) for archive in found)
+            results.finish()
+    return Verification(archives, started, time.time())
+
+
+def _verified(
+    archive: Archive, since: Since | None, kept: KeptResults, threads: int, observe: Observe | None
+) -> VerifiedArchive:
+    reading = read_archive(archive, since, kept, threads, observe)
+    timelines = read_timelines(reading)
+    described, problems = _backups(archive, reading)
+    chains = build_chains(reading, timelines, described)
+    restorable, unusable = windows(reading, timelines, chains, described)
+    # A label is a backup only as far as it leads to something.
+    restored = {one.backup for one in restorable}
+    described = tuple(one for one in described if one.tool != "label" or one in restored)
+    everything = [
+        *reading.problems, *timelines.problems, *chains.problems, *problems, *unusable,
+        *_not_there(archive, reading, chains.problems),
+    ]  # fmt: skip
+    names = sorted(
+        (number, segment_name(reading.start_of(number), timeline, reading.segment_size))
+        for timeline, own in reading.segments.items()
+        for number in own
+    )
+    return VerifiedArchive(
+        name=archive.name,
+        layout=archive.layout,
+        path=archive.path,
+        system_identifier=reading.reference.system_identifier,
+        version=reading.reference.version,
+        segment_size=reading.segment_size,
+        timelines=tuple(sorted(reading.segments)),
+        first_segment=names[0][1] if names else None,
+        last_segment=names[-1][1] if names else None,
+        files=reading.files,
+        read_files=reading.read_files,
+        read_bytes=reading.read_bytes,
+        kept_files=reading.kept_files,
+        skipped_files=reading.skipped_files,
+        partial_files=len(reading.partials),
+        prepared_files=reading.prepared_files,
+        wal_bytes=reading.segment_size * sum(len(own) for own in reading.segments.values()),
+        backups=described,
+        windows=restorable,
+        ranges=ranges(chains),
+        problems=tuple(_ordered(condensed(everything))),
+    )
+
+
+_ORDER = list(Severity)
+
+
+def _ordered(problems: Iterable[Problem]) -> list[Problem]:
+    def place(problem: Problem) -> tuple[int, int, int, str]:
+        number = int(problem.segment or "0", 16) if problem.lsn is None else 0
+        return _ORDER.index(problem.severity), int(problem.lsn or 0), number, problem.kind
+
+    return sorted(dict.fromkeys(problems), key=place)
+
+
+def _backups(archive: Archive, reading: Reading) -> tuple[tuple[Backup, ...], list[Problem]]:
+    """Backups with what their labels add, and what is wrong with descriptions.
+
+    Where no backup was found, those that only left their label in the archive are taken: they are elsewhere.
+    """
+    labels: list[Backup] = []
+    problems: list[Problem] = []
+    for file in archive.listing.labels:
+        label = call(archive.places, read_label, file)
+        if isinstance(label, Backup):
+            labels.append(label)
+        else:
+            problems.append(Problem("backup unreadable", f"label of a backup: {label.reason}", label.path))
+    described: list[Backup] = []
+    for one in archive.backups:
+        if isinstance(one, BrokenBackup):
+            problems.append(Problem("backup unreadable", one.reason, one.path))
+        elif one.complaint is not None:
+            problems.append(
+                Problem("backup unreadable", f"backup {one.name}: {one.complaint}", one.path, lsn=one.start)
+            )
+        elif _is_of_another(one, reading):
+            continue
+        else:
+            described.append(_with_label(one, labels))
+    if not archive.backups:
+        described = labels
+    return tuple(sorted(described, key=lambda one: (one.stop, one.name))), problems
+
+
+def _is_of_another(backup: Backup, reading: Reading) -> bool:
+    """Whether it is a backup of a cluster that was at this place before (Barman keeps both in one folder)."""
+    own = reading.reference.system_identifier
+    return None not in (own, backup.system_identifier) and own != backup.system_identifier
+
+
+def _with_label(backup: Backup, labels: Sequence[Backup]) -> Backup:
+    if backup.stopped_at is not None:
+        return backup
+    label = next(
+        (one for one in labels if (one.timeline, one.start) == (backup.timeline, backup.start)), None
+    )
+    if label is None:
+        return backup
+    return Backup(
+        backup.name, backup.tool, backup.path, backup.timeline, backup.start, backup.stop, label.stopped_at,
+        backup.system_identifier, backup.version,
+    )  # fmt: skip
+
+
+def _not_there(archive: Archive, reading: Reading, known: Sequence[Problem]) -> Iterator[Problem]:
+    """Segments that the tool's catalogue names, where names alone do not tell that they are missing."""
+    size = reading.segment_size
+    missing = [
+        (one.timeline, range(one.lsn // size, one.end_lsn // size))
+        for one in known
+        if one.kind in ("missing", "expired") and one.lsn is not None and one.end_lsn is not None
+    ]
+    lost: dict[int, list[tuple[int, str]]] = {}
+    for catalogued in archive.catalogued:
+        file = segment_file("", catalogued)
+        if file is None or file.is_partial:
+            continue
+        number = file.number(size)
+        is_said = any(file.timeline == timeline and number in numbers for timeline, numbers in missing)
+        if number not in reading.segments.get(file.timeline, {}) and not is_said:
+            lost.setdefault(file.timeline, []).append((number, file.name))
+    for timeline, names in sorted(lost.items()):
+        names.sort()
+        (first, first_name), (last, last_name) = names[0], names[-1]
+        yield Problem(
+            "not there",
+            f"the catalogue names {len(names)} segments that are not there, {first_name} to {last_name}",
+            None, first_name, last_name, len(names), timeline, Lsn(first * size), Lsn((last + 1) * size),
+        )  # fmt: skip

@@ -1,0 +1,212 @@
+"""To which moments each base backup can be restored, and what ends that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from walproof.units import Lsn
+from walproof.wal.verify.backups import Backup
+from walproof.wal.verify.chain import Chains, Ending, Run, missing, partial_ends
+from walproof.wal.verify.problems import Problem
+from walproof.wal.verify.reading import Reading
+from walproof.wal.verify.timelines import Timelines
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What can be restored from one backup along one timeline."""
+
+    backup: Backup
+    timeline: int
+    """``recovery_target_timeline``."""
+    start: Lsn
+    """Earliest ``recovery_target_lsn``: where the backup is consistent."""
+    end: Lsn
+    """Where the last record ends."""
+    last_record: Lsn | None
+    """Latest ``recovery_target_lsn`` that is reached: the location of the last record."""
+    start_time: float | None
+    """Unix time from which on ``recovery_target_time`` is fine."""
+    end_time: float | None
+    """End of the latest transaction (Unix time): ``recovery_target_time`` has to lie before it."""
+    ending: Ending
+    unread_segments: int
+    """Segments on the way that were not looked into."""
+    partial: tuple[str, Lsn] | None = None
+    """A partial segment that goes on from there, and where its last record ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveRange:
+    """WAL of one timeline without a break."""
+
+    timeline: int
+    start: Lsn
+    end: Lsn
+    last_record: Lsn | None
+    start_time: float | None
+    end_time: float | None
+    ending: Ending
+    follows_parent: bool
+    unread_segments: int
+
+
+def ranges(chains: Chains) -> tuple[ArchiveRange, ...]:
+    """All runs, by timeline and place."""
+    return tuple(
+        ArchiveRange(
+            timeline, run.start, run.end, run.last_record, _seconds(run.first_time),
+            _seconds(run.marks[-1][1] if run.marks else None), run.ending, run.follows_parent,
+            run.unread_segments,
+        )
+        for timeline, runs in sorted(chains.runs.items())
+        for run in runs
+        if run.end > run.start
+    )  # fmt: skip
+
+
+def _seconds(time_us: int | None) -> float | None:
+    return None if time_us is None else time_us / 1e6
+
+
+def windows(
+    reading: Reading, timelines: Timelines, chains: Chains, backups: Sequence[Backup]
+) -> tuple[tuple[Window, ...], tuple[Problem, ...]]:
+    """A window for each backup and timeline that it can be restored along; backups that cannot be
+    restored."""
+    found: list[Window] = []
+    problems: list[Problem] = []
+    partials = {(timeline, number): (path, end) for timeline, number, end, path in partial_ends(reading)}
+    for backup in backups:
+        own = list(_windows(reading, timelines, chains, backup, partials))
+        found += [one for one in own if isinstance(one, Window)]
+        problems += [one for one in own if isinstance(one, Problem)]
+    return tuple(found), tuple(problems)
+
+
+def _windows(
+    reading: Reading,
+    timelines: Timelines,
+    chains: Chains,
+    backup: Backup,
+    partials: dict[tuple[int, int], tuple[str, Lsn]],
+) -> Iterator[Window | Problem]:
+    targets = [backup.timeline] + [
+        timeline
+        for timeline in sorted(set(reading.segments) | set(timelines.ancestors))
+        if backup.timeline in timelines.path(timeline)[:-1]
+        and timelines.switch(backup.timeline, timeline) >= backup.stop
+    ]
+    reached = [_Way(reading, timelines, chains, backup, target).walk() for target in targets]
+    if all(way.end < backup.stop for way in reached):
+        way = max(reached, key=lambda one: one.end)
+        ending = way.ending
+        where = "none of it is there" if way.end <= backup.start else f"it is there up to {way.end}"
+        yield Problem(
+            # That a label was left says of no backup that it is still kept.
+            "label" if backup.tool == "label" else "backup unusable",
+            f"backup {backup.name} needs WAL from {backup.start} to {backup.stop}, "
+            f"and {where}: {ending.message}",
+            backup.path, ending.problem.segment if ending.problem else None, timeline=backup.timeline,
+            lsn=way.end, end_lsn=backup.stop,
+        )  # fmt: skip
+        return
+    restorable = [way.window(partials) for way in reached if way.is_at_target and way.end >= backup.stop]
+    for window in restorable:
+        # The way to another timeline may lead through all of it.
+        others = [one.timeline for one in restorable if window.timeline in timelines.path(one.timeline)[:-1]]
+        if all(timelines.switch(window.timeline, other) < window.end for other in others):
+            yield window
+
+
+class _Way:
+    """The WAL from a backup's start along the path to one timeline."""
+
+    def __init__(
+        self, reading: Reading, timelines: Timelines, chains: Chains, backup: Backup, target: int
+    ) -> None:
+        self._reading, self._timelines, self._chains = reading, timelines, chains
+        self._backup, self._target = backup, target
+        self.end = backup.start
+        self.ending = Ending("missing", "the segment that it begins in is not there")
+        self.is_at_target = False
+        self._last_record: Lsn | None = None
+        self._last_number = 0
+        self._end_time: int | None = None
+        self._start_time: int | None = None
+        self._unread = 0
+
+    def walk(self) -> _Way:
+        """Go as far as there is WAL."""
+        size, backup = self._reading.segment_size, self._backup
+        timeline = self._timelines.owner(self._target, backup.start // size, size)
+        if timeline < backup.timeline:
+            timeline = backup.timeline
+        path = self._timelines.path(self._target)
+        if timeline not in path:
+            return self
+        rest = path[path.index(timeline) :]
+        run = self._chains.run_at(timeline, backup.start)
+        if run is None:
+            number = backup.start // size
+            if number not in self._reading.segments.get(timeline, {}):
+                problem = missing(self._reading, timeline, number, number)
+                self.ending = Ending("missing", problem.message, problem)
+            else:
+                self.ending = Ending("damaged", f"the WAL at {backup.start} is damaged")
+            return self
+        for place, timeline in enumerate(rest):
+            child = rest[place + 1] if place + 1 < len(rest) else None
+            before = None if child is None else self._timelines.switch(timeline, self._target) // size - 1
+            self._take(run, before)
+            if child is None or before is None:
+                self.is_at_target = True
+                return self
+            following = next(iter(self._chains.runs.get(child, ())), None)
+            if not self._chains.holds(run, before, size):
+                return self
+            if following is None or not following.follows_parent:
+                self._at_missing_child(child, before + 1)
+                return self
+            run = following
+        return self
+
+    def _take(self, run: Run, before: int | None) -> None:
+        """Add a run, up to the segment that the next timeline begins after."""
+        size = self._reading.segment_size
+        is_cut = before is not None and self._chains.holds(run, before, size)
+        limit = Lsn((before + 1) * size) if is_cut and before is not None else run.end
+        if run.end > run.start:
+            self.end = min(run.end, limit)
+            self._last_number = run.last_number if before is None else min(run.last_number, before)
+            self._last_record = run.last_record
+        self.ending = run.ending
+        self._unread += run.unread_segments
+        latest = run.latest_time(limit)
+        if latest is not None:
+            self._end_time = latest if self._end_time is None else max(latest, self._end_time)
+        early = run.latest_time(Lsn(min(limit, (self._backup.stop // size + 1) * size)))
+        if early is not None and self._start_time is None:
+            self._start_time = early
+
+    def _at_missing_child(self, child: int, number: int) -> None:
+        problem = missing(self._reading, child, number, number)
+        self.ending = Ending("missing", problem.message, problem)
+
+    def window(self, partials: dict[tuple[int, int], tuple[str, Lsn]]) -> Window:
+        """What was found, as a window."""
+        stopped = self._backup.stopped_at
+        if stopped is not None and stopped == int(stopped):
+            stopped += 1  # whole seconds, cut off: it was within that second
+        partial = partials.get((self._target, self._last_number + 1)) or partials.get(
+            (self._target, self._last_number)
+        )
+        start_time = stopped if stopped is not None else _seconds(self._start_time)
+        end_time = _seconds(self._end_time)
+        return Window(
+            self._backup, self._target, self._backup.stop, self.end, self._last_record, start_time,
+            end_time if end_time is None or start_time is None or end_time > start_time else None,
+            self.ending, self._unread,
+            partial if partial is not None and partial[1] > self.end else None,
+        )  # fmt: skip

@@ -1,0 +1,167 @@
+"""What is read from a store is what is read from a folder with the same files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.command import walproof
+from tests.wal.places.archive import laid_golden
+from tests.wal.places.server import S3, url
+from walproof.errors import WalError
+from walproof.report.wal.rows import By, json_text, rows
+from walproof.report.wal.verify_json import verification_json
+from walproof.units import Lsn
+from walproof.wal import lines, records, stats
+from walproof.wal.clock import segment_times
+from walproof.wal.parts import are_parts, join_parts, load_parts, read_part
+from walproof.wal.recovery import analyse
+from walproof.wal.strip import strip
+from walproof.wal.verify.verify import verify
+from walproof.wal.whatif import Target, simulate
+
+LAYOUTS = [("pgBackRest", "lz4"), ("WAL-G", "br"), ("WAL-G", "zst"), ("Barman", "gz"), ("folder", "")]
+
+
+_WAL = {"pgBackRest": "/archive", "WAL-G": "/wal_005", "Barman": "/main/wals", "folder": ""}
+
+
+def _verified(root: str) -> Any:
+    """What ``wal verify --json`` prints, but for times and the place."""
+    found = json.loads(verification_json(verify([root])).replace(root, "ROOT"))
+    return {name: value for name, value in found.items() if name not in ("started_at", "ended_at")}
+
+
+def _totals(root: str) -> str:
+    """What ``wal stats --partial --json`` prints, but for the place."""
+    wal = stats(root, partial=True)
+    return json_text(wal, By.relation, rows(wal, By.relation)).replace(root, "ROOT")
+
+
+@pytest.mark.parametrize(("layout", "ending"), LAYOUTS)
+def test_verify_and_stats_say_the_same(
+    stored: S3, golden: Path, tmp_path: Path, layout: str, ending: str
+) -> None:
+    """Of an archive with a damaged record, two base backups, a history and a label."""
+    (tmp_path / "archive").mkdir()
+    laid = laid_golden(golden, layout, ending, tmp_path / "archive")
+    prefix = f"{layout}-{ending or 'plain'}/archive"
+    stored.upload(laid.root, prefix)
+    root, there = str(laid.root), url(prefix)
+    folder = _verified(root)
+    (archive,) = folder["archives"]
+    assert archive["layout"] == layout
+    assert "damaged" in [one["kind"] for one in archive["problems"]]
+    assert len(archive["backups"]) == (1 if layout == "folder" else 2)
+    assert _verified(there) == folder
+    assert _totals(f"{there}{_WAL[layout]}") == _totals(f"{root}{_WAL[layout]}")
+
+
+def _whatif(text: str) -> Any:
+    """Without the CPU that trying methods of compression took."""
+    return json.loads(text, object_hook=lambda one: {k: v for k, v in one.items() if k != "cpu_s"})
+
+
+def test_every_reader_gives_the_same(stored: S3, golden: Path, tmp_path: Path) -> None:
+    there = url("golden")
+    whole = stats(golden, threads=1)
+    assert stats(there, threads=1) == stats(there, threads=4) == whole
+    assert list(records(there)) == list(records(golden))
+    assert "".join(lines(there, style="json")) == "".join(lines(golden, style="json"))
+    targets = [Target(max_wal_size_mb=64)]
+    assert simulate(there, targets=targets).outcomes == simulate(golden, targets=targets).outcomes
+    forecast = [analyse(one, buffers=[1024], start=whole.start) for one in (there, golden)]
+    assert forecast[0] == forecast[1]
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert strip(there, folder=first) == strip(golden, folder=second)
+    assert sorted(one.name for one in first.iterdir()) == sorted(one.name for one in second.iterdir())
+    assert segment_times([there], whole.segment_size) == [], "all were uploaded at once"
+
+
+def test_a_single_object_and_parts_elsewhere(stored: S3, golden: Path) -> None:
+    """A segment named by itself; an archive of which half is here and half in a store."""
+    name = min(one.name for one in golden.iterdir())
+    alone = stats(url(f"golden/{name}"))
+    assert alone == stats(golden / name)
+    rest = [one for one in sorted(golden.iterdir()) if one.name != name]
+    assert stats(url(f"golden/{name}"), *rest) == stats(golden)
+
+
+def test_parts_of_and_in_a_store(stored: S3, golden: Path, tmp_path: Path) -> None:
+    """A part is read from a store like from a folder, and is kept in one."""
+    whole = stats(golden)
+    there = url("golden")
+    edge = Lsn((whole.start // whole.segment_size + 1) * whole.segment_size)
+    first, second = read_part(there, end=edge), read_part(there, start=edge)
+    assert first == read_part(golden, end=edge)
+    assert join_parts([first.data, second.data]).stats() == read_part(golden).stats()
+    (tmp_path / "parts").mkdir()
+    for name, part in (("first", first), ("second", second)):
+        (tmp_path / "parts" / name).write_bytes(part.data)
+    stored.upload(tmp_path / "parts", "parts")
+    kept = [url("parts/first"), url("parts/second")]
+    assert are_parts(kept)
+    assert not are_parts([there])
+    assert load_parts(kept) == join_parts([first.data, second.data])
+
+
+def test_passes_over_a_store_tell_how_far_they_are(stored: S3, golden: Path) -> None:
+    """The same numbers at the end as over a folder, and what the observer raises ends the pass."""
+    told: dict[str, list[tuple[int, int]]] = {}
+    for where in (str(golden), url("golden")):
+        seen = told[where] = []
+        stats(where, threads=1, observe=lambda *numbers, seen=seen: seen.append(numbers))
+    ends = [seen[-1] for seen in told.values()]
+    assert ends[0] == ends[1]
+    assert ends[0][0] > 0
+
+    def refuse(_done: int, _expected: int) -> None:
+        raise KeyboardInterrupt
+
+    for over in (stats, read_part):
+        with pytest.raises(KeyboardInterrupt):
+            over(url("golden"), observe=refuse)
+
+
+def test_an_encrypted_object_is_refused(stored: S3, golden: Path, tmp_path: Path) -> None:
+    """Decrypted is what lies in folders."""
+    name = min(one.name for one in golden.iterdir())
+    (tmp_path / name).write_bytes(b"Salted__" + bytes(1 << 16))
+    stored.upload(tmp_path, "encrypted")
+    with pytest.raises(WalError, match="it is encrypted, and what lies in object stores is not decrypted"):
+        stats(url("encrypted"))
+
+
+def test_a_recording_in_a_store(stored: S3, golden: Path, tmp_path: Path) -> None:
+    """What ``wal capture`` wrote beside the segments is found there: names and settings."""
+    number = stats(golden).system_identifier
+    position = [1_700_000_000.0, "0/A00028"]
+    recording = {
+        "format": 1, "system_identifier": number, "version_num": 170006, "timeline": 1,
+        "segment_bytes": 1 << 20,
+        "settings": {"max_wal_size": "64MB", "server_version": "17.6"}, "began": position, "ended": position,
+        "positions": [position], "ended_because": "time",
+    }  # fmt: skip
+    names = {
+        "format": 1, "system_identifier": number, "version_num": 170006, "taken_at": 1.7e9, "relations": [],
+        "left_out": [],
+    }  # fmt: skip
+    folder = tmp_path / "recording"
+    folder.mkdir()
+    (folder / "recording.json").write_text(json.dumps(recording))
+    (folder / "relations.json").write_text(json.dumps(names))
+    for one in golden.iterdir():
+        (folder / one.name).write_bytes(one.read_bytes())
+    stored.upload(folder, "recording")
+    told = [
+        walproof("wal", *words, str(where), cwd=tmp_path)
+        for words in (("whatif", "--set", "max_wal_size=128MB", "--json"), ("records", "-n", "20"))
+        for where in (folder, url("recording"))
+    ]
+    assert [one.returncode for one in told] == [0, 0, 0, 0], told[-1].stderr
+    assert _whatif(told[0].stdout) == _whatif(told[1].stdout)
+    assert '"64MB"' in told[1].stdout or "64" in told[1].stdout
+    assert told[2].stdout == told[3].stdout

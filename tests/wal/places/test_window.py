@@ -1,0 +1,102 @@
+"""Pieces fetched ahead: each once, in a bounded amount of memory, whatever order threads read in."""
+
+from __future__ import annotations
+
+import random
+import threading
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+
+from walproof.wal.places import window
+from walproof.wal.places.place import Status
+from walproof.wal.places.window import PIECE_BYTES, Window
+
+
+class FakeStore:
+    """Objects of which every byte is their number; counts what is fetched."""
+
+    root = "s3://bucket"
+    failure: BaseException | None = None
+
+    def __init__(self) -> None:
+        self.fetched: dict[tuple[str, int], int] = {}
+
+    def fetch(self, key: str, start: int, end: int, etag: str = "") -> bytes:
+        self.fetched[key, start] = self.fetched.get((key, start), 0) + 1
+        return f"{key} {start} {etag}".encode()
+
+    def start(self, work: Any) -> Future[Any]:
+        found: Future[Any] = Future()
+        found.set_result(work())
+        return found
+
+    def wait(self, work: Future[Any]) -> Any:
+        return work.result()
+
+
+def _window(sizes: list[int]) -> tuple[FakeStore, Window, list[str]]:
+    store = FakeStore()
+    made = Window(store)  # type: ignore[arg-type]
+    paths = [f"s3://bucket/wal/{number}" for number in range(len(sizes))]
+    made.expect((path, Status(size, 0, f"e{size}")) for path, size in zip(paths, sizes, strict=True))
+    return store, made, paths
+
+
+def test_in_order_each_piece_is_fetched_once() -> None:
+    sizes = [PIECE_BYTES * 2 + 5, 100, 0, PIECE_BYTES, 7] * 20
+    store, made, paths = _window(sizes)
+    made.read_by(1)
+    for path, size in zip(paths, sizes, strict=True):
+        for number in range(-(-size // PIECE_BYTES)):
+            start = number * PIECE_BYTES
+            key = path.removeprefix("s3://bucket/")
+            assert made.piece(path, number) == f"{key} {start} e{size}".encode()
+    assert set(store.fetched.values()) == {1}
+    assert sum(-(-size // PIECE_BYTES) for size in sizes) == len(store.fetched)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8, 64])
+def test_memory_is_bounded_for_any_order(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, made, paths = _window([PIECE_BYTES * 3] * 60)
+    count = made.read_by(threads)
+    assert count <= window.MOST_THREADS
+    most = 0
+    lock = threading.Lock()
+
+    def read(seed: int) -> None:
+        nonlocal most
+        choices = random.Random(seed)
+        for _ in range(60):
+            path = choices.choice(paths)
+            for number in range(3):
+                assert made.piece(path, number).startswith(path.removeprefix("s3://bucket/").encode())
+            with lock:
+                most = max(most, made.held_bytes)
+
+    readers = [threading.Thread(target=read, args=(seed,)) for seed in range(count)]
+    for one in readers:
+        one.start()
+    for one in readers:
+        one.join()
+    assert PIECE_BYTES < most <= window.MOST_BYTES
+
+
+def test_what_a_thread_waits_for_stays() -> None:
+    """While one thread waits for a piece others ask for so many that all else has to go."""
+    store, made, paths = _window([PIECE_BYTES * 3] * 60)
+    made.read_by(2)
+    held = store.wait
+
+    def wait(work: Future[Any]) -> Any:
+        store.wait = held  # type: ignore[method-assign]
+        for path in paths[1:]:
+            made.piece(path, 0)
+        assert not work.cancelled()
+        return held(work)
+
+    store.wait = wait  # type: ignore[method-assign]
+    assert made.piece(paths[0], 0).startswith(b"wal/0 0")
+    assert store.fetched["wal/0", 0] == 1
+    assert made.held_bytes <= window.MOST_BYTES
