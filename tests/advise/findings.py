@@ -8,9 +8,9 @@ from tests.analysis.facts import make_trials
 from walproof.advise.finding import Finding, FindingKind
 from walproof.advise.verdict import verdicts
 from walproof.analysis.summary import analyse
-from walproof.facts import Plan, Trial
+from walproof.facts import Cell, Plan, Trial
 
-Cell = tuple[str, str, str]
+Cell = Cell
 
 
 def make_measured_trials(

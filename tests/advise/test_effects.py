@@ -7,13 +7,14 @@ import re
 from tests.advise.findings import ask, sentences
 from tests.analysis.facts import ASYNC, DEFAULT, FPW_OFF, FSYNC_OFF, MINIMAL, fail, make_plan, make_trials
 from walproof.advise.finding import FindingKind
+from walproof.facts import Cell
 from walproof.settings.durability import DurabilityClass
 
 PLAN = make_plan((DEFAULT, FSYNC_OFF, ASYNC, FPW_OFF, MINIMAL))
 TPS = {"fsync=off": 2000.0, "synchronous_commit=off": 1900.0, "wal_level=minimal": 400.0}
 
 
-def truth(cell: tuple[str, str, str]) -> float:
+def truth(cell: Cell) -> float:
     return TPS.get(cell[2], 500.0)
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.advise.findings import ask, make_measured_trials, sentences
 from tests.analysis.facts import DEFAULT, FSYNC_OFF, fail, make_plan, make_trial, make_workload
 from walproof.advise.finding import FindingKind
+from walproof.facts import Cell
 
 SMALL, LARGE = make_workload(), make_workload("scale 50", 50)
 
@@ -171,7 +172,7 @@ def test_failed_trials_are_no_evidence() -> None:
     assert [f.kind for f in ask(plan, fail(trials, lambda t: True))] == [FindingKind.FAILURE]
 
 
-def machine(cell: tuple[str, str, str]) -> float:
+def machine(cell: Cell) -> float:
     free = cell[2] == "fsync=off"
     return (3525.0 if free else 582.0) if cell[1] == "scale 1" else (6000.0 if free else 4000.0)
 

@@ -10,7 +10,7 @@ from tests.advise.findings import make_measured_trials
 from tests.analysis.facts import make_plan
 from walproof.advise.loading import LoadAdvice, advise_load
 from walproof.analysis.summary import analyse
-from walproof.facts import LoadMethod, Trial, Variant
+from walproof.facts import Load, LoadMethod, Trial, Variant
 from walproof.settings.durability import DurabilityClass
 
 RATES = {
@@ -29,10 +29,11 @@ PLAN = replace(
                 name,
                 {},
                 durability=DurabilityClass.TABLE if "UNLOGGED" in name else DurabilityClass.NONE,
-                load=LoadMethod(sessions=2 if name == "2 sessions" else 1),
+                conditions=LoadMethod(sessions=2 if name == "2 sessions" else 1),
             )
             for name in RATES
-        ]
+        ],
+        kind=Load("t", "CREATE TABLE t (x int)", 1000),
     ),
     baseline="every step",
 )

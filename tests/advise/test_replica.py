@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from walproof.advise.replica import Cause, diagnose
+from walproof.advise.replica.cause import Cause
+from walproof.advise.replica.diagnosis import diagnose
 from walproof.facts.codec import from_json
 from walproof.facts.replication import ReplicationWindow
 from walproof.report.replica import replica_data, summary

@@ -15,6 +15,7 @@ from tests.analysis.facts import ASYNC, DEFAULT, FPW_OFF, FSYNC_OFF, MINIMAL, fa
 from walproof.advise import effects, limits, machine, volume
 from walproof.advise.finding import Finding
 from walproof.advise.verdict import CELL_RULES, RUN_RULES
+from walproof.facts import Cell
 from walproof.probe import protocol
 from walproof.settings.durability import DurabilityClass
 
@@ -23,7 +24,7 @@ PLAN = make_plan(
 )
 
 
-def everything(cell: tuple[str, str, str]) -> Mapping[str, float]:
+def everything(cell: Cell) -> Mapping[str, float]:
     """Facts on which as many rules as possible fire."""
     return {
         "wait_share.IO:WalSync": 0.3,
@@ -52,7 +53,7 @@ def test_rules_read_what_probes_write() -> None:
     assert {name for name in rest if name not in sources} == set()
 
 
-def tps(cell: tuple[str, str, str]) -> float:
+def tps(cell: Cell) -> float:
     gain = {"fsync=off": 4.0, "synchronous_commit=off": 3.8}.get(cell[2], 1.0)
     return 500.0 * gain if cell[1] == "scale 1" else 3000.0 * gain**0.5
 

@@ -10,7 +10,7 @@ import pytest
 from tests.advise.findings import ask, make_measured_trials, sentences
 from tests.analysis.facts import DEFAULT, FPW_OFF, MINIMAL, make_plan, make_trials, make_workload
 from walproof.advise.finding import FindingKind
-from walproof.facts import Trial, Variant
+from walproof.facts import Cell, Trial, Variant
 
 LARGE = make_workload("scale 50", 50)
 PLAN = make_plan((DEFAULT, FPW_OFF), (LARGE,))
@@ -24,7 +24,7 @@ def volume(
     chance = make_trials(PLAN, rounds, lambda cell: 1.0, noise=0.002, seed=5)
     wobble = {trial.cell: trial.metrics["tps"] for trial in chance}
 
-    def metrics(cell: tuple[str, str, str]) -> Mapping[str, float]:
+    def metrics(cell: Cell) -> Mapping[str, float]:
         is_variant = cell[2] != "default"
         bytes_per_txn = 4000 * wobble[cell] * (1 - saved if is_variant else 1)
         return {
@@ -99,7 +99,7 @@ def test_several_settings_are_called_by_the_variants_name() -> None:
 
 
 def test_uneven_checkpoints() -> None:
-    def metrics(cell: tuple[str, str, str]) -> Mapping[str, float]:
+    def metrics(cell: Cell) -> Mapping[str, float]:
         return {"checkpoint_active_share": 0.05 if cell[2] == "default" else 0.60}
 
     trials = make_measured_trials(PLAN, metrics)
@@ -113,3 +113,18 @@ def test_uneven_checkpoints() -> None:
     )
     even = make_measured_trials(PLAN, lambda cell: {"checkpoint_active_share": 0.5})
     assert sentences(PLAN, even, FindingKind.CHECKPOINT, "full_page_writes=off") == []
+
+
+def test_a_wal_level_that_changes_within_a_window() -> None:
+    """From 19 a logical slot makes WAL of another level, without a restart."""
+    changed = make_measured_trials(
+        PLAN, lambda cell: {"wal_level_changes": 2.0} if cell[2] == "default" else {}, rounds=3
+    )
+    (finding,) = [f for f in ask(PLAN, changed) if f.kind is FindingKind.WAL]
+    assert finding.variant == "default"
+    assert finding.sentence == (
+        "effective_wal_level changed within 3 of 3 windows, because a logical slot was made or dropped: "
+        "their WAL is partly that of wal_level=logical"
+    )
+    assert len(finding.trials) == 3
+    assert finding.metrics == {"wal_level_changes": 2.0}

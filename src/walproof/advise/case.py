@@ -8,9 +8,8 @@ from statistics import fmean
 
 from walproof.advise.finding import Finding, FindingKind
 from walproof.analysis.effect import Effect
-from walproof.analysis.rounds import Cell
 from walproof.analysis.summary import Analysis
-from walproof.facts import Plan, Trial, TrialState, Variant
+from walproof.facts import Cell, Plan, Trial, TrialState, Variant
 
 _WAIT = "wait_share."
 
@@ -98,7 +97,7 @@ def cases(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> tuple[Case
             variant=plan.variant(cell[2]),
             own=tuple(own),
             mean=means[cell],
-            baseline_mean=means[(cell[0], cell[1], plan.baseline)],
+            baseline_mean=means[Cell(cell[0], cell[1], plan.baseline)],
             effect=analysis.effect(*cell),
         )
         for cell, own in done.items()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from walproof.advise.case import Case, pair_numbers
 from walproof.advise.finding import Finding, FindingKind
-from walproof.advise.wording import say_percent, say_ratio, say_ratio_in_brackets
+from walproof.advise.wording import is_vague, say_percent, say_ratio, say_ratio_in_brackets
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.precision import rounds_for
+from walproof.facts.metrics import metric
 from walproof.settings.durability import DurabilityClass
 
 COARSE = 0.10
@@ -18,13 +19,19 @@ def throughput(case: Case) -> Finding | None:
     effect = case.effect
     if effect is None or effect.ratio is None:
         return None
-    noun = "throughput" if effect.metric == "tps" else effect.metric
+    noun = metric(effect.metric).heading
     ratio = say_ratio(effect.ratio, effect.interval)
     if effect.conclusion is Conclusion.TOO_FEW:
         sentence = f"{ratio} the {noun} of {case.plan.baseline} in the only round, so without an interval"
     elif effect.conclusion is Conclusion.NO_DIFFERENCE and effect.interval:
         inside = say_ratio_in_brackets(effect.ratio, effect.interval)
-        sentence = f"no measurable difference ({inside}){_blind_spot(effect)}"
+        answer = "not known yet" if is_vague(effect.interval) else "no measurable difference"
+        sentence = f"{answer} ({inside}){_blind_spot(effect)}"
+    elif effect.conclusion is Conclusion.IN_DOUBT:
+        sentence = (
+            f"{ratio} the {noun} of {case.plan.baseline}, but of {effect.comparisons} comparisons "
+            "one looks so by chance"
+        )
     else:
         sentence = f"{ratio} the {noun} of {case.plan.baseline}"
     durability = case.variant.durability
@@ -42,10 +49,11 @@ def _blind_spot(effect: Effect) -> str:
     if effect.half_width is None or effect.half_width <= COARSE:
         return ""
     more = rounds_for(effect, 0.05)
-    return (
-        f"; with {effect.n} rounds a difference below {say_percent(effect.half_width)} cannot be seen, "
-        f"{more} more would show one of 5 %"
-    )
+    noun = "rounds" if effect.toggled is None else "starts of the server"
+    said = f"; with {effect.n} {noun} a difference below {say_percent(effect.half_width)} cannot be seen"
+    if more is None:
+        return f"{said}, since they contradict each other"
+    return f"{said}, {more} more would show one of 5 %"
 
 
 def failed_trials(case: Case) -> Finding | None:

@@ -41,9 +41,12 @@ class StepGain:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether it may gain or not: its interval holds 1 and reaches far above it, or there is none."""
+        """Whether it may gain or not: its interval holds 1 and reaches far above it, or there is none; or it
+        looks like a gain and is in doubt."""
         if self.conclusion is Conclusion.TOO_FEW:
             return True
+        if self.conclusion is Conclusion.IN_DOUBT:
+            return self.interval is not None and self.interval.low > 1
         wide = self.interval is not None and self.interval.high > _NOTHING
         return self.conclusion is Conclusion.NO_DIFFERENCE and wide
 
@@ -122,8 +125,6 @@ def _gain(without: Effect) -> StepGain:
     return StepGain(
         without.variant.removeprefix(WITHOUT),
         None if not without.ratio else 1 / without.ratio,
-        None
-        if interval is None
-        else Interval(1 / interval.high, 1 / interval.low, interval.level, interval.method),
+        None if interval is None else interval.inverse(),
         turned.get(without.conclusion, without.conclusion),
     )

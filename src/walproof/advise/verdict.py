@@ -14,7 +14,7 @@ from walproof.advise.effects import failed_trials, throughput
 from walproof.advise.finding import Finding
 from walproof.advise.limits import client, commit_flush, disk, lock_share, other_wait, processors, row_lock
 from walproof.advise.machine import no_checkpoint, steadiness, stolen_processors
-from walproof.advise.volume import uneven_checkpoints, wal_volume
+from walproof.advise.volume import changed_level, uneven_checkpoints, wal_volume
 from walproof.analysis.summary import Analysis
 from walproof.facts import Plan, Trial
 
@@ -32,6 +32,7 @@ CELL_RULES: tuple[CellRule, ...] = (
     client,
     other_wait,
     wal_volume,
+    changed_level,
     uneven_checkpoints,
 )
 RUN_RULES: tuple[RunRule, ...] = (stolen_processors, no_checkpoint, steadiness)

@@ -43,6 +43,19 @@ def wal_volume(case: Case) -> Finding | None:
     return case.find(FindingKind.WAL, sentence, evidence, pair_numbers(volume))
 
 
+def changed_level(case: Case) -> Finding | None:
+    """Logical decoding was switched on or off within windows, by a slot that came or went (from 19)."""
+    changed = [trial for trial in case.own if trial.metrics.get("wal_level_changes")]
+    if not changed:
+        return None
+    sentence = (
+        f"effective_wal_level changed within {len(changed)} of {len(case.own)} windows, because a logical "
+        "slot was made or dropped: their WAL is partly that of wal_level=logical"
+    )
+    evidence = {"wal_level_changes": max(trial.metrics["wal_level_changes"] for trial in changed)}
+    return case.find(FindingKind.WAL, sentence, evidence, [trial.number for trial in changed])
+
+
 def uneven_checkpoints(case: Case) -> Finding | None:
     """A checkpoint ran for much more, or much less, of the variant's windows than of the baseline's."""
     name = "checkpoint_active_share"

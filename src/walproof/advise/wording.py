@@ -1,4 +1,4 @@
-"""How numbers read in a sentence: no more digits than the interval supports."""
+"""How numbers read in a sentence: no more digits, and no more certainty, than the interval supports."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ import math
 from collections.abc import Sequence
 
 from walproof.analysis.interval import Interval
+
+VAGUE = 2.0
+"""An interval whose ends differ by more than this factor has no centre that is worth a figure."""
+
+
+def is_vague(interval: Interval) -> bool:
+    """Whether next to nothing is known: the ends are a factor of VAGUE and more apart."""
+    return interval.low <= 0 or interval.high / interval.low > VAGUE
 
 
 def say_percent(share: float) -> str:
@@ -17,16 +25,22 @@ def say_percent(share: float) -> str:
 
 
 def say_ratio(ratio: float, interval: Interval | None) -> str:
-    """``3.9x (3.7 to 4.1)``; without an interval ``3.9x``."""
+    """``3.9x (3.7 to 4.1)``; without an interval ``3.9x``; of a vague one its ends, ``0.29x to 1.70x``."""
     if interval is None:
         return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.1f}x"
+    if is_vague(interval):
+        return _say_ends(interval)
     centre, ends = _say_parts(ratio, interval)
     return f"{centre} ({ends})"
 
 
 def say_ratio_in_brackets(ratio: float, interval: Interval) -> str:
     """``0.99x, 0.97 to 1.02``: the same for a place that is in brackets already."""
-    return ", ".join(_say_parts(ratio, interval))
+    return _say_ends(interval) if is_vague(interval) else ", ".join(_say_parts(ratio, interval))
+
+
+def _say_ends(interval: Interval) -> str:
+    return " to ".join(f"{end:.2f}x" if end < 10 else f"{end:.0f}x" for end in (interval.low, interval.high))
 
 
 def _say_parts(ratio: float, interval: Interval) -> tuple[str, str]:

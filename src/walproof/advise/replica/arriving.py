@@ -1,0 +1,146 @@
+"""Causes by which no WAL arrives at a standby."""
+
+from __future__ import annotations
+
+from walproof.advise.replica.cause import (
+    SHARE,
+    Cause,
+    NamedCause,
+    has_moved,
+    needed_lsn,
+    restores,
+    streams,
+)
+from walproof.analysis.replication import (
+    IO_WAITS,
+    LagSplit,
+    share,
+)
+from walproof.facts.replication import ReplicationWindow
+from walproof.units import Lsn, format_bytes, format_duration
+
+
+def missing_segment(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
+    """The upstream has removed WAL that the standby has not got."""
+    upstream = window.last.upstream
+    if streams(window) or upstream.oldest_segment is None:
+        return None
+    needed = needed_lsn(window) // window.segment_bytes
+    per_file = 2**32 // window.segment_bytes
+    oldest = int(upstream.oldest_segment[:8], 16) * per_file + int(upstream.oldest_segment[8:], 16)
+    if needed >= oldest and upstream.slot_status != "lost":
+        return None
+    if restores(window) and has_moved(window):
+        return None  # it has them from the archive
+    evidence = [
+        f"the standby needs WAL from {Lsn(needed_lsn(window))} on, in segment "
+        f"{needed // per_file:08X}{needed % per_file:08X}",
+        f"the oldest segment on the upstream is {upstream.oldest_segment} (names without timeline)",
+        f"{format_bytes(split.lag_bytes)} of WAL behind, no stream",
+    ]
+    if upstream.slot_status == "lost":
+        evidence.append("its replication slot has wal_status lost")
+    return NamedCause(
+        Cause.MISSING_SEGMENT,
+        "The upstream has removed WAL that the standby still needs: it can never catch up by streaming.",
+        tuple(evidence),
+        (
+            "If the segment is in an archive, set restore_command on the standby.",
+            "Otherwise make the standby anew by a base backup.",
+            "For the next time: a replication slot (primary_slot_name), or a larger wal_keep_size; "
+            "max_slot_wal_keep_size bounds what a slot may keep.",
+        ),
+    )
+
+
+def walreceiver_absent(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
+    """Nothing connects the standby to its upstream, although it should stream."""
+    if streams(window) or restores(window) or missing_segment(window, split) is not None:
+        return None
+    evidence = ["pg_stat_wal_receiver of the standby shows no streaming walreceiver"]
+    if window.last.upstream.sender is None:
+        evidence.append("pg_stat_replication of the upstream has no walsender for it")
+    evidence.append(
+        f"the upstream is at {Lsn(window.last.upstream.inserted)}, the standby has received up to "
+        f"{Lsn(needed_lsn(window))}: {format_bytes(split.lag_bytes)} behind"
+    )
+    if window.last.standby.received == window.last.standby.replayed:
+        evidence.append("all that was received is replayed, so on the standby alone its lag looks like 0")
+    advice = [
+        "Read the standby's log for the walreceiver's FATAL line (connection, authentication, timeline)."
+    ]
+    if not window.standby_settings.get("primary_conninfo"):
+        evidence.append("primary_conninfo is empty")
+        advice.insert(0, "Set primary_conninfo on the standby and reload.")
+    return NamedCause(
+        Cause.WALRECEIVER_ABSENT,
+        "No walreceiver runs: the standby gets no WAL.",
+        tuple(evidence),
+        tuple(advice),
+    )
+
+
+def archive_recovery(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
+    """WAL comes from an archive, whole segments at a time."""
+    if streams(window) or not restores(window) or split.lag_bytes == 0:
+        return None
+    if missing_segment(window, split) is not None:
+        return None
+    is_intended = not window.standby_settings.get("primary_conninfo")
+    evidence = [
+        "restore_command is set and no walreceiver streams",
+        f"{format_bytes(split.lag_bytes)} behind, segments have {format_bytes(window.segment_bytes)}",
+    ]
+    if not is_intended:
+        evidence.append("primary_conninfo is set: it should stream and does not")
+    return NamedCause(
+        Cause.ARCHIVE_RECOVERY,
+        "The standby restores WAL from the archive: it sees a segment when it is complete and archived.",
+        tuple(evidence),
+        (
+            "To follow within seconds, let it stream (primary_conninfo)."
+            if is_intended
+            else "Read the standby's log for why streaming fails.",
+            "archive_timeout on the primary bounds the age of a segment that fills slowly.",
+            "pg_stat_archiver on the primary shows whether archiving itself fails or is late.",
+        ),
+        is_intended,
+    )
+
+
+def walreceiver_silent(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
+    """A walreceiver exists and takes nothing, although there is WAL for it."""
+    then, now = window.first.standby.receiver, window.last.standby.receiver
+    if not streams(window) or then is None or now is None:
+        return None
+    waits = window.waits.get("walreceiver", {})
+    if now.written > then.written or window.first.upstream.flushed <= now.written:
+        return None
+    if share(waits, IO_WAITS) >= SHARE:
+        return None  # it waits for its disk
+    if now.message_age_s is not None and now.message_age_s < 0.8 * window.window_s:
+        return None
+    evidence = [
+        f"it has written nothing for {format_duration(window.window_s)}, with "
+        f"{format_bytes(window.last.upstream.flushed - now.written)} on the upstream for it",
+    ]
+    if now.message_age_s is not None:
+        evidence.append(f"its last message is {format_duration(now.message_age_s)} old, by its own clock")
+    stopped = share(window.states.get("walreceiver", {}), ("T", "t"))
+    if stopped >= SHARE:
+        evidence.append("a signal has stopped the process (state T)")
+    if (sender := window.last.upstream.sender) is not None and sender.reply_age_s is not None:
+        evidence.append(
+            f"the upstream has its last reply since {format_duration(max(0.0, sender.reply_age_s))}"
+        )
+    return NamedCause(
+        Cause.WALRECEIVER_SILENT,
+        "The walreceiver is connected and receives nothing: it hangs, or the connection is lost.",
+        tuple(evidence),
+        (
+            "See whether its process is stopped (kill -CONT) or hangs; ending it (SIGTERM) makes the startup "
+            "process start another.",
+            "A dead connection is noticed after wal_receiver_timeout and wal_sender_timeout, and sooner with "
+            "tcp_keepalives and a lower timeout.",
+        ),
+    )

@@ -1,0 +1,115 @@
+"""What a cause of lag is, and what several rules ask of a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from walproof.analysis.replication import (
+    IDLE_WAITS,
+    KEEPING_UP_S,
+    LagSplit,
+    Stage,
+    share,
+)
+from walproof.facts.replication import ReplicationWindow
+from walproof.units import format_bytes
+
+SHARE = 0.3
+"""Share of the looks from which on a process is said to wait for something."""
+BUSY_SHARE = 0.7
+"""Share of one core that a process wants, from which on it is saturated."""
+
+
+class Cause(StrEnum):
+    """What keeps a standby behind."""
+
+    MISSING_SEGMENT = "missing segment"
+    WALRECEIVER_ABSENT = "walreceiver absent"
+    WALRECEIVER_SILENT = "walreceiver silent"
+    ARCHIVE_RECOVERY = "archive recovery"
+    REPLAY_PAUSED = "replay paused"
+    CONFLICT = "conflict"
+    APPLY_DELAY = "apply delay"
+    GENERATION = "generation"
+    NETWORK = "network"
+    FLUSH = "flush"
+    REPLAY_STARVED = "replay starved"
+    REPLAY_CPU = "single-core replay"
+    REPLAY_IO = "replay I/O"
+    REPLAY = "replay"
+
+
+@dataclass(frozen=True, slots=True)
+class NamedCause:
+    """One cause that was found."""
+
+    cause: Cause
+    sentence: str
+    evidence: tuple[str, ...]
+    advice: tuple[str, ...]
+    is_intended: bool = False
+    """Whether somebody has set the standby up like that."""
+
+
+Rule: TypeAlias = Callable[[ReplicationWindow, LagSplit], NamedCause | None]
+"""From a window and its split to a cause, or None."""
+
+
+def streams(window: ReplicationWindow) -> bool:
+    """Whether WAL arrives through a connection."""
+    receiver = window.last.standby.receiver
+    return receiver is not None and receiver.status == "streaming"
+
+
+def restores(window: ReplicationWindow) -> bool:
+    """Whether WAL may come from an archive."""
+    return bool(window.standby_settings.get("restore_command"))
+
+
+def has_moved(window: ReplicationWindow) -> bool:
+    """Whether anything was replayed in the window."""
+    return window.last.standby.replayed > window.first.standby.replayed
+
+
+def needed_lsn(window: ReplicationWindow) -> int:
+    """Up to where the standby has WAL."""
+    return max(window.last.standby.received or 0, window.last.standby.replayed)
+
+
+def is_late(split: LagSplit, *stages: Stage) -> bool:
+    """Whether the stages together keep WAL for longer than a pair that keeps up would."""
+    return sum(split.stage(stage).lag_s for stage in stages) >= KEEPING_UP_S
+
+
+def replay_is_late(window: ReplicationWindow, split: LagSplit) -> bool:
+    """Whether WAL that the standby has waits for the startup process, which is not idle, paused or held."""
+    if window.last.standby.pause_state != "not paused" or not is_late(split, Stage.REPLAY):
+        return False
+    return share(window.waits.get("startup", {}), IDLE_WAITS) < 0.5
+
+
+def replay_rate(split: LagSplit) -> str:
+    """How fast WAL is replayed and made."""
+    return (
+        f"WAL is replayed at {format_bytes(split.rates.replayed_bytes_per_s)}/s and made at "
+        f"{format_bytes(split.rates.generated_bytes_per_s)}/s"
+    )
+
+
+def most_seen(waits: dict[str, int] | object, names: tuple[str, ...]) -> str:
+    """The event among ``names`` that was seen most."""
+    assert isinstance(waits, dict)
+    fitting = {
+        event: count
+        for event, count in waits.items()
+        if any(event == name or (name.endswith("/") and event.startswith(name)) for name in names)
+    }
+    return max(fitting, key=lambda event: fitting[event]).split("/", 1)[-1] if fitting else "nothing"
+
+
+def percent(one: float) -> str:
+    """A share in percent."""
+    return f"{one * 100:.0f} %"

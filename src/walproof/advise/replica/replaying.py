@@ -1,0 +1,129 @@
+"""Causes by which replay itself is slow."""
+
+from __future__ import annotations
+
+from walproof.advise.replica.cause import (
+    BUSY_SHARE,
+    SHARE,
+    Cause,
+    NamedCause,
+    most_seen,
+    percent,
+    replay_is_late,
+    replay_rate,
+)
+from walproof.advise.replica.holding import apply_delay, conflict, replay_paused
+from walproof.analysis.replication import (
+    CPU_WAITS,
+    IO_WAITS,
+    LagSplit,
+    share,
+)
+from walproof.facts.replication import ReplicationWindow
+from walproof.units import format_bytes
+
+
+def replay_starved(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
+    """The startup process is ready to run and does not get a core."""
+    load = split.startup
+    if load is None or not replay_is_late(window, split):
+        return None
+    kept_off = load.run_queue_share + load.stopped_share
+    if kept_off < SHARE or kept_off < load.cpu_share:
+        return None
+    evidence = [
+        f"the startup process was ready and had no core for {percent(load.run_queue_share)} of the time, "
+        f"and ran for {percent(load.cpu_share)}",
+    ]
+    if load.stopped_share:
+        evidence.append(f"a signal had stopped it (state T) in {percent(load.stopped_share)} of the looks")
+    return NamedCause(
+        Cause.REPLAY_STARVED,
+        "Replay gets too little CPU: others have the cores that the startup process needs.",
+        (*evidence, replay_rate(split)),
+        (
+            "See what else runs on the standby's machine, its CPU limit (cgroup) and its affinity.",
+            "Move queries or other programs away, or give the machine more cores.",
+        ),
+    )
+
+
+def replay_cpu(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
+    """The startup process saturates its one core."""
+    if not replay_is_late(window, split) or replay_starved(window, split) is not None:
+        return None
+    waits = window.waits.get("startup", {})
+    running = share(waits, CPU_WAITS)
+    load = split.startup
+    # Time without a core counts: the process had work for it. That it is the smaller part is known by now.
+    wanted = load.cpu_share + load.run_queue_share + load.stopped_share if load is not None else running
+    if wanted < BUSY_SHARE:
+        return None
+    evidence = [replay_rate(split)]
+    if load is not None:
+        evidence.insert(0, f"the startup process ran for {percent(load.cpu_share)} of the time, on one core")
+        if load.cpu_us_per_mb is not None:
+            evidence.append(f"replay costs {load.cpu_us_per_mb:,.0f} us of CPU a megabyte of WAL")
+    else:
+        evidence.insert(
+            0,
+            f"the startup process waited for nothing in {percent(running)} of the looks; whether it ran or "
+            "had no core is only to be seen on its machine",
+        )
+    return NamedCause(
+        Cause.REPLAY_CPU,
+        "Replay itself limits: one process replays, and its core is full.",
+        tuple(evidence),
+        (
+            "Make less WAL: fewer indexes, larger max_wal_size (fewer full-page images), larger batches.",
+            "wal_compression = pglz makes replay dearer; lz4 or off costs it less.",
+            "A faster core, or PostgreSQL 14 and newer, which asks for file sizes less often.",
+        ),
+    )
+
+
+def replay_io(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
+    """The startup process waits for blocks."""
+    if not replay_is_late(window, split):
+        return None
+    waits = window.waits.get("startup", {})
+    seen = share(waits, IO_WAITS)
+    in_kernel = split.startup.disk_share if split.startup is not None else 0.0
+    if max(seen, in_kernel) < SHARE:
+        return None
+    evidence = [
+        f"the startup process waited for {most_seen(waits, IO_WAITS)} in {percent(seen)} of the looks"
+    ]
+    if split.startup is not None:
+        evidence.append(f"it waited in the kernel for a device in {percent(in_kernel)} of the looks")
+        if split.startup.read_bytes_per_s is not None:
+            evidence.append(f"it read {format_bytes(split.startup.read_bytes_per_s)}/s from the device")
+    prefetch = window.standby_settings.get("recovery_prefetch")
+    advice = ["More shared_buffers on the standby, or a faster disk for its data."]
+    if prefetch is not None:
+        evidence.append(f"recovery_prefetch is {prefetch}")
+        advice.append("recovery_prefetch = try with a larger maintenance_io_concurrency reads ahead.")
+    return NamedCause(
+        Cause.REPLAY_IO,
+        "Replay waits for the standby's disk.",
+        (*evidence, replay_rate(split)),
+        tuple(advice),
+    )
+
+
+def replay(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
+    """Replay is late for a reason that was not seen; better said than left out."""
+    named = (replay_starved, replay_cpu, replay_io, conflict, apply_delay, replay_paused)
+    if not replay_is_late(window, split) or any(rule(window, split) is not None for rule in named):
+        return None
+    waits = window.waits.get("startup", {})
+    most = ", ".join(
+        f"{event} {percent(count / sum(waits.values()))}"
+        for event, count in sorted(waits.items(), key=lambda item: -item[1])[:3]
+    )
+    return NamedCause(
+        Cause.REPLAY,
+        "Replay is behind, and no single cause stands out.",
+        (f"the startup process was seen in: {most or 'nothing'}", replay_rate(split)),
+        ("Watch for longer (--every 10s).",),
+    )

@@ -1,0 +1,84 @@
+"""What rules of advice are given: a server's window, its WAL where it was recorded, its owner's limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from walproof.analysis.whatif import Limits, Study
+from walproof.facts.server import ServerWindow
+from walproof.settings.durability import DurabilityClass
+from walproof.wal.totals import RelationTotals, WalStats
+
+LEAST_WAL_BYTES = 16 << 20
+"""WAL below which a window says nothing of what the server writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCase:
+    """All that a rule may look at."""
+
+    window: ServerWindow
+    wal: WalStats | None = None
+    """Of the window's WAL, where it was recorded."""
+    whatif: Study | None = None
+    """What that WAL would be with other settings."""
+    limits: Limits = field(default_factory=Limits)
+    may_lose: DurabilityClass = DurabilityClass.NONE
+    """What the owner allows a crash to cost."""
+
+    @property
+    def major(self) -> int:
+        """Major version."""
+        return self.window.version_num // 10000
+
+    @property
+    def hours(self) -> float:
+        """Length of the window."""
+        return self.window.seconds / 3600
+
+    @property
+    def wal_bytes(self) -> float | None:
+        """WAL that was written in the window; None of a standby, or without looks."""
+        looks = self.window.looks
+        if self.wal is not None:
+            return float(self.wal.accounting.total_bytes)
+        if len(looks) < 2 or self.window.is_in_recovery:
+            return None
+        return float(looks[-1].lsn - looks[0].lsn)
+
+    @property
+    def wal_per_hour(self) -> float | None:
+        """WAL an hour; None where the window has no length."""
+        written = self.wal_bytes
+        return None if written is None or self.hours <= 0 else written / self.hours
+
+    @property
+    def image_share(self) -> float | None:
+        """Share of full-page images in the window's WAL: read from it, else estimated from their number.
+
+        The estimate takes 8 kB for an image, which is too much where wal_compression is on.
+        """
+        if self.wal is not None:
+            return self.wal.images.bytes / max(1, self.wal.accounting.total_bytes)
+        images, written = self.window.grown("wal_fpi"), self.window.grown("wal_bytes")
+        stored = self.window.grown("wal_fpi_bytes")
+        if not written or images is None:
+            return None
+        return min(1.0, (images * 8192 if stored is None else stored) / written)
+
+    @property
+    def writes(self) -> bool:
+        """Whether so much was written that rates of the window mean something."""
+        return (self.wal_bytes or 0.0) >= LEAST_WAL_BYTES
+
+    def relation_wal(self, filenode: int) -> float | None:
+        """WAL bytes of a relation in the window; None where the WAL was not recorded."""
+        if self.wal is None:
+            return None
+        rows: list[RelationTotals] = [row for row in self.wal.relations if row.relation == filenode]
+        return float(sum(row.totals.combined_bytes for row in rows))
+
+    def is_on(self, name: str) -> bool | None:
+        """A boolean setting; None where the version has none."""
+        value = self.window.value(name)
+        return None if value is None else value == "on"

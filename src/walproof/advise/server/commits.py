@@ -1,0 +1,126 @@
+"""Rules about commits: what they wait for, and settings that should shorten it."""
+
+from __future__ import annotations
+
+from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
+from walproof.advise.server.case import ServerCase
+from walproof.advise.wording import say_percent
+from walproof.settings.change import Change
+from walproof.settings.durability import DurabilityClass
+from walproof.units import format_duration
+
+FULL_SHARE = 0.02
+"""wal_buffers_full for a commit: above it backends write WAL because the buffers are full."""
+LEAST_COMMITS = 1000
+FLUSH_WAIT_SHARE = 0.3
+"""Of what active backends were seen doing: waiting for a flush of WAL."""
+LEAST_SAMPLES = 30
+_FLUSH_WAITS = ("IO/WALSync", "IO/WalSync", "LWLock/WALWrite", "LWLock/WALWriteLock")
+
+
+def wal_buffers(case: ServerCase) -> Found | None:
+    """Backends that had to write WAL themselves because wal_buffers was full."""
+    if case.window.is_in_recovery:
+        return None
+    full, commits = case.window.grown("wal_buffers_full"), case.window.grown("commits")
+    if full is None:
+        return Unseen(
+            "wal_buffers", "pg_stat_wal is there from 14 on" if case.major < 14 else "no pg_stat_wal"
+        )
+    if not commits or commits < LEAST_COMMITS:
+        return Unseen("wal_buffers", f"{commits or 0:.0f} commits in the window, too few")
+    share = full / commits
+    if share <= FULL_SHARE:
+        return Fine("wal_buffers", f"wal_buffers was full {full:.0f} times in {commits:.0f} commits.")
+    blocks = case.window.base("wal_buffers") or 0.0
+    if blocks >= 8192:
+        return Fine(
+            "wal_buffers", f"wal_buffers was full {full:.0f} times, and is {blocks / 128:.0f} MB already."
+        )
+    larger = max(64, round(blocks / 128 * 4))
+    return Advice(
+        "wal_buffers",
+        Weight.GAIN,
+        f"Set wal_buffers = {larger}MB",
+        (
+            f"wal_buffers ({case.window.value('wal_buffers')}) was full {full:.0f} times in "
+            f"{commits:.0f} commits: a "
+            "backend then writes WAL while others wait for the lock.",
+        ),
+        (Change("wal_buffers", f"{larger}MB"),),
+        costs=(f"{larger} MB of shared memory, and a restart.",),
+        sure=Sure.MEDIUM,
+    )
+
+
+def flushes(case: ServerCase) -> Found | None:
+    """What commits wait for, and what not waiting would risk."""
+    if case.window.is_in_recovery:
+        return None
+    samples = sum(case.window.waits.values())
+    if samples < LEAST_SAMPLES:
+        return Fine("flushes", f"Active sessions were seen {samples} times: nothing to wait for was found.")
+    waiting = sum(case.window.waits.get(name, 0) for name in _FLUSH_WAITS)
+    share = waiting / samples
+    evidence = [f"{say_percent(share)} of what active sessions did was to wait for a flush of WAL."]
+    count, spent_ms = case.window.grown("wal_flushes"), case.window.grown("wal_flush_ms")
+    commits = case.window.grown("commits")
+    if count and commits:
+        evidence.append(f"A flush served {commits / count:.1f} commits.")
+    if count and spent_ms:
+        evidence.append(f"A flush took {format_duration(spent_ms / count / 1000)} in the mean.")
+    if share < FLUSH_WAIT_SHARE or case.window.value("synchronous_commit") == "off":
+        return Fine("flushes", " ".join(evidence))
+    if case.may_lose < DurabilityClass.LAST_COMMITS:
+        return Fine(
+            "flushes",
+            " ".join(evidence)
+            + " With --may-lose 'last commits' synchronous_commit=off would be advised; a disk that "
+            "flushes faster "
+            "gains the same and loses nothing.",
+        )
+    delay = case.window.value("wal_writer_delay") or "200ms"
+    return Advice(
+        "flushes",
+        Weight.GAIN,
+        "Set synchronous_commit = off, for those roles whose last commits may be lost",
+        tuple(evidence),
+        (Change("synchronous_commit", "off"),),
+        steps=("ALTER ROLE name SET synchronous_commit = off;",),
+        costs=(
+            f"A crash loses the commits of up to three times wal_writer_delay ({delay}); the rest is "
+            "consistent.",
+        ),
+        durability=DurabilityClass.LAST_COMMITS,
+        sure=Sure.MEDIUM,
+    )
+
+
+def commit_delay(case: ServerCase) -> Found | None:
+    """commit_delay is set: does it batch anything?"""
+    delay, siblings = case.window.base("commit_delay"), case.window.base("commit_siblings")
+    if delay is None or siblings is None:
+        return Unseen("commit_delay", "its setting is not known")
+    if delay == 0:
+        return Fine("commit_delay", "commit_delay is 0.")
+    count, commits = case.window.grown("wal_flushes"), case.window.grown("commits")
+    if not count or not commits or commits < LEAST_COMMITS:
+        return Unseen("commit_delay", "how many commits a flush serves could not be seen in the window")
+    together = commits / count
+    if together >= 2:
+        return Fine(
+            "commit_delay", f"commit_delay is {delay:.0f} us, and a flush serves {together:.1f} commits."
+        )
+    return Advice(
+        "commit_delay",
+        Weight.GAIN,
+        "Set commit_delay = 0",
+        (
+            f"commit_delay is {delay:.0f} us, and yet a flush serves {together:.1f} commits: who "
+            "sleeps, sleeps for "
+            "nobody else.",
+        ),
+        (Change("commit_delay", "0"),),
+        sure=Sure.MEDIUM,
+        unknown=("whether other hours have more sessions that commit",),
+    )

@@ -1,0 +1,157 @@
+"""Rules about full-page images: compression, and what makes so many of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from walproof.advise.server.advice import Advice, Figure, Fine, Found, Sure, Unseen, Weight
+from walproof.advise.server.case import ServerCase
+from walproof.advise.wording import say_list, say_percent
+from walproof.analysis.whatif import Prediction
+from walproof.settings.change import Change
+from walproof.units import format_bytes
+from walproof.wal.whatif import Compression
+
+IMAGE_SHARE = 0.3
+"""Of the WAL, full-page images: below it compression has little to do."""
+WORTH = 0.1
+HINT_SHARE = 0.1
+UUID_SHARE = 0.1
+"""Of the WAL, that of indexes whose keys are random."""
+_METHODS: tuple[Compression, ...] = ("lz4", "zstd", "pglz")
+
+
+def wal_compression(case: ServerCase) -> Found | None:
+    """wal_compression off while images make much of the WAL."""
+    value, share = case.window.value("wal_compression"), case.image_share
+    if value is None:
+        return Unseen("wal_compression", "its setting is not known")
+    if value != "off":
+        return Fine("wal_compression", f"wal_compression is {value}.")
+    if share is None or not case.writes:
+        return Unseen("wal_compression", "too little WAL was written in the window")
+    if share < IMAGE_SHARE:
+        return Fine(
+            "wal_compression",
+            f"{say_percent(share)} of the WAL are full-page images: compression has little to do.",
+        )
+    evidence = (f"{say_percent(share)} of the WAL are full-page images, and wal_compression is off.",)
+    costs = ("CPU for every image, of the process that writes it.",)
+    methods = _methods(case)
+    study = case.whatif
+    if study is None or not study.found.tells_compression:
+        return Advice(
+            "wal_compression",
+            Weight.GAIN,
+            f"Set wal_compression = {_word(case, methods[0])}",
+            evidence,
+            (Change("wal_compression", _word(case, methods[0])),),
+            costs=costs,
+            sure=Sure.LOW,
+            unknown=("how well the pages compress: with REPLICATION images are sampled and compressed",),
+        )
+    present = study.present
+    found = {
+        method: study.predictions[replace(study.question.present, wal_compression=method)]
+        for method in methods
+    }
+    # lz4 costs the least CPU: another method has to save a tenth more than it.
+    best = min(methods, key=lambda method: found[method].wal_bytes * (1.0 if method == "lz4" else 1.1))
+    chosen = found[best]
+    saved = 1 - chosen.wal_bytes / present.wal_bytes
+    if saved < WORTH:
+        return Fine("wal_compression", f"{best} would save {say_percent(max(0.0, saved))} of the WAL.")
+    unit = "bytes/h" if study.hours is not None else "bytes"
+    return Advice(
+        "wal_compression",
+        Weight.GAIN,
+        f"Set wal_compression = {_word(case, best)}",
+        evidence,
+        (Change("wal_compression", _word(case, best)),),
+        figures=(
+            Figure(
+                "WAL", unit, present.wal_bytes, chosen.wal_bytes, chosen.wal_span.low, chosen.wal_span.high
+            ),
+        ),
+        costs=costs,
+        sure=_sure(chosen, present.wal_bytes),
+        benefit=present.wal_bytes - chosen.wal_bytes,
+    )
+
+
+def _methods(case: ServerCase) -> tuple[Compression, ...]:
+    """What this build of the server can compress with, least CPU first."""
+    setting = case.window.settings["wal_compression"]
+    # 14 and older have a boolean, which is pglz; a recording does not say what the build has.
+    known = setting.values or ("pglz", "lz4", "zstd")
+    if case.major < 15:
+        return ("pglz",)
+    return tuple(method for method in _METHODS if method in known)
+
+
+def _sure(chosen: Prediction, present_bytes: float) -> Sure:
+    if chosen.wal_span.high >= present_bytes:
+        return Sure.LOW
+    return Sure.HIGH if chosen.confidence == "high" else Sure.MEDIUM
+
+
+def _word(case: ServerCase, method: Compression) -> str:
+    return method if case.major >= 15 else "on"
+
+
+def random_keys(case: ServerCase) -> Found | None:
+    """Indexes whose random keys touch a new page with each row, so that each row costs an image."""
+    uuids = [index for index in case.window.indexes if index.has_uuid]
+    if not uuids:
+        return None
+    if case.wal is None or not case.writes:
+        return Unseen("random keys", "the WAL was not recorded")
+    total = float(case.wal.accounting.total_bytes)
+    costs = {index.name: case.relation_wal(index.filenode) or 0.0 for index in uuids}
+    costly = sorted((name for name in costs if costs[name] > 0), key=lambda name: -costs[name])
+    share = sum(costs.values()) / total
+    if share < UUID_SHARE:
+        return Fine("random keys", f"Indexes on uuid columns make {say_percent(share)} of the WAL.")
+    named = say_list([f"{name} ({say_percent(costs[name] / total)})" for name in costly[:3]])
+    return Advice(
+        "random keys",
+        Weight.GAIN,
+        "Make new keys in order of time (uuidv7() from 18 on, or in the application)",
+        (
+            f"Indexes that begin with a uuid make {say_percent(share)} of the WAL: {named}.",
+            "Keys in random order (uuid v4) touch another page with nearly every row, and after each "
+            "checkpoint every "
+            "page that is touched writes an image of 8 kB.",
+        ),
+        costs=("New keys tell when they were made. Old ones stay.",),
+        sure=Sure.MEDIUM,
+        unknown=("whether the keys are random: version 7 of uuid is in order",),
+        benefit=sum(costs.values()) / max(case.hours, 1e-9),
+    )
+
+
+def hint_images(case: ServerCase) -> Found | None:
+    """Images that are there only because a hint bit was set."""
+    if case.wal is None or not case.writes:
+        return Unseen("hint images", "the WAL was not recorded")
+    images = case.wal.images
+    share = images.hint_bytes / max(1, case.wal.accounting.total_bytes)
+    if share < HINT_SHARE:
+        return Fine("hint images", f"{say_percent(share)} of the WAL are images because of hint bits.")
+    return Advice(
+        "hint images",
+        Weight.GAIN,
+        "VACUUM tables after they were filled, before others read them",
+        (
+            f"{images.hint_count} images ({format_bytes(images.hint_bytes)}, {say_percent(share)} of "
+            "the WAL) were "
+            "written because a reader set a hint bit on a page whose last change was before the checkpoint.",
+            "Checksums or wal_log_hints make each of those a full-page image.",
+        ),
+        steps=(
+            "VACUUM (FREEZE) after a load, or COPY ... WITH (FREEZE) into a table of the same transaction;",
+        ),
+        costs=("The work is the same, done once and at a time of your choice.",),
+        sure=Sure.MEDIUM,
+        benefit=images.hint_bytes / max(case.hours, 1e-9),
+    )

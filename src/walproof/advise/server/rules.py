@@ -1,0 +1,97 @@
+"""The rules of advice: what each asks is data (``rules.csv``), what it finds a function of the case."""
+
+from __future__ import annotations
+
+import csv
+import functools
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from walproof.advise.server import checkpoints, commits, holding, images, minors, recovery, safety, wasted
+from walproof.advise.server.advice import Advice, Fine, Rule, Unseen, Weight
+from walproof.advise.server.case import ServerCase
+from walproof.errors import SettingError
+
+_TABLE = Path(__file__).with_name("rules.csv")
+RULES: Mapping[str, Rule] = {
+    "fsync": safety.fsync,
+    "full_page_writes": safety.full_page_writes,
+    "synchronous_commit": safety.synchronous_commit,
+    "checksums": safety.checksums,
+    "unlogged": safety.unlogged,
+    "pending": safety.pending,
+    "autovacuum": safety.autovacuum,
+    "minors": minors.minors,
+    "slots": holding.slots,
+    "archiver": holding.archiver,
+    "standbys": holding.standbys,
+    "max_wal_size": checkpoints.max_wal_size,
+    "checkpoint_completion_target": checkpoints.completion_target,
+    "wal_compression": images.wal_compression,
+    "random keys": images.random_keys,
+    "hint images": images.hint_images,
+    "flushes": commits.flushes,
+    "wal_buffers": commits.wal_buffers,
+    "commit_delay": commits.commit_delay,
+    "unused indexes": wasted.unused_indexes,
+    "HOT updates": wasted.hot_updates,
+    "recovery_prefetch": recovery.recovery_prefetch,
+    "log_checkpoints": recovery.log_checkpoints,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RuleText:
+    """What is known of a rule without a server."""
+
+    name: str
+    family: str
+    question: str
+    looks_at: str
+    since: int
+    """First major version in which what it looks at is there."""
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advised:
+    """What all rules found, advice in the order in which it should be read."""
+
+    case: ServerCase
+    advice: tuple[Advice, ...]
+    fine: tuple[Fine, ...]
+    unseen: tuple[Unseen, ...]
+    muted: tuple[str, ...]
+
+
+@functools.cache
+def rule_texts() -> Mapping[str, RuleText]:
+    """Name -> question, what it looks at and source, of every rule."""
+    with _TABLE.open(newline="", encoding="utf-8") as file:
+        return {
+            row["rule"]: RuleText(
+                row["rule"], row["family"], row["question"], row["looks_at"], int(row["since"]), row["source"]
+            )
+            for row in csv.DictReader(file)
+        }
+
+
+def advise(case: ServerCase, muted: Collection[str] = ()) -> Advised:
+    """Ask every rule that is not muted. Raises SettingError for a name that no rule has."""
+    for name in muted:
+        if name not in RULES:
+            raise SettingError(f'no rule "{name}"', hint=f"Rules: {', '.join(RULES)}.")
+    found = [rule(case) for name, rule in RULES.items() if name not in muted]
+    weights = list(Weight)
+    advice = sorted(
+        (one for one in found if isinstance(one, Advice)),
+        key=lambda one: (weights.index(one.weight), -one.benefit),
+    )
+    return Advised(
+        case,
+        tuple(advice),
+        tuple(one for one in found if isinstance(one, Fine)),
+        tuple(one for one in found if isinstance(one, Unseen)),
+        tuple(muted),
+    )

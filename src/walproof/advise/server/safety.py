@@ -1,0 +1,182 @@
+"""Rules about what a crash may cost: flushes, images, checksums, unlogged tables."""
+
+from __future__ import annotations
+
+from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
+from walproof.advise.server.case import ServerCase
+from walproof.advise.wording import say_list
+from walproof.settings.change import Change
+from walproof.settings.durability import DurabilityClass
+from walproof.units import format_bytes
+
+_NAMED = 3
+
+
+def fsync(case: ServerCase) -> Found | None:
+    """fsync = off: after a crash of the machine the cluster may be lost."""
+    if case.is_on("fsync") is None:
+        return Unseen("fsync", "its setting is not known")
+    if case.is_on("fsync"):
+        return Fine("fsync", "fsync is on.")
+    return Advice(
+        "fsync",
+        Weight.DANGER,
+        "Turn fsync on",
+        (
+            "fsync is off: nothing is flushed, and after a crash of the machine the whole cluster may "
+            "be lost.",
+        ),
+        (Change("fsync", "on"),),
+        costs=(
+            "Commits wait for the disk again. synchronous_commit=off is nearly as fast and loses the last "
+            "commits at most.",
+        ),
+        unknown=("whether the cluster is one that you can throw away",),
+    )
+
+
+def full_page_writes(case: ServerCase) -> Found | None:
+    """full_page_writes = off: a page that is torn by a crash stays torn."""
+    if case.is_on("full_page_writes") is None:
+        return Unseen("full_page_writes", "its setting is not known")
+    if case.is_on("full_page_writes"):
+        return Fine("full_page_writes", "full_page_writes is on.")
+    return Advice(
+        "full_page_writes",
+        Weight.DANGER,
+        "Turn full_page_writes on",
+        ("full_page_writes is off: a page that is half written when the power fails is not repaired.",),
+        (Change("full_page_writes", "on"),),
+        costs=("WAL grows by the images of pages, the more the more often checkpoints begin.",),
+        unknown=(
+            "whether file system and disk write 8 kB as a whole for the server, which no cloud's claim "
+            "of atomic "
+            "writes says of buffered writes",
+        ),
+    )
+
+
+def synchronous_commit(case: ServerCase) -> Found | None:
+    """synchronous_commit = off against what the owner allows, and remote levels that nothing waits for."""
+    level, names = case.window.value("synchronous_commit"), case.window.value("synchronous_standby_names")
+    if level is None or names is None:
+        return Unseen("synchronous_commit", "its setting is not known")
+    if level == "off" and case.may_lose < DurabilityClass.LAST_COMMITS:
+        delay = case.window.value("wal_writer_delay") or "200ms"
+        return Advice(
+            "synchronous_commit",
+            Weight.DANGER,
+            "Turn synchronous_commit on",
+            (
+                "synchronous_commit is off: a crash loses commits of up to three times "
+                f"wal_writer_delay ({delay}).",
+            ),
+            (Change("synchronous_commit", "on"),),
+            costs=("Commits wait for their flush.",),
+            unknown=("whether that loss is accepted: then say --may-lose 'last commits'",),
+        )
+    if level == "local" and names:
+        return Advice(
+            "synchronous_commit",
+            Weight.DANGER,
+            "Let commits wait for the standbys that synchronous_standby_names names",
+            (
+                f"synchronous_standby_names is set ('{names}'), and synchronous_commit=local waits for "
+                "none of them: "
+                "a failover loses commits.",
+            ),
+            (Change("synchronous_commit", "on"),),
+            costs=("Commits wait for a standby's flush.",),
+        )
+    if level in ("remote_apply", "remote_write") and not names:
+        return Fine(
+            "synchronous_commit",
+            f"synchronous_commit={level} acts as on: synchronous_standby_names names no standby.",
+        )
+    return Fine("synchronous_commit", f"synchronous_commit is {level}.")
+
+
+def checksums(case: ServerCase) -> Found | None:
+    """Damage that checksums have found, or that nothing would find."""
+    on, failures = case.is_on("data_checksums"), case.window.total("checksum_failures")
+    if on is None:
+        return Unseen("checksums", "data_checksums is not known")
+    if failures:
+        return Advice(
+            "checksums",
+            Weight.DANGER,
+            "Find the damaged pages before the next backup",
+            (f"{failures:.0f} pages failed their checksum since statistics were reset.",),
+            steps=("SELECT datname, checksum_failures, checksum_last_failure FROM pg_stat_database;",),
+        )
+    if on:
+        return Fine("checksums", "data_checksums is on, and no page failed.")
+    return Fine(
+        "checksums",
+        "data_checksums is off: damage on the disk is noticed late. It can be turned on only while the "
+        "server is "
+        "down (pg_checksums --enable).",
+    )
+
+
+def unlogged(case: ServerCase) -> Found | None:
+    """Unlogged tables, which a crash empties."""
+    tables = [table for table in case.window.tables if table.is_unlogged and table.bytes > 0]
+    if not tables:
+        return None
+    tables.sort(key=lambda table: -table.bytes)
+    named = say_list([f"{table.name} ({format_bytes(table.bytes)})" for table in tables[:_NAMED]])
+    rest = f" and {len(tables) - _NAMED} more" if len(tables) > _NAMED else ""
+    if not case.may_lose < DurabilityClass.TABLE:
+        return Fine("unlogged", f"Unlogged, as is allowed: {named}{rest}.")
+    return Advice(
+        "unlogged",
+        Weight.DANGER,
+        "Make sure that nobody needs the unlogged tables after a crash",
+        (f"A crash empties {named}{rest}; a standby has them empty always.",),
+        steps=tuple(f"ALTER TABLE {table.name} SET LOGGED;" for table in tables[:_NAMED]),
+        costs=("SET LOGGED writes the whole table to WAL, and locks it meanwhile.",),
+        sure=Sure.MEDIUM,
+        unknown=("whether they hold what can be made again",),
+    )
+
+
+def pending(case: ServerCase) -> Found | None:
+    """Settings that a file changed and that wait for a restart."""
+    waiting = sorted(name for name, one in case.window.settings.items() if one.is_pending)
+    if not case.window.settings or not case.window.looks:
+        return Unseen("pending", "no session on the server")
+    if not waiting:
+        return Fine("pending", "No changed setting waits for a restart.")
+    return Advice(
+        "pending",
+        Weight.DANGER,
+        "Restart when you can choose the moment, or take the change back",
+        (
+            f"{say_list(waiting)} {'is' if len(waiting) == 1 else 'are'} changed in a file and not in "
+            "force: the next "
+            "restart, planned or not, changes what the server does.",
+        ),
+        steps=("SELECT name, setting, sourcefile FROM pg_settings WHERE pending_restart;",),
+    )
+
+
+def autovacuum(case: ServerCase) -> Found | None:
+    """autovacuum off: pages are frozen all at once one day."""
+    if case.is_on("autovacuum") is None:
+        return Unseen("autovacuum", "its setting is not known")
+    if case.is_on("autovacuum") and case.is_on("track_counts") is not False:
+        return Fine("autovacuum", "autovacuum is on.")
+    name = "autovacuum" if not case.is_on("autovacuum") else "track_counts"
+    return Advice(
+        "autovacuum",
+        Weight.DANGER,
+        f"Turn {name} on",
+        (
+            f"{name} is off: dead rows stay, the visibility map ages, and freezing comes all at once, "
+            "as a storm of "
+            "WAL.",
+        ),
+        (Change(name, "on"),),
+        sure=Sure.HIGH,
+    )

@@ -1,0 +1,121 @@
+"""Rules about WAL that nobody needs: indexes without readers, updates that touch every index."""
+
+from __future__ import annotations
+
+from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
+from walproof.advise.server.case import ServerCase
+from walproof.advise.wording import say_list, say_percent
+from walproof.facts.server import ServerIndex
+from walproof.units import format_bytes, format_duration
+
+LEAST_STATISTICS_S = 7 * 86400
+"""Statistics younger than a week have not seen the weekly job that needs the index."""
+LEAST_INDEX_BYTES = 1 << 20
+LEAST_UPDATES = 10_000
+HOT_SHARE = 0.5
+"""Of a table's updates, those that needed no entry in any index."""
+FILLFACTOR = 85
+_NAMED = 5
+
+
+def unused_indexes(case: ServerCase) -> Found | None:
+    """Indexes that no query has read, by what they cost."""
+    if not case.window.indexes:
+        return None
+    idle = [
+        index
+        for index in case.window.indexes
+        if index.scans == 0 and not index.is_needed and index.bytes >= LEAST_INDEX_BYTES
+    ]
+    if not idle:
+        return Fine("unused indexes", f"Each of {len(case.window.indexes)} indexes was read, or is needed.")
+    age_s = case.window.counted_s
+    if age_s is None or age_s < LEAST_STATISTICS_S:
+        return Unseen(
+            "unused indexes",
+            f"{_counted(len(idle))} not read since statistics count"
+            + ("" if age_s is None else f", {format_duration(age_s)}")
+            + ": too short to say",
+        )
+    costs = {index.name: case.relation_wal(index.filenode) for index in idle}
+    idle.sort(key=lambda index: (-(costs[index.name] or 0.0), -index.bytes))
+    written = sum(cost or 0.0 for cost in costs.values())
+    evidence = [f"No query has read {say_list([_named(case, index) for index in idle[:_NAMED]])}."]
+    if case.wal is not None and written:
+        share = written / max(1, case.wal.accounting.total_bytes)
+        evidence.append(f"They make {say_percent(share)} of the WAL that was recorded.")
+    count = "an index" if len(idle) == 1 else f"{len(idle)} indexes"
+    return Advice(
+        "unused indexes",
+        Weight.GAIN,
+        f"Drop {count} that nobody reads",
+        tuple(evidence),
+        steps=tuple(f"DROP INDEX CONCURRENTLY {index.name};" for index in idle[:_NAMED]),
+        costs=("A query that needs it later is slow until it is made again.",),
+        sure=Sure.MEDIUM if not case.window.standbys else Sure.LOW,
+        unknown=(
+            *(
+                ("whether a standby reads them: statistics are each server's own",)
+                if case.window.standbys
+                else ()
+            ),
+            f"other databases than {case.window.database}",
+        ),
+        benefit=written / max(case.hours, 1e-9),
+    )
+
+
+def _counted(count: int) -> str:
+    return "an index was" if count == 1 else f"{count} indexes were"
+
+
+def _named(case: ServerCase, index: ServerIndex) -> str:
+    cost = case.relation_wal(index.filenode)
+    rate = f", {format_bytes(cost / case.hours)} of WAL an hour" if cost and case.hours > 0 else ""
+    return f"{index.name} ({format_bytes(index.bytes)}{rate})"
+
+
+def hot_updates(case: ServerCase) -> Found | None:
+    """Tables whose updates write every index, for want of room on the page."""
+    busy = [table for table in case.window.tables if table.updated >= LEAST_UPDATES]
+    if not busy:
+        return None
+    cold = [
+        table
+        for table in busy
+        if table.hot_updated < HOT_SHARE * table.updated and table.fillfactor > FILLFACTOR
+    ]
+    if not cold:
+        return Fine("HOT updates", f"{len(busy)} tables are updated much, and most of their updates are HOT.")
+    cold.sort(key=lambda table: table.hot_updated - table.updated)
+    named = say_list(
+        [
+            f"{table.name} ({table.updated:,} updates, {say_percent(table.hot_updated / table.updated)} HOT)"
+            for table in cold[:_NAMED]
+        ]
+    )
+    return Advice(
+        "HOT updates",
+        Weight.GAIN,
+        "Leave room on the pages of tables that are updated",
+        (
+            f"Updates that find no room on their page write an entry into every index of the table: {named}.",
+            "An update of an indexed column does so anyway, with any fillfactor.",
+        ),
+        steps=(
+            *(f"ALTER TABLE {table.name} SET (fillfactor = {FILLFACTOR});" for table in cold[:_NAMED]),
+            "-- holds for new pages; VACUUM FULL or pg_repack rewrites the old ones",
+        ),
+        costs=(f"Tables grow by up to {say_percent(100 / FILLFACTOR - 1)}.",),
+        sure=Sure.LOW,
+        unknown=("whether the updates change indexed columns",),
+    )
+
+
+def statistics_age(case: ServerCase) -> str | None:
+    """A sentence about since when the server counts."""
+    counted_s = case.window.counted_s
+    if counted_s is None:
+        return None
+    atleast = "at least " if case.window.reset_at is None else ""
+    return f"Statistics of {case.window.database} count since {atleast}{format_duration(counted_s)}."

@@ -1,0 +1,132 @@
+"""What is read once of a server: settings, slots, standbys, tables, indexes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from walproof.facts.server import ServerIndex, ServerSetting, ServerSlot, ServerStandby, ServerTable
+from walproof.observe.asking import Asking
+
+TABLES_MOST = 200
+"""Tables that are told of: those with the most changed rows."""
+INDEXES_MOST = 500
+
+TEXTS = ("server_version", "synchronous_standby_names")
+"""Settings of text whose values are read. Others may hold anything: primary_conninfo a password, commands and
+settings of extensions keys."""
+_SETTINGS = """
+    SELECT name,
+           CASE WHEN vartype = 'string' AND name <> ALL (%s) THEN '' ELSE current_setting(name, true) END,
+           CASE WHEN vartype <> 'string' THEN boot_val END, CASE WHEN vartype <> 'string' THEN setting END,
+           source, context, pending_restart, sourcefile,
+           coalesce(enumvals, '{}')
+    FROM pg_settings"""
+_SLOTS = """
+    SELECT slot_name, slot_type, active, temporary,
+           CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END
+             - least(restart_lsn, coalesce(confirmed_flush_lsn, restart_lsn)),
+           wal_status, {inactive}
+    FROM pg_replication_slots"""
+_INACTIVE = "extract(epoch FROM now() - inactive_since)"
+_STANDBYS = """
+    SELECT application_name, state, sync_state,
+           CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END
+             - replay_lsn
+    FROM pg_stat_replication WHERE application_name <> 'pg_basebackup'"""
+_TABLES = """
+    SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), pg_table_size(s.relid),
+           c.relpersistence = 'u', s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del, s.n_live_tup,
+           coalesce((SELECT option_value::int FROM pg_options_to_table(c.reloptions)
+                     WHERE option_name = 'fillfactor'), 100)
+    FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
+    ORDER BY s.n_tup_ins + s.n_tup_upd + s.n_tup_del DESC, 1 LIMIT %s"""
+_UNLOGGED = """
+    SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), pg_table_size(c.oid),
+           true, 0, 0, 0, 0, greatest(c.reltuples, 0)::bigint, 100
+    FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relpersistence = 'u' AND c.relkind = 'r'
+    ORDER BY 2 DESC LIMIT %s"""
+# An index that a constraint, a foreign key or logical replication needs is no candidate for dropping, however
+# seldom it is read; nor is a part of a partitioned one.
+_INDEXES = """
+    SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.indexrelname),
+           quote_ident(s.schemaname) || '.' || quote_ident(s.relname), pg_relation_size(s.indexrelid),
+           s.idx_scan,
+           i.indisunique OR i.indisprimary OR i.indisexclusion OR i.indisreplident
+             OR EXISTS (SELECT FROM pg_constraint o WHERE o.conindid = s.indexrelid)
+             OR EXISTS (SELECT FROM pg_inherits h WHERE h.inhrelid = s.indexrelid),
+           coalesce((SELECT a.atttypid = 'uuid'::regtype FROM pg_attribute a
+                     WHERE a.attrelid = s.indexrelid AND a.attnum = 1), false),
+           coalesce(pg_relation_filenode(s.indexrelid), 0)
+    FROM pg_stat_user_indexes s JOIN pg_index i ON i.indexrelid = s.indexrelid
+    ORDER BY 3 DESC, 1 LIMIT %s"""
+
+
+def read_settings(ask: Asking) -> dict[str, ServerSetting]:
+    """Every setting that the role may see."""
+    return {
+        str(name): ServerSetting(
+            str(value), _text(boot), _text(base), str(source), str(context), bool(pending), _text(file),
+            tuple(map(str, values)),
+        )
+        for name, value, boot, base, source, context, pending, file, values in ask.rows(
+            "settings", _SETTINGS, [list(TEXTS)]
+        )
+    }  # fmt: skip
+
+
+def read_slots(ask: Asking) -> tuple[ServerSlot, ...]:
+    """Every replication slot but walproof's own."""
+    query = _SLOTS.format(inactive=_INACTIVE if ask.major >= 17 else "NULL")
+    return tuple(
+        ServerSlot(
+            str(name), str(kind), bool(active), bool(temporary), _count(retained), _text(status),
+            None if inactive is None else float(inactive),
+        )
+        for name, kind, active, temporary, retained, status, inactive in ask.rows("slots", query)
+        if not str(name).startswith("walproof_")
+    )  # fmt: skip
+
+
+def read_standbys(ask: Asking) -> tuple[ServerStandby, ...]:
+    """Who streams WAL from it, without walproof."""
+    return tuple(
+        ServerStandby(str(name), str(state), str(sync), _count(behind))
+        for name, state, sync, behind in ask.rows("standbys", _STANDBYS)
+        if not str(name).startswith("walproof") and state is not None
+    )
+
+
+def read_tables(ask: Asking) -> tuple[ServerTable, ...]:
+    """Tables of the database with the most changes, and its unlogged ones."""
+    found: dict[str, ServerTable] = {}
+    for query in (_TABLES, _UNLOGGED):
+        for name, size, unlogged, inserted, updated, hot, deleted, live, fill in ask.rows(
+            "tables", query, [TABLES_MOST]
+        ):
+            found.setdefault(
+                str(name),
+                ServerTable(
+                    str(name), int(size or 0), bool(unlogged), int(inserted), int(updated), int(hot),
+                    int(deleted), int(live), int(fill),
+                ),
+            )  # fmt: skip
+    return tuple(found.values())
+
+
+def read_indexes(ask: Asking) -> tuple[ServerIndex, ...]:
+    """The largest indexes of the database."""
+    return tuple(
+        ServerIndex(
+            str(name), str(table), int(size or 0), int(scans or 0), bool(needed), bool(uuid), int(filenode)
+        )
+        for name, table, size, scans, needed, uuid, filenode in ask.rows("indexes", _INDEXES, [INDEXES_MOST])
+    )
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _count(value: Any) -> int | None:
+    return None if value is None else max(0, int(value))

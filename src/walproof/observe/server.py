@@ -1,0 +1,135 @@
+"""Looks at one running server between two moments, through one session that cannot write.
+
+Needs membership in pg_monitor; without it, what may not be seen is named (`ServerWindow.lacks`). No
+transaction id is assigned and no object is changed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from types import TracebackType
+
+from walproof.facts.server import ServerLook, ServerWindow
+from walproof.observe.asking import Asking
+from walproof.observe.counters import counter_queries
+from walproof.observe.objects import read_indexes, read_settings, read_slots, read_standbys, read_tables
+from walproof.probe.connection import connect_foreign
+
+LOOK_S = 10.0
+"""Between two looks at all counters."""
+_SAMPLE_S = 0.5
+"""Between two samples of what backends wait for."""
+
+_NOW = """
+    SELECT extract(epoch FROM clock_timestamp()),
+           (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END
+             - '0/0')::bigint"""
+_REDO = "SELECT (redo_lsn - '0/0')::bigint FROM pg_control_checkpoint()"
+_PG_WAL = "SELECT sum(size)::bigint FROM pg_ls_waldir()"
+_UNARCHIVED = "SELECT count(*) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'"
+_SYSTEM = "SELECT system_identifier::text FROM pg_control_system()"
+_RESET = "SELECT extract(epoch FROM stats_reset) FROM pg_stat_database WHERE datname = current_database()"
+_STARTED = "SELECT extract(epoch FROM pg_postmaster_start_time())"
+_SIZE = (
+    "SELECT sum(pg_database_size(oid))::bigint FROM pg_database WHERE has_database_privilege(oid, 'CONNECT')"
+)
+_WAITS = """
+    SELECT coalesce(wait_event_type || '/' || wait_event, 'running'), count(*)
+    FROM pg_stat_activity
+    WHERE backend_type = 'client backend' AND state = 'active' AND pid <> pg_backend_pid()
+      AND coalesce(wait_event_type, '') <> 'Client'
+    GROUP BY 1"""
+
+
+class ServerObserver:
+    """A session on the server, and what was seen through it so far."""
+
+    def __init__(self, conninfo: str) -> None:
+        """Connect. Raises ProbeError."""
+        self._session = connect_foreign(conninfo)
+        self._ask = Asking(self._session)
+        self._looks: list[ServerLook] = []
+        self._waits: Counter[str] = Counter()
+        self._sampled_s = self._looked_s = 0.0
+
+    def __enter__(self) -> ServerObserver:
+        self.look()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with closing(self._session):
+            pass
+
+    @property
+    def is_in_recovery(self) -> bool:
+        """Whether it is a standby."""
+        return bool(self._ask.value("recovery", "SELECT pg_is_in_recovery()"))
+
+    def look(self) -> None:
+        """Read every counter now. Raises ProbeError when the server is gone."""
+        ask = self._ask
+        now = ask.rows("the clock", _NOW)
+        if not now:
+            return
+        counters: dict[str, float] = {}
+        for query in counter_queries(ask.major):
+            counters |= ask.named(query.about, query.sql)
+        at, lsn = now[0]
+        redo = ask.value("the last checkpoint", _REDO)
+        wal = ask.value("the size of pg_wal", _PG_WAL)
+        waiting = ask.value("segments that wait for the archiver", _UNARCHIVED)
+        self._looks.append(
+            ServerLook(
+                float(at), int(lsn or 0), None if redo is None else int(redo), counters,
+                None if wal is None else int(wal), None if waiting is None else int(waiting),
+            )
+        )  # fmt: skip
+        self._looked_s = time.monotonic()
+
+    def tick(self) -> None:
+        """Sample waits, and look at the counters when it is time; to be called often. Raises ProbeError."""
+        now_s = time.monotonic()
+        if now_s - self._sampled_s >= _SAMPLE_S:
+            self._sampled_s = now_s
+            for name, count in self._ask.rows("waits", _WAITS):
+                self._waits[str(name)] += int(count)
+        if now_s - self._looked_s >= LOOK_S:
+            self.look()
+
+    def wait(self, seconds: float, is_over: Callable[[], bool]) -> None:
+        """Observe for so long, or until ``is_over`` says so. Raises ProbeError when the server is gone."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and not is_over():
+            self.tick()
+            time.sleep(min(left, _SAMPLE_S / 2))
+
+    def window(self) -> ServerWindow:
+        """Look a last time, read what is read once, and return all. Raises ProbeError."""
+        self.look()
+        ask = self._ask
+        reset, size = ask.value("when statistics were reset", _RESET), ask.value("sizes of databases", _SIZE)
+        started = ask.value("when it was started", _STARTED)
+        version = str(ask.value("the version", "SHOW server_version") or "").split()[0]
+        return ServerWindow(
+            version=version,
+            version_num=self._session.info.server_version,
+            system_identifier=ask.value("the system identifier", _SYSTEM),
+            database=self._session.info.dbname,
+            is_in_recovery=self.is_in_recovery,
+            settings=read_settings(ask),
+            looks=tuple(self._looks),
+            started_at=None if started is None else float(started),
+            reset_at=None if reset is None else float(reset),
+            slots=read_slots(ask),
+            standbys=read_standbys(ask),
+            tables=read_tables(ask),
+            indexes=read_indexes(ask),
+            databases_bytes=None if size is None else int(size),
+            waits=dict(self._waits),
+            lacks=ask.lacks,
+        )

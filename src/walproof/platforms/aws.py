@@ -1,0 +1,102 @@
+"""Amazon RDS and Aurora: parameter groups, through the AWS CLI or Terraform."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from walproof.platforms.base_units import in_base_unit, is_restart
+from walproof.platforms.plain import needs_restart, refuse_by_catalogue
+from walproof.platforms.platform import Lines, Refusal, Target
+from walproof.platforms.rules import refuse_by_rules
+from walproof.settings.change import Change
+
+_DEFAULT_GROUP = "The default parameter group cannot be changed: make one of your own and assign it."
+
+
+@dataclass(frozen=True)
+class ParameterGroup:
+    """A parameter group of instances (RDS) or of a cluster (Aurora), through the AWS CLI."""
+
+    name: str
+    kind: str
+    """``db`` or ``db-cluster``."""
+
+    def refuse(self, change: Change, target: Target) -> Refusal | None:
+        """By the catalogue and the platform's rules."""
+        return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
+
+    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+        """``modify-...-parameter-group``; defaults come back by ``reset-...``."""
+        kept = [one for one in changes if (was := target.before.get(one.name)) and not was.is_default]
+        reset = [one for one in changes if one not in kept]
+        undo = []
+        if kept:
+            old = [Change(one.name, target.before[one.name].value) for one in kept]
+            undo.append(self._call("modify", [parameter(one, target) for one in old]))
+        if reset:
+            bare = [
+                {name: value for name, value in parameter(one, target).items() if name != "ParameterValue"}
+                for one in reset
+            ]
+            undo.append(self._call("reset", bare))
+        apply = self._call("modify", [parameter(one, target) for one in changes])
+        return Lines(apply, "\n".join(undo), (_DEFAULT_GROUP, *_reboot(changes, target)))
+
+    def _call(self, verb: str, parameters: list[dict[str, str]]) -> str:
+        return (
+            f"aws rds {verb}-{self.kind}-parameter-group --{self.kind}-parameter-group-name GROUP "
+            f"--parameters '{json.dumps(parameters)}'"
+        )
+
+
+def parameter(change: Change, target: Target) -> dict[str, str]:
+    """One parameter as the API takes it: whole numbers in the base unit, booleans as 0 and 1."""
+    value = in_base_unit(change.name, change.value, target.version_num, true="1", false="0")
+    method = "pending-reboot" if is_restart(change.name, target.version_num) else "immediate"
+    return {"ParameterName": change.name, "ParameterValue": value, "ApplyMethod": method}
+
+
+class Terraform:
+    """The same group as a resource of Terraform."""
+
+    name = "rds-terraform"
+
+    def refuse(self, change: Change, target: Target) -> Refusal | None:
+        """As RDS does."""
+        return RDS.refuse(change, target)
+
+    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+        """Blocks of an aws_db_parameter_group; undoing is the version before."""
+        old = [
+            Change(one.name, was.value)
+            for one in changes
+            if (was := target.before.get(one.name)) is not None and not was.is_default
+        ]
+        gone = [one.name for one in changes if one.name not in {was.name for was in old}]
+        undo = [_block(one, target) for one in old]
+        undo += [f"# {name}: take its block out" for name in gone]
+        return Lines(
+            "\n".join(_block(one, target) for one in changes),
+            "\n".join(undo),
+            (_DEFAULT_GROUP, *_reboot(changes, target)),
+        )
+
+
+def _block(change: Change, target: Target) -> str:
+    told = parameter(change, target)
+    return (
+        "parameter "
+        f'{{\n  name         = "{told["ParameterName"]}"\n  value        = "{told["ParameterValue"]}"\n'
+        f'  apply_method = "{told["ApplyMethod"]}"\n}}'
+    )
+
+
+def _reboot(changes: Sequence[Change], target: Target) -> tuple[str, ...]:
+    waiting = needs_restart(changes, target)
+    return (f"In force after a reboot: {', '.join(waiting)}.",) if waiting else ()
+
+
+RDS = ParameterGroup("rds", "db")
+AURORA = ParameterGroup("aurora", "db-cluster")

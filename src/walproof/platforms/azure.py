@@ -1,0 +1,38 @@
+"""Azure Database for PostgreSQL, flexible server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from walproof.platforms.base_units import in_base_unit
+from walproof.platforms.plain import refuse_by_catalogue, restart_note
+from walproof.platforms.platform import Lines, Refusal, Target
+from walproof.platforms.rules import refuse_by_rules
+from walproof.settings.change import Change
+
+
+class Azure:
+    """``az postgres flexible-server parameter set``, a call for each setting."""
+
+    name = "azure"
+
+    def refuse(self, change: Change, target: Target) -> Refusal | None:
+        """By the catalogue and the platform's rules."""
+        return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
+
+    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+        """Whole numbers in the base unit; undoing sets what was before."""
+        old = [Change(one.name, was.value) for one in changes if (was := target.before.get(one.name))]
+        return Lines(
+            "\n".join(_call(one, target) for one in changes),
+            "\n".join(_call(one, target) for one in old),
+            restart_note(changes, target),
+        )
+
+
+def _call(change: Change, target: Target) -> str:
+    value = in_base_unit(change.name, change.value, target.version_num)
+    return (
+        "az postgres flexible-server parameter set --resource-group GROUP --server-name SERVER "
+        f"--name {change.name} --value {value}"
+    )

@@ -1,0 +1,56 @@
+"""Google Cloud SQL, whose patch of flags erases every flag that it does not name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from walproof.platforms.base_units import in_base_unit
+from walproof.platforms.plain import refuse_by_catalogue, restart_note
+from walproof.platforms.platform import Lines, Refusal, Target
+from walproof.platforms.rules import refuse_by_rules
+from walproof.settings.change import Change
+
+MERGE = (
+    "import json, sys; flags = {f['name']: f['value'] for f in"
+    " json.load(sys.stdin)['settings'].get('databaseFlags', [])}; flags |= json.loads(sys.argv[1]);"
+    " print('^;^' + ';'.join(f'{n}={v}' for n, v in flags.items() if v is not None))"
+)
+"""Python that reads what ``gcloud sql instances describe --format=json`` says and prints all flags that shall
+be there; ``^;^`` makes ``;`` what separates them (gcloud topic escaping), since values may hold commas."""
+
+
+class CloudSql:
+    """``gcloud sql instances patch``, with the flags that are there."""
+
+    name = "cloudsql"
+
+    def refuse(self, change: Change, target: Target) -> Refusal | None:
+        """By the catalogue and the platform's rules."""
+        return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
+
+    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+        """A call that merges; undoing takes a flag out, or sets what was before."""
+        version_num = target.version_num
+        undo: dict[str, str | None] = {}
+        for change in changes:
+            before = target.before.get(change.name)
+            is_unset = before is None or before.is_default
+            undo[change.name] = (
+                None if before is None or is_unset else in_base_unit(change.name, before.value, version_num)
+            )
+        return Lines(
+            _call({one.name: in_base_unit(one.name, one.value, version_num) for one in changes}),
+            _call(undo),
+            (
+                "A patch replaces all flags: the line reads those that are there and keeps them.",
+                *restart_note(changes, target),
+            ),
+        )
+
+
+def _call(values: Mapping[str, str | None]) -> str:
+    return (
+        'gcloud sql instances patch INSTANCE --database-flags="$(gcloud sql instances describe INSTANCE '
+        f'--format=json | python3 -c "{MERGE}" \'{json.dumps(dict(values))}\')"'
+    )

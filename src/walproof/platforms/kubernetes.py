@@ -1,0 +1,66 @@
+"""Operators on Kubernetes: a merge patch of the cluster's resource."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from walproof.platforms.plain import needs_restart, refuse_by_catalogue
+from walproof.platforms.platform import Lines, Refusal, Target
+from walproof.platforms.rules import refuse_by_rules
+from walproof.settings.change import Change
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator's resource and how it treats parameters that are taken out."""
+
+    name: str
+    resource: str
+    path: tuple[str, ...]
+    """Keys to the map of parameters; values are strings."""
+    resets: bool
+    """Whether a key that is taken out gets its default back."""
+    restarts: str
+    """What becomes of settings that need a restart."""
+
+    def refuse(self, change: Change, target: Target) -> Refusal | None:
+        """By the catalogue and the platform's rules."""
+        return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
+
+    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+        """``kubectl patch``, and the patch that takes it back."""
+        waiting = needs_restart(changes, target)
+        undo: dict[str, str | None] = {}
+        for change in changes:
+            before = target.before.get(change.name)
+            is_unset = before is None or (before.is_default and self.resets)
+            undo[change.name] = None if before is None or is_unset else before.value
+        return Lines(
+            self._patch({one.name: one.value for one in changes}),
+            self._patch(undo),
+            (f"{self.restarts}: {', '.join(waiting)}.",) if waiting else (),
+        )
+
+    def _patch(self, values: Mapping[str, str | None]) -> str:
+        data: Any = dict(values)
+        for key in reversed(self.path):
+            data = {key: data}
+        text = json.dumps(data).replace("'", "'\\''")
+        return f"kubectl patch {self.resource} NAME --type merge -p '{text}'"
+
+
+CNPG = Operator(
+    "cnpg", "clusters.postgresql.cnpg.io", ("spec", "postgresql", "parameters"), resets=True,
+    restarts="The operator restarts the instances one after the other for",
+)  # fmt: skip
+ZALANDO = Operator(
+    "zalando", "postgresqls.acid.zalan.do", ("spec", "postgresql", "parameters"), resets=False,
+    restarts="The operator restarts the pods' servers for",
+)  # fmt: skip
+CRUNCHY = Operator(
+    "crunchy", "postgresclusters.postgres-operator.crunchydata.com", ("spec", "config", "parameters"),
+    resets=True, restarts="In force after a restart of the instances",
+)  # fmt: skip

@@ -1,0 +1,52 @@
+"""Patroni: its dynamic configuration, which is beaten by nothing on the members."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from walproof.platforms.plain import needs_restart, refuse_by_catalogue
+from walproof.platforms.platform import Lines, Refusal, Target
+from walproof.platforms.rules import refuse_by_rules
+from walproof.settings.change import Change
+
+
+class Patroni:
+    """``patronictl edit-config``."""
+
+    name = "patroni"
+
+    def refuse(self, change: Change, target: Target) -> Refusal | None:
+        """By the catalogue and the platform's rules."""
+        return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
+
+    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+        """A YAML patch under postgresql.parameters; a null takes a key out again."""
+        waiting = needs_restart(changes, target)
+        notes = ["Members apply it within loop_wait."]
+        if waiting:
+            notes.append(f"In force after patronictl restart CLUSTER --pending: {', '.join(waiting)}.")
+        return Lines(
+            _patch({one.name: one.value for one in changes}),
+            _patch({one.name: _was(one, target) for one in changes}),
+            tuple(notes),
+        )
+
+
+def _was(change: Change, target: Target) -> str | None:
+    before = target.before.get(change.name)
+    return None if before is None or before.is_default else before.value
+
+
+def _patch(values: Mapping[str, str | None]) -> str:
+    # A JSON string is a YAML string: "on" stays a word, and does not become a boolean.
+    rows = [f"    {name}: {json.dumps(value)}" for name, value in values.items()]
+    return "\n".join(
+        [
+            "patronictl edit-config CLUSTER --force --apply - <<'YAML'",
+            "postgresql:",
+            "  parameters:",
+            *rows,
+            "YAML",
+        ]
+    )

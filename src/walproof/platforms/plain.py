@@ -1,0 +1,98 @@
+"""Servers that their owner configures: postgresql.conf, and ALTER SYSTEM.
+
+postgresql.conf < conf.d by its include order < postgresql.auto.conf (ALTER SYSTEM) < command line (manual,
+"Setting Parameters").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from walproof.platforms.platform import Lines, Refusal, Target
+from walproof.settings.catalogue import Catalogue
+from walproof.settings.change import Before, Change
+from walproof.settings.value import Context, parse
+from walproof.sqltext import literal
+
+_MANUAL = "https://www.postgresql.org/docs/current/config-setting.html (2026-11-23)"
+
+
+def needs_restart(changes: Sequence[Change], target: Target) -> tuple[str, ...]:
+    """Names of settings that a reload does not change."""
+    catalogue = Catalogue.for_version(target.version_num)
+    return tuple(one.name for one in changes if catalogue.get(one.name).context is Context.RESTART)
+
+
+def restart_note(changes: Sequence[Change], target: Target) -> tuple[str, ...]:
+    """A sentence about what waits for a restart; none where a reload is enough."""
+    waiting = needs_restart(changes, target)
+    return (f"In force after a restart: {', '.join(waiting)}.",) if waiting else ()
+
+
+def refuse_by_catalogue(change: Change, target: Target) -> Refusal | None:
+    """A setting that nobody can set. Raises SettingError for a wrong name or value."""
+    setting = Catalogue.for_version(target.version_num).get(change.name)
+    parse(setting, change.value)
+    if setting.context is Context.INTERNAL:
+        return Refusal(change, "it is fixed when the cluster or the server is made", _MANUAL)
+    return None
+
+
+class Conf:
+    """A file in conf.d, or lines at the end of postgresql.conf."""
+
+    name = "conf"
+
+    def refuse(self, change: Change, target: Target) -> Refusal | None:
+        """Where ALTER SYSTEM has set it, a line in a file does nothing."""
+        if (refusal := refuse_by_catalogue(change, target)) is not None:
+            return refusal
+        before = target.before.get(change.name)
+        if before is not None and before.is_in_auto_conf:
+            return Refusal(
+                change,
+                "ALTER SYSTEM has set it, which beats every file: use --platform alter-system",
+                _MANUAL,
+            )
+        return None
+
+    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+        """Lines in the file's own syntax."""
+        undo = [
+            f"# {one.name}: take the line out"
+            if (was := target.before.get(one.name)) is None or was.is_default
+            else f"{one.name} = {_quote(was.value)}"
+            for one in changes
+        ]
+        return Lines(
+            "\n".join(f"{one.name} = {_quote(one.value)}" for one in changes),
+            "\n".join(undo),
+            ("SELECT pg_reload_conf(); afterwards.", *restart_note(changes, target)),
+        )
+
+
+class AlterSystem:
+    """ALTER SYSTEM in a superuser's session."""
+
+    name = "alter-system"
+
+    def refuse(self, change: Change, target: Target) -> Refusal | None:
+        """Only what the version has not."""
+        return refuse_by_catalogue(change, target)
+
+    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+        """Statements, and those that restore postgresql.auto.conf."""
+        reload = "SELECT pg_reload_conf();"
+        apply = [f"ALTER SYSTEM SET {one.name} = {literal(one.value)};" for one in changes]
+        undo = [_undo(one, target.before.get(one.name)) for one in changes]
+        return Lines("\n".join([*apply, reload]), "\n".join([*undo, reload]), restart_note(changes, target))
+
+
+def _undo(change: Change, before: Before | None) -> str:
+    if before is not None and before.is_in_auto_conf:
+        return f"ALTER SYSTEM SET {change.name} = {literal(before.value)};"
+    return f"ALTER SYSTEM RESET {change.name};"
+
+
+def _quote(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"

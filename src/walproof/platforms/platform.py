@@ -1,0 +1,52 @@
+"""What every platform does with changes of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from walproof.settings.change import Before, Change
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The server that lines are for."""
+
+    version_num: int
+    before: Mapping[str, Before]
+    """Name -> where it came from, of every setting that is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A change that the platform does not take."""
+
+    change: Change
+    reason: str
+    source: str
+    """Where the rule is written down, with the date on which it was looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """What to paste, and what takes it back."""
+
+    apply: str
+    undo: str
+    notes: tuple[str, ...] = ()
+    """What has to be known about applying them: restarts, order, what is overwritten."""
+
+
+class Platform(Protocol):
+    """One way of configuring a server."""
+
+    @property
+    def name(self) -> str:
+        """As ``--platform`` takes it."""
+
+    def refuse(self, change: Change, target: Target) -> Refusal | None:
+        """Why the platform does not take a change; None where it does."""
+
+    def write(self, changes: Sequence[Change], target: Target) -> Lines:
+        """Lines for changes that it does not refuse."""

@@ -1,0 +1,88 @@
+"""What platforms refuse, from ``rules.csv``: a dated table with sources, whose rules are
+
+fixed    nobody can set it there
+only     these values alone (``a|b``)
+not      any value but these
+min, max numbers in this range
+allow    where a platform has such rows, nothing else is known to be settable there
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from walproof.platforms.platform import Refusal
+from walproof.settings.catalogue import Catalogue
+from walproof.settings.change import Change
+from walproof.settings.value import Setting, canonical, parse
+
+_TABLE = Path(__file__).with_name("rules.csv")
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformRule:
+    """One line of the table."""
+
+    setting: str
+    """A name, or a pattern with ``*``."""
+    rule: str
+    value: str
+    reason: str
+    source: str
+    looked_up: str
+    """ISO date."""
+    refused_example: str
+    """A value, or ``name=value``, that the rule refuses; empty where the catalogue refuses it already."""
+
+    @property
+    def cited(self) -> str:
+        """Source and date."""
+        return f"{self.source} ({self.looked_up})"
+
+
+def refuse_by_rules(platform: str, change: Change, version_num: int) -> Refusal | None:
+    """The first rule of the platform that refuses a change. Raises SettingError for a wrong value."""
+    setting = Catalogue.for_version(version_num).get(change.name)
+    rules = rules_of(platform)
+    for rule in rules:
+        if fnmatchcase(setting.name, rule.setting) and _refuses(rule, setting, change.value):
+            return Refusal(change, rule.reason, rule.cited)
+    allowed = [rule for rule in rules if rule.rule == "allow"]
+    if allowed and not any(rule.setting == setting.name for rule in allowed):
+        return Refusal(change, "it is not known that it can be set there", allowed[0].cited)
+    return None
+
+
+def _refuses(rule: PlatformRule, setting: Setting, value: str) -> bool:
+    match rule.rule:
+        case "fixed":
+            return True
+        case "only" | "not":
+            listed = canonical(setting, value) in {canonical(setting, one) for one in rule.value.split("|")}
+            return listed is (rule.rule == "not")
+        case "min" | "max":
+            given, bound = parse(setting, value), parse(setting, rule.value)
+            assert not isinstance(given, str)
+            assert not isinstance(bound, str)
+            return given < bound if rule.rule == "min" else given > bound
+        case _:
+            return False
+
+
+def rules_of(platform: str) -> tuple[PlatformRule, ...]:
+    """The rules of one platform, in the table's order."""
+    return _rules().get(platform, ())
+
+
+@functools.cache
+def _rules() -> Mapping[str, tuple[PlatformRule, ...]]:
+    found: dict[str, list[PlatformRule]] = {}
+    with _TABLE.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            found.setdefault(row.pop("platform"), []).append(PlatformRule(**row))
+    return {name: tuple(rules) for name, rules in found.items()}

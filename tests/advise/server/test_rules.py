@@ -1,0 +1,184 @@
+"""Each rule fires on what provokes it, and is silent on its neighbour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.advise.server.windows import DAY_S, found, healthy, setting, with_counters, with_settings
+from walproof.advise.server.advice import Advice, Fine, Unseen, Weight
+from walproof.advise.server.case import ServerCase
+from walproof.advise.server.rules import RULES, advise, rule_texts
+from walproof.errors import SettingError
+from walproof.facts.server import ServerIndex, ServerSlot, ServerStandby, ServerTable, ServerWindow
+from walproof.settings.durability import DurabilityClass
+
+VERSIONS = ("13.23", "14.23", "15.18", "16.14", "17.11", "18.6", "19.0")
+
+
+def _index(name: str, scans: int, *, needed: bool = False) -> ServerIndex:
+    return ServerIndex(f"public.{name}", "public.t", 50 << 20, scans, needed, False, 17000)
+
+
+def _table(**changes: object) -> ServerTable:
+    table = ServerTable("public.t", 1 << 30, False, 10**6, 10**6, 100_000, 0, 10**6, 100)
+    return replace(table, **changes)  # type: ignore[arg-type]
+
+
+def _pending(window: ServerWindow) -> ServerWindow:
+    changed = setting("wal_buffers", "16MB", window.version_num, is_pending=True)
+    return replace(window, settings={**window.settings, "wal_buffers": changed})
+
+
+def _archiving(window: ServerWindow, failed_at: float, archived_at: float, waiting: int) -> ServerWindow:
+    window = with_counters(
+        with_settings(window, archive_mode="on"),
+        {"last_archive_failure_at": failed_at, "last_archived_at": archived_at, "archive_failures": 7.0},
+    )
+    first, last = window.looks
+    return replace(window, looks=(first, replace(last, unarchived=waiting)))
+
+
+Change = Callable[[ServerWindow], ServerWindow]
+PROVOKED: dict[str, tuple[Change, Change]] = {
+    "fsync": (lambda w: with_settings(w, fsync="off"), lambda w: w),
+    "full_page_writes": (lambda w: with_settings(w, full_page_writes="off"), lambda w: w),
+    "synchronous_commit": (
+        lambda w: with_settings(w, synchronous_commit="off"),
+        lambda w: with_settings(w, synchronous_commit="remote_apply"),
+    ),
+    "checksums": (
+        lambda w: with_counters(w, {"checksum_failures": 2.0}),
+        lambda w: with_settings(w, data_checksums="off"),
+    ),
+    "unlogged": (
+        lambda w: replace(w, tables=(_table(is_unlogged=True),)),
+        lambda w: replace(w, tables=(_table(is_unlogged=True, bytes=0), _table(hot_updated=10**6))),
+    ),
+    "pending": (_pending, lambda w: w),
+    "autovacuum": (lambda w: with_settings(w, autovacuum="off"), lambda w: w),
+    "minors": (
+        lambda w: replace(w, version="18.4", version_num=180004),
+        lambda w: replace(w, version="18.6", version_num=180006),
+    ),
+    "slots": (
+        lambda w: replace(
+            w, slots=(ServerSlot("etl", "logical", False, False, 52 << 30, "extended", 9 * DAY_S),)
+        ),
+        lambda w: replace(w, slots=(ServerSlot("etl", "logical", True, False, 52 << 30, "extended"),)),
+    ),
+    "archiver": (
+        lambda w: _archiving(w, 1_795_000_500.0, 1_794_990_000.0, 40),
+        lambda w: _archiving(w, 1_794_000_000.0, 1_795_000_500.0, 1),
+    ),
+    "standbys": (
+        lambda w: replace(w, standbys=(ServerStandby("b", "streaming", "async", 5 << 30),)),
+        lambda w: replace(w, standbys=(ServerStandby("b", "streaming", "async", 5 << 20),)),
+    ),
+    "max_wal_size": (
+        lambda w: with_counters(with_settings(w, max_wal_size="1GB"), {"checkpoints_requested": 4000.0}),
+        lambda w: with_counters(w, {"checkpoints_requested": 50.0}),
+    ),
+    "checkpoint_completion_target": (
+        lambda w: with_settings(w, checkpoint_completion_target="0.5"),
+        lambda w: w,
+    ),
+    "wal_compression": (
+        lambda w: with_counters(with_settings(w, wal_compression="off"), {"wal_fpi": 16000.0}),
+        lambda w: with_counters(with_settings(w, wal_compression="off"), {"wal_fpi": 1500.0}),
+    ),
+    "flushes": (
+        lambda w: replace(w, waits={"IO/WALSync": 90, "LWLock/WALWrite": 60, "running": 50}),
+        lambda w: replace(w, waits={"IO/WALSync": 10, "running": 190}),
+    ),
+    "wal_buffers": (
+        lambda w: with_counters(w, {"wal_buffers_full": 5000.0}),
+        lambda w: with_counters(w, {"wal_buffers_full": 100.0}),
+    ),
+    "commit_delay": (
+        lambda w: with_counters(with_settings(w, commit_delay="1000"), {"wal_flushes": 3.5e5}),
+        lambda w: with_counters(with_settings(w, commit_delay="1000"), {"wal_flushes": 3.1e5}),
+    ),
+    "unused indexes": (
+        lambda w: replace(w, indexes=(_index("old", 0),)),
+        lambda w: replace(w, indexes=(_index("old", 3), _index("unique", 0, needed=True))),
+    ),
+    "HOT updates": (
+        lambda w: replace(w, tables=(_table(),)),
+        lambda w: replace(w, tables=(_table(fillfactor=80), _table(updated=500))),
+    ),
+    "recovery_prefetch": (lambda w: with_settings(w, recovery_prefetch="off"), lambda w: w),
+    "log_checkpoints": (lambda w: with_settings(w, log_checkpoints="off"), lambda w: w),
+}
+NEED_WAL = {"random keys", "hint images"}
+ALLOWED = {"flushes": DurabilityClass.LAST_COMMITS}
+
+
+def test_every_rule_is_provoked_and_described() -> None:
+    assert set(PROVOKED) | NEED_WAL == set(RULES) == set(rule_texts())
+
+
+@pytest.mark.parametrize("rule", PROVOKED)
+def test_it_fires_on_what_provokes_it_and_is_silent_on_its_neighbour(rule: str) -> None:
+    provoke, neighbour = PROVOKED[rule]
+    may_lose = ALLOWED.get(rule, DurabilityClass.NONE)
+    fired = found(rule, provoke(healthy()), may_lose=may_lose)
+    assert isinstance(fired, Advice), fired
+    assert fired.rule == rule
+    assert fired.evidence
+    assert not isinstance(found(rule, neighbour(healthy()), may_lose=may_lose), Advice)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_healthy_server_gets_no_advice(version: str) -> None:
+    advised = advise(ServerCase(healthy(version)))
+    assert [one.title for one in advised.advice] == []
+    assert len(advised.fine) >= 15
+
+
+def test_danger_comes_first_and_then_what_saves_most() -> None:
+    window = with_settings(healthy(), fsync="off", checkpoint_completion_target="0.5", log_checkpoints="off")
+    advised = advise(ServerCase(window))
+    assert [one.weight for one in advised.advice] == [Weight.DANGER, Weight.GAIN, Weight.EVIDENCE]
+
+
+def test_what_the_owner_allows_is_no_danger() -> None:
+    off = with_settings(healthy(), synchronous_commit="off")
+    assert isinstance(found("synchronous_commit", off, may_lose=DurabilityClass.LAST_COMMITS), Fine)
+    unlogged = replace(healthy(), tables=(_table(is_unlogged=True),))
+    assert isinstance(found("unlogged", unlogged, may_lose=DurabilityClass.TABLE), Fine)
+
+
+def test_advice_that_risks_commits_needs_leave() -> None:
+    waiting = PROVOKED["flushes"][0](healthy())
+    assert isinstance(found("flushes", waiting), Fine)
+    fired = found("flushes", waiting, may_lose=DurabilityClass.LAST_COMMITS)
+    assert isinstance(fired, Advice)
+    assert fired.durability is DurabilityClass.LAST_COMMITS
+
+
+def test_young_statistics_accuse_no_index() -> None:
+    young = replace(healthy(), indexes=(_index("old", 0),), reset_at=healthy().looks[0].at - DAY_S)
+    assert isinstance(found("unused indexes", young), Unseen)
+    unknown = replace(young, reset_at=None, started_at=None)
+    assert isinstance(found("unused indexes", unknown), Unseen)
+
+
+def test_counters_that_were_reset_within_the_window_say_nothing() -> None:
+    assert isinstance(found("wal_buffers", with_counters(healthy(), {"wal_buffers_full": 0.0})), Unseen)
+
+
+def test_a_rule_without_its_view_says_so() -> None:
+    bare = replace(healthy(), settings={}, looks=(), slots=(), tables=(), indexes=(), waits={})
+    advised = advise(ServerCase(bare))
+    assert advised.advice == ()
+    assert {one.rule for one in advised.unseen} >= {"fsync", "max_wal_size", "wal_compression", "archiver"}
+
+
+def test_muted_rules_are_not_asked_and_wrong_names_are_refused() -> None:
+    case = ServerCase(with_settings(healthy(), fsync="off"))
+    assert advise(case, ["fsync"]).advice == ()
+    with pytest.raises(SettingError, match='no rule "fsink"'):
+        advise(case, ["fsink"])

@@ -1,0 +1,118 @@
+"""Looks at real servers: one name for a counter in every version, and nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from walproof.facts import Install
+from walproof.facts.codec import from_json, to_json
+from walproof.facts.server import ServerWindow
+from walproof.observe.server import ServerObserver
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.workspace import Workspace
+
+pytestmark = pytest.mark.live
+EVERYWHERE = {
+    "checkpoints_timed", "checkpoints_requested", "checkpoint_write_ms", "checkpoint_sync_ms",
+    "backend_buffers", "commits", "rows_inserted", "archived", "archive_failures",
+}  # fmt: skip
+SINCE_14 = {"wal_records", "wal_fpi", "wal_bytes", "wal_buffers_full", "wal_flushes", "wal_flush_ms"}
+
+
+@pytest.fixture
+def cluster(install: Install, workspace: Workspace) -> Iterator[Cluster]:
+    folder = workspace.make_folder("observed")
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    made = Cluster(install, workspace, folder)
+    made.start({"max_replication_slots": "4", "wal_level": "logical"})
+    yield made
+    made.stop("immediate")
+
+
+def _execute(cluster: Cluster, *statements: str) -> None:
+    with cluster.connect() as session:
+        for statement in statements:
+            session.execute(statement.encode())
+
+
+def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
+    _execute(
+        cluster,
+        "CREATE TABLE t (id int PRIMARY KEY, note text)",
+        "CREATE INDEX t_note ON t (note)",
+        "CREATE UNLOGGED TABLE u AS SELECT 1",
+        "SELECT pg_create_physical_replication_slot('idle', true)",
+    )
+    with ServerObserver(cluster.conninfo) as observer:
+        _execute(
+            cluster,
+            "INSERT INTO t SELECT i, 'x' FROM generate_series(1, 1000) i",
+            "UPDATE t SET note = 'y' WHERE id <= 10",
+            "CHECKPOINT",
+        )
+        observer.wait(1.2, lambda: False)
+        window = observer.window()
+    assert window.lacks == ()
+    assert window.version == cluster.install.version
+    names = set(window.looks[-1].counters)
+    assert names >= EVERYWHERE, EVERYWHERE - names
+    assert (names >= SINCE_14) is (window.version_num >= 140000)
+    assert window.looks[-1].lsn > window.looks[0].lsn
+    assert window.looks[-1].redo is not None
+    assert (window.looks[-1].pg_wal_bytes or 0) >= 16 << 20
+    assert window.looks[-1].unarchived == 0
+    tables = {table.name: table for table in window.tables}
+    assert tables["public.u"].is_unlogged
+    assert not tables["public.t"].is_unlogged
+    indexes = {index.name: index for index in window.indexes}
+    assert indexes["public.t_pkey"].is_needed
+    assert not indexes["public.t_note"].is_needed
+    assert [(slot.name, slot.is_active) for slot in window.slots] == [("idle", False)]
+    assert (window.slots[0].retained_bytes or 0) > 0
+    assert window.settings["fsync"].value == "on"
+    assert window.base("max_wal_size") == 1024
+    assert from_json(ServerWindow, to_json(window)) == window
+
+
+def test_a_look_writes_nothing_and_takes_no_transaction_id(cluster: Cluster) -> None:
+    _execute(cluster, "CREATE ROLE looker LOGIN", "GRANT pg_monitor TO looker", "CHECKPOINT")
+    with psycopg.connect(cluster.conninfo, autocommit=True) as session:
+        session.execute("SET default_transaction_read_only = on")
+        before = session.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text").fetchone()
+        with ServerObserver(f"{cluster.conninfo} user=looker") as observer:
+            observer.wait(1.2, lambda: False)
+            window = observer.window()
+        assert window.lacks == ()
+        assert session.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text").fetchone() == before
+        left = session.execute("SELECT count(*) FROM pg_replication_slots").fetchone()
+    assert left == (0,)
+
+
+def test_texts_that_may_hold_secrets_are_not_read(cluster: Cluster) -> None:
+    _execute(
+        cluster,
+        "ALTER SYSTEM SET primary_conninfo = 'host=a password=canary'",
+        "ALTER SYSTEM SET archive_cleanup_command = 'echo canary'",
+        "SELECT pg_reload_conf()",
+        "SELECT pg_sleep(0.2)",
+    )
+    with cluster.connect() as session:
+        assert session.execute("SHOW primary_conninfo").fetchone() == ("host=a password=canary",)
+    with ServerObserver(cluster.conninfo) as observer:
+        window = observer.window()
+    assert window.settings["primary_conninfo"].value == ""
+    assert "canary" not in to_json(window)
+
+
+def test_what_is_not_granted_is_named(cluster: Cluster) -> None:
+    _execute(cluster, "CREATE ROLE nobody_special LOGIN")
+    with ServerObserver(f"{cluster.conninfo} user=nobody_special") as observer:
+        window = observer.window()
+    assert any(lack.startswith("the size of pg_wal: ") for lack in window.lacks), window.lacks
+    assert window.looks[-1].pg_wal_bytes is None
+    # In 13 the collector of statistics tells of them later.
+    assert window.looks[-1].counters["commits"] >= 0

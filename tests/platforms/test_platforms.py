@@ -1,0 +1,166 @@
+"""Lines for each platform: what it refuses, units both ways, undo, and that nothing else is touched."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from walproof.errors import SettingError
+from walproof.platforms.base_units import in_base_unit
+from walproof.platforms.cloudsql import MERGE
+from walproof.platforms.platform import Target
+from walproof.platforms.registry import PLATFORMS, platform
+from walproof.platforms.rules import PlatformRule, rules_of
+from walproof.settings.catalogue import Catalogue
+from walproof.settings.change import Before, Change
+from walproof.settings.value import canonical, parse
+
+TARGET = Target(
+    180006,
+    {
+        "max_wal_size": Before("1GB", is_default=True, is_in_auto_conf=False),
+        "checkpoint_timeout": Before("10min", is_default=False, is_in_auto_conf=False),
+        "wal_compression": Before("off", is_default=True, is_in_auto_conf=False),
+        "wal_buffers": Before("16MB", is_default=False, is_in_auto_conf=True),
+    },
+)
+CHANGES = (
+    Change("max_wal_size", "8GB"),
+    Change("checkpoint_timeout", "15min"),
+    Change("wal_compression", "lz4"),
+)
+RULES = [(name, rule) for name in PLATFORMS for rule in rules_of(name) if rule.refused_example]
+
+
+@pytest.mark.parametrize(("name", "rule"), RULES, ids=lambda one: getattr(one, "setting", one))
+def test_every_rule_refuses_its_example(name: str, rule: PlatformRule) -> None:
+    setting, equals, value = rule.refused_example.partition("=")
+    change = Change(setting, value) if equals else Change(rule.setting, rule.refused_example)
+    refusal = PLATFORMS[name].refuse(change, TARGET)
+    assert refusal is not None
+    assert rule.looked_up in refusal.source
+
+
+def test_every_rule_that_the_catalogue_does_not_imply_has_an_example() -> None:
+    without = {
+        (name, rule.setting)
+        for name in PLATFORMS
+        for rule in rules_of(name)
+        if not rule.refused_example and rule.rule != "allow"
+    }
+    # Their ranges are the server's own.
+    assert without == {("azure", "commit_delay"), ("azure", "wal_writer_delay")}
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_what_a_platform_takes_is_written_with_an_undo(name: str) -> None:
+    own = platform(name)
+    taken = [change for change in CHANGES if own.refuse(change, TARGET) is None]
+    if name == "aurora":
+        # Checkpoints and images are not the user's there.
+        assert taken == []
+        return
+    assert taken == list(CHANGES)
+    lines = own.write(taken, TARGET)
+    for change in taken:
+        assert change.name in lines.apply
+        assert change.name in lines.undo
+    if name == "alter-system":
+        # A value of postgresql.conf is in force again without the other file's line.
+        assert "ALTER SYSTEM RESET checkpoint_timeout;" in lines.undo
+    else:
+        assert "10min" in lines.undo or "600" in lines.undo
+
+
+def test_a_bare_word_stays_a_word_for_patroni() -> None:
+    (line,) = [
+        line
+        for line in platform("patroni").write([Change("wal_compression", "on")], TARGET).apply.splitlines()
+        if "wal_compression" in line
+    ]
+    assert line.split(": ", 1)[1] == '"on"'
+    assert "    wal_compression: null" in platform("patroni").write([CHANGES[2]], TARGET).undo
+
+
+def test_an_operator_that_resets_nothing_gets_the_old_value() -> None:
+    assert _patched("cnpg", "undo") == {"max_wal_size": None, "checkpoint_timeout": "10min"}
+    assert _patched("zalando", "undo") == {"max_wal_size": "1GB", "checkpoint_timeout": "10min"}
+
+
+def _patched(name: str, which: str) -> dict[str, str | None]:
+    lines = platform(name).write(CHANGES[:2], TARGET)
+    match = re.search(r"-p '(.*)'$", getattr(lines, which))
+    assert match
+    parameters: dict[str, str | None] = json.loads(match[1])["spec"]["postgresql"]["parameters"]
+    return parameters
+
+
+def test_rds_gets_whole_numbers_in_base_units() -> None:
+    lines = platform("rds").write([*CHANGES, Change("wal_buffers", "64MB")], TARGET)
+    match = re.search(r"--parameters '(.*)'$", lines.apply)
+    assert match
+    assert [
+        (one["ParameterName"], one["ParameterValue"], one["ApplyMethod"]) for one in json.loads(match[1])
+    ] == [
+        ("max_wal_size", "8192", "immediate"),
+        ("checkpoint_timeout", "900", "immediate"),
+        ("wal_compression", "lz4", "immediate"),
+        ("wal_buffers", "8192", "pending-reboot"),
+    ]
+    assert "reset-db-parameter-group" in lines.undo
+    assert any("wal_buffers" in note for note in lines.notes)
+
+
+@given(st.sampled_from(["max_wal_size", "checkpoint_timeout", "wal_buffers", "wal_writer_delay"]), st.data())
+def test_units_go_both_ways(name: str, data: st.DataObject) -> None:
+    setting = Catalogue.for_version(180000).get(name)
+    assert setting.minimum is not None
+    assert setting.maximum is not None
+    number = data.draw(st.integers(max(0, int(setting.minimum)), int(setting.maximum)))
+    shown = canonical(setting, str(number))
+    told = in_base_unit(name, shown, 180000)
+    assert int(told) == number
+    assert parse(setting, told) == number
+
+
+def test_cloud_sql_keeps_the_flags_that_are_there() -> None:
+    said = {"settings": {"databaseFlags": [{"name": "max_connections", "value": "200"},
+                                           {"name": "max_wal_size", "value": "2048"}]}}  # fmt: skip
+
+    def merged(described: object, **values: str | None) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", MERGE, json.dumps(values)],
+            input=json.dumps(described), capture_output=True, text=True, check=True,
+        ).stdout.strip()  # fmt: skip
+
+    assert merged(said, max_wal_size="8192") == "^;^max_connections=200;max_wal_size=8192"
+    assert merged(said, max_wal_size=None) == "^;^max_connections=200"
+    assert merged({"settings": {}}, max_wal_size="8192") == "^;^max_wal_size=8192"
+
+
+def test_what_alter_system_has_set_a_file_cannot_change() -> None:
+    refusal = platform("conf").refuse(Change("wal_buffers", "64MB"), TARGET)
+    assert refusal is not None
+    assert "ALTER SYSTEM" in refusal.reason
+    lines = platform("alter-system").write([Change("wal_buffers", "64MB")], TARGET)
+    assert "ALTER SYSTEM SET wal_buffers = '16MB';" in lines.undo
+
+
+def test_wrong_names_and_values_are_refused() -> None:
+    with pytest.raises(SettingError, match='no platform "heroku"'):
+        platform("heroku")
+    with pytest.raises(SettingError):
+        platform("rds").refuse(Change("max_wal_size", "8 parsecs"), TARGET)
+    assert platform("conf").refuse(Change("wal_segment_size", "16MB"), TARGET) is not None
+
+
+def test_the_options_help_names_every_platform() -> None:
+    from walproof.cli.advise import PLATFORM_NAMES
+
+    assert PLATFORM_NAMES.split(", ") == list(PLATFORMS)
