@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from walproof.facts import Install, Plan, Trial, TrialState, Variant, Workload
+from walproof.facts import Cell, Install, Kind, Plan, Throughput, Trial, TrialState, Variant, Workload
 from walproof.settings.durability import DurabilityClass
 
 INSTALL = Install("18.3", "18.3", 180003, "/pg18/bin", "given")
@@ -44,11 +44,13 @@ def make_plan(
     installs: Sequence[Install] = (INSTALL,),
     factors: Mapping[str, tuple[str, ...]] | None = None,
     base_settings: Mapping[str, str] | None = None,
+    kind: Kind = Throughput(),  # noqa: B008 - frozen
 ) -> Plan:
     return Plan(
         study="made",
         title="Made",
         description="",
+        kind=kind,
         installs=tuple(installs),
         driver=installs[0],
         workloads=tuple(workloads),
@@ -72,7 +74,7 @@ def make_plan(
 def make_trials(
     plan: Plan,
     rounds: int,
-    truth: Callable[[tuple[str, str, str]], float],
+    truth: Callable[[Cell], float],
     *,
     seed: int = 1,
     noise: float = 0.02,
@@ -93,9 +95,7 @@ def make_trials(
     return tuple(trials)
 
 
-def make_trial(
-    number: int, round_number: int, cell: tuple[str, str, str], metrics: Mapping[str, float]
-) -> Trial:
+def make_trial(number: int, round_number: int, cell: Cell, metrics: Mapping[str, float]) -> Trial:
     started = 1_700_000_000.0 + 20 * number
     return Trial(
         number=number,

@@ -6,11 +6,12 @@ import pytest
 
 from tests.analysis.facts import DEFAULT, FSYNC_OFF, fail, make_plan, make_trials
 from walproof.analysis.drift import Drift, Steadiness, measure_drift
+from walproof.facts import Cell
 
 PLAN = make_plan()
 
 
-def truth(cell: tuple[str, str, str]) -> float:
+def truth(cell: Cell) -> float:
     return {"default": 500.0, "fsync=off": 2000.0, "full_page_writes=off": 510.0}[cell[2]]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 
@@ -19,21 +20,22 @@ from tests.analysis.facts import (
     make_workload,
 )
 from walproof.analysis.cells import absolute
-from walproof.analysis.effect import Conclusion, effects, install_effects
+from walproof.analysis.effect import Conclusion, conclude, effects, install_effects
+from walproof.analysis.inference.spread import Pooling
 from walproof.errors import AnalysisError
-from walproof.facts import Plan, Trial
+from walproof.facts import Cell, Plan, Trial, Variant
 
 TPS = {"default": 500.0, "fsync=off": 2000.0, "full_page_writes=off": 500.0}
 
 
-def truth(cell: tuple[str, str, str]) -> float:
+def truth(cell: Cell) -> float:
     return TPS[cell[2]]
 
 
 def trials_of(plan: Plan, table: list[dict[str, float]]) -> tuple[Trial, ...]:
     """One row a round: variant -> tps."""
     cells = [
-        (number, (INSTALL.label, "scale 1", variant), tps)
+        (number, Cell(INSTALL.label, "scale 1", variant), tps)
         for number, row in enumerate(table, start=1)
         for variant, tps in row.items()
     ]
@@ -80,7 +82,7 @@ def test_failed_missing_and_unusable_trials_are_left_out_and_counted() -> None:
     trials = fail(trials, lambda t: (t.round, t.variant) == (1, "fsync=off"))
     trials = fail(trials, lambda t: (t.round, t.variant) == (2, "default"))
     trials = tuple(t for t in trials if (t.round, t.variant) != (3, "default"))
-    zero = make_trial(99, 4, ("18.3", "scale 1", "fsync=off"), {"tps": 0.0})
+    zero = make_trial(99, 4, Cell("18.3", "scale 1", "fsync=off"), {"tps": 0.0})
     trials = tuple(zero if (t.round, t.variant) == (4, "fsync=off") else t for t in trials)
     (effect,) = effects(plan, trials)
     assert (effect.n, effect.left_out) == (2, 4)
@@ -115,14 +117,46 @@ def test_outliers_are_flagged_and_used() -> None:
     assert effect.ratio == pytest.approx(math.prod(ratios) ** (1 / 6))
 
 
-def test_holm_and_the_size_of_the_family() -> None:
+def test_the_size_of_the_family_and_what_it_costs() -> None:
     plan = make_plan(workloads=(make_workload(), make_workload("scale 50", 50)))
     found = effects(plan, make_trials(plan, 4, truth))
     assert [effect.comparisons for effect in found] == [4] * 4
     for effect in found:
         assert effect.p is not None
-        assert effect.p_holm is not None
-        assert effect.p <= effect.p_holm <= min(1.0, 4 * effect.p + 1e-12)
+        assert effect.p_family is not None
+        assert effect.p <= effect.p_family <= min(1.0, 4 * effect.p + 1e-12)
+
+
+def test_a_difference_that_the_family_explains_is_in_doubt() -> None:
+    """Ten variants of one table: the same ratios, whose interval leaves out 1, alone and among ten."""
+    noise = random.Random(5)
+    names = [f"variant {number}" for number in range(10)]
+    rows = [
+        {"default": 100.0, **{name: 100 * math.exp(noise.gauss(0, 0.03)) for name in names}} for _ in range(6)
+    ]
+    for row in rows:
+        row["variant 0"] *= 1.035
+    plan = make_plan((DEFAULT, *(Variant(name, {}) for name in names)))
+    first = effects(plan, trials_of(plan, rows))[0]
+    assert first.interval is not None
+    assert not first.interval.contains(1.0)
+    assert first.p is not None
+    assert first.p_family is not None
+    assert first.p < 0.05 < first.p_family
+    assert first.conclusion is Conclusion.IN_DOUBT
+    assert conclude(first.interval) is Conclusion.HIGHER
+
+
+def test_a_spread_that_all_variants_share_makes_every_interval_narrower() -> None:
+    """Seven variants, three rounds: twelve degrees of freedom instead of two."""
+    plan = make_plan((DEFAULT, *(Variant(f"variant {number}", {}) for number in range(6))))
+    found = effects(plan, make_trials(plan, 3, lambda cell: 500.0, seed=3))
+    assert [(e.spread.degrees, e.spread.pooling) for e in found if e.spread] == [(12, Pooling.ALL)] * 6
+    for effect in found:
+        assert effect.interval is not None
+        assert effect.spread is not None
+        reach = math.log(effect.interval.high / effect.interval.low)
+        assert reach == pytest.approx(2 * 2.178813 * math.sqrt(effect.spread.variance / 3), rel=1e-5)
 
 
 def test_another_metric() -> None:

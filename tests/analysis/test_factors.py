@@ -10,7 +10,7 @@ import pytest
 
 from tests.analysis.facts import fail, make_plan, make_trials, make_workload
 from walproof.analysis.factors import FactorModel, factor_models
-from walproof.facts import Plan, Trial, Variant
+from walproof.facts import Cell, Plan, Trial, Variant
 from walproof.lab.design import factorial_design
 
 FACTORS = {
@@ -26,7 +26,7 @@ def plan_of(factors: Mapping[str, tuple[str, ...]], fraction: str = "full") -> P
     return make_plan(variants, factors=factors)
 
 
-def law(plan: Plan, log_tps: Callable[[Mapping[str, str]], float]) -> Callable[[tuple[str, str, str]], float]:
+def law(plan: Plan, log_tps: Callable[[Mapping[str, str]], float]) -> Callable[[Cell], float]:
     return lambda cell: math.exp(log_tps(plan.variant(cell[2]).levels))
 
 

@@ -19,6 +19,7 @@ from walproof.analysis.forecast import (
     differences,
     forecast,
     forecast_distances,
+    of_minors,
 )
 from walproof.analysis.recovery import SHIPPED, TERMS, Disk, places, predict
 from walproof.errors import AnalysisError, WalError
@@ -145,6 +146,20 @@ def test_where_none_fits_the_shipped_costs_are_used_and_it_is_said_why() -> None
     assert (costs.coefficients, costs.disk) == (SHIPPED, Disk())
     assert "another processor" in costs.notes[-1], "the newest one is named"
     assert "18.0" not in costs.notes[-1]
+
+
+def test_minors_of_wal_and_calibration_are_told() -> None:
+    costs = calibrated_costs(calibrated(version="18.4"))
+    told = of_minors(costs, ["18.6"])
+    assert told.notes[:-1] == costs.notes
+    assert "(18.4 and 18.6)" in told.notes[-1]
+    assert of_minors(costs, ["18.4"]) == costs
+    assert of_minors(costs, []) == costs, "bare segments say no minor"
+    assert "(18.4 and 18.6)" in of_minors(Costs(), ["18.6", "18.4"]).notes[-1]
+
+
+def test_a_release_candidate_is_of_its_major_version() -> None:
+    assert differences(calibrated(version="19rc1"), 19, HERE) == ()
 
 
 def test_ones_own_crash_scales_the_shipped_costs(wal: Path, start: Lsn) -> None:

@@ -12,7 +12,6 @@ from walproof.analysis.interval import (
     Interval,
     bootstrap_interval,
     mean_interval,
-    mean_p_value,
     t_p_value,
     t_quantile,
 )
@@ -32,8 +31,7 @@ def test_p_value_and_interval_agree() -> None:
     """A mean whose 95 % interval just touches 0 has p = 0.05."""
     assert t_p_value(t_quantile(0.95, 4), 4) == pytest.approx(0.05)
     values = [0.01, 0.03, -0.01, 0.02]
-    p = mean_p_value(values)
-    assert p is not None
+    p = t_p_value(fmean(values) / (stdev(values) / 2), 3)
     edge = mean_interval(values, 1 - p)
     assert edge is not None
     assert edge.low == pytest.approx(0, abs=1e-9)
@@ -52,14 +50,11 @@ def test_interval_of_the_mean_by_hand() -> None:
 def test_fewer_than_two_values_have_no_interval(values: list[float]) -> None:
     assert mean_interval(values) is None
     assert bootstrap_interval(values) is None
-    assert mean_p_value(values) is None
 
 
 def test_values_that_do_not_vary() -> None:
     assert mean_interval([0.5, 0.5]) == Interval(0.5, 0.5, 0.95, "t")
     assert bootstrap_interval([0.5, 0.5]) == Interval(0.5, 0.5, 0.95, "bootstrap")
-    assert mean_p_value([0.5, 0.5]) == 0.0
-    assert mean_p_value([0.0, 0.0]) == 1.0
 
 
 def test_exp_and_half_width_of_a_log_ratio() -> None:

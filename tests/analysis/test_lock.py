@@ -20,13 +20,13 @@ from tests.analysis.facts import (
     make_workload,
 )
 from walproof.analysis.lock import CommitLock, commit_lock
-from walproof.facts import Plan, Script, Trial, Variant
+from walproof.facts import Cell, Plan, Script, Trial, Variant
 
 SMALL, LARGE = make_workload(), make_workload("scale 50", 50)
 FLUSH_S, WORK_S = 0.00143, 0.000284  # the published 582 and 3525 tps
 
 
-def machine(cell: tuple[str, str, str]) -> float:
+def machine(cell: Cell) -> float:
     """tps = 1 / (L + c) at scale 1; at scale 50 group commit leaves a gain of 1.5."""
     waits = cell[2] == "default" or cell[2].startswith("full")
     if cell[1] == SMALL.name:
@@ -152,7 +152,7 @@ def test_a_gain_that_does_not_shrink_is_not_the_lock() -> None:
 def test_no_gain_at_the_large_scale_is_all_lock() -> None:
     plan = make_plan((DEFAULT, FSYNC_OFF), (SMALL, LARGE))
 
-    def table(cell: tuple[str, str, str]) -> float:
+    def table(cell: Cell) -> float:
         return 4000.0 if cell[1] == "scale 50" else machine(cell)
 
     shares = [model(plan, make_trials(plan, 4, table, seed=seed)).share for seed in range(20)]
@@ -165,7 +165,7 @@ def test_no_gain_at_the_large_scale_is_all_lock() -> None:
 def test_a_loss_at_the_large_scale_has_no_share() -> None:
     plan = make_plan((DEFAULT, FSYNC_OFF), (SMALL, LARGE))
 
-    def table(cell: tuple[str, str, str]) -> float:
+    def table(cell: Cell) -> float:
         return (3000.0 if cell[2] == "fsync=off" else 4000.0) if cell[1] == "scale 50" else machine(cell)
 
     lock = model(plan, make_trials(plan, 4, table))
@@ -211,5 +211,5 @@ def test_rounds_without_both_trials_are_not_used() -> None:
     plan = make_plan((DEFAULT, FSYNC_OFF), (SMALL, LARGE))
     trials = make_trials(plan, 4, machine)
     trials = fail(trials, lambda t: t.round == 2 and t.cell[1:] == ("scale 1", "default"))
-    extra = make_trial(99, 5, ("18.3", "scale 1", "default"), {"tps": 1.0})
+    extra = make_trial(99, 5, Cell("18.3", "scale 1", "default"), {"tps": 1.0})
     assert model(plan, (*trials, extra)).n == 3

@@ -13,7 +13,7 @@ from walproof.facts import (
     CutFacts,
     ImageState,
     Plan,
-    PowerCut,
+    PowerCuts,
     Trial,
     TrialState,
     Variant,
@@ -44,7 +44,7 @@ def cut_plan() -> Plan:
     return replace(
         plan, study="power-cut", title="What survives a power cut under each setting?", variants=VARIANTS,
         baseline="full durability", workloads=plan.workloads[:1], references=(),
-        power_cut=PowerCut(2, only=True),
+        kind=PowerCuts(2),
     )  # fmt: skip
 
 

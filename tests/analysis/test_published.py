@@ -9,7 +9,7 @@ import pytest
 from walproof.analysis.cells import Absolute, absolute
 from walproof.analysis.lock import CommitLock, commit_lock
 from walproof.analysis.published import predict_published, published_lock
-from walproof.facts import Install, Plan, Reference, Trial, TrialState, Variant, Workload
+from walproof.facts import Install, Plan, Reference, Throughput, Trial, TrialState, Variant, Workload
 
 FLUSH_S, WORK_S, THERE_S = 0.00143, 0.0004, 0.0002
 INSTALL = Install("18.3", "18.3", 180003, "/opt/pg18/bin", "embedded")
@@ -28,7 +28,7 @@ def _tps(work_s: float, waits: bool) -> float:
 def _plan() -> Plan:
     workload = Workload("scale 1", "tpcb-like", (), 1, 50, 2, 60.0, None, None, "simple", 0.0)
     return Plan(
-        "durability", "?", "", (INSTALL,), INSTALL, (workload,), {},
+        "durability", "?", "", Throughput(), (INSTALL,), INSTALL, (workload,), {},
         tuple(Variant(name, settings) for name, (settings, _, _) in VARIANTS.items()),
         "default", {}, "full", (), 3, None, None, (), True, (), 1, "/work",
         references=tuple(

@@ -23,12 +23,12 @@ from tests.analysis.facts import (
     make_workload,
 )
 from walproof.analysis.summary import Analysis, analyse
-from walproof.facts import Variant
+from walproof.facts import Cell, Variant
 
 FACTORS = {"fsync": ("on", "off"), "full_page_writes": ("on", "off")}
 
 
-def truth(cell: tuple[str, str, str]) -> float:
+def truth(cell: Cell) -> float:
     return (2000.0 if "fsync=off" in cell[2] else 500.0) * (2 if cell[1] == "scale 50" else 1)
 
 

@@ -66,7 +66,7 @@ def recorded(**changes: object) -> Recorded:
 def make(question: Question | None = None, facts: Recorded | None = None) -> Study:
     question = question or Question(PRESENT, is_present_known=True)
     targets = question.targets()
-    sample = ImageSample(10, 80_000, {"pglz": MethodSample(40_000, 0.001)})
+    sample = ImageSample(10, 80_000, {"pglz": MethodSample(40_000, 1_000_000)})
     found = WhatIf(
         version=18, system_identifier=7, segment_size=16 << 20, first_timeline=1, timeline=1,
         start=Lsn(0), end=Lsn(9 * GB),
@@ -185,6 +185,12 @@ def test_a_sample_widens_the_span() -> None:
     assert sampled.present.sample_error == pytest.approx(0.05)
     assert sampled.present.wal_span.high > 1.1 * exact.present.wal_span.high
     assert sampled.present.wal_span.low < exact.present.wal_span.low / 1.1
+
+
+def test_wal_of_two_minors_is_told() -> None:
+    one, two = (make(Question(PRESENT, True, recorded=it)) for it in (("18.6",), ("18.4", "18.6")))
+    assert not any("minors" in reason for reason in recording_reasons(one))
+    assert any("(18.4 and 18.6)" in reason for reason in recording_reasons(two))
 
 
 def test_every_question_is_simulated_once() -> None:

@@ -9,7 +9,7 @@ from walproof.settings.catalogue import Catalogue
 from walproof.settings.ownership import OWNED
 from walproof.settings.value import Context, parse
 
-VERSIONS = [130007, 140002, 150000, 160014, 170006, 180004]
+VERSIONS = [130007, 140002, 150000, 160014, 170006, 180004, 190000]
 
 
 def catalogue(major: int) -> Catalogue:
@@ -49,6 +49,14 @@ def test_facts_from_the_release_notes() -> None:
     assert catalogue(18).get("effective_io_concurrency").boot == "16"
     assert catalogue(14).get("log_checkpoints").boot == "off"
     assert catalogue(15).get("log_checkpoints").boot == "on"
+    assert [catalogue(v).get("jit").boot for v in (18, 19)] == ["on", "off"]
+    assert [catalogue(v).get("default_toast_compression").boot for v in (18, 19)] == ["pglz", "lz4"]
+    assert catalogue(19).get("effective_wal_level").context is Context.INTERNAL
+
+
+def test_what_on_means_is_up_to_the_build_from_19_on() -> None:
+    """src/include/access/xlog.h, WAL_COMPRESSION_ON."""
+    assert [catalogue(v).normalise("wal_compression", "1") for v in (14, 18, 19)] == ["on", "pglz", "on"]
 
 
 @pytest.mark.parametrize(
@@ -71,7 +79,7 @@ def test_case_of_names_is_ignored() -> None:
 
 
 def test_newer_than_the_table_is_judged_by_the_newest() -> None:
-    assert catalogue(19).settings == catalogue(18).settings
+    assert catalogue(20).settings == catalogue(19).settings
 
 
 def test_older_than_the_table() -> None:
@@ -88,13 +96,14 @@ def test_older_than_the_table() -> None:
             "sumarize_wal",
             "unrecognized",
             None,
-            "summarize_wal is near, and exists in PostgreSQL 17 to 18",
+            "summarize_wal is near, and exists in PostgreSQL 17 to 19",
         ),
         (18, "xyzzy", "unrecognized", None, None),
         (16, "summarize_wal", "does not exist in PostgreSQL 16", "exists from PostgreSQL 17", None),
         (18, "old_snapshot_threshold", "does not exist in PostgreSQL 18", "until PostgreSQL 16", None),
         (18, "force_parallel_mode", "does not exist", "until PostgreSQL 15", "debug_parallel_query took"),
         (18, "checkpoint_segments", "unrecognized", None, "max_wal_size took its place"),
+        (19, "io_workers", "does not exist in PostgreSQL 19", "until PostgreSQL 18", "io_max_workers took"),
     ],
 )
 def test_unknown_names(major: int, name: str, message: str, detail: str | None, hint: str | None) -> None:

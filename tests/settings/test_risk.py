@@ -77,9 +77,9 @@ def test_a_value_that_cannot_be_read_has_no_class() -> None:
 
 def test_the_table_speaks_of_settings_that_exist() -> None:
     """Names, risky values and conditions are in the catalogue, in the form that values are compared in."""
-    newest = Catalogue.for_version(180000)
+    known = Catalogue.for_version(180000).settings.keys() | Catalogue.for_version(190000).settings.keys()
     for name, row in about().items():
-        assert newest.get(name).name == name
+        assert name in known
         assert (row.durability is NONE) == (not row.risky_values)
         assert row.doc.startswith("https://www.postgresql.org/docs/")
         for value in row.risky_values:

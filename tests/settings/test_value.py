@@ -97,7 +97,7 @@ def test_refuses(name: str, text: str, message: str, hint: str | None) -> None:
         ("shared_buffers", "1GB", "1048576kB"),
         ("wal_buffers", "-1", "-1"),
         ("fsync", "yes", "on"),
-        ("wal_compression", "true", "pglz"),
+        ("wal_compression", "LZ4", "lz4"),
         ("checkpoint_completion_target", "0.90", "0.9"),
         ("commit_delay", "010", "8"),
         ("pg_stat_statements.max", "As Typed", "As Typed"),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median, stdev
 
-from walproof.facts import Plan, Trial, TrialState
+from walproof.facts import Cell, Plan, Trial, TrialState
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def absolute(plan: Plan, trials: Sequence[Trial], metric: str = "tps") -> tuple[
     return tuple(_absolute(cell, trials, metric) for cell in plan.cells)
 
 
-def _absolute(cell: tuple[str, str, str], trials: Sequence[Trial], metric: str) -> Absolute:
+def _absolute(cell: Cell, trials: Sequence[Trial], metric: str) -> Absolute:
     own = [trial for trial in trials if trial.cell == cell]
     done = [trial for trial in own if trial.state is TrialState.DONE]
     values = [value for trial in done if math.isfinite(value := trial.metrics.get(metric, math.nan))]

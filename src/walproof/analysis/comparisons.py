@@ -1,7 +1,8 @@
-"""Many comparisons in one run: Holm's step-down adjustment of p values.
+"""Many comparisons without a baseline in common (the terms of a factorial): Holm's adjustment of p values.
 
 Of twenty comparisons at the 95 % level, one shows a difference by chance. Holm (1979) keeps the chance of
-any such false difference in the family at 5 %, whatever the dependence between the comparisons.
+any such false difference in the family at 5 %, whatever the dependence between the comparisons. Where that is
+known, as among ratios to one baseline, :mod:`walproof.analysis.inference.family` asks for less.
 """
 
 from __future__ import annotations

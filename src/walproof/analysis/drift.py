@@ -14,8 +14,8 @@ from enum import Enum
 from statistics import fmean, stdev
 
 from walproof.analysis.interval import LEVEL, Interval, t_quantile
-from walproof.analysis.rounds import Cell, positive_metric
-from walproof.facts import Plan, Trial
+from walproof.analysis.rounds import positive_metric
+from walproof.facts import Cell, Plan, Trial
 
 TRIALS_MIN = 6
 """Fewer trials, beyond one per cell, say nothing about a trend."""

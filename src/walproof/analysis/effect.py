@@ -1,32 +1,41 @@
 """What does a variant do to a metric? Its ratio to the baseline of the same round, with an interval.
 
 Ratios are formed within rounds, so whatever slows a whole round (a neighbour, a warm disk cache, heat)
-cancels. They are averaged as logarithms: half and double then weigh the same. A ratio whose interval
-holds 1 is "no measurable difference", and ``half_width`` says how large a difference could have hidden.
+cancels. They are averaged as logarithms: half and double then weigh the same. How much they vary is known
+from all variants together where those do not contradict it. A ratio whose interval holds 1 is "no measurable
+difference", and ``half_width`` says how large a difference could have hidden.
+
+One rule for several comparisons: an interval is that of its ratio alone, and what is concluded ("higher",
+"lower") holds for the family: together it is wrong in 5 % of the runs in which nothing differs.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
-from statistics import fmean, median
+from statistics import median
 
-from walproof.analysis.comparisons import adjust_p_values
-from walproof.analysis.interval import LEVEL, Interval, mean_interval, mean_p_value
+from walproof.analysis.contrast import Contrast, contrasts
+from walproof.analysis.inference.family import Compared, family_p_values
+from walproof.analysis.inference.spread import Pooling, Spread
+from walproof.analysis.interval import LEVEL, Interval
 from walproof.analysis.outlier import flag_outliers
-from walproof.analysis.rounds import Cell, index_trials, positive_metric, rounds_of
-from walproof.facts import Plan, Trial
+from walproof.analysis.rounds import index_trials, rounds_of
+from walproof.analysis.toggled import TOTALS, Toggled, by_variant, estimate
+from walproof.facts import Cell, Design, Plan, Trial
 
 
 class Conclusion(Enum):
     """What an effect's interval allows to say about the metric."""
 
     HIGHER = "higher"
-    """The whole interval is above 1."""
+    """The whole interval is above 1, and so it would be with all comparisons of the family counted."""
     LOWER = "lower"
-    """The whole interval is below 1."""
+    """The whole interval is below 1, counted likewise."""
+    IN_DOUBT = "in doubt"
+    """The interval does not hold 1, but among so many comparisons one such is to be expected by chance."""
     NO_DIFFERENCE = "no measurable difference"
     """The interval holds 1."""
     TOO_FEW = "too few rounds"
@@ -66,19 +75,25 @@ class Effect:
     """Of ``ratio``; None for fewer than two rounds."""
     half_width: float | None
     """How far the interval reaches from the ratio, as a share of it (0.03 is 3 %): the resolution."""
+    spread: Spread | None
+    """What the interval rests on; None for fewer than two rounds."""
     conclusion: Conclusion
+    """Of the whole family, whose false differences are kept rare together; the interval is this ratio's."""
     p: float | None
     """p value of "the ratio is 1"; None for fewer than two rounds."""
-    p_holm: float | None
+    p_family: float | None
     """The same, adjusted for all ``comparisons`` of the family."""
     comparisons: int
     """Size of the family: effects computed together that have a p value."""
     ratios: tuple[RoundRatio, ...]
+    design: Design = Design.FRESH
+    toggled: Toggled | None = None
+    """What its slices say, where it is toggled and each slice has the metric: ``interval`` is theirs."""
 
     @property
     def cell(self) -> Cell:
         """(install, workload, variant)."""
-        return (self.install, self.workload, self.variant)
+        return Cell(self.install, self.workload, self.variant)
 
 
 def effects(
@@ -88,12 +103,13 @@ def effects(
 
     Raises AnalysisError when a round holds a cell twice.
     """
-    pairs = [
-        ((install, workload, variant), (install, workload, plan.baseline))
-        for install, workload, variant in plan.cells
-        if variant != plan.baseline
-    ]
-    return _family(pairs, trials, metric, level)
+    groups: dict[Cell, list[tuple[Cell, Cell]]] = {}
+    for install, workload, variant in plan.cells:
+        # Each design has a baseline of its own, and what is known of its spread.
+        if variant != (name := plan.baseline_of(variant)):
+            baseline = Cell(install, workload, name)
+            groups.setdefault(baseline, []).append((Cell(install, workload, variant), baseline))
+    return _family(list(groups.values()), by_variant(plan, trials), metric, level)
 
 
 def install_effects(
@@ -104,75 +120,135 @@ def install_effects(
     Empty for a plan with one install. Raises AnalysisError when a round holds a cell twice.
     """
     first = plan.installs[0].label
-    pairs = [
-        ((install, workload, variant), (first, workload, variant))
-        for install, workload, variant in plan.cells
-        if install != first
+    groups = [
+        [
+            (Cell(install.label, workload.name, v.name), Cell(first, workload.name, v.name))
+            for v in plan.variants
+        ]
+        for install in plan.installs[1:]
+        for workload in plan.workloads
     ]
-    return _family(pairs, trials, metric, level)
+    return _family(groups, trials, metric, level)
 
 
 def _family(
-    pairs: Sequence[tuple[Cell, Cell]], trials: Sequence[Trial], metric: str, level: float
+    groups: Sequence[Sequence[tuple[Cell, Cell]]], trials: Sequence[Trial], metric: str, level: float
 ) -> tuple[Effect, ...]:
+    """The effects of all groups as one family; comparisons of a group share what is known of the spread."""
     index, rounds = index_trials(trials), rounds_of(trials)
-    family = [_effect(cell, baseline, index, rounds, metric, level) for cell, baseline in pairs]
-    adjusted = adjust_p_values([effect.p for effect in family])
+    found = [
+        _known(one, index, rounds, metric, level)
+        for group in groups
+        for one in contrasts(group, trials, metric)
+    ]
+    adjusted = _adjusted(found)
     comparisons = sum(p is not None for p in adjusted)
-    return tuple(
-        replace(effect, p_holm=p, comparisons=comparisons) for effect, p in zip(family, adjusted, strict=True)
-    )
+    return tuple(_effect(one, metric, level, p, comparisons) for one, p in zip(found, adjusted, strict=True))
 
 
-def _effect(
-    cell: Cell,
-    baseline: Cell,
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A contrast, and what its slices say where its design is toggled."""
+
+    contrast: Contrast
+    design: Design
+    toggled: Toggled | None
+
+    @property
+    def mean(self) -> float | None:
+        return self.contrast.mean if self.toggled is None else self.toggled.log_ratio
+
+    @property
+    def p(self) -> float | None:
+        return self.contrast.p if self.toggled is None else self.toggled.p
+
+    @property
+    def spread(self) -> Spread | None:
+        return self.contrast.spread if self.toggled is None else self.toggled.spread(len(self.contrast.pairs))
+
+    def interval(self, level: float) -> Interval | None:
+        if self.toggled is None:
+            return self.contrast.interval(level)
+        return self.toggled.log_interval.exp() if self.toggled.log_interval else None
+
+
+def _known(
+    contrast: Contrast,
     index: Mapping[tuple[int, Cell], Trial],
     rounds: Sequence[int],
     metric: str,
     level: float,
-) -> Effect:
-    pairs: list[tuple[int, float, int, int]] = []
-    begun = 0
-    for number in rounds:
-        trial, other = index.get((number, cell)), index.get((number, baseline))
-        # A round without a trial of the cell is no loss: it was interrupted and goes on at resume, or it has
-        # few cells, as those have that a sweep adds.
-        begun += trial is not None
-        value, reference = positive_metric(trial, metric), positive_metric(other, metric)
-        if trial is not None and other is not None and value is not None and reference is not None:
-            pairs.append((number, value / reference, trial.number, other.number))
-    logs = [math.log(pair[1]) for pair in pairs]
-    log_interval = mean_interval(logs, level)
-    interval = log_interval.exp() if log_interval else None
-    ratio = math.exp(fmean(logs)) if logs else None
+) -> _Known:
+    starts = [
+        (trial.slices, other.slices)
+        for number in rounds
+        if (trial := index.get((number, contrast.cell))) and (other := index.get((number, contrast.baseline)))
+        if trial.slices and other.slices
+    ]
+    if not starts:
+        return _Known(contrast, Design.FRESH, None)
+    return _Known(contrast, Design.TOGGLED, estimate(starts, metric, level) if metric in TOTALS else None)
+
+
+def _adjusted(found: Sequence[_Known]) -> list[float | None]:
+    """p values adjusted for the family; None for those that have none."""
+    most: dict[Cell, int] = {}
+    for one in found:
+        baseline = one.contrast.baseline
+        most[baseline] = max(most.get(baseline, 0), len(one.contrast.pairs))
+    family = {
+        index: Compared(
+            p=p,
+            degrees=spread.degrees,
+            group=one.contrast.baseline,
+            # Rounds that one of two comparisons lacks are shared by neither: at least so much is left.
+            shared=spread.shared * (len(one.contrast.pairs) / most[one.contrast.baseline]) ** 2,
+            is_pooled=spread.pooling is not Pooling.OWN,
+        )
+        for index, one in enumerate(found)
+        if (p := one.p) is not None and (spread := one.spread) is not None
+    }
+    adjusted = dict(zip(family, family_p_values(list(family.values())), strict=True))
+    return [adjusted.get(index) for index in range(len(found))]
+
+
+def _effect(known: _Known, metric: str, level: float, adjusted: float | None, comparisons: int) -> Effect:
+    one = known.contrast
+    logs = [pair.log for pair in one.pairs]
+    interval, mean = known.interval(level), known.mean
+    ratio = None if mean is None else math.exp(mean)
     return Effect(
         metric=metric,
-        install=cell[0],
-        workload=cell[1],
-        variant=cell[2],
-        baseline=baseline,
-        n=len(pairs),
-        left_out=begun - len(pairs),
+        install=one.cell.install,
+        workload=one.cell.workload,
+        variant=one.cell.variant,
+        baseline=one.baseline,
+        n=len(one.pairs),
+        left_out=one.begun - len(one.pairs),
         ratio=ratio,
         median_ratio=math.exp(median(logs)) if logs else None,
         interval=interval,
         half_width=interval.half_width(ratio) if interval and ratio else None,
-        conclusion=conclude(interval),
-        p=mean_p_value(logs),
-        p_holm=None,
-        comparisons=0,
+        spread=known.spread,
+        conclusion=conclude(interval, adjusted),
+        p=known.p,
+        p_family=adjusted,
+        comparisons=comparisons,
         ratios=tuple(
-            RoundRatio(*pair, outlier=outlier)
-            for pair, outlier in zip(pairs, flag_outliers(logs), strict=True)
+            RoundRatio(pair.round, pair.ratio, pair.trial, pair.baseline_trial, outlier=outlier)
+            for pair, outlier in zip(one.pairs, flag_outliers(logs), strict=True)
         ),
+        design=known.design,
+        toggled=known.toggled,
     )
 
 
-def conclude(interval: Interval | None) -> Conclusion:
-    """What the interval of a ratio allows to say."""
+def conclude(interval: Interval | None, p_family: float | None = None) -> Conclusion:
+    """What the interval of a ratio allows to say; ``p_family`` where it is one of several comparisons."""
     if interval is None:
         return Conclusion.TOO_FEW
     if interval.contains(1.0):
         return Conclusion.NO_DIFFERENCE
+    if p_family is not None and p_family > 1 - interval.level:
+        return Conclusion.IN_DOUBT
     return Conclusion.HIGHER if interval.low > 1 else Conclusion.LOWER

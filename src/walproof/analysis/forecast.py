@@ -13,9 +13,8 @@ beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import NamedTuple
 
 from walproof.analysis.recovery import SHIPPED, Coefficients, Disk, Prediction, is_limited, places, predict
@@ -25,7 +24,10 @@ from walproof.analysis.whatif import Prediction as ServerPrediction
 from walproof.errors import WalError
 from walproof.facts.calibration import Calibration
 from walproof.facts.recovery import RecoveryTimes
+from walproof.settings.minors import compared_minors, major_minor
 from walproof.units import Lsn, format_bytes, format_utc, parse_bytes
+from walproof.wal.places.opened import Path as WalPath
+from walproof.wal.progress import Observe
 from walproof.wal.recording import find_recording
 from walproof.wal.recovery import PAGE_BYTES, Images, RecoveryAnalysis, analyse, find_redo
 
@@ -53,6 +55,8 @@ class Costs:
     notes: tuple[str, ...] = (
         "Costs are the shipped ones, of another machine; walproof recovery calibrate measures these.",
     )
+    calibrated: str | None = None
+    """The version that they were calibrated on, with its minor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,7 @@ def differences(calibration: Calibration, version: int, here: MachineFacts) -> t
         for name, value in here._asdict().items()
         if getattr(machine, name) != value
     ]
-    if machine.version.split(".")[0] != str(version):
+    if major_minor(machine.version)[0] != version:
         lines.append(f"version: calibrated {machine.version}, recorded {version}")
     return tuple(lines)
 
@@ -118,7 +122,17 @@ def calibrated_costs(calibration: Calibration) -> Costs:
         f"PostgreSQL {machine.version}."
     )
     disk = Disk(calibration.read_iops, calibration.read_latency_us, calibration.read_ahead_kb)
-    return Costs(fit(calibration), disk, (note,))
+    return Costs(fit(calibration), disk, (note,), machine.version)
+
+
+def of_minors(costs: Costs, recorded: Collection[str]) -> Costs:
+    """``costs`` with a note when the WAL, or the WAL and the calibration, is of several minors.
+
+    ``recorded``: the versions whose WAL is read, as far as recordings say them.
+    """
+    own = [costs.calibrated] if costs.calibrated is not None and recorded else []
+    compared = compared_minors([*recorded, *own])
+    return costs if compared is None else replace(costs, notes=(*costs.notes, compared))
 
 
 def choose_costs(calibrations: Iterable[Calibration], version: int, here: MachineFacts) -> Costs:
@@ -139,7 +153,7 @@ def choose_costs(calibrations: Iterable[Calibration], version: int, here: Machin
 
 
 def forecast(
-    *paths: Path,
+    *paths: WalPath,
     buffers: Sequence[int] | None = None,
     crashed: int | None = None,
     start: Lsn | None = None,
@@ -150,6 +164,7 @@ def forecast(
     allow_gaps: bool = False,
     costs: Costs | None = None,
     crash: OwnCrash | None = None,
+    observe: Observe | None = None,
 ) -> Forecast:
     """Predict the recovery of a server that crashes at the end of recorded WAL.
 
@@ -159,7 +174,7 @@ def forecast(
     ``start``: the redo point; default: that of the last complete checkpoint. ``distance``: bytes from the
     redo point to the crash. ``concurrency``: maintenance_io_concurrency. ``costs``: the shipped ones by
     default. ``crash``: a measured recovery of this WAL, to which the shipped coefficients are scaled; the
-    disk stays that of ``costs``.
+    disk stays that of ``costs``. ``observe`` is told how far each reading of the WAL has come.
 
     Times are in seconds. Raises WalError as `walproof.wal.recovery.analyse`, when the WAL ends before
     ``distance``, and when ``crash`` has another redo point; AnalysisError when ``crash`` is too short.
@@ -167,12 +182,13 @@ def forecast(
     costs = costs or Costs()
     buffers, notes = _buffers(buffers, paths)
     crashed = _crashed_buffers(paths, buffers) if crashed is None else crashed
-    redo = find_redo(*paths, end=end, timeline=timeline).redo if start is None else start
+    redo = find_redo(*paths, end=end, timeline=timeline, observe=observe).redo if start is None else start
 
     def work(until: Lsn | None, marks: Sequence[Lsn] = ()) -> RecoveryAnalysis:
         return analyse(
             *paths, buffers=buffers, start=redo, end=until, timeline=timeline, allow_gaps=allow_gaps,
             concurrency=concurrency, marks=marks, crashed=crashed, read_ahead_kb=costs.disk.read_ahead_kb,
+            observe=observe,
         )  # fmt: skip
 
     if distance is None:
@@ -202,7 +218,7 @@ def forecast(
 
 
 def forecast_distances(
-    *paths: Path,
+    *paths: WalPath,
     buffers: int | None = None,
     full_page_writes: bool = True,
     start: Lsn | None = None,
@@ -210,6 +226,7 @@ def forecast_distances(
     timeline: int | None = None,
     allow_gaps: bool = False,
     costs: Costs | None = None,
+    observe: Observe | None = None,
 ) -> DistanceForecast:
     """Predict recoveries by their distance, for servers with other checkpoints (see `recovery_curve`).
 
@@ -219,7 +236,9 @@ def forecast_distances(
     """
     costs = costs or Costs()
     (size, *_), notes = _buffers(None if buffers is None else [buffers], paths)
-    whole = analyse(*paths, buffers=[16], start=start, end=end, timeline=timeline, allow_gaps=allow_gaps)
+    whole = analyse(
+        *paths, buffers=[16], start=start, end=end, timeline=timeline, allow_gaps=allow_gaps, observe=observe
+    )
     mean_bytes, compression = mean_image(whole)
     segment_size = whole.segment_size
     span = whole.last.end - whole.start
@@ -233,7 +252,7 @@ def forecast_distances(
             analyses.append(
                 analyse(
                     *paths, buffers=[size], start=begin, end=end, timeline=timeline, allow_gaps=allow_gaps,
-                    marks=marks, images=images,
+                    marks=marks, images=images, observe=observe,
                 )
             )  # fmt: skip
         return recovery_curve(analyses, size, costs.coefficients, mean_bytes, compression)
@@ -248,12 +267,12 @@ def forecast_distances(
     return DistanceForecast(with_images, without_images, (*notes, *costs.notes, limits))
 
 
-def _recorded_buffers(paths: Sequence[Path]) -> str | None:
+def _recorded_buffers(paths: Sequence[WalPath]) -> str | None:
     recording = find_recording(paths)
     return None if recording is None else recording.settings.get("shared_buffers")
 
 
-def _buffers(given: Sequence[int] | None, paths: Sequence[Path]) -> tuple[list[int], tuple[str, ...]]:
+def _buffers(given: Sequence[int] | None, paths: Sequence[WalPath]) -> tuple[list[int], tuple[str, ...]]:
     """Sizes in buffers, and what was assumed."""
     if given:
         return list(given), ()
@@ -266,7 +285,7 @@ def _buffers(given: Sequence[int] | None, paths: Sequence[Path]) -> tuple[list[i
     return [DEFAULT_BUFFERS], (note,)
 
 
-def _crashed_buffers(paths: Sequence[Path], buffers: Sequence[int]) -> int:
+def _crashed_buffers(paths: Sequence[WalPath], buffers: Sequence[int]) -> int:
     size = _recorded_buffers(paths)
     return buffers[0] if size is None else parse_bytes(size) // PAGE_BYTES
 

@@ -33,6 +33,10 @@ class Interval:
         """The interval of a log ratio, as one of the ratio."""
         return Interval(math.exp(self.low), math.exp(self.high), self.level, self.method)
 
+    def inverse(self) -> Interval:
+        """The interval of a ratio, as one of the ratio the other way round."""
+        return Interval(1 / self.high, 1 / self.low, self.level, self.method)
+
     def half_width(self, centre: float) -> float:
         """The farther end's distance from ``centre``, as a share of it (0.03 is 3 %)."""
         return max(self.high - centre, centre - self.low) / abs(centre)

@@ -24,10 +24,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
+from walproof.analysis.contrast import contrasts
 from walproof.analysis.effect import Conclusion, conclude
 from walproof.analysis.interval import LEVEL, Interval, mean_interval, t_quantile
 from walproof.analysis.rounds import index_trials, positive_metric, rounds_of
-from walproof.facts import Plan, Trial, Workload
+from walproof.facts import Cell, Plan, Trial, Workload
 
 _NO_FLUSH = ({"fsync": "off"}, {"synchronous_commit": "off"})
 """Variants without a flush wait, the better measure of c first: walwriter still flushes in the second."""
@@ -91,14 +92,16 @@ def commit_lock(plan: Plan, trials: Sequence[Trial], install: str, level: float 
     logs = [math.log(free / waiting) for _, waiting, free in pairs]
     work = [1 / free for _, _, free in pairs]
     flush = [1 / waiting - 1 / free for _, waiting, free in pairs]
-    gain_interval = _exp(mean_interval(logs, level))
+    gain_interval = _gain_interval(plan, trials, Cell(install, small.name, variant), level)
     if fmean(logs) <= 0 or conclude(gain_interval) is Conclusion.NO_DIFFERENCE:
         return f"{variant} gains nothing measurable at scale 1: no flush time to divide"
-    sync_ms = _mean_sync_ms(trials, (install, small.name, plan.baseline))
+    sync_ms = _mean_sync_ms(trials, Cell(install, small.name, plan.baseline))
     large = next((w for w in plan.workloads if _is_many_rows(w, small)), None)
     large_pairs = _tps_pairs(plan, trials, (install, large.name), variant) if large else []
     large_logs = [math.log(free / waiting) for _, waiting, free in large_pairs]
-    large_gain_interval = _exp(mean_interval(large_logs, level))
+    large_gain_interval = (
+        _gain_interval(plan, trials, Cell(install, large.name, variant), level) if large else None
+    )
     share, reason = _divide(pairs, large_pairs, level)
     return CommitLock(
         install=install,
@@ -154,8 +157,8 @@ def _tps_pairs(plan: Plan, trials: Sequence[Trial], where: tuple[str, str], vari
     index = index_trials(trials)
     pairs = []
     for number in rounds_of(trials):
-        waiting = positive_metric(index.get((number, (*where, plan.baseline))), "tps")
-        free = positive_metric(index.get((number, (*where, variant))), "tps")
+        waiting = positive_metric(index.get((number, Cell(*where, plan.baseline))), "tps")
+        free = positive_metric(index.get((number, Cell(*where, variant))), "tps")
         if waiting is not None and free is not None:
             pairs.append((number, waiting, free))
     return pairs
@@ -189,7 +192,7 @@ def _is_many_rows(workload: Workload, small: Workload) -> bool:
     )
 
 
-def _mean_sync_ms(trials: Sequence[Trial], cell: tuple[str, str, str]) -> float | None:
+def _mean_sync_ms(trials: Sequence[Trial], cell: Cell) -> float | None:
     values = [
         value
         for trial in trials
@@ -198,5 +201,9 @@ def _mean_sync_ms(trials: Sequence[Trial], cell: tuple[str, str, str]) -> float 
     return fmean(values) if values else None
 
 
-def _exp(interval: Interval | None) -> Interval | None:
-    return interval.exp() if interval else None
+def _gain_interval(plan: Plan, trials: Sequence[Trial], cell: Cell, level: float) -> Interval | None:
+    """The interval that the cell's effect has, which knows the spread of all variants."""
+    others = [Cell(cell.install, cell.workload, one.name) for one in plan.variants]
+    baseline = Cell(cell.install, cell.workload, plan.baseline)
+    found = contrasts([(one, baseline) for one in others if one != baseline], trials, "tps")
+    return next(one.interval(level) for one in found if one.cell == cell)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from statistics import median, quantiles
 
-from walproof.analysis.rounds import Cell
-from walproof.facts import CutFacts, ImageState, Plan, Trial
+from walproof.facts import Cell, CutFacts, ImageState, Plan, Trial
 from walproof.units import parse_duration_s
 
 _WRITER_DELAY = "200ms"
@@ -106,7 +105,7 @@ class CutSummary:
 
 def cut_summaries(plan: Plan, trials: Sequence[Trial]) -> tuple[CutSummary, ...]:
     """One for each cell of a plan with power cuts, in the plan's order; empty for a plan without."""
-    if plan.power_cut is None:
+    if not plan.kind.cut_images:
         return ()
     return tuple(_summary(plan, trials, cell) for cell in plan.cells)
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
 
 from walproof.errors import AnalysisError
-from walproof.facts import Trial, TrialState
+from walproof.facts import Cell, Trial, TrialState
 
-Cell: TypeAlias = tuple[str, str, str]
 """(install, workload, variant)."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from walproof.analysis.carry_over import CarryOver, Place, carry_overs, place_of
 from walproof.analysis.cells import Absolute, absolute
 from walproof.analysis.drift import Drift, measure_drift
 from walproof.analysis.effect import Effect, effects, install_effects
@@ -12,8 +13,9 @@ from walproof.analysis.factors import FactorModel, factor_models
 from walproof.analysis.interval import LEVEL
 from walproof.analysis.lock import CommitLock, commit_lock
 from walproof.analysis.precision import RoundsNeeded, rounds_table
-from walproof.analysis.rounds import Cell, rounds_of
-from walproof.facts import Plan, Trial, TrialState
+from walproof.analysis.rounds import rounds_of
+from walproof.analysis.toggled import by_variant
+from walproof.facts import Cell, Design, Plan, Trial, TrialState
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,10 @@ class Analysis:
     locks: tuple[CommitLock, ...]
     failures: tuple[Failure, ...]
     unanswered: tuple[Unanswered, ...]
+    carry_overs: tuple[CarryOver, ...] = ()
+    """Of variants that are toggled on one server."""
+    place: Place | None = None
+    """Where after the checkpoint slices lie; None without any."""
 
     def effect(self, install: str, workload: str, variant: str) -> Effect | None:
         """The effect of that variant against the baseline; None for the baseline itself."""
@@ -79,24 +85,27 @@ def analyse(plan: Plan, trials: Sequence[Trial], metric: str = "tps", level: flo
     Raises AnalysisError when a round holds a cell twice (trials of two runs).
     """
     found, across = effects(plan, trials, metric, level), install_effects(plan, trials, metric, level)
-    locks = [(install.label, commit_lock(plan, trials, install.label, level)) for install in plan.installs]
+    fresh = [trial for trial in trials if plan.variant(trial.variant).design is Design.FRESH]
+    locks = [(install.label, commit_lock(plan, fresh, install.label, level)) for install in plan.installs]
     return Analysis(
         metric=metric,
         level=level,
         rounds=len(rounds_of(trials)),
         trials=len(trials),
         failed=sum(trial.state is TrialState.FAILED for trial in trials),
-        absolute=absolute(plan, trials, metric),
+        absolute=absolute(plan, by_variant(plan, trials), metric),
         effects=found,
         install_effects=across,
         precision=tuple(EffectPrecision(e.cell, e.baseline, rounds_table(e)) for e in (*found, *across)),
-        drift=measure_drift(plan, trials, metric, level),
+        drift=measure_drift(plan, fresh, metric, level),
         factors=factor_models(plan, trials, metric, level),
         locks=tuple(lock for _, lock in locks if isinstance(lock, CommitLock)),
         failures=_failures(trials),
         unanswered=tuple(
             Unanswered(f"lock or disk ({label})", lock) for label, lock in locks if isinstance(lock, str)
         ),
+        carry_overs=carry_overs(plan, trials, metric, level),
+        place=place_of(plan, trials),
     )
 
 

@@ -13,13 +13,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Literal
 
-from walproof.analysis.interval import Interval, mean_interval
+from walproof.analysis.contrast import contrasts
+from walproof.analysis.interval import Interval
 from walproof.analysis.loading import GAIN
-from walproof.analysis.rounds import Cell, index_trials, positive_metric
-from walproof.facts import Plan, Trial, Variant
+from walproof.facts import Cell, Load, LoadMethod, Plan, Trial, Variant
 
 FIRST_POINTS = 3
 """Tried in any case: two steps."""
@@ -81,6 +80,11 @@ class Climb:
     """Two steps in a row gained nothing."""
 
     @property
+    def is_climbing(self) -> bool:
+        """A point above the first ones is still to be judged."""
+        return self.is_waiting and self.reached > FIRST_POINTS
+
+    @property
     def skipped(self) -> tuple[SweepPoint, ...]:
         """Points above, which were not tried because the climb had ended."""
         return self.sweep.points[self.reached :]
@@ -88,19 +92,21 @@ class Climb:
 
 def sweeps_of(plan: Plan) -> tuple[Sweep, ...]:
     """The sweeps of two points and more that the variants of a study of loading make; () for others."""
-    if plan.load is None:
+    if not isinstance(plan.kind, Load):
         return ()
     families: dict[tuple[Swept, str, object], dict[int, str]] = {}
     for variant in plan.variants:
         for swept, at, rest in _numbers(variant):
-            families.setdefault((swept, variant.load.feed, rest), {}).setdefault(at, variant.name)
+            families.setdefault((swept, variant.conditions_as(LoadMethod).feed, rest), {}).setdefault(
+                at, variant.name
+            )
     return tuple(
         Sweep(
             install.label,
             workload.name,
             swept,
             feed,
-            tuple(SweepPoint(at, (install.label, workload.name, members[at])) for at in sorted(members)),
+            tuple(SweepPoint(at, Cell(install.label, workload.name, members[at])) for at in sorted(members)),
         )
         for install in plan.installs
         for workload in plan.workloads
@@ -138,42 +144,39 @@ class ClimbSweeps:
         climbs = [climb(sweep, before, plan.rounds) for sweep in sweeps_of(plan)]
         if round_number <= plan.rounds:
             resting = {point.cell for one in climbs for point in one.skipped}
-            return [cell for cell in plan.cells if cell not in resting]
-        waiting = [one for one in climbs if one.is_waiting and one.reached > FIRST_POINTS]
+            return [cell for cell in plan.round_cells(round_number) if cell not in resting]
+        waiting = [one for one in climbs if one.is_climbing]
         due: set[Cell] = set()
         for one in waiting:
             due |= {point.cell for point in one.sweep.points[one.reached - 2 : one.reached]}
-            due.add((one.sweep.install, one.sweep.workload, plan.baseline))
+            due.add(Cell(one.sweep.install, one.sweep.workload, plan.baseline))
         return [cell for cell in plan.cells if cell in due]
+
+    def is_climbing(self, trials: Sequence[Trial]) -> bool:
+        """Whether a point of a sweep is still to be judged."""
+        plan = self.plan
+        return any(climb(sweep, trials, plan.rounds).is_climbing for sweep in sweeps_of(plan))
 
 
 def _steps(sweep: Sweep, trials: Sequence[Trial]) -> list[SweepStep]:
     """All of them, also those without a round."""
-    index, numbers = index_trials(trials), sorted({trial.round for trial in trials})
-    steps = []
-    for below, above in zip(sweep.points, sweep.points[1:], strict=False):
-        logs = []
-        for number in numbers:
-            low = positive_metric(index.get((number, below.cell)), METRIC)
-            high = positive_metric(index.get((number, above.cell)), METRIC)
-            if low is not None and high is not None:
-                logs.append(math.log(high / low))
-        interval = mean_interval(logs)
-        steps.append(
-            SweepStep(
-                below,
-                above,
-                len(logs),
-                math.exp(fmean(logs)) if logs else None,
-                None if interval is None else interval.exp(),
-            )
+    neighbours = list(zip(sweep.points, sweep.points[1:], strict=False))
+    found = contrasts([(above.cell, below.cell) for below, above in neighbours], trials, METRIC)
+    return [
+        SweepStep(
+            below,
+            above,
+            len(one.pairs),
+            None if one.mean is None else math.exp(one.mean),
+            one.interval(),
         )
-    return steps
+        for (below, above), one in zip(neighbours, found, strict=True)
+    ]
 
 
 def _numbers(variant: Variant) -> list[tuple[Swept, int, object]]:
     """What the variant could be a point of: the number, and all else, which its sweep has in common."""
-    method = variant.load
+    method = variant.conditions_as(LoadMethod)
     rest = (tuple(sorted(variant.settings.items())), method.steps, variant.waldir)
     found: list[tuple[Swept, int, object]] = [
         ("sessions", method.sessions, (rest, method.batch_rows, method.rows_most))

@@ -104,6 +104,8 @@ class Question:
     """Single settings (``--set``)."""
     sizes_mb: tuple[int, ...] = SIZES_MB
     timeouts_s: tuple[int, ...] = TIMEOUTS_S
+    recorded: tuple[str, ...] = ()
+    """Versions whose WAL it is, with their minors, as far as recordings say them."""
 
     def grid(self) -> list[Target]:
         """Every max_wal_size with every checkpoint_timeout, those of the present server among them."""

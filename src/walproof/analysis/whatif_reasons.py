@@ -10,6 +10,7 @@ from walproof.analysis.whatif import (
     Prediction,
     Study,
 )
+from walproof.settings.minors import compared_minors
 
 _DISAGREEMENT = 0.005
 _SIZE_ERROR = 0.05
@@ -31,6 +32,8 @@ def recording_reasons(study: Study) -> list[str]:
             f"The recording goes from timeline {found.first_timeline} to {found.timeline}: at the promotion "
             "or recovery in it every simulated server begins a checkpoint too."
         )
+    if (compared := compared_minors(study.question.recorded)) is not None:
+        reasons.append(compared)
     if recorded.full_page_writes_off:
         reasons.append(
             "full_page_writes was off or changed in the recording: how large images would be is guessed."

@@ -30,11 +30,12 @@ _CONTEXTS = {
     "internal": Context.INTERNAL,
 }
 
-# Names in older advice, and what does their work today (release notes of 9.5, 13, 16 and 18).
+# Names in older advice, and what does their work today (release notes of 9.5, 13, 16, 18 and 19).
 _RENAMED = {
     "checkpoint_segments": "max_wal_size",
     "wal_keep_segments": "wal_keep_size",
     "force_parallel_mode": "debug_parallel_query",
+    "io_workers": "io_max_workers",
     "ssl_ecdh_curve": "ssl_groups",
     "sort_mem": "work_mem",
     "vacuum_mem": "maintenance_work_mem",

@@ -29,7 +29,7 @@ READ_ONLY: Mapping[str, str] = {
     "jit": "off",
     **_NETWORK,
 }
-"""For sessions that ask. All exist in 13 to 18, and a user may set them (manual, "Client Connection
+"""For sessions that ask. All exist in 13 to 19, and a user may set them (manual, "Client Connection
 Defaults", "Connections and Authentication")."""
 
 

@@ -68,7 +68,10 @@ class Setting:
     values: tuple[str, ...]
     """What an enum takes; with ``build_values``, whether or not this build has them."""
     synonyms: Mapping[str, str]
-    """Further words, and words that mean the same as others (wal_compression: on -> pglz)."""
+    """Further words, and words that mean the same as others (wal_compression before 19: on -> pglz).
+
+    Where the build decides what a word means (from 19: on is zstd, else lz4, else pglz), it means itself.
+    """
     build_values: frozenset[str]
     """The values that only some builds or platforms have."""
     since: int

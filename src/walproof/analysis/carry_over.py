@@ -1,0 +1,153 @@
+"""What a toggled variant leaves to the slice after it, and where after a checkpoint slices lie.
+
+A least-squares line per pass, variant and predecessor through the logarithms of the slices (the model of
+cross-over trials with first-order carry-over: Jones and Kenward, "Design and Analysis of Cross-Over Trials",
+chapter 5). Orders are balanced, so a predecessor's effect hardly moves the ratios; a large one says that the
+variant does not belong on one server with the others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from walproof.analysis.interval import LEVEL, Interval, t_quantile
+from walproof.analysis.toggled import TOTALS
+from walproof.facts import Plan, Slice, Trial
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+NOTABLE = 0.01
+"""A carry-over beyond 1 % that can be told from none makes a variant unfit for one server with others."""
+
+
+@dataclass(frozen=True, slots=True)
+class CarryOver:
+    """What the slices after one variant's have, compared with slices after the baseline's."""
+
+    metric: str
+    install: str
+    workload: str
+    variant: str
+    slices: int
+    """That follow one of the variant."""
+    ratio: float
+    interval: Interval
+
+    @property
+    def is_notable(self) -> bool:
+        """Whether it is beyond 1 % and not chance."""
+        return abs(math.log(self.ratio)) > NOTABLE and not self.interval.contains(1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the slices of a plan's starts lie."""
+
+    after_checkpoint_s: tuple[float, float] | None
+    """Seconds from the CHECKPOINT before the load to the first slice and to the end of the last.
+
+    None where no CHECKPOINT was asked for."""
+    checkpoints: int
+    """That began meanwhile, in all starts together."""
+    starts: int
+
+
+def carry_overs(
+    plan: Plan, trials: Sequence[Trial], metric: str = "tps", level: float = LEVEL
+) -> tuple[CarryOver, ...]:
+    """Of each toggled variant but the baseline, in the plan's order, from trials as they are stored.
+
+    Empty where a start is too short for it.
+    """
+    if plan.toggling is None or metric not in TOTALS:
+        return ()
+    others = [variant.name for variant in plan.toggled if variant.name != plan.toggling.baseline]
+    found = []
+    for install in plan.installs:
+        for workload in plan.workloads:
+            own = [t.slices for t in trials if (t.install, t.workload) == (install.label, workload.name)]
+            fitted = fit_carry_over(own, plan.toggling.baseline, others, metric, level)
+            found += [
+                CarryOver(metric, install.label, workload.name, name, *fitted[name])
+                for name in others
+                if name in fitted
+            ]
+    return tuple(found)
+
+
+def place_of(plan: Plan, trials: Sequence[Trial]) -> Place | None:
+    """From trials as they are stored; None without slices."""
+    starts = [trial for trial in trials if trial.slices]
+    if plan.toggling is None or not starts:
+        return None
+    ages = [t.metrics["since_checkpoint_s"] for t in starts if "since_checkpoint_s" in t.metrics]
+    longest = max(trial.slices[-1].ended_at - trial.slices[0].began_at for trial in starts)
+    kinds = ("checkpoints_timed", "checkpoints_requested", "checkpoints_immediate")
+    return Place(
+        (min(ages), max(ages) + longest) if len(ages) == len(starts) else None,
+        round(sum(trial.metrics.get(kind, 0.0) for trial in starts for kind in kinds)),
+        len(starts),
+    )
+
+
+def fit_carry_over(
+    starts: Sequence[Sequence[Slice]],
+    baseline: str,
+    others: Sequence[str],
+    metric: str,
+    level: float = LEVEL,
+) -> Mapping[str, tuple[int, float, Interval]]:
+    """Variant -> (slices after it, ratio to slices after the baseline, interval).
+
+    Empty where there are too few slices.
+    """
+    import numpy as np
+
+    rows, logs = [], []
+    for number, slices in enumerate(starts):
+        for one in slices:
+            above, below = TOTALS[metric](one)
+            if one.predecessor is not None and above > 0 and below > 0:
+                rows.append(((number, one.pass_number), one.variant, one.predecessor))
+                logs.append(math.log(above / below))
+    passes = list(dict.fromkeys(key for key, _, _ in rows))
+    count = 2 * len(others)
+    degrees = len(rows) - len(passes) - count
+    if degrees < len(others) or not others:
+        return {}
+    # Without the mean of its pass, a line through the rest is the line with one mean per pass.
+    place = np.array([passes.index(key) for key, _, _ in rows])
+    columns = [[float(variant == name) for _, variant, _ in rows] for name in others]
+    columns += [[float(before == name) for _, _, before in rows] for name in others]
+    design, values = _within(np.array(columns).T, place), _within(np.array([logs]).T, place)[:, 0]
+    if np.linalg.matrix_rank(design) < count:
+        return {}
+    inverse = np.linalg.inv(design.T @ design)
+    fitted = inverse @ design.T @ values
+    rest = values - design @ fitted
+    variance = float(rest @ rest) / degrees
+    reach = t_quantile(level, degrees)
+    found = {}
+    for at, name in enumerate(others, len(others)):
+        middle, error = float(fitted[at]), math.sqrt(variance * float(inverse[at, at]))
+        interval = Interval(math.exp(middle - reach * error), math.exp(middle + reach * error), level, "t")
+        after = sum(predecessor == name for _, _, predecessor in rows)
+        found[name] = (after, math.exp(middle), interval)
+    return found
+
+
+def _within(columns: Floats, place: NDArray[np.int64]) -> Floats:
+    """Each column less its mean over the rows of the same pass."""
+    import numpy as np
+
+    sums = np.zeros((int(place.max()) + 1, columns.shape[1]))
+    np.add.at(sums, place, columns)
+    centred: Floats = columns - (sums / np.bincount(place)[:, None])[place]
+    return centred

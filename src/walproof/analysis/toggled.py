@@ -1,0 +1,251 @@
+"""What slices of one running server say: a variant's ratio to its baseline, with an interval.
+
+Slices of a pass stand beside each other in time, so ratios are formed within passes: whatever moves the
+machine from pass to pass cancels. A few passes in a row make a group, whose ratio is that of its totals
+(transactions a second of all its slices of the variant, over the same of the baseline): a stalled slice
+weighs what it lasted, and a slice without a transaction needs no logarithm. Groups are long enough to be
+nearly independent of each other where slices are not, and their log ratios, of all starts together, make a
+t interval. The start is the unit instead where starts contradict each other, as a test of the variance
+between them says.
+
+Knows slices and numbers; ``walproof.analysis.effect`` puts its results beside those of rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import fmean, median, stdev
+
+from walproof.analysis.inference.spread import Pooling, Spread
+from walproof.analysis.interval import LEVEL, Interval, mean_interval, mean_p_value, t_quantile
+from walproof.facts import Plan, Slice, Trial, TrialState
+
+GROUP_PASSES = 5
+"""Passes that make a group."""
+GROUPS_LEAST = 3
+"""Groups of a start: a shorter start has smaller ones."""
+CONTRADICTION = 0.01
+"""p value below which starts are said to differ by more than their passes explain."""
+
+Totals = Callable[[Slice], tuple[float, float]]
+
+TOTALS: Mapping[str, Totals] = {
+    "tps": lambda one: (one.transactions, one.length_s),
+    "latency_ms_avg": lambda one: (one.latency_ms_sum, one.transactions),
+    "wal_bytes_per_txn": lambda one: (one.lsn_end - one.lsn_begin, one.transactions),
+    "server_cpu_us_per_txn": lambda one: ((one.cpu_s or 0.0) * 1e6, one.transactions),
+}
+"""Metric -> what is summed over slices before the one is divided by the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toggled:
+    """What the slices of one variant and of its baseline say about a metric."""
+
+    starts: int
+    passes: int
+    """That have a slice of both, in all starts together."""
+    groups: int
+    """Of passes; each has a ratio."""
+    log_ratio: float
+    """Mean of the groups' logarithms."""
+    log_interval: Interval | None
+    """None for fewer than two groups."""
+    p: float | None
+    group_spread: float | None
+    """Standard deviation of the groups' logarithms."""
+    pair_spread: float | None
+    """The same of the ratio of two slices of a pass."""
+    pair_correlation: float | None
+    """Of a pass's ratio with the next one's within a start; 0 where passes are independent."""
+    start_p: float | None
+    """p value of "starts differ no more than their passes explain"; None for one start."""
+    contradicting: bool
+    """The starts are the units, since they contradict each other."""
+
+    def spread(self, starts: int) -> Spread | None:
+        """What the mean of ``starts`` starts varies by, as if each had one ratio; None for too few groups.
+
+        Slices of other variants say nothing of it, so it is pooled with nothing.
+        """
+        units = self.starts if self.contradicting else self.groups
+        if self.log_interval is None or units < 2 or starts < 1:
+            return None
+        reach = (self.log_interval.high - self.log_interval.low) / 2
+        error = reach / t_quantile(self.log_interval.level, units - 1)
+        return Spread(error**2 * starts, units - 1.0, Pooling.OWN, 0.0)
+
+    def half_width_after(self, starts: int, level: float = LEVEL) -> float | None:
+        """As a share of the ratio, after so many starts of this length in all; None as ``starts_for``."""
+        if not self.group_spread or self.contradicting:
+            return None
+        return math.expm1(self._reach(starts * self.groups / self.starts, level))
+
+    def starts_for(self, half_width: float, level: float = LEVEL) -> int | None:
+        """More starts of this length until the interval reaches no farther than ``half_width``.
+
+        None where nothing is known of the spread, or starts contradict each other: then more of them first
+        show how much.
+        """
+        if not self.group_spread or self.contradicting:
+            return None
+        each, reach, starts = self.groups / self.starts, math.log1p(half_width), self.starts
+        while self._reach(starts * each, level) > reach * (1 + 1e-9):
+            starts += 1 if starts < _COUNTED else starts // _COUNTED
+        return starts - self.starts
+
+    def _reach(self, groups: float, level: float) -> float:
+        assert self.group_spread is not None
+        return t_quantile(level, groups - 1) * self.group_spread / math.sqrt(groups)
+
+
+_COUNTED = 1000
+
+
+def estimate(
+    starts: Sequence[tuple[Sequence[Slice], Sequence[Slice]]],
+    metric: str,
+    level: float = LEVEL,
+    *,
+    group_passes: int = GROUP_PASSES,
+) -> Toggled | None:
+    """From (slices of the variant, slices of the baseline) of each start; None without a usable group.
+
+    Raises KeyError for a metric that is no quotient of totals.
+    """
+    totals = TOTALS[metric]
+    paired = [_pairs(own, base) for own, base in starts]
+    units = [logs for pairs in paired if (logs := _group_logs(pairs, totals, group_passes))]
+    every = [log for logs in units for log in logs]
+    if not every:
+        return None
+    singles = [_logs([[pair] for pair in pairs], totals) for pairs in paired]
+    start_p = _contradiction(units)
+    contradicting = start_p is not None and start_p < CONTRADICTION
+    deciding = [fmean(logs) for logs in units] if contradicting else every
+    return Toggled(
+        starts=len(units),
+        passes=sum(len(pairs) for pairs in paired),
+        groups=len(every),
+        log_ratio=fmean(deciding),
+        log_interval=mean_interval(deciding, level),
+        p=mean_p_value(deciding),
+        group_spread=stdev(every) if len(every) > 1 else None,
+        pair_spread=_pooled([logs for logs in singles if len(logs) > 1]),
+        pair_correlation=_lag1(singles),
+        start_p=start_p,
+        contradicting=contradicting,
+    )
+
+
+def by_variant(plan: Plan, trials: Sequence[Trial]) -> tuple[Trial, ...]:
+    """The trials with each start of a toggled server as one trial of every variant that it was toggled to.
+
+    Such a trial has its variant's slices alone, and metrics that are computed from them. Trials that are seen
+    so already stay as they are.
+    """
+    toggling = plan.toggling
+    if toggling is None:
+        return tuple(trials)
+    names = [variant.name for variant in plan.toggled]
+    found: list[Trial] = []
+    for trial in trials:
+        others = {one.variant for one in trial.slices} - {trial.variant}
+        if trial.variant != toggling.baseline or (trial.state is TrialState.DONE and not others):
+            found.append(trial)
+        elif trial.state is TrialState.DONE:
+            found += [_of_variant(trial, name) for name in names]
+        elif not any(one.number == trial.number and one is not trial for one in trials):
+            found += [replace(trial, variant=name) for name in names]
+        else:
+            found.append(trial)
+    return tuple(found)
+
+
+def _of_variant(start: Trial, variant: str) -> Trial:
+    own = tuple(one for one in start.slices if one.variant == variant)
+    return replace(start, variant=variant, slices=own, metrics=_metrics(own), window_s=None)
+
+
+def _metrics(slices: Sequence[Slice]) -> dict[str, float]:
+    found = {}
+    for name, totals in TOTALS.items():
+        above, below = map(sum, zip(*map(totals, slices), strict=True)) if slices else (0.0, 0.0)
+        if above > 0 and below > 0:
+            found[name] = above / below
+    for name in ("latency_ms_p50", "latency_ms_p95", "latency_ms_p99"):
+        values = [value for one in slices if (value := getattr(one, name)) is not None]
+        if values:
+            found[name] = median(values)
+    return found
+
+
+Pair = tuple[Slice, Slice]
+
+
+def _pairs(own: Sequence[Slice], base: Sequence[Slice]) -> list[Pair]:
+    """The slices of both by pass, in their order."""
+    of_pass = {one.pass_number: one for one in base}
+    return [
+        (one, of_pass[one.pass_number])
+        for one in sorted(own, key=lambda one: one.pass_number)
+        if one.pass_number in of_pass
+    ]
+
+
+def _group_logs(pairs: Sequence[Pair], totals: Totals, group_passes: int) -> list[float]:
+    """Log ratio of each group of passes in a row, as equal in size as they come."""
+    count = min(len(pairs), max(GROUPS_LEAST, len(pairs) // group_passes))
+    edges = [round(at * len(pairs) / count) for at in range(count + 1)] if count else []
+    return _logs([pairs[low:high] for low, high in pairwise(edges)], totals)
+
+
+def _logs(groups: Sequence[Sequence[Pair]], totals: Totals) -> list[float]:
+    """Log ratio of each group's totals; a group in which nothing ended has none."""
+    found = []
+    for group in groups:
+        own = [totals(one) for one, _ in group]
+        base = [totals(other) for _, other in group]
+        sums = [sum(column) for column in (*zip(*own, strict=True), *zip(*base, strict=True))]
+        if all(one > 0 for one in sums):
+            found.append(math.log(sums[0] / sums[1]) - math.log(sums[2] / sums[3]))
+    return found
+
+
+def _contradiction(units: Sequence[Sequence[float]]) -> float | None:
+    """p value of one variance within and between starts (F test of a one-way layout); None for one start, or
+    where no start has two groups."""
+    from scipy.special import fdtrc
+
+    every = [value for own in units for value in own]
+    between, within = len(units) - 1, len(every) - len(units)
+    if between < 1 or within < 1:
+        return None
+    mean = fmean(every)
+    around = sum(len(own) * (fmean(own) - mean) ** 2 for own in units) / between
+    inside = sum((value - fmean(own)) ** 2 for own in units for value in own) / within
+    return 1.0 if inside == 0 else float(fdtrc(between, within, around / inside))
+
+
+def _pooled(samples: Sequence[Sequence[float]]) -> float | None:
+    """Standard deviation within samples."""
+    degrees = sum(len(own) - 1 for own in samples)
+    if degrees < 1:
+        return None
+    return math.sqrt(sum(stdev(own) ** 2 * (len(own) - 1) for own in samples) / degrees)
+
+
+def _lag1(samples: Sequence[Sequence[float]]) -> float | None:
+    """Correlation of neighbours within samples, about each sample's mean."""
+    power = product = 0.0
+    for own in samples:
+        if len(own) < 3:
+            continue
+        mean = fmean(own)
+        rest = [value - mean for value in own]
+        power += sum(value**2 for value in rest)
+        product += sum(one * other for one, other in pairwise(rest))
+    return product / power if power > 0 else None

@@ -1,0 +1,193 @@
+"""``--within 3%``: which cells still need rounds, when to stop, and what is to be expected meanwhile.
+
+Two stages for each effect (:mod:`walproof.analysis.inference.two_stage`): its first PILOT_ROUNDS rounds fix
+how many it gets; after those, where its interval is not narrow enough, the number is extended once, and that
+is all. Cells whose effects have their rounds are left out of later rounds, so time goes where intervals are
+widest; the baseline is in each. Functions of the plan and its trials alone: a resumed run goes on as it
+began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from walproof.analysis.effect import Effect, effects, install_effects
+from walproof.analysis.inference.two_stage import Seen, rounds_within, width_after
+from walproof.analysis.interval import LEVEL
+from walproof.analysis.rounds import positive_metric
+from walproof.analysis.sweep import ClimbSweeps, sweeps_of
+from walproof.analysis.toggled import by_variant
+from walproof.facts import Cell, Design, Plan, Trial
+
+PILOT_ROUNDS = 3
+PILOT_STARTS = 2
+
+
+@dataclass(frozen=True)
+class Within:
+    """The rule of a plan whose ratios are to be known within +- ``half_width``."""
+
+    plan: Plan
+    half_width: float
+    """As a share of the ratio (0.03 is 3 %)."""
+    metric: str
+    level: float = LEVEL
+
+    def __call__(self, trials: Sequence[Trial]) -> bool:
+        """Whether these trials, which make whole rounds, are enough."""
+        pilot = PILOT_STARTS if self.plan.toggles_all else PILOT_ROUNDS
+        if not trials or max(trial.round for trial in trials) < pilot:
+            return False
+        return not self.due(trials) and not ClimbSweeps(self.plan).is_climbing(trials)
+
+    def due(self, trials: Sequence[Trial]) -> Collection[Cell]:
+        """Cells that need more rounds, with the cells that they are compared with."""
+        due: set[Cell] = set()
+        seen = by_variant(self.plan, trials)
+        for effect, total in self.rounds(trials):
+            if _begun(seen, effect.cell) < total:
+                due |= {effect.cell, effect.baseline}
+        return due
+
+    def rounds(self, trials: Sequence[Trial]) -> list[tuple[Effect, int]]:
+        """Of each effect that has been tried: how many rounds of its cell are planned by now."""
+        seen = by_variant(self.plan, trials)
+        family = _family(self.plan, seen, self.metric, self.level)
+        tried = {trial.cell for trial in seen}  # a sweep leaves the rest out
+        return [(one, self._planned(seen, one)) for one in family if one.cell in tried]
+
+    def _planned(self, trials: Sequence[Trial], effect: Effect) -> int:
+        begun = sorted({trial.round for trial in trials if trial.cell == effect.cell})
+        # A start has many groups of passes: the second shows whether it contradicts the first.
+        pilot = PILOT_STARTS if effect.design is Design.TOGGLED else PILOT_ROUNDS
+        if len(begun) < pilot:
+            return pilot
+        first = self._needed(trials, effect, begun[pilot - 1], pilot)
+        if len(begun) < first:
+            return first
+        return self._needed(trials, effect, begun[first - 1], first)
+
+    def _needed(self, trials: Sequence[Trial], effect: Effect, until: int, begun: int) -> int:
+        """Rounds in all, by what was known after round ``until``; never fewer than were ``begun``."""
+        then = next(one for one in self._until(trials, until) if _is_same(one, effect))
+        if then.spread is None:
+            # A variant whose server never starts does not hold the run up; after a start it gets another try.
+            return begun + (then.n == 1)
+        if then.toggled is not None:
+            return begun + (then.toggled.starts_for(self.half_width, self.level) or 0)
+        return begun - then.n + rounds_within(Seen(then.spread, then.n), self.half_width, self.level)
+
+    def _until(self, trials: Sequence[Trial], number: int) -> Sequence[Effect]:
+        # The same rounds are asked about by every effect, and again after every later round.
+        part = [trial for trial in trials if trial.round <= number]
+        key = tuple((trial.round, trial.cell, positive_metric(trial, self.metric)) for trial in part)
+        if key not in self._known:
+            self._known[key] = _family(self.plan, part, self.metric, self.level)
+        return self._known[key]
+
+    @cached_property
+    def _known(self) -> dict[tuple[tuple[int, Cell, float | None], ...], Sequence[Effect]]:
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class DueCells:
+    """Which cells a round has: those of the plan's sweeps, and of the others what is not yet known."""
+
+    plan: Plan
+    within: Within | None
+
+    def __call__(self, round_number: int, before: Sequence[Trial]) -> Collection[Cell]:
+        """As :class:`walproof.analysis.sweep.ClimbSweeps`."""
+        cells = ClimbSweeps(self.plan)(round_number, before)
+        if self.within is None or not PILOT_ROUNDS < round_number <= self.plan.rounds:
+            return cells
+        # Points of a sweep are judged against each other, from rounds that have both.
+        points = {point.cell for sweep in sweeps_of(self.plan) for point in sweep.points}
+        due = self.within.due(before)
+        return [cell for cell in cells if cell in due or cell in points or cell.variant == self.plan.baseline]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What is known after some rounds, and what is to be expected of those that are to come."""
+
+    widest: Effect
+    rounds_more: int
+    """That will be run, by what is known now: for the wanted width, the most rounds and the budget."""
+    seconds_more: float
+    wanted_more: int | None
+    """Rounds that the wanted width takes, whether there is time or not; None without one."""
+    half_width_then: float
+    """Of the widest interval after the rounds that will be run, if spreads stay as seen."""
+    widest_then: Effect
+
+
+def outlook(plan: Plan, trials: Sequence[Trial], metric: str, level: float = LEVEL) -> Outlook | None:
+    """The outlook after whole rounds; None before the pilot is over, and where no effect has an interval."""
+    done = max((trial.round for trial in trials), default=0)
+    known = [one for one in _family(plan, trials, metric, level) if one.half_width is not None]
+    if done < min(PILOT_ROUNDS, plan.rounds) or not known:
+        return None
+    lengths: dict[int, float] = {}
+    for trial in trials:
+        lengths[trial.round] = lengths.get(trial.round, 0.0) + trial.ended_at - trial.started_at
+    longest = max(lengths.values())
+    more = max(0, plan.rounds - done)
+    if plan.budget_s is not None and longest > 0:
+        more = min(more, max(0, int((plan.budget_s - sum(lengths.values())) / longest)))
+    wanted: int | None = None
+    seconds = more * longest
+    if plan.half_width is not None:
+        lacking: dict[Cell, int] = {}
+        seen = by_variant(plan, trials)
+        for one, total in Within(plan, plan.half_width, metric, level).rounds(trials):
+            # A cell may be compared twice: with the baseline and with another install.
+            rounds = max(lacking.get(one.cell, 0), total - _begun(seen, one.cell))
+            lacking |= {one.cell: rounds, one.baseline: max(lacking.get(one.baseline, 0), rounds)}
+        wanted = max(lacking.values(), default=0)
+        more = min(more, wanted)
+        seconds = _seconds(plan, trials, lacking, more)
+    then = [(_width_then(one, more, level), one) for one in known]
+    width, widest_then = max(then, key=lambda pair: pair[0])
+    return Outlook(
+        widest=max(known, key=lambda one: one.half_width or 0.0),
+        rounds_more=more,
+        seconds_more=seconds,
+        wanted_more=wanted,
+        half_width_then=width,
+        widest_then=widest_then,
+    )
+
+
+def _seconds(plan: Plan, trials: Sequence[Trial], lacking: dict[Cell, int], most: int) -> float:
+    """Of the rounds that each cell lacks, and of the baseline in every one of them."""
+    total = 0.0
+    for cell in {trial.cell for trial in trials}:
+        own = [trial.ended_at - trial.started_at for trial in trials if trial.cell == cell]
+        rounds = most if cell.variant == plan.baseline else lacking.get(cell, 0)
+        total += min(most, rounds) * sum(own) / len(own)
+    return total
+
+
+def _width_then(effect: Effect, more: int, level: float) -> float:
+    assert effect.spread is not None
+    assert effect.half_width is not None
+    if effect.toggled is not None:
+        width = effect.toggled.half_width_after(effect.toggled.starts + more, level)
+        return effect.half_width if width is None else width
+    return width_after(Seen(effect.spread, effect.n), effect.n + more, level)
+
+
+def _begun(trials: Sequence[Trial], cell: Cell) -> int:
+    return len({trial.round for trial in trials if trial.cell == cell})
+
+
+def _is_same(one: Effect, other: Effect) -> bool:
+    return (one.cell, one.baseline) == (other.cell, other.baseline)
+
+
+def _family(plan: Plan, trials: Sequence[Trial], metric: str, level: float) -> Sequence[Effect]:
+    return (*effects(plan, trials, metric, level), *install_effects(plan, trials, metric, level))

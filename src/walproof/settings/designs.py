@@ -1,0 +1,58 @@
+"""By which design a setting's effect is measured, from ``designs.csv``.
+
+``toggled`` is for what a reload changes at once and what leaves nothing behind: neighbouring slices of one
+server would share it. Whatever nobody has shown to be so is measured on servers of its own (``fresh``).
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from walproof.settings.catalogue import Catalogue, is_custom
+from walproof.settings.value import Context
+
+_TABLE = Path(__file__).with_name("designs.csv")
+_BY_RELOAD = (Context.SESSION, Context.SUPERUSER_SESSION, Context.RELOAD)
+
+
+@dataclass(frozen=True, slots=True)
+class DesignOf:
+    """What is known about measuring a setting."""
+
+    name: str
+    is_toggled: bool
+    """Whether it may be toggled on one server."""
+    why: str
+    """The reason, as the end of a sentence that begins with the setting's name."""
+    source: str
+
+
+@functools.cache
+def designs() -> Mapping[str, DesignOf]:
+    """Name -> what is known, for the settings that somebody has looked at."""
+    with _TABLE.open(newline="", encoding="utf-8") as file:
+        return {
+            row["setting"]: DesignOf(row["setting"], row["design"] == "toggled", row["why"], row["source"])
+            for row in csv.DictReader(file)
+        }
+
+
+def untoggled(name: str, version_num: int) -> str | None:
+    """Why the setting cannot be toggled on a server of that version; None where it can.
+
+    Raises SettingError for a setting that the version does not have.
+    """
+    known = designs().get(name.lower())
+    if known is not None and not known.is_toggled:
+        return f"{name} {known.why}"
+    if not is_custom(name):
+        context = Catalogue.for_version(version_num).get(name).context
+        if context not in _BY_RELOAD:
+            return f"{name} changes with a {context.value} only"
+    if known is None:
+        return f"nobody has shown that toggling {name} leaves nothing behind"
+    return None

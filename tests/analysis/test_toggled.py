@@ -1,0 +1,171 @@
+"""Does a 95 % interval from slices hold the truth 95 times in 100? And what becomes of odd starts."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import pytest
+
+from tests.analysis.slices import CHECKPOINT_S, LENGTH_S, start, toggled_plan
+from tests.facts import plans
+from walproof.analysis.carry_over import carry_overs, place_of
+from walproof.analysis.effect import Conclusion, Effect, effects
+from walproof.analysis.precision import rounds_for
+from walproof.analysis.summary import analyse
+from walproof.analysis.toggled import by_variant
+from walproof.analysis.within import Within
+from walproof.facts import Design, Plan, Trial, TrialState
+
+PLAN = toggled_plan("default", "same", "off")
+TRUTH = {"off": math.log(1.25)}
+
+
+def _effect(plan: Plan, trials: list[Trial], variant: str, metric: str = "tps") -> Effect:
+    return next(one for one in effects(plan, trials, metric) if one.variant == variant)
+
+
+@pytest.mark.parametrize("starts", [1, 2, 4])
+def test_intervals_hold_the_truth(starts: int) -> None:
+    """Slices in an autoregressive walk, with stalls; 100 studies of a gain of 25 % and of nothing."""
+    rng = random.Random(starts)
+    held, widths = 0, []
+    for _ in range(100):
+        trials = [start(PLAN, number, rng, effects=TRUTH) for number in range(1, starts + 1)]
+        for name in ("same", "off"):
+            effect = _effect(PLAN, trials, name)
+            assert effect.interval is not None
+            held += effect.interval.contains(math.exp(TRUTH.get(name, 0.0)))
+            widths.append(effect.half_width or 0.0)
+    # 190 of 200 are expected; fewer than 180 or all of them would come by chance once in 500 times.
+    assert 180 <= held < 200
+    assert sum(widths) / len(widths) < 0.12 / math.sqrt(starts)
+
+
+def test_starts_that_contradict_each_other_are_the_units() -> None:
+    rng = random.Random(3)
+    trials = [
+        start(PLAN, number, rng, own={"same": own}, noise=0.02, stalls=0)
+        for number, own in enumerate((-0.2, 0.15, 0.0), 1)
+    ]
+    effect = _effect(PLAN, trials, "same")
+    assert effect.toggled is not None
+    assert effect.toggled.contradicting
+    assert effect.half_width is not None
+    assert effect.half_width > 0.2, "three starts that differ by 20 % are not known within less"
+    assert effect.conclusion is Conclusion.NO_DIFFERENCE
+    assert rounds_for(effect, 0.05) is None
+
+
+def test_the_same_start_is_one_trial_of_each_variant() -> None:
+    rng = random.Random(4)
+    trials = [start(PLAN, 1, rng, effects=TRUTH, noise=0.01, stalls=0)]
+    seen = by_variant(PLAN, trials)
+    assert [one.variant for one in seen] == ["default", "same", "off"]
+    assert by_variant(PLAN, seen) == seen
+    assert all({other.variant for other in one.slices} == {one.variant} for one in seen)
+    assert seen[2].metrics["tps"] / seen[0].metrics["tps"] == pytest.approx(1.25, rel=0.05)
+    assert seen[0].metrics["wal_bytes_per_txn"] == pytest.approx(5000)
+    assert seen[0].metrics["latency_ms_p95"] == 6.0
+    effect = _effect(PLAN, list(seen), "off")
+    assert effect == _effect(PLAN, trials, "off")
+    assert effect.design is Design.TOGGLED
+    assert effect.baseline.variant == "default"
+    assert (effect.n, len(effect.ratios)) == (1, 1)
+    wal = _effect(PLAN, trials, "off", "wal_bytes_per_txn")
+    assert wal.ratio == pytest.approx(1.0)
+
+
+def test_a_failed_start_is_one_of_every_variant() -> None:
+    failed = replace(plans.failed(2, round_number=2), variant="default")
+    trials = [start(PLAN, 1, random.Random(5)), failed]
+    assert [one.left_out for one in effects(PLAN, trials)] == [1, 1]
+    analysis = analyse(PLAN, trials)
+    assert (analysis.trials, analysis.failed, len(analysis.failures)) == (2, 1, 1)
+    assert [one.failed for one in analysis.absolute] == [1, 1, 1]
+
+
+def test_slices_without_a_transaction_need_no_logarithm() -> None:
+    trial = start(PLAN, 1, random.Random(6), noise=0.02, stalls=0)
+    stalled = tuple(
+        replace(one, transactions=0, latency_ms_sum=0.0) if one.pass_number == 7 else one
+        for one in trial.slices
+    )
+    effect = _effect(PLAN, [replace(trial, slices=stalled)], "same")
+    assert effect.interval is not None
+    assert effect.interval.contains(1.0)
+    nothing = tuple(replace(one, transactions=0) for one in trial.slices)
+    empty = _effect(PLAN, [replace(trial, slices=nothing)], "same")
+    assert (empty.ratio, empty.interval, empty.conclusion) == (None, None, Conclusion.TOO_FEW)
+
+
+def test_a_carry_over_is_found_and_named() -> None:
+    """What ``off`` leaves to the slice after it is found; ``same`` leaves nothing."""
+    rng = random.Random(8)
+    trials = [start(PLAN, n, rng, left={"off": 0.06}, noise=0.02, stalls=0) for n in (1, 2)]
+    same, off = carry_overs(PLAN, trials)
+    assert (same.variant, off.variant) == ("same", "off")
+    assert off.ratio == pytest.approx(math.exp(0.06), rel=0.015)
+    assert off.is_notable
+    assert not same.is_notable
+    assert off.slices == sum(one.predecessor == "off" for trial in trials for one in trial.slices)
+    # Predecessors are balanced, so that what one leaves is left to all.
+    ratio = _effect(PLAN, trials, "same").ratio
+    assert ratio == pytest.approx(1.0, abs=0.02)
+
+
+def test_carry_over_intervals_hold_the_truth() -> None:
+    rng = random.Random(9)
+    held = 0
+    for _ in range(60):
+        trials = [start(PLAN, n, rng, stalls=0) for n in (1, 2)]
+        held += sum(one.interval.contains(1.0) for one in carry_overs(PLAN, trials))
+    assert held >= 106, "of 120"
+
+
+def test_too_short_a_start_says_nothing_of_carry_over() -> None:
+    plan = toggled_plan("default", "same", passes=2)
+    assert carry_overs(plan, [start(plan, 1, random.Random(1))]) == ()
+
+
+def test_the_place_of_slices() -> None:
+    trials = [start(PLAN, 1, random.Random(1))]
+    place = place_of(PLAN, trials)
+    assert place is not None
+    slices = trials[0].slices
+    length_s = slices[-1].ended_at - slices[0].began_at
+    assert place.after_checkpoint_s is not None
+    assert place.after_checkpoint_s == pytest.approx((CHECKPOINT_S, CHECKPOINT_S + length_s))
+    assert length_s == pytest.approx(len(slices) * (LENGTH_S + 0.035), rel=0.01)
+    assert (place.checkpoints, place.starts) == (0, 1)
+    some = replace(trials[0], metrics={"tps": 900.0, "checkpoints_requested": 2.0})
+    place = place_of(PLAN, [some])
+    assert place is not None
+    assert (place.after_checkpoint_s, place.checkpoints) == (None, 2)
+
+
+def test_more_starts_make_it_as_sure_as_asked() -> None:
+    rng = random.Random(11)
+    trials = [start(PLAN, number, rng) for number in (1, 2)]
+    effect = _effect(PLAN, trials, "same")
+    assert effect.half_width is not None
+    assert rounds_for(effect, effect.half_width * 1.01) == 0
+    more = rounds_for(effect, effect.half_width / 3)
+    assert more is not None
+    assert 8 <= more <= 24, "nine times as many groups, and a smaller t quantile"
+    assert not Within(PLAN, 0.5, "tps")(trials[:1]), "the second start shows whether it contradicts the first"
+    assert Within(PLAN, 0.5, "tps")(trials)
+    assert not Within(PLAN, 0.001, "tps")(trials)
+
+
+def test_fresh_trials_are_compared_as_ever() -> None:
+    plan = plans.plan()
+    trials = [
+        plans.trial(at, round_number=(at + 1) // 2, variant=("default", "fsync=off")[at % 2], tps=100.0 + at)
+        for at in range(1, 7)
+    ]
+    assert by_variant(plan, trials) == tuple(trials)
+    (effect,) = effects(plan, trials)
+    assert (effect.design, effect.toggled, effect.n) == (Design.FRESH, None, 3)
+    assert all(trial.state is TrialState.DONE for trial in trials)

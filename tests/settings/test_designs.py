@@ -1,0 +1,66 @@
+"""The table of settings and designs: about settings that exist, and toggled only where a reload can."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from walproof.errors import SettingError
+from walproof.settings import designs as module
+from walproof.settings.catalogue import Catalogue
+from walproof.settings.designs import designs, untoggled
+from walproof.settings.value import Context
+
+VERSIONS = range(13, 20)
+
+
+def test_every_row_is_whole() -> None:
+    with (Path(module.__file__).with_name("designs.csv")).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len({row["setting"] for row in rows}) == len(rows)
+    for row in rows:
+        assert row["design"] in ("fresh", "toggled"), row
+        assert row["why"], row
+        assert row["source"].startswith("https://www.postgresql.org/docs/"), row
+
+
+@pytest.mark.parametrize("name", designs())
+def test_a_setting_is_toggled_only_where_a_reload_changes_it(name: str) -> None:
+    contexts = {
+        setting.context
+        for version in VERSIONS
+        if (setting := Catalogue.for_version(version * 10000).settings.get(name)) is not None
+    }
+    assert contexts, "some version has it"
+    if designs()[name].is_toggled:
+        assert contexts <= {Context.SESSION, Context.SUPERUSER_SESSION, Context.RELOAD}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("synchronous_commit", None),
+        ("Commit_Delay", None),
+        ("wal_compression", None),
+        ("max_wal_size", "max_wal_size acts at checkpoints"),
+        ("full_page_writes", "full_page_writes leaves pages that were changed without an image"),
+        ("fsync", "fsync leaves its neighbours dirty data"),
+        ("shared_buffers", "shared_buffers changes with a restart only"),
+        ("work_mem", "nobody has shown that toggling work_mem leaves nothing behind"),
+        ("pg_stat_statements.track", "nobody has shown that toggling pg_stat_statements.track"),
+    ],
+)
+def test_why_a_setting_is_not_toggled(name: str, reason: str | None) -> None:
+    found = untoggled(name, 180000)
+    if reason is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert found.startswith(reason)
+
+
+def test_a_setting_that_a_version_lacks_is_complained_of() -> None:
+    with pytest.raises(SettingError):
+        untoggled("track_wal_io_timing", 130000)
