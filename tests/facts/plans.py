@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from walproof.facts import Environment, Install, Plan, Series, Trial, TrialState, Variant, Workload
+from walproof.facts import (
+    Environment,
+    Install,
+    Plan,
+    Series,
+    Throughput,
+    Trial,
+    TrialState,
+    Variant,
+    Workload,
+)
 from walproof.settings.durability import DurabilityClass
 
 INSTALL = Install("18.4", "18.4", 180004, "/opt/pg/bin", "given")
@@ -14,6 +24,7 @@ def plan(*, rounds: int = 3, variants: int = 2, seed: int = 7, budget_s: float |
         study="example",
         title="What does it buy?",
         description="",
+        kind=Throughput(),
         installs=(INSTALL,),
         driver=INSTALL,
         workloads=(Workload("w", "tpcb-like", (), 1, 2, 1, 5.0, None, None, "simple", 0.0),),

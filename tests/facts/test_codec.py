@@ -9,7 +9,7 @@ import pytest
 
 from tests.facts.plans import plan
 from walproof.errors import StoreError
-from walproof.facts import Crash, Failover, LeftOut, Load, Plan, PowerCut, Reference, Replay, Streaming
+from walproof.facts import LeftOut, Plan, Reference, Replay, Toggling
 from walproof.facts.codec import from_json, plan_hash, to_json
 
 CHANGES: dict[str, Any] = {
@@ -39,13 +39,9 @@ CHANGES: dict[str, Any] = {
     "reference_source": "a paper",
     "quick": True,
     "device": "hdd-7200",
-    "power_cut": PowerCut(4, only=False),
-    "replay": Replay(1000, 2000, 500),
-    "streaming": Streaming(1000, 500),
-    "failover": Failover(5.0, 4),
-    "crash": Crash(True, predict=True, iops=3000, power_cut=True),
-    "load": Load("t", "CREATE TABLE t (x int)", 1000),
-    "format": 2,
+    "format": 3,
+    "kind": Replay(1000, 2000, 500),
+    "toggling": Toggling("default", 2, 40, 0.3, 0.03),
 }
 
 

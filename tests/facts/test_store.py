@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -12,7 +13,8 @@ import pytest
 
 from tests.facts.plans import ENVIRONMENT, SERIES, failed, plan, trial
 from walproof.errors import StoreError
-from walproof.facts import CheckedImage, CutFacts, ImageState
+from walproof.facts import CheckedImage, CutFacts, ImageState, Plan, Slice
+from walproof.facts.codec import from_json, plan_hash, to_data
 from walproof.facts.store import Store
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -81,17 +83,46 @@ def test_a_power_cut_is_stored_with_its_trial(store: Store, url: str) -> None:
     reader.close()
 
 
-def test_a_store_of_before_power_cuts_gets_their_table(tmp_path: Path) -> None:
+@pytest.mark.parametrize("table", ["power_cut", "slice"])
+def test_a_store_of_before_a_table_gets_it(tmp_path: Path, table: str) -> None:
     path = tmp_path / "old.sqlite"
     Store(path).close()
     with sqlite3.connect(path) as connection:
-        connection.execute("DROP TABLE power_cut")
+        connection.execute(f"DROP TABLE {table}")
     connection.close()
     opened = Store(path)
     run = opened.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
     opened.add_trial(run.id, trial(1))
     assert opened.trials(run.id)[0].cut is None
+    assert opened.trials(run.id)[0].slices == ()
     opened.close()
+
+
+def test_slices_are_stored_with_their_start(store: Store, url: str) -> None:
+    first = Slice(
+        1, 1, 1, "default", None, 1000.25, 1000.5, 2**40, 2**40 + 4096, 12, 30.5, 2.0, 4.0, 5.0, 0.3
+    )
+    second = dataclasses.replace(
+        first, number=2, position=2, variant="other", predecessor="default", transactions=0,
+        latency_ms_sum=0.0, latency_ms_p50=None, latency_ms_p95=None, latency_ms_p99=None, cpu_s=None,
+    )  # fmt: skip
+    run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    store.add_trial(run.id, dataclasses.replace(trial(1), slices=(first, second)))
+    store.add_trial(run.id, trial(2))
+    reader = Store(url)
+    assert [one.slices for one in reader.trials(run.id)] == [(first, second), ()]
+    reader.close()
+
+
+def test_plans_of_before_designs_are_read(tmp_path: Path) -> None:
+    """Every variant of a plan that was stored without designs has servers of its own."""
+    data = to_data(plan())
+    assert data.pop("toggling") is None
+    for variant in data["variants"]:
+        assert (variant.pop("design"), variant.pop("design_reason")) == ("fresh", None)
+    read = from_json(Plan, json.dumps(data))
+    assert read == plan()
+    assert plan_hash(read) == plan_hash(plan())
 
 
 def test_a_run_is_open_until_it_is_finished(store: Store) -> None:
@@ -143,9 +174,11 @@ def test_a_trial_needs_its_run(store: Store) -> None:
 
 def test_figures_that_are_no_numbers_are_left_out(store: Store) -> None:
     run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
-    odd = dataclasses.replace(trial(1), metrics={"tps": float("nan"), "wal_bytes": float("inf"), "n": 1.0})
+    odd = dataclasses.replace(
+        trial(1), metrics={"tps": float("nan"), "wal_bytes": float("inf"), "wal_fpi": 1.0}
+    )
     store.add_trial(run.id, odd)
-    assert store.trials(run.id)[0].metrics == {"n": 1.0}
+    assert store.trials(run.id)[0].metrics == {"wal_fpi": 1.0}
 
 
 def test_a_reader_works_while_a_writer_writes(store: Store, url: str) -> None:
@@ -192,7 +225,7 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE walproof_format SET format = 99")
     connection.close()
-    with pytest.raises(StoreError, match="format 99, expected 1"):
+    with pytest.raises(StoreError, match="format 99, expected 2"):
         Store(path)
 
 
@@ -215,3 +248,47 @@ def test_a_password_is_never_shown() -> None:
 def test_other_databases_are_refused(bad: str) -> None:
     with pytest.raises(StoreError):
         Store(bad)
+
+
+def test_a_run_is_carried_out_by_one_process(store: Store, url: str) -> None:
+    """Whoever asks while it is claimed is told; when the claim ends, or its store is closed, it is free."""
+    run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    other = Store(url)
+    with store.claim(run.id) as is_ours, other.claim(run.id) as is_theirs:
+        assert (is_ours, is_theirs) == (True, False)
+        another = other.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+        with other.claim(another.id) as is_theirs:
+            assert is_theirs
+    with other.claim(run.id) as is_theirs:
+        assert is_theirs
+    other.close()
+
+
+def test_two_runs_of_one_plan_at_once_have_two_names(url: str) -> None:
+    """Begun by several processes in the same moment; each waits for nobody."""
+    Store(url).close()
+    names: list[str] = []
+    ready = threading.Barrier(4)
+
+    def begin() -> None:
+        store = Store(url)
+        ready.wait()
+        names.extend(store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0").id for _ in range(5))
+        store.close()
+
+    threads = [threading.Thread(target=begin) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(names)) == 20
+
+
+def test_a_trial_that_another_process_stored_is_not_stored_again(store: Store) -> None:
+    """As after a claim that was lost with its connection."""
+    run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    store.add_trial(run.id, trial(1))
+    with pytest.raises(StoreError, match="cannot be written") as caught:
+        store.add_trial(run.id, trial(1))
+    assert "lost its claim" in (caught.value.hint or "")
+    assert len(store.trials(run.id)) == 1

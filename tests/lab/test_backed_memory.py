@@ -9,8 +9,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from walproof.lab import backed_memory as module
-from walproof.lab.backed_memory import backed_memory, on_processor
+from walproof.lab.recovery import backed_memory as module
+from walproof.lab.recovery.backed_memory import backed_memory, on_processor
 
 SIZE = 64 << 20
 

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from functools import partial
+from pathlib import Path
+
 import pytest
 
 from walproof.analysis.recovery import TERMS
 from walproof.analysis.recovery_fit import fit
+from walproof.cli.recovery import calibrate as calibrate_command
 from walproof.errors import DiskError
 from walproof.facts import Install
-from walproof.lab import calibration as lab
-from walproof.lab.calibration import calibrate
-from walproof.lab.crash import Cache
+from walproof.lab.recovery import calibration as lab
+from walproof.lab.recovery.calibration import calibrate
+from walproof.lab.recovery.crash import Cache
+from walproof.postgres.cache import cache_folder
 from walproof.postgres.workspace import Workspace
 from walproof.probe.environment import this_machine
 
@@ -97,6 +103,19 @@ def test_phases_are_told_apart(
     assert sum(coefficients.cpu_us.values()) > 0
     # Another one can follow in the same workspace.
     assert not {"calibration", "crash"} & {path.name for path in workspace.folder.iterdir()}
+
+
+def test_the_command_prints_what_it_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A small calibration in place of the whole one, which takes two minutes."""
+    monkeypatch.setattr(lab, "calibrate", partial(calibrate, share=0.1, segment_mb=1))
+    monkeypatch.setattr(lab, "CHECKPOINTS_AFTER", ())
+    path = tmp_path / "costs.json"
+    calibrate_command(pg="embedded", on=cache_folder("work"), to=path, add=False, json=True)
+    shown = capsys.readouterr().out
+    assert shown == path.read_text()
+    assert json.loads(shown)["machine"]["cores"] == this_machine()[1]
 
 
 def test_too_little_space_is_named(

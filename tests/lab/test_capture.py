@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -171,6 +172,12 @@ def test_from_the_command_line(cluster: Cluster, tmp_path: Path) -> None:
     assert "into short" in done.stdout
     assert "more than 512 MB of WAL" in done.stderr
     assert "max_slot_wal_keep_size is -1 (no limit)" in done.stderr
+    done = walproof(*arguments, "--to", "told", "--for", "1s", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    recorded = read_recording(tmp_path / "told")
+    assert (told["folder"], told["wal_bytes"]) == ("told", recorded.bytes)
+    assert (told["began_lsn"], told["ended_because"]) == (str(recorded.began.lsn), "time")
     process = start([*arguments, "--to", "killed", "--for", "1h"], tmp_path, tmp_path / "errors")
     with cluster.connect() as connection:
         wait_for(lambda: slots(connection) == [(True, True)], 60)

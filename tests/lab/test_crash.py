@@ -13,10 +13,17 @@ import pytest
 from walproof.errors import AnalysisError, ClusterError, DiskError
 from walproof.facts import Install
 from walproof.facts.recovery import read_recovery_log
-from walproof.lab import crash
-from walproof.lab.backed_memory import BackedMemory, backed_memory
-from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, drop_cache, recover, take_crash_image
-from walproof.lab.memory_reserve import MemoryReserve
+from walproof.lab.recovery import crash
+from walproof.lab.recovery.backed_memory import BackedMemory, backed_memory
+from walproof.lab.recovery.crash import (
+    Cache,
+    CrashImage,
+    MeasuredRecovery,
+    drop_cache,
+    recover,
+    take_crash_image,
+)
+from walproof.lab.recovery.memory_reserve import MemoryReserve
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from walproof.facts import Install
-from walproof.lab.crash import crash_server
-from walproof.lab.crash_trial import predict_variants
+from walproof.lab.recovery.crash import crash_server
+from walproof.lab.recovery.trial import predict_variants
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace

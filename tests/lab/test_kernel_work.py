@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from walproof.errors import DiskError
-from walproof.lab.disk_reads import random_pages
-from walproof.lab.kernel_work import cached_pages
+from walproof.lab.recovery.disk_reads import random_pages
+from walproof.lab.recovery.kernel_work import cached_pages
 
 pytestmark = pytest.mark.live
 

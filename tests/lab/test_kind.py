@@ -3,53 +3,52 @@
 from __future__ import annotations
 
 import itertools
+import tomllib
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+import walproof
 from tests.lab.silence import Silence
 from walproof.cli.plan import plan_text
-from walproof.errors import DiskError, StudyError
+from walproof.errors import DiskError, StoreError, StudyError
 from walproof.facts import (
-    Failover,
     Install,
     Kind,
-    Load,
+    LoadMethod,
     Plan,
     PowerCuts,
-    Replay,
-    Statements,
-    Streaming,
     Throughput,
     TrialState,
 )
+from walproof.facts.codec import from_json, to_json
+from walproof.lab.asked import Overrides
+from walproof.lab.kinds import registry as lab_registry
+from walproof.lab.reading import check_study
 from walproof.lab.session import ready_to_run
-from walproof.lab.study import Overrides, built_in_names, read_study, resolve
-from walproof.lab.studyfile import check_study
-from walproof.lab.trial import TrialOrder
-from walproof.report.experiment import driven_by, load_of
+from walproof.lab.study import built_in_names, read_study, resolve
+from walproof.lab.trial import TrialOrder, run_trial
+from walproof.report.kinds import registry as report_registry
+from walproof.report.kinds.registry import report_kind
 
-TABLES: dict[str, dict[str, Any]] = {
-    "[failover]": {"failover": {}},
-    "[load]": {"load": {"table": "t", "ddl": "CREATE TABLE t (x int)", "rows": 10}},
-    "[power_cut] only": {"power_cut": {"only": True}},
-    "[replay]": {"replay": {}},
-    "[streaming]": {"streaming": {}},
-    "[[workload.statement]]": {"workload": [{"name": "w", "statement": [{"name": "s", "sql": "SELECT 1"}]}]},
-}
-KINDS: dict[type[Kind], set[str]] = {
-    Failover: {"synchronous", "synchronous-standby"},
-    Load: {"bulk-load", "load-settings"},
-    PowerCuts: {"power-cut"},
-    Replay: {"replay", "replay-audit", "replay-prefetch", "replication-versions"},
-    Statements: {"wal-level"},
-    Streaming: {"replication-live", "replication-behind"},
-    Throughput: {
-        "checkpoints", "commit-delay", "durability", "recovery", "sync-methods", "wal-compression",
-        "write-settings", "write-settings-together",
-    },
-}  # fmt: skip
+
+def _tables() -> dict[str, dict[str, Any]]:
+    """Sign of a kind -> what its first built-in study has beside variants and settings."""
+    found: dict[str, dict[str, Any]] = {}
+    for name in built_in_names():
+        study, text, _ = read_study(name)
+        typed = tomllib.loads(text)
+        for half in lab_registry.KINDS:
+            sign = half.sign(study)
+            if sign is not None and sign not in found:
+                workload = {"workload": typed["workload"]} if "workload" in sign else {}
+                found[sign] = {**{table: typed[table] for table in half.tables if table in typed}, **workload}
+    return found
+
+
+TABLES = _tables()
 
 
 def _plan(install: Install, changes: dict[str, Any], **overrides: Any) -> Plan:
@@ -64,11 +63,48 @@ def _built_in(install: Install, name: str, **overrides: Any) -> Plan:
     return resolve(study, asked, folder=Path("/somewhere"), scripts=scripts, given=(install,))
 
 
-def test_every_built_in_study_is_of_one_kind(embedded: Install) -> None:
-    found: dict[type[Kind], set[str]] = {}
-    for name in built_in_names():
-        found.setdefault(type(_built_in(embedded, name).kind), set()).add(name)
-    assert found == KINDS
+def test_every_kind_has_both_halves_and_a_built_in_study(embedded: Install) -> None:
+    union = set(get_args(Kind))
+    assert {half.kind for half in lab_registry.KINDS} == union
+    assert {half.kind for half in report_registry.KINDS} == union
+    assert {type(_built_in(embedded, name).kind) for name in built_in_names()} == union
+    # A study of throughput has no sign of its own.
+    assert len(TABLES) == len(union) - 1
+
+
+def test_halves_lie_in_folders_of_the_same_name() -> None:
+    def folders(half: str) -> set[str]:
+        kinds = Path(walproof.__file__).parent / half / "kinds"
+        return {path.name for path in kinds.iterdir() if (path / "kind.py").is_file()}
+
+    assert folders("lab") == folders("report")
+    assert len(folders("lab")) == len(get_args(Kind))
+
+
+def test_conditions_are_those_of_the_kind(embedded: Install) -> None:
+    """A plan whose variants have another kind's conditions cannot be made, read or resolved."""
+    plan = _built_in(embedded, "replay")
+    strange = replace(plan.variants[0], conditions=LoadMethod())
+    with pytest.raises(ValueError, match="of a study of replay has conditions of loading"):
+        replace(plan, variants=(strange,))
+    with pytest.raises(StoreError, match="stored plan cannot be read"):
+        from_json(Plan, to_json(plan).replace('"name":"replay"', '"name":"loading"'))
+    with pytest.raises(TypeError, match="expected LoadMethod"):
+        plan.variants[0].conditions_as(LoadMethod)
+    for table in ("cut", "load"):
+        variant = {"name": "a", table: {}}
+        with pytest.raises(
+            StudyError, match=rf"\[variant.{table}\], which has no meaning in a study of replay"
+        ):
+            _plan(embedded, {"replay": {}, "variant": [variant]})
+    with pytest.raises(StudyError, match=r"has \[variant.cut\], and the study has no power cuts"):
+        _plan(embedded, {"variant": [{"name": "a", "cut": {}}]})
+
+
+def test_a_study_of_statements_has_no_load_beside_them(embedded: Install) -> None:
+    mixed = [*TABLES["[[workload.statement]]"]["workload"], {"name": "load"}]
+    with pytest.raises(StudyError, match='workload "load" of a study of statements has none'):
+        _plan(embedded, {"workload": mixed})
 
 
 @pytest.mark.parametrize(("one", "other"), list(itertools.combinations(TABLES, 2)))
@@ -99,8 +135,7 @@ def test_what_can_be_added(embedded: Install) -> None:
     assert isinstance(_plan(embedded, {}, power_cut_images=2).kind, Throughput)
     cuts = _plan(embedded, TABLES["[power_cut] only"], power_cut_images=2)
     assert isinstance(cuts.kind, PowerCuts)
-    assert cuts.power_cut is not None
-    assert cuts.power_cut.images == 2
+    assert cuts.kind.cut_images == 2
 
 
 def test_settings_of_a_variant_have_what_came_along(embedded: Install) -> None:
@@ -129,7 +164,7 @@ def test_settings_of_a_variant_have_what_came_along(embedded: Install) -> None:
 def test_a_dry_run_says_what_a_trial_does(
     embedded: Install, monkeypatch: pytest.MonkeyPatch, name: str, says: list[str]
 ) -> None:
-    monkeypatch.setattr("walproof.lab.study.audit_refusal", lambda: None)
+    monkeypatch.setattr("walproof.lab.kinds.replay.kind.audit_refusal", lambda: None)
     text = plan_text(_built_in(embedded, name), ["walproof"])
     assert [phrase for phrase in says if phrase not in text] == [], text
     assert "pgbench ," not in text
@@ -137,9 +172,10 @@ def test_a_dry_run_says_what_a_trial_does(
 
 def test_the_report_names_the_load_of_each_kind(embedded: Install) -> None:
     found = {
-        name: (load_of(plan, plan.workloads[0]), driven_by(plan))
+        name: (words.script(plan, plan.workloads[0]), words.driven_by(plan))
         for name in ("bulk-load", "synchronous", "replay", "replication-live", "wal-level", "durability")
         for plan in [_built_in(embedded, name)]
+        for words in [report_kind(plan.kind)]
     }
     assert {name: load for name, (load, _) in found.items()} == {
         "bulk-load": "rows into public.events",
@@ -156,7 +192,10 @@ def test_the_report_names_the_load_of_each_kind(embedded: Install) -> None:
 @pytest.mark.live
 @pytest.mark.parametrize(
     ("changes", "broken"),
-    [({"crash": {}}, "crash_and_recover"), ({"power_cut": {"images": 1}}, "cut_power")],
+    [
+        ({"crash": {}}, "kinds.throughput.kind.crash_and_recover"),
+        ({"power_cut": {"images": 1}}, "power_cut.trials.cut_power"),
+    ],
 )
 def test_what_is_added_and_fails_leaves_the_trial(
     embedded: Install, work: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], broken: str
@@ -166,14 +205,14 @@ def test_what_is_added_and_fails_leaves_the_trial(
     def fail(*_: object, **__: object) -> None:
         raise DiskError("the run is void: the machine was in the way")
 
-    monkeypatch.setattr(f"walproof.lab.trial.{broken}", fail)
-    monkeypatch.setattr("walproof.lab.trial.run_self_test", lambda _lab: "")
+    monkeypatch.setattr(f"walproof.lab.{broken}", fail)
+    monkeypatch.setattr("walproof.lab.power_cut.trials.run_self_test", lambda _lab: "")
     workload = [{"name": "w", "scale": 1, "clients": 1, "duration": "1s"}]
     study = {"name": "mine", "title": "?", "workload": workload, "variant": [{"name": "default"}], **changes}
     checked = check_study(study, "test")
     plan = resolve(checked, Overrides(rounds=1, probes=()), folder=work, given=(embedded,))
     with ready_to_run(plan, Silence()) as trials:
-        trial, _ = trials.run(TrialOrder(1, 1, embedded.label, "w", "default"))
+        trial, _ = run_trial(trials, TrialOrder(1, 1, embedded.label, "w", "default"))
     assert trial.state is TrialState.DONE, trial.reason
     assert trial.metrics["tps"] > 0
     assert [one for one in trial.warnings if "not measured: the run is void" in one], trial.warnings

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from walproof.errors import StudyError
-from walproof.facts import Install, LoadMethod, Plan
-from walproof.lab.load_advice import only_table
-from walproof.lab.study import Overrides, read_study, resolve
-from walproof.lab.studyfile import check_study
+from walproof.facts import Install, Load, LoadMethod, Plan
+from walproof.lab.asked import Overrides
+from walproof.lab.kinds.loading.advice import only_table
+from walproof.lab.reading import check_study
+from walproof.lab.study import read_study, resolve
 from walproof.settings.durability import DurabilityClass
 
 STUDY: dict[str, Any] = {
@@ -30,9 +31,8 @@ def _plan(install: Install, load: dict[str, Any], **overrides: Any) -> Plan:
 
 def test_methods_and_their_classes(embedded: Install) -> None:
     plan = _plan(embedded, {"feed": "values", "steps": ["unlogged"]}, quick=True)
-    assert plan.load is not None
-    assert plan.load.rows == 100
-    assert plan.variant("b").load == LoadMethod("values", 1_000, 1, ("unlogged",))
+    assert plan.kind_as(Load).rows == 100
+    assert plan.variant("b").conditions == LoadMethod("values", 1_000, 1, ("unlogged",))
     assert plan.variant("b").durability is DurabilityClass.TABLE
     assert plan.variant("a").durability is DurabilityClass.NONE
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from walproof.lab import memory_reserve
-from walproof.lab.memory_reserve import MemoryReserve, file_cache
+from walproof.lab.recovery import memory_reserve
+from walproof.lab.recovery.memory_reserve import MemoryReserve, file_cache
 
 MB = 1 << 20
 SIZE, AHEAD = 320 * MB, memory_reserve._AHEAD

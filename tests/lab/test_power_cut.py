@@ -15,9 +15,10 @@ from walproof.disk.image import Survival
 from walproof.disk.simulated import DiskModel, Event, SimulatedDisk
 from walproof.errors import DiskError, WorkloadError
 from walproof.facts import CutConditions, CutFacts, ImageState, Install, NameRule, Workload
-from walproof.lab import power_cut, self_test
-from walproof.lab.kept_image import read_case
-from walproof.lab.power_cut import (
+from walproof.lab.power_cut import cut as power_cut
+from walproof.lab.power_cut import self_test
+from walproof.lab.power_cut.again import Replay, find_image
+from walproof.lab.power_cut.cut import (
     CutLab,
     CutOrder,
     cut_initdb_options,
@@ -26,9 +27,9 @@ from walproof.lab.power_cut import (
     may_be_unflushed,
     prepare_cut_template,
 )
-from walproof.lab.replay import Replay, find_image
-from walproof.lab.self_test import run_self_test
-from walproof.lab.verdict import Verdict, judge
+from walproof.lab.power_cut.kept_image import read_case
+from walproof.lab.power_cut.self_test import run_self_test
+from walproof.lab.power_cut.verdict import Verdict, judge
 from walproof.postgres.build import has_extension
 from walproof.postgres.install import find
 from walproof.postgres.reach import reachable_pgbench
@@ -210,7 +211,8 @@ def test_what_is_found_once_only_is_no_verdict(
     lab = _lab(embedded, memory)
     verdicts = iter([wrong])
     monkeypatch.setattr(
-        "walproof.lab.power_cut.judge", lambda *args, **kwargs: next(verdicts, None) or judge(*args, **kwargs)
+        "walproof.lab.power_cut.cut.judge",
+        lambda *args, **kwargs: next(verdicts, None) or judge(*args, **kwargs),
     )
     with pytest.raises(DiskError, match="the same image was judged in two ways") as caught:
         _cut(lab, order)
@@ -219,7 +221,7 @@ def test_what_is_found_once_only_is_no_verdict(
     assert f'kept in "{tmp_path}' in detail
     (kept,) = tmp_path.iterdir()
     assert read_case(kept).image.reason == "nobody knows why"
-    monkeypatch.setattr("walproof.lab.power_cut.judge", lambda *_args, **_kwargs: wrong)
+    monkeypatch.setattr("walproof.lab.power_cut.cut.judge", lambda *_args, **_kwargs: wrong)
     (image,) = _cut(lab, order).images
     assert (image.state, image.reason) == (ImageState.CORRUPT, "nobody knows why")
 
@@ -267,7 +269,7 @@ def test_a_run_that_outgrows_its_memory_is_void(
     embedded: Install, memory: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = partial(DiskModel, undo_bytes=256 * 1024)
-    monkeypatch.setattr("walproof.lab.power_cut.DiskModel", small)
+    monkeypatch.setattr("walproof.lab.power_cut.cut.DiskModel", small)
     order = CutOrder(11, {"fsync": "off"}, CutConditions(writeback_s=None), images=1, moment=SOON)
     with pytest.raises((DiskError, WorkloadError), match="the run is void: more data was written"):
         _cut(_lab(embedded, memory), order)

@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from walproof.errors import StudyError
-from walproof.facts import Install, Plan
+from walproof.facts import Install, Plan, Replay
+from walproof.lab.asked import Overrides
+from walproof.lab.kinds.replay.recording import recording_key
 from walproof.lab.preflight import check, estimate
-from walproof.lab.replay_recording import recording_key
-from walproof.lab.study import Overrides, read_study, resolve
+from walproof.lab.reading import check_study
+from walproof.lab.study import read_study, resolve
 
 
 def _plan(name: str, embedded: Install, folder: Path) -> Plan:
@@ -44,8 +46,25 @@ def test_a_pair_takes_two_servers_and_their_wal(embedded: Install, tmp_path: Pat
 
 def test_recordings_that_do_not_fit_are_refused_before_the_first(embedded: Install, tmp_path: Path) -> None:
     plan = _plan("replay", embedded, tmp_path)
-    assert plan.replay is not None
-    vast = replace(plan, replay=replace(plan.replay, rows=10**12))
+    vast = replace(plan, kind=replace(plan.kind_as(Replay), rows=10**12))
     with pytest.raises(StudyError, match='study "replay" cannot run here') as refused:
         check(vast)
     assert "free disk" in str(refused.value.detail)
+
+
+def test_a_method_that_cannot_be_had_is_refused_before_the_first_trial(
+    embedded: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every trial of it would have failed; a variant that is optional is left out instead."""
+    monkeypatch.setattr("walproof.workload.loading.steps.arrow.is_there", lambda: False)
+    load = {"table": "t", "ddl": "CREATE TABLE t (x int)", "rows": 10}
+    variants = [{"name": "plain"}, {"name": "arrow", "load": {"feed": "adbc"}}]
+    study = {"name": "x", "title": "?", "workload": [{"name": "rows"}], "load": load, "variant": variants}
+    plan = resolve(check_study(study, "test"), Overrides(), folder=tmp_path, given=(embedded,))
+    with pytest.raises(StudyError, match='study "x" cannot run here') as refused:
+        check(plan)
+    lines = str(refused.value.detail).splitlines()
+    assert lines == [
+        f"arrow: PostgreSQL {embedded.label}: "
+        "adbc-driver-postgresql and pyarrow are not installed (extra: arrow)"
+    ]

@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from walproof.errors import StudyError
-from walproof.facts import Install, Plan, Replay
+from walproof.facts import Install, Plan, Replay, ReplayConditions
+from walproof.lab.asked import Overrides
+from walproof.lab.kinds.replay.recording import checksum_options
 from walproof.lab.preflight import check
-from walproof.lab.replay_recording import checksum_options
-from walproof.lab.study import Overrides, read_study, resolve
-from walproof.lab.studyfile import check_study
+from walproof.lab.reading import check_study
+from walproof.lab.study import read_study, resolve
 
 STUDY: dict[str, Any] = {
     "name": "mine",
@@ -34,18 +35,19 @@ def _plan(install: Install, changes: dict[str, Any] | None = None, **overrides: 
 
 def test_checksums_and_cache_are_conditions_and_stay_factors(install: Install) -> None:
     plan = _plan(install)
-    assert plan.replay == Replay(1200, 1000, 500)
+    assert plan.kind == Replay(1200, 1000, 500)
     assert len(plan.variants) == 8
     for variant in plan.variants:
         assert set(variant.settings) == {"wal_level"}
-        assert variant.replay.checksums == (variant.levels["data_checksums"] == "on")
-        assert variant.replay.is_cold == (variant.levels["cache"] == "cold")
+        assert variant.conditions == ReplayConditions(
+            checksums=variant.levels["data_checksums"] == "on", is_cold=variant.levels["cache"] == "cold"
+        )
     assert plan.workloads[0].transactions == 3
     assert plan.workloads[0].builtin is None
 
 
 def test_the_quick_form_has_fewer_rows(embedded: Install) -> None:
-    assert _plan(embedded, quick=True).replay == Replay(400, 1000, 500)
+    assert _plan(embedded, quick=True).kind == Replay(400, 1000, 500)
 
 
 def test_checksums_are_an_option_of_initdb(install: Install) -> None:
@@ -73,7 +75,7 @@ def test_kernel_audit_is_a_condition(embedded: Install, monkeypatch: pytest.Monk
     """What cannot be audited here is refused before the first trial, by name."""
     monkeypatch.setenv("PATH", "/nonexistent")
     plan = _plan(embedded, {"factors": {"kernel_audit": ["off", "quiet"], "wal_compression": ["off", "on"]}})
-    assert {one.replay.kernel_audit for one in plan.variants} == {"off", "quiet"}
+    assert {one.conditions_as(ReplayConditions).kernel_audit for one in plan.variants} == {"off", "quiet"}
     assert all(set(one.settings) == {"wal_compression"} for one in plan.variants)
     with pytest.raises(StudyError, match="cannot run here") as refused:
         check(plan)

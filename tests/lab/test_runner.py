@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -18,7 +17,7 @@ from walproof.analysis.sweep import ClimbSweeps
 from walproof.facts import Plan, Run, Series, Trial, TrialState
 from walproof.facts.store import Store
 from walproof.lab.runner import conduct
-from walproof.lab.trial import TrialOrder, TrialRunner
+from walproof.lab.trial import TrialOrder
 
 
 class Interrupt(BaseException):
@@ -58,7 +57,7 @@ def _conduct(store: Store, run: Run, trials: InstantTrials, stop_after: int | No
     def enough(done: Sequence[Trial]) -> bool:
         return stop_after is not None and max(trial.round for trial in done) >= stop_after
 
-    conduct(store, run, cast("TrialRunner", trials), ClimbSweeps(run.plan), enough, Silence())
+    conduct(store, run, trials.run, ClimbSweeps(run.plan), enough, Silence())
 
 
 def test_every_round_holds_every_cell_once_in_an_order_of_its_own(store: Store) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from walproof.errors import StudyError
-from walproof.facts import Install, Plan, Streaming
-from walproof.lab.streaming_study import check_streaming
-from walproof.lab.study import Overrides, read_study, resolve
-from walproof.lab.studyfile import check_study
+from walproof.facts import Install, Plan, Streaming, StreamingConditions
+from walproof.lab.asked import Overrides
+from walproof.lab.kinds.streaming.study import check_streaming
+from walproof.lab.reading import check_study
+from walproof.lab.study import read_study, resolve
 
 STUDY: dict[str, Any] = {
     "name": "mine",
@@ -31,11 +32,11 @@ def _plan(install: Install, changes: dict[str, Any] | None = None, **overrides: 
 
 def test_streams_rates_and_checksums_are_resolved(embedded: Install) -> None:
     plan = _plan(embedded)
-    assert plan.streaming == Streaming(1000, 100)
+    assert plan.kind == Streaming(1000, 100)
     assert [(w.clients, w.rate_tps, w.duration_s, w.protocol) for w in plan.workloads] == [
         (2, None, 5.0, "prepared"), (1, 4.0, 60.0, "prepared"),
     ]  # fmt: skip
-    assert [one.replay.checksums for one in plan.variants] == [False, True]
+    assert [one.conditions_as(StreamingConditions).checksums for one in plan.variants] == [False, True]
     assert plan.variants[1].settings == {}
     assert [w.duration_s for w in _plan(embedded, quick=True).workloads] == [1.0, 1.0]
 
@@ -44,12 +45,11 @@ def test_link_and_share_of_a_core_are_no_settings(embedded: Install) -> None:
     held = {"replay_cpu": "2.5 %", "bandwidth": "3MB/s", "distance": "25ms", "data_checksums": "on"}
     plan = _plan(embedded, {"variant": [{"name": "plain"}, {"name": "held", "settings": held}]})
     plain, variant = plan.variants
-    assert (plain.replay_cpu_share, plain.bandwidth_bytes_per_s, plain.distance_s) == (1.0, None, 0.0)
+    assert plain.conditions == StreamingConditions()
     assert variant.settings == {}
-    assert variant.replay.checksums
-    assert variant.replay_cpu_share == 0.025
-    assert variant.bandwidth_bytes_per_s == 3 << 20
-    assert variant.distance_s == 0.025
+    assert variant.conditions == StreamingConditions(
+        checksums=True, distance_s=0.025, bandwidth_bytes_per_s=3 << 20, replay_cpu_share=0.025
+    )
 
 
 def test_the_built_in_study_has_the_published_figures_of_two_variants(embedded: Install) -> None:

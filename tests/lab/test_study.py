@@ -10,8 +10,9 @@ import pytest
 
 from walproof.errors import SettingError, StudyError, WalproofError
 from walproof.facts import Install, Plan
-from walproof.lab.study import Overrides, ad_hoc, built_in_names, read_study, resolve
-from walproof.lab.studyfile import check_study
+from walproof.lab.asked import Overrides
+from walproof.lab.reading import check_study
+from walproof.lab.study import ad_hoc, built_in_names, read_study, resolve
 from walproof.settings.durability import DurabilityClass
 
 STUDY: dict[str, Any] = {
@@ -142,8 +143,8 @@ def test_many_clients_raise_max_connections_for_all(embedded: Install) -> None:
         ({"quick": True}, (3, None, None)),
         ({"rounds": 9}, (9, None, None)),
         ({"quick": True, "rounds": 9}, (9, None, None)),
-        ({"half_width": 0.03}, (50, 0.03, None)),
-        ({"half_width": 0.03, "rounds": 7}, (7, 0.03, None)),
+        ({"within": 0.03}, (50, 0.03, None)),
+        ({"within": 0.03, "rounds": 7}, (7, 0.03, None)),
         ({"budget_s": 60.0}, (50, None, 60.0)),
     ],
 )

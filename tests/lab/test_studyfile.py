@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from walproof.errors import StudyError
-from walproof.lab.studyfile import read_study_file
+from walproof.lab.reading import read_study_file
 
 GOOD = """\
 name = "mine"
@@ -18,7 +18,7 @@ max_wal_size = "2GB"
 
 [design]
 rounds = 4
-half_width = 0.05
+within = 0.05
 
 [[workload]]
 name = "small"
@@ -69,7 +69,7 @@ def test_a_good_file_is_read(tmp_path: Path) -> None:
     [
         (("rounds = 4", "round = 4"), 8, "design.round: no such key"),
         (("rounds = 4", "rounds = 0"), 8, "design.rounds"),
-        (("half_width = 0.05", "half_width = 5"), 9, "design.half_width"),
+        (("within = 0.05", "within = 5"), 9, "design.within"),
         (
             ('duration = "5s"', 'duration = "5 parsecs"'),
             15,

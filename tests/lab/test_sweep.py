@@ -7,18 +7,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 
 from tests.facts.plans import ENVIRONMENT, plan
 from tests.lab.silence import Silence
-from walproof.analysis.precision import Precise
-from walproof.analysis.sweep import ClimbSweeps, climb, sweeps_of
+from walproof.analysis.sweep import climb, sweeps_of
+from walproof.analysis.within import DueCells, Within
 from walproof.facts import Load, LoadMethod, Plan, Run, Series, Trial, TrialState, Variant
 from walproof.facts.store import Store
 from walproof.lab.runner import conduct
-from walproof.lab.trial import TrialOrder, TrialRunner
+from walproof.lab.trial import TrialOrder
 from walproof.report.html import to_html
 from walproof.report.json import to_json
 from walproof.report.markdown import to_markdown
@@ -66,9 +65,9 @@ def store(tmp_path: Path) -> Store:
 
 
 def _plan(rounds: int = 5, half_width: float | None = None) -> Plan:
-    variants = [Variant(str(at), {}, load=LoadMethod(batch_rows=at)) for at in reversed(BATCHES)]
+    variants = [Variant(str(at), {}, conditions=LoadMethod(batch_rows=at)) for at in reversed(BATCHES)]
     return replace(
-        plan(rounds=rounds), load=Load("t", "CREATE TABLE t (x int)", 10), half_width=half_width,
+        plan(rounds=rounds), kind=Load("t", "CREATE TABLE t (x int)", 10), half_width=half_width,
         variants=(Variant("COPY", {}), *variants), baseline="COPY",
     )  # fmt: skip
 
@@ -80,8 +79,8 @@ def _run(store: Store, one: Plan, trials: Rates) -> Run:
 
 
 def _conduct(store: Store, run: Run, trials: Rates) -> None:
-    enough = Precise(run.plan, run.plan.half_width, "rows_per_s") if run.plan.half_width else _never
-    conduct(store, run, cast("TrialRunner", trials), ClimbSweeps(run.plan), enough, Silence())
+    within = Within(run.plan, run.plan.half_width, "rows_per_s") if run.plan.half_width else None
+    conduct(store, run, trials.run, DueCells(run.plan, within), within or _never, Silence())
 
 
 def _never(_: Sequence[Trial]) -> bool:

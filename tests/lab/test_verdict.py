@@ -14,8 +14,8 @@ import pytest
 
 from walproof.errors import DiskError
 from walproof.facts import CutConditions, ImageState, Install
-from walproof.lab.power_cut import cut_initdb_options
-from walproof.lab.verdict import Verdict, judge
+from walproof.lab.power_cut.cut import cut_initdb_options
+from walproof.lab.power_cut.verdict import Verdict, judge
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
@@ -48,7 +48,7 @@ def _before_the_books(monkeypatch: pytest.MonkeyPatch, act: Callable[[Connection
         act(connection)
         return check_books(connection, record, has_amcheck=has_amcheck)
 
-    monkeypatch.setattr("walproof.lab.verdict.check_books", check)
+    monkeypatch.setattr("walproof.lab.power_cut.verdict.check_books", check)
 
 
 def test_nothing_is_wrong_with_a_sound_image(image: Cluster) -> None:

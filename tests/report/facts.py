@@ -14,6 +14,7 @@ from walproof.facts import (
     Reference,
     Run,
     Series,
+    Throughput,
     Trial,
     TrialState,
     Variant,
@@ -66,6 +67,7 @@ def make_plan(rounds: int = 5, **changes: object) -> Plan:
         study="durability",
         title="What does each durability setting buy on this machine?",
         description="pgbench's TPC-B-like transaction with 50 clients,\nsettings relaxed one by one.",
+        kind=Throughput(),
         installs=(install,),
         driver=install,
         workloads=(workload(1), workload(50)),
@@ -288,6 +290,7 @@ def hostile_facts() -> Facts:
         plan,
         title=HOSTILE,
         description=HOSTILE,
+        kind=Throughput(),
         variants=variants,
         workloads=tuple(replace(w, name=f"{w.name} {HOSTILE}") for w in plan.workloads[:1]),
         references=(Reference(HOSTILE, None, 1000.0),),
@@ -304,7 +307,7 @@ def hostile_facts() -> Facts:
     warned = replace(
         trials[0],
         warnings=(HOSTILE,),
-        metrics={**trials[0].metrics, f"wait_share.{HOSTILE}": 0.2, "odd": float("nan")},
+        metrics={**trials[0].metrics, f"wait_share.{HOSTILE}": 0.2, "wal_fpi": float("nan")},
     )
     run = make_run(plan)
     run = replace(run, id=HOSTILE, environment=Environment({"cpu": HOSTILE}, {"18.3": {HOSTILE: HOSTILE}}))

@@ -15,7 +15,7 @@ from tests.report.test_statements import statement_run
 from tests.report.test_streaming import streaming_facts
 from walproof.report.blocks import Section
 from walproof.report.figures.figure import Figure
-from walproof.report.figures.writers import WRITERS
+from walproof.report.kinds.throughput.writers import WRITERS
 from walproof.report.layout import ReportView
 from walproof.report.view import build_view
 from walproof.report.wal.rows import By

@@ -17,18 +17,18 @@ from tests.report.facts import (
     two_installs_facts,
 )
 from walproof.facts import TrialState
-from walproof.report.figures.course import CourseData
-from walproof.report.figures.draw import draw, to_svg
+from walproof.report.figures.draw import to_svg
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.fit import fit_texts
-from walproof.report.figures.latency import LatencyData
-from walproof.report.figures.measured import MeasuredData, MeasuredPanel, MeasuredRow
 from walproof.report.figures.names import factors_of, levels_of
 from walproof.report.figures.ratios import RatioData, RatioPanel, RatioRow
 from walproof.report.figures.scale import log_range, log_ticks, tick_label
-from walproof.report.figures.seconds import SecondsData
 from walproof.report.figures.style import series_style
-from walproof.report.figures.waits import WaitData
+from walproof.report.kinds.throughput.course import CourseData
+from walproof.report.kinds.throughput.latency import LatencyData
+from walproof.report.kinds.throughput.measured import MeasuredData, MeasuredPanel, MeasuredRow
+from walproof.report.kinds.throughput.seconds import SecondsData
+from walproof.report.kinds.throughput.waits import WaitData
 from walproof.report.view import build_view
 from walproof.settings.durability import DurabilityClass
 
@@ -267,5 +267,5 @@ def test_figures_of_the_ratio_chart_are_never_cut() -> None:
 
 
 def _names_axis(data: MeasuredData) -> dict[str, Any]:
-    axis: dict[str, Any] = draw(data)["vconcat"][0]["layer"][0]["encoding"]["y"]["axis"]
+    axis: dict[str, Any] = data.draw()["vconcat"][0]["layer"][0]["encoding"]["y"]["axis"]
     return axis

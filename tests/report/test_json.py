@@ -44,7 +44,7 @@ def test_all_trials_are_there_with_their_metrics() -> None:
 
 
 def test_not_a_number_becomes_null() -> None:
-    assert document(hostile_facts())["trials"][0]["metrics"]["odd"] is None
+    assert document(hostile_facts())["trials"][0]["metrics"]["wal_fpi"] is None
 
 
 def test_run_without_trials() -> None:

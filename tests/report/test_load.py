@@ -9,27 +9,28 @@ from tests.report.facts import make_facts
 from walproof.advise.loading import LoadAdvice, StepGain
 from walproof.analysis.effect import Conclusion
 from walproof.facts import Load, LoadMethod, Reference, Run, Trial, TrialState, Variant
+from walproof.report.blocks import Table
 from walproof.report.cells import Cells
-from walproof.report.figures.load_curve import describe_load_curves, load_curves
 from walproof.report.html import to_html
 from walproof.report.json import to_json
-from walproof.report.load_script import Recipe, load_script
+from walproof.report.kinds.loading.curve import load_curves
+from walproof.report.kinds.loading.script import Recipe, load_script
 from walproof.report.markdown import to_markdown
 from walproof.report.view import build_view
 from walproof.settings.durability import DurabilityClass
 
 VARIANTS = (
     Variant("COPY", {}),
-    Variant("COPY, 10", {}, load=LoadMethod(batch_rows=10)),
-    Variant("COPY, 100", {}, load=LoadMethod(batch_rows=100)),
-    Variant("COPY, 1000", {}, load=LoadMethod(batch_rows=1000)),
-    Variant("2 sessions", {}, load=LoadMethod(sessions=2)),
+    Variant("COPY, 10", {}, conditions=LoadMethod(batch_rows=10)),
+    Variant("COPY, 100", {}, conditions=LoadMethod(batch_rows=100)),
+    Variant("COPY, 1000", {}, conditions=LoadMethod(batch_rows=1000)),
+    Variant("2 sessions", {}, conditions=LoadMethod(sessions=2)),
     Variant(
-        "UNLOGGED", {}, durability=DurabilityClass.TABLE, load=LoadMethod(steps=("unlogged",))
+        "UNLOGGED", {}, durability=DurabilityClass.TABLE, conditions=LoadMethod(steps=("unlogged",))
     ),
     Variant(
         "async", {"synchronous_commit": "off"}, durability=DurabilityClass.LAST_COMMITS,
-        load=LoadMethod("insert", 1, rows_most=100),
+        conditions=LoadMethod("insert", 1, rows_most=100),
     ),
 )  # fmt: skip
 RATES = (1000.0, 300.0, 980.0, 1010.0, 1700.0, 1500.0, 20.0)
@@ -38,7 +39,7 @@ RATES = (1000.0, 300.0, 980.0, 1010.0, 1700.0, 1500.0, 20.0)
 def load_facts() -> tuple[Run, tuple[Trial, ...]]:
     facts = make_facts()
     plan = replace(
-        facts.run.plan, load=Load("t", "CREATE TABLE t (x int)", 1000, crash=True), variants=VARIANTS,
+        facts.run.plan, kind=Load("t", "CREATE TABLE t (x int)", 1000, crash=True), variants=VARIANTS,
         baseline="COPY", workloads=facts.run.plan.workloads[:1], installs=facts.run.plan.installs[:1],
         references=(Reference("COPY", None, metrics={"finished_rows_per_s": 5000.0}),),
     )  # fmt: skip
@@ -93,8 +94,8 @@ def test_curves_hold_variants_that_differ_in_one_number() -> None:
     assert data is not None
     found = {curve.swept: [point.at for point in curve.points] for curve in data.curves}
     assert found == {"sessions": [1, 2], "rows a batch": [10, 100, 1000]}
-    assert "knee at 100, more gains nothing" in describe_load_curves(data)
-    assert "knee at 2, more was not tried" in describe_load_curves(data)
+    assert "knee at 100, more gains nothing" in data.describe()
+    assert "knee at 2, more was not tried" in data.describe()
 
 
 def test_the_script_names_gains_losses_settings_and_their_undo() -> None:
@@ -121,3 +122,10 @@ def test_the_script_names_gains_losses_settings_and_their_undo() -> None:
     assert "late indexes: 2.00x, a gain" in text
     assert text.index("Not decided, kept") < text.index("triggers off: 1.30x, one round only")
     assert text.index("gained nothing") < text.index("COPY FREEZE: 1.00x, no measurable difference")
+
+
+def test_what_is_said_to_be_higher_is_what_was_compared() -> None:
+    """It said "throughput is" of whatever a kind compares: of the CPU of a replay, too."""
+    (certainty,) = [one for one in build_view(*load_facts()).sections if one.id == "certainty"]
+    (known,) = [one for one in certainty.blocks if isinstance(one, Table) and "ratio is known" in one.title]
+    assert known.columns[-1].title == "complete rows/s is"

@@ -21,7 +21,7 @@ from walproof.advise.loading import LoadAdvice, StepGain
 from walproof.analysis.effect import Conclusion
 from walproof.errors import SqlError, WalproofError, WorkloadError
 from walproof.facts import Install, LoadStep, Variant
-from walproof.report.load_script import Recipe, load_script
+from walproof.report.kinds.loading.script import Recipe, load_script
 from walproof.workload.loading.ddl import statements
 from walproof.workload.loading.steps import around
 from walproof.workload.loading.table import read_table

@@ -10,7 +10,8 @@ from pathlib import Path
 from tests.report.facts import durability, hostile_facts, small_facts
 from walproof.advise.finding import Finding, FindingKind
 from walproof.analysis.summary import analyse
-from walproof.report.kinds.throughput import throughput_view
+from walproof.report.kinds.throughput.kind import ThroughputReport
+from walproof.report.kinds.throughput.view import throughput_view
 from walproof.report.markdown import escape, fenced, to_markdown
 from walproof.report.view import build_view
 from walproof.settings.durability import DurabilityClass
@@ -35,7 +36,9 @@ def test_golden_report() -> None:
         ),
         Finding(FindingKind.DRIFT, None, None, None, None, "the machine was steady", (1, 2), {}),
     )
-    text = to_markdown(throughput_view(facts.run, facts.trials, facts.series, analysis, findings))
+    text = to_markdown(
+        throughput_view(ThroughputReport(), facts.run, facts.trials, facts.series, analysis, findings)
+    )
     # What follows is the plan as JSON, whose keys are tested where they are made.
     text = text[: text.index("## Run it again")]
     if os.environ.get("WALPROOF_UPDATE") == "1":

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from tests.analysis.test_power_cut import cut, cut_plan, cut_trials, image
 from tests.report.facts import make_facts
-from walproof.facts import ImageState, PowerCut, Run, Trial, TrialState
+from walproof.facts import ImageState, PowerCut, Run, Throughput, Trial, TrialState
 from walproof.report.blocks import Table
 from walproof.report.html import to_html
 from walproof.report.json import to_json
@@ -75,7 +75,7 @@ def test_a_missing_flush_is_named() -> None:
 
 def test_cuts_beside_throughput_are_a_section() -> None:
     facts = make_facts()
-    plan = replace(facts.run.plan, power_cut=PowerCut(1, only=False))
+    plan = replace(facts.run.plan, kind=Throughput(PowerCut(1)))
     own = cut(image(1, ImageState.CLEAN))
     trials = tuple(replace(trial, cut=own) for trial in facts.trials)
     page = to_html(build_view(replace(facts.run, plan=plan), trials, facts.series))
@@ -85,7 +85,7 @@ def test_cuts_beside_throughput_are_a_section() -> None:
 
 def test_the_results_say_beside_each_ratio_what_survives() -> None:
     facts = make_facts()
-    plan = replace(facts.run.plan, power_cut=PowerCut(2, only=False))
+    plan = replace(facts.run.plan, kind=Throughput(PowerCut(2)))
     sound = cut(image(1, ImageState.CLEAN), image(2, ImageState.BENIGN))
     own = {
         "fsync=off": cut(image(1, ImageState.NO_START), image(2, ImageState.CLEAN)),

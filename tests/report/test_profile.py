@@ -10,8 +10,8 @@ from tests.report.facts import make_facts
 from walproof.facts import Replay, Trial, TrialState
 from walproof.report.blocks import Paragraph, Section, Table
 from walproof.report.figures.figure import Figure
-from walproof.report.figures.flame import FlameData
 from walproof.report.html import to_html
+from walproof.report.kinds.replay.flame import FlameData
 from walproof.report.layout import ReportView
 from walproof.report.view import build_view
 
@@ -27,7 +27,7 @@ def profile_view(metrics: dict[str, float]) -> ReportView:
     facts = make_facts()
     plan = replace(
         facts.run.plan,
-        replay=Replay(1000, 1000, 500),
+        kind=Replay(1000, 1000, 500),
         workloads=facts.run.plan.workloads[:1],
         variants=facts.run.plan.variants[:2],
         references=(),

@@ -8,10 +8,9 @@ import pytest
 
 from tests.report.facts import durability
 from walproof.analysis.crashes import predicted_crashes
-from walproof.facts import Crash, Reference
+from walproof.facts import Crash, Reference, Throughput
 from walproof.report.blocks import Table
-from walproof.report.figures.draw import draw
-from walproof.report.figures.measured import MeasuredData, MeasuredPanel, MeasuredRow
+from walproof.report.kinds.throughput.measured import MeasuredData, MeasuredPanel, MeasuredRow
 from walproof.report.layout import ReportView
 from walproof.report.markdown import to_markdown
 from walproof.report.view import build_view
@@ -23,7 +22,9 @@ def tables(
     *, cold: bool, iops: int | None = None, power_cut: bool = False, references: tuple[Reference, ...] = ()
 ) -> list[Table]:
     facts = durability()
-    plan = replace(facts.run.plan, crash=Crash(cold, iops=iops, power_cut=power_cut), references=references)
+    plan = replace(
+        facts.run.plan, kind=Throughput(Crash(cold, iops=iops, power_cut=power_cut)), references=references
+    )
     trials = [
         replace(
             trial,
@@ -47,7 +48,7 @@ def tables(
 
 def test_a_recovery_that_is_not_there_is_told_with_its_reason() -> None:
     facts = durability()
-    plan = replace(facts.run.plan, crash=Crash(False, power_cut=True))
+    plan = replace(facts.run.plan, kind=Throughput(Crash(False, power_cut=True)))
     name = plan.variants[1].name
     trials = [
         replace(trial, warnings=("recovery: no room",) if trial.variant == name else ("load: slow",))
@@ -64,7 +65,7 @@ def test_a_recovery_that_is_not_there_is_told_with_its_reason() -> None:
 
 def test_predictions_stand_beside_what_was_measured() -> None:
     facts = durability()
-    plan = replace(facts.run.plan, crash=Crash(False, predict=True))
+    plan = replace(facts.run.plan, kind=Throughput(Crash(False, predict=True)))
     other = next(v.name for v in plan.variants if v.name != plan.baseline)
     trials = [
         replace(
@@ -87,7 +88,7 @@ def test_predictions_stand_beside_what_was_measured() -> None:
 def crash_view() -> ReportView:
     """Of the baseline 1 s of redo, 0.5 s of checkpoint, 2 s away; of another variant twice the work."""
     facts = durability()
-    plan = replace(facts.run.plan, crash=Crash(False, predict=True))
+    plan = replace(facts.run.plan, kind=Throughput(Crash(False, predict=True)))
     other = next(v.name for v in plan.variants if v.name != plan.baseline)
     measured = {"recovery_redo_s": 1.0, "recovery_checkpoint_s": 0.5, "recovery_s": 2.0}
     work = dict.fromkeys(
@@ -151,7 +152,7 @@ def _kinds(data: MeasuredData) -> set[str]:
     """Of marks in the chart."""
     return {
         value["kind"]
-        for panel in draw(data)["vconcat"]
+        for panel in data.draw()["vconcat"]
         for layer in panel["layer"]
         for value in layer["data"]["values"]
     }

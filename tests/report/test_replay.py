@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from tests.report.facts import NONE, factorial_facts, make_facts
-from walproof.facts import Failover, Replay, Trial, TrialState, Variant
+from walproof.facts import Cell, Failover, Replay, Trial, TrialState, Variant
 from walproof.report.json import to_json
 from walproof.report.markdown import to_markdown
 from walproof.report.view import build_view
@@ -14,13 +14,11 @@ from walproof.report.view import build_view
 WOBBLE = (0.99, 1.0, 1.01, 1.02, 0.98)
 
 
-def _trial(number: int, round: int, cell: tuple[str, str, str], metrics: dict[str, float]) -> Trial:
+def _trial(number: int, round: int, cell: Cell, metrics: dict[str, float]) -> Trial:
     return Trial(number, round, *cell, TrialState.DONE, 0.0, 1.0, 0.0, 1.0, metrics, {})
 
 
-def _replay_trials(
-    costs: dict[str, float], plan_cells: tuple[tuple[str, str, str], ...]
-) -> tuple[Trial, ...]:
+def _replay_trials(costs: dict[str, float], plan_cells: tuple[Cell, ...]) -> tuple[Trial, ...]:
     trials: list[Trial] = []
     for round, wobble in enumerate(WOBBLE, start=1):
         for cell in plan_cells:
@@ -38,7 +36,7 @@ def _replay_trials(
 
 def test_the_largest_factor_of_replay_is_named() -> None:
     facts = factorial_facts()
-    plan = replace(facts.run.plan, replay=Replay(1000, 1000, 500), workloads=facts.run.plan.workloads[:1])
+    plan = replace(facts.run.plan, kind=Replay(1000, 1000, 500), workloads=facts.run.plan.workloads[:1])
     costs = {
         variant.name: 2.0
         * (1.5 if variant.levels["wal_compression"] == "pglz" else 1.0)
@@ -59,7 +57,7 @@ def test_the_largest_factor_of_replay_is_named() -> None:
 
 def test_what_the_kernels_audit_built_is_told() -> None:
     facts = factorial_facts()
-    plan = replace(facts.run.plan, replay=Replay(1000, 1000, 500), workloads=facts.run.plan.workloads[:1])
+    plan = replace(facts.run.plan, kind=Replay(1000, 1000, 500), workloads=facts.run.plan.workloads[:1])
     trials = _replay_trials({variant.name: 2.0 for variant in plan.variants}, plan.cells)
     audited, quiet = plan.variants[1].name, plan.variants[2].name
     built = {audited: 3.4, quiet: 0.0}
@@ -78,7 +76,7 @@ def test_what_a_failover_lost_is_summed_and_its_worst_shown() -> None:
     facts = make_facts()
     plan = replace(
         facts.run.plan,
-        failover=Failover(5.0, 4),
+        kind=Failover(5.0, 4),
         workloads=facts.run.plan.workloads[:1],
         variants=tuple(
             Variant(level, {"synchronous_commit": level}, durability=NONE) for level in ("on", "local")

@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.report.facts import NONE, make_facts
-from walproof.facts import LeftOut, Reference, Run, Statement, Trial, TrialState, Variant, Workload
+from walproof.facts import (
+    LeftOut,
+    Reference,
+    Run,
+    Statement,
+    Statements,
+    Trial,
+    TrialState,
+    Variant,
+    Workload,
+)
 from walproof.report.html import to_html
 from walproof.report.json import to_json
 from walproof.report.markdown import to_markdown
@@ -24,6 +34,7 @@ def statement_run() -> tuple[Run, tuple[Trial, ...]]:
     plan = replace(
         facts.run.plan,
         study="wal-level",
+        kind=Statements(),
         title="How much WAL does each wal_level write, and who counts what?",
         workloads=(workload,),
         variants=tuple(Variant(level, {"wal_level": level}, durability=NONE) for level in LEVELS),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.report.facts import make_facts
-from walproof.facts import Reference, Run, Series, Streaming, Trial, TrialState, Variant
+from walproof.facts import Reference, Run, Series, Streaming, StreamingConditions, Trial, TrialState, Variant
 from walproof.report.blocks import Table
-from walproof.report.figures.lag import LAG_SERIES, LagData
 from walproof.report.html import to_html
 from walproof.report.json import to_json
+from walproof.report.kinds.streaming.lag import LAG_SERIES, LagData
 from walproof.report.layout import ReportView
 from walproof.report.markdown import to_markdown
 from walproof.report.view import build_view
@@ -23,7 +23,7 @@ def streaming_facts(rows_on: float, us_on: float, lag_s_on: float) -> tuple[Run,
     facts = make_facts()
     plan = replace(
         facts.run.plan,
-        streaming=Streaming(1000, 500),
+        kind=Streaming(1000, 500),
         workloads=facts.run.plan.workloads[:1],
         variants=(Variant("default", {}), Variant("compressed", {"wal_compression": "on"})),
         baseline="default",
@@ -110,7 +110,9 @@ def test_who_never_catches_up_is_told_with_rates_and_place() -> None:
 
 def test_a_standby_that_is_held_back_is_not_called_relieved() -> None:
     run, trials, series = streaming_facts(rows_on=50_000.0, us_on=2.4, lag_s_on=0.0)
-    held = tuple(replace(one, replay_cpu_share=0.05) for one in run.plan.variants)
+    held = tuple(
+        replace(one, conditions=StreamingConditions(replay_cpu_share=0.05)) for one in run.plan.variants
+    )
     plan = replace(run.plan, variants=held)
     view = build_view(replace(run, plan=plan), trials, series)
     assert "seems to relieve" not in _said(view)

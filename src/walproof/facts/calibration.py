@@ -18,6 +18,7 @@ from statistics import median
 from typing import Any
 
 from walproof.errors import StoreError
+from walproof.files import private_folder, write_whole
 
 _FORMAT = 10
 
@@ -168,10 +169,8 @@ def write_calibration(path: Path, calibration: Calibration) -> None:
     """Keep it. Raises StoreError."""
     text = json.dumps({"format": _FORMAT, **asdict(calibration)}, indent=1) + "\n"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(path.name + ".new")
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(path)
+        private_folder(path.parent)
+        write_whole(path, text)
     except OSError as error:
         raise StoreError(
             f'could not write "{path}": {error.strerror}', hint="Name another file with --to."

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 from pydantic import TypeAdapter, ValidationError
 
 from walproof.errors import StoreError
-from walproof.facts.model import Plan
+from walproof.facts.plan import Plan
 
 T = TypeVar("T")
 

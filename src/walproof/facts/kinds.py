@@ -1,39 +1,256 @@
-"""What an experiment is: the kind of a study, and what can be added to its trials.
+"""What an experiment is: the kind of a study, what can be added to its trials, and its variants' conditions.
 
 A plan is of one kind (``Plan.kind``). What is measured follows from it, and so do the conditions that its
-variants may have. A crash or a power cut can be added to the trials of a study of throughput alone, which
-leave a server with its load's traces.
+variants may have beside settings. A crash or a power cut can be added to the trials of a study of throughput
+alone, which leave a server with its load's traces.
+
+Every value has a name of its own, by which stored ones are told apart.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, TypeAlias
+
+UnitBytes: TypeAlias = Literal[512, 4096, 8192]
+"""A write that is whole or not there: of a sector, of a page of the kernel, of a page of PostgreSQL."""
+NameRule: TypeAlias = Literal["journal", "strict"]
+"""When created, renamed and removed files are durable: as on ext4 and xfs, or as POSIX guarantees."""
+
+
+CutEvent: TypeAlias = Literal[
+    "wal write", "wal flush", "relation write", "relation flush", "rename", "torn write", "torn page",
+    "torn map",
+]  # fmt: skip
+"""A kind of moment at which power is cut; ``torn``: within a write, the last one of a visibility map."""
 
 
 @dataclass(frozen=True, slots=True)
-class Throughput:
+class CutConditions:
+    """The simulated disk and the cluster under a variant whose power is cut."""
+
+    unit_bytes: UnitBytes | None = None
+    """The smallest write that is whole or not there; at 8192 a page is never torn. None: both 512 and 4096,
+    image by image."""
+    writeback_s: float | None = 30.0
+    """Age at which the kernel writes dirty data by itself (Linux: 30 s); None: never."""
+    names: NameRule = "journal"
+    failing_flush: bool = False
+    """No cut: one flush fails with EIO and loses what it should have written; then the power is cut."""
+    checksums: bool = True
+    """Data checksums of the cluster."""
+    unlogged: bool = False
+    """The ledger's tables are unlogged."""
+    event: CutEvent | None = None
+    """The kind of moment; None: one of all but the last is drawn for each cut."""
+    name: Literal["power cut"] = field(default="power cut", kw_only=True)
+
+
+KernelAuditLevel: TypeAlias = Literal["off", "quiet", "recording"]
+"""The kernel's audit while a standby replays: off; on, with a rule that is compared with each system call and
+matches none; or with one that matches each lseek of its user."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayConditions:
+    """What a variant's WAL is made with and replayed under, beside settings."""
+
+    checksums: bool = False
+    """Data checksums of the cluster (initdb)."""
+    is_cold: bool = False
+    """No block of the base is in the page cache when replay begins."""
+    kernel_audit: KernelAuditLevel = "off"
+    name: Literal["replay"] = field(default="replay", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class StreamingConditions:
+    """What is between a variant's servers, and what its standby replays with, beside settings."""
+
+    checksums: bool = False
+    """Data checksums of the cluster (initdb)."""
+    distance_s: float = 0.0
+    """Delay one way between primary and standby."""
+    bandwidth_bytes_per_s: int | None = None
+    """What passes between them, each way; None is no limit."""
+    replay_cpu_share: float = 1.0
+    """Share of one core that the standby's startup process gets at most."""
+    name: Literal["streaming"] = field(default="streaming", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class FailoverConditions:
+    """What is between a variant's servers, and the standby's disk."""
+
+    distance_s: float = 0.0
+    """Delay one way between primary and standby."""
+    bandwidth_bytes_per_s: int | None = None
+    """What passes between them, each way; None is no limit."""
+    standby_device: str | None = None
+    """The emulated disk of the standby alone, as typed."""
+    name: Literal["failover"] = field(default="failover", kw_only=True)
+
+
+LoadFeed: TypeAlias = Literal[
+    "insert", "prepared insert", "pipeline", "executemany", "values", "unnest",
+    "copy rows", "copy binary", "copy", "stage", "merge", "adbc",
+]  # fmt: skip
+"""How rows get to the server (:mod:`walproof.workload.loading`)."""
+LoadStep: TypeAlias = Literal[
+    "truncate", "freeze", "unlogged", "late indexes", "late foreign keys", "triggers off"
+]
+"""What is done to the table around the load, and undone after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadMethod:
+    """How a variant of a study of loading brings the rows into the table."""
+
+    feed: LoadFeed = "copy"
+    batch_rows: int | None = None
+    """Rows of one statement, or of one transaction where a statement has one row; None: all of them."""
+    sessions: int = 1
+    """Client processes that load at the same time, each its part of the rows."""
+    steps: tuple[LoadStep, ...] = ()
+    rows_most: int | None = None
+    """Only that many of the rows: a slow method need not load them all."""
+    name: Literal["loading"] = field(default="loading", kw_only=True)
+
+
+BackupMode: TypeAlias = Literal["full", "incremental"]
+BackupCheckpoint: TypeAlias = Literal["fast", "spread"]
+"""How hurried the checkpoint is that a base backup begins with."""
+BackupCompression: TypeAlias = Literal["none", "gzip", "server gzip"]
+"""Who compresses a base backup: nobody, pg_basebackup, or the server before it sends."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupConditions:
+    """How a variant's base backup is taken, beside settings."""
+
+    mode: BackupMode = "full"
+    """An incremental one is taken of what has changed since a full one, and combined with it to restore."""
+    checkpoint: BackupCheckpoint = "fast"
+    compress: BackupCompression = "none"
+    rate_bytes_per_s: int | None = None
+    """The fastest that the server may send; None is no limit."""
+    is_loaded: bool = True
+    """The load goes on while the backup is taken; else it pauses."""
+    name: Literal["backup"] = field(default="backup", kw_only=True)
+
+
+Conditions: TypeAlias = (
+    CutConditions
+    | ReplayConditions
+    | StreamingConditions
+    | FailoverConditions
+    | LoadMethod
+    | BackupConditions
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """Each trial's server is killed when its load ends, and the time until it is back is measured."""
+
+    cold: bool
+    """It is recovered once more with nothing in the page cache."""
+    predict: bool = False
+    """All WAL of the load is kept, and what every variant would have written predicted from it."""
+    iops: int | None = None
+    """It is recovered once more, cache cold, with so many reads a second at most."""
+    power_cut: bool = False
+    """It runs on a simulated disk, and is recovered once more, cache cold, from what was flushed."""
+    name: Literal["crash"] = field(default="crash", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class PowerCut:
+    """Each trial's window is followed by a power cut, on a server of its own."""
+
+    images: int
+    """States of the disk that are built and checked after each cut."""
+    name: Literal["power cut"] = field(default="power cut", kw_only=True)
+
+
+class _Kind:
+    """What holds of a kind that says nothing else."""
+
+    __slots__ = ()
+
+    @property
+    def conditions(self) -> type[Conditions] | None:
+        """What its variants may have beside settings."""
+        return None
+
+    @property
+    def added_crash(self) -> Crash | None:
+        """The crash that ends each trial."""
+        return None
+
+    @property
+    def cut_images(self) -> int:
+        """States of the disk that are built and checked after the power cut of each trial; 0 without."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput(_Kind):
     """Each trial measures a window of pgbench's load."""
 
     noun: ClassVar[str] = "throughput"
 
+    added: Crash | PowerCut | None = None
+    """What comes after each window."""
+    name: Literal["throughput"] = field(default="throughput", kw_only=True)
+
+    @property
+    def conditions(self) -> type[CutConditions] | None:
+        """Those of its power cuts."""
+        return CutConditions if self.cut_images else None
+
+    @property
+    def added_crash(self) -> Crash | None:
+        """What was added, if it is one."""
+        return self.added if isinstance(self.added, Crash) else None
+
+    @property
+    def cut_images(self) -> int:
+        """Those of the power cut that was added."""
+        return self.added.images if isinstance(self.added, PowerCut) else 0
+
 
 @dataclass(frozen=True, slots=True)
-class Statements:
+class Statements(_Kind):
     """Each trial runs statements one by one on a quiet server."""
 
     noun: ClassVar[str] = "statements"
+    name: Literal["statements"] = field(default="statements", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class PowerCuts:
+class PowerCuts(_Kind):
     """Each trial is a power cut."""
 
     noun: ClassVar[str] = "power cuts"
 
+    images: int
+    """States of the disk that are built and checked after each cut."""
+    name: Literal["power cuts"] = field(default="power cuts", kw_only=True)
+
+    @property
+    def conditions(self) -> type[CutConditions]:
+        """What a variant has beside settings."""
+        return CutConditions
+
+    @property
+    def cut_images(self) -> int:
+        """All that a trial is about."""
+        return self.images
+
 
 @dataclass(frozen=True, slots=True)
-class Replay:
+class Replay(_Kind):
     """Each trial replays fixed WAL: that of ``rows`` INSERTs into five partitioned tables."""
 
     noun: ClassVar[str] = "replay"
@@ -42,10 +259,16 @@ class Replay:
     preloaded_rows: int
     """Rows that are there before, so that the WAL finds leaf pages to fill and to make images of."""
     rows_per_commit: int
+    name: Literal["replay"] = field(default="replay", kw_only=True)
+
+    @property
+    def conditions(self) -> type[ReplayConditions]:
+        """What a variant has beside settings."""
+        return ReplayConditions
 
 
 @dataclass(frozen=True, slots=True)
-class Streaming:
+class Streaming(_Kind):
     """Each trial loads a primary with INSERTs into five partitioned tables while its standby streams."""
 
     noun: ClassVar[str] = "a live stream"
@@ -53,20 +276,32 @@ class Streaming:
     preloaded_rows: int
     """Rows that are there before, as in a study of replay."""
     rows_per_commit: int
+    name: Literal["streaming"] = field(default="streaming", kw_only=True)
+
+    @property
+    def conditions(self) -> type[StreamingConditions]:
+        """What a variant has beside settings."""
+        return StreamingConditions
 
 
 @dataclass(frozen=True, slots=True)
-class Failover:
+class Failover(_Kind):
     """Each trial is a pair under the ledger's load whose primary dies and whose standby is promoted."""
 
     noun: ClassVar[str] = "failover"
 
     load_s: float
     sessions: int
+    name: Literal["failover"] = field(default="failover", kw_only=True)
+
+    @property
+    def conditions(self) -> type[FailoverConditions]:
+        """What a variant has beside settings."""
+        return FailoverConditions
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Load(_Kind):
     """Each trial loads rows into a table, until the table is as good as after any other method."""
 
     noun: ClassVar[str] = "loading"
@@ -90,6 +325,31 @@ class Load:
     """The DDL and the loads run as superuser, not as a role of their own."""
     power_cut: int = 0
     """In the first round the power of each is also cut in its middle, and so many images are looked at."""
+    name: Literal["loading"] = field(default="loading", kw_only=True)
+
+    @property
+    def conditions(self) -> type[LoadMethod]:
+        """How a variant loads."""
+        return LoadMethod
 
 
-Kind: TypeAlias = Throughput | Statements | PowerCuts | Replay | Streaming | Failover | Load
+@dataclass(frozen=True, slots=True)
+class Backup(_Kind):
+    """Each trial takes a base backup of a server that archives its WAL, and restores it to a moment.
+
+    A workload's duration is that of its load before the backup.
+    """
+
+    noun: ClassVar[str] = "backup"
+
+    after_s: float
+    """Load after the backup, before the moment that is restored to."""
+    name: Literal["backup"] = field(default="backup", kw_only=True)
+
+    @property
+    def conditions(self) -> type[BackupConditions]:
+        """How a variant's backup is taken."""
+        return BackupConditions
+
+
+Kind: TypeAlias = Throughput | Statements | PowerCuts | Replay | Streaming | Failover | Load | Backup

@@ -24,15 +24,24 @@ import psycopg
 from psycopg.rows import TupleRow
 
 from walproof.errors import ProbeError
+from walproof.files import make_private, private_folder, write_whole
 from walproof.lab.receiver import DISK, Receiver
-from walproof.lab.segments import SYNC_BYTES, SegmentFolder, segment_start
+from walproof.lab.segments import SYNC_BYTES, SegmentFolder, StrippedFolder, segment_start
 from walproof.probe.connection import connect_foreign, one_line, streaming_parameters
 from walproof.probe.relations import read_relations
 from walproof.probe.replication import WalStream
 from walproof.probe.slot import SlotLook, look_at_slot
 from walproof.settings.session import PATIENCE_S
 from walproof.units import Lsn, format_bytes
-from walproof.wal.recording import RELATIONS_FILE, Position, Recording, write_recording
+from walproof.wal.images import write_images
+from walproof.wal.recording import (
+    RECORDED_SETTINGS,
+    RELATIONS_FILE,
+    Position,
+    Recording,
+    write_recording,
+)
+from walproof.wal.strip import without_words
 
 LEAST_FREE_BYTES = 1 << 30
 """A capture does not begin with less than this on the disk, and ends before less is left."""
@@ -45,12 +54,6 @@ _GONE_PATIENCE_S = 10.0
 _POSITION_BYTES = 64
 """Of one position in the JSON, at most."""
 _ROOM_MOST_BYTES = 16 << 20
-_SETTINGS = (
-    "max_wal_size", "min_wal_size", "checkpoint_timeout", "checkpoint_completion_target", "full_page_writes",
-    "wal_compression", "wal_log_hints", "wal_level", "data_checksums", "shared_buffers", "wal_keep_size",
-    "checkpoint_warning", "archive_mode", "bgwriter_delay", "bgwriter_lru_maxpages", "wal_segment_size",
-    "server_version", "track_commit_timestamp", "autovacuum",
-)  # fmt: skip
 _SYNCHRONOUS = "synchronous_standby_names would make a synchronous standby of the recording"
 
 Watch = Callable[[float, int, int], None]
@@ -69,6 +72,8 @@ class CaptureOrder:
     """WAL that the server may keep for the recording."""
     timeout_s: float = PATIENCE_S
     """After so many seconds without a word, server and walproof give each other up."""
+    is_stripped: bool = False
+    """Whether contents and names never reach the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +98,11 @@ def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell
     _make_folder(order.folder, order.least_free_bytes)
     relations = read_relations(order.conninfo)
     try:
-        (order.folder / RELATIONS_FILE).write_text(relations.to_json(), encoding="utf-8")
+        if not order.is_stripped:
+            write_whole(order.folder / RELATIONS_FILE, relations.to_json())
     except OSError as error:
         raise ProbeError(f'could not write to "{order.folder}": {error.strerror}') from error
+    kind = StrippedFolder if order.is_stripped else SegmentFolder
     with connect_foreign(order.conninfo) as control:
         settings, segment_bytes = _prepare(control, order)
         slot = f"walproof_{secrets.token_hex(6)}"
@@ -111,13 +118,14 @@ def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell
             stream.start(slot, start, identity.timeline)
             tell(Beginning(slot, stream.is_encrypted, _one(control, "SHOW max_slot_wal_keep_size")))
             with (
-                SegmentFolder(order.folder, identity.timeline, segment_bytes, start) as segments,
+                kind(order.folder, identity.timeline, segment_bytes, start) as segments,
                 Receiver(stream, segments, order.timeout_s, lambda: _hang_up(control)) as receiver,
             ):
                 made = _Capture(order, control, receiver, slot)
                 why = made.run(watch, is_over)
                 receiver.stop()
                 received = receiver.position
+                samples = segments.finish()
             room.give_back()
             first, last = made.positions[0], made.positions[-1]
             recording = Recording(
@@ -131,7 +139,9 @@ def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell
                 positions=tuple(made.positions),
                 ended_because=why,
             )
-            write_recording(order.folder, recording)
+            write_recording(order.folder, without_words(recording) if order.is_stripped else recording)
+            if samples is not None:
+                write_images(order.folder, samples)
         _wait_until_gone(control, slot)
     return recording
 
@@ -242,7 +252,8 @@ class _Room:
 
     def __enter__(self) -> _Room:
         try:
-            with self._path.open("wb") as file:
+            make_private(self._path)
+            with self._path.open("r+b") as file:
                 os.posix_fallocate(file.fileno(), 0, self._bytes)
         except OSError as error:
             self.give_back()
@@ -260,7 +271,7 @@ def _prepare(control: psycopg.Connection[TupleRow], order: CaptureOrder) -> tupl
             raise ProbeError("the server is a standby", hint="Name its primary: there WAL is written.")
         rows = control.execute(
             "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s) ORDER BY name",
-            [list(_SETTINGS)],
+            [list(RECORDED_SETTINGS)],
         ).fetchall()
         segment_bytes = int(_one(control, "SELECT pg_size_bytes(current_setting('wal_segment_size'))"))
         is_synchronous = look_at_slot(control, "").is_synchronous
@@ -304,7 +315,7 @@ def _now() -> float:
 
 def _make_folder(folder: Path, least_free_bytes: int) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
         if any(folder.iterdir()):
             raise ProbeError(
                 f'folder "{folder}" is not empty',

@@ -1,45 +1,104 @@
-"""Which kind of experiment a study file describes, and what may be added to it."""
+"""What the frame of the lab asks of every kind of study: its tables, its plan, its needs, its trials."""
 
 from __future__ import annotations
 
-from walproof.errors import StudyError
-from walproof.facts import Failover, Kind, Load, PowerCuts, Replay, Statements, Streaming
-from walproof.lab.studyfile import StudyFile
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
+
+from walproof.facts import Install, Kind, Plan, Variant, Workload
+from walproof.lab.asked import Asked
+from walproof.lab.studyfile import StudyFile, Table, VariantTable
+from walproof.lab.trial import Bench, Trials
+from walproof.settings.durability import DurabilityClass
+
+K = TypeVar("K", bound=Kind)
 
 
-def check_kind(study: StudyFile, *, power_cuts_asked: bool) -> None:
-    """Refuse a study of two kinds, and what cannot be added to its kind. Raises StudyError.
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How long all trials of a plan take at most, in seconds."""
 
-    ``power_cuts_asked``: by ``--power-cut``, beside what the file says.
+    window_s: float
+    """Of it inside windows."""
+    duration_s: float
+
+
+class LabKind(ABC, Generic[K]):
+    """The live half of a kind of study; its other half is ``walproof.report.kind.ReportKind``.
+
+    What most kinds have in common is implemented here.
     """
-    found: dict[str, tuple[bool, type[Kind]]] = {
-        "[failover]": (study.failover is not None, Failover),
-        "[load]": (study.load is not None, Load),
-        "[power_cut] only": (study.power_cut is not None and study.power_cut.only, PowerCuts),
-        "[replay]": (study.replay is not None, Replay),
-        "[streaming]": (study.streaming is not None, Streaming),
-        "[[workload.statement]]": (any(one.statement for one in study.workload), Statements),
-    }
-    given: dict[str, type[Kind]] = {name: kind for name, (is_there, kind) in found.items() if is_there}
-    if len(given) > 1:
-        raise StudyError(
-            f"a study is of one kind, and this one has {' and '.join(given)}",
-            hint="Make a study file of each.",
-        )
-    if study.crash is not None and study.power_cut is not None:
-        raise StudyError(
-            "a study has [crash] or [power_cut]",
-            hint="[crash] power_cut = true recovers from a power cut, too.",
-        )
-    for name, kind in given.items():
-        added = {
-            "[crash]": study.crash is not None,
-            "[power_cut]": study.power_cut is not None and kind is not PowerCuts,
-            "--power-cut": power_cuts_asked and kind is not PowerCuts,
-        }
-        for addition in [addition for addition, is_there in added.items() if is_there]:
-            raise StudyError(
-                f"{addition} cannot be added to a study of {kind.noun}",
-                detail=f"The study has {name}; crashes and power cuts are added to studies of throughput.",
-                hint="[load] has crash and power_cut of its own." if kind is Load else None,
-            )
+
+    kind: type[K]
+    tables: ClassVar[Mapping[str, type[Table]]] = {}
+    """Name -> table of the study file that it brings along."""
+    variant_tables: ClassVar[Mapping[str, type[Table]]] = {}
+    """Name -> table of ``[[variant]]``."""
+    works_in_memory: ClassVar[bool] = False
+    """Whether its clusters live in memory where the user names no folder: their disk is simulated anyway."""
+    moves_wal: ClassVar[bool] = False
+    """Whether a variant may have its WAL in another folder."""
+    toggles: ClassVar[bool] = False
+    """Whether the settings of a server may be toggled under its load."""
+    cuts_on_request: ClassVar[bool] = False
+    """Whether ``--power-cut`` has a meaning."""
+    instead_of_additions: ClassVar[str | None] = None
+    """A hint for who wants to add a crash or a power cut."""
+    hint_when_missing: ClassVar[str | None] = None
+    """Where to get what ``missing`` names."""
+
+    @abstractmethod
+    def sign(self, study: StudyFile) -> str | None:
+        """What in the file says that it is of this kind, ``[replay]``; None when nothing does."""
+
+    @abstractmethod
+    def resolve(self, asked: Asked) -> K:
+        """The plan's kind. Raises StudyError when the study has what has no meaning in it."""
+
+    def workload(self, workload: Workload, kind: K, asked: Asked) -> Workload:
+        """The workload, as this kind drives it."""
+        return workload
+
+    def variant(self, variant: Variant, kind: K, table: VariantTable | None) -> Variant:
+        """The variant with its conditions, and without them among its settings.
+
+        ``table`` is what was typed; None for a cell of a factorial design. Raises StudyError.
+        """
+        return variant
+
+    def missing(self, variant: Variant, install: Install) -> str | None:
+        """What keeps an install, or this machine, from the conditions of a variant.
+
+        A variant that is optional is left out with this reason; without others the study is refused.
+        """
+        return None
+
+    def risk(self, variant: Variant) -> DurabilityClass:
+        """What the conditions of a variant may lose, whatever its settings."""
+        return DurabilityClass.NONE
+
+    def loses_power(self, plan: Plan) -> bool:
+        """Whether a trial cuts the power of a simulated disk."""
+        return plan.kind.cut_images > 0
+
+    def simulates_disk(self, plan: Plan) -> bool:
+        """Whether a server runs on a simulated disk."""
+        return plan.device is not None or self.loses_power(plan)
+
+    def wal_bytes(self, plan: Plan, wal_bytes: int) -> int:
+        """WAL that a trial keeps at most, where max_wal_size allows ``wal_bytes``."""
+        return wal_bytes
+
+    def disk_bytes(self, plan: Plan, wal_bytes: int) -> int | None:
+        """Disk that the run takes; None: pgbench's tables and a copy of them."""
+        return None
+
+    def length(self, plan: Plan, length: Length) -> Length:
+        """How long the plan takes, where its windows and their overhead take ``length``."""
+        return length
+
+    @abstractmethod
+    def prepare(self, bench: Bench) -> Trials:
+        """Make what all trials start from. Raises a WalproofError."""

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from walproof.errors import ProbeError
+from walproof.errors import ProbeError, WalError
 from walproof.lab.segments import SegmentFolder
 from walproof.probe.replication import Keepalive, StreamEnd, WalStream
 from walproof.units import Lsn
@@ -82,6 +82,8 @@ class Receiver:
         except OSError as error:
             is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             self.ended = DISK if is_full else f"could not write the WAL that arrived: {error.strerror}"
+        except WalError as error:
+            self.ended = f"could not strip the WAL that arrived: {error.message}"
         except ProbeError as error:
             self.ended = self.ended or error.message
             longest_s = max(self._longest_s, time.monotonic() - self._told_s)
@@ -123,8 +125,8 @@ class Receiver:
                         # A server that shuts down waits until all has been flushed.
                         self._segments.flush()
                         is_due = True
-                elif message.start != self._segments.written:
-                    raise StreamEnd(f"the server sent WAL of {Lsn(message.start)}, expected {self.position}")
+                elif message.start != (expected := Lsn(self._segments.received)):
+                    raise StreamEnd(f"the server sent WAL of {Lsn(message.start)}, expected {expected}")
                 else:
                     self._segments.write(message.data)
             if is_due:

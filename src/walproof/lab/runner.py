@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from walproof.facts import Plan, Run, Trial
+from walproof.facts import Plan, Run, Series, Trial
 from walproof.facts.store import Store
 from walproof.lab.design import round_order
 from walproof.lab.schedule import Enough, Progress, RoundCells
-from walproof.lab.trial import TrialOrder, TrialRunner
+from walproof.lab.trial import TrialOrder
+
+RunOne = Callable[[TrialOrder], tuple[Trial, tuple[Series, ...]]]
+"""Runs one trial: what goes wrong with it is in its facts."""
 
 
 def conduct(
-    store: Store, run: Run, trials: TrialRunner, cells_of: RoundCells, enough: Enough, progress: Progress
+    store: Store, run: Run, run_one: RunOne, cells_of: RoundCells, enough: Enough, progress: Progress
 ) -> None:
     """Run what is missing of ``run``. A trial is stored when it ends, so an interruption loses one at most.
 
-    ``cells_of`` says which cells a round has; after every whole round ``enough`` and the budget are asked.
+    ``run_one`` runs a trial; ``cells_of`` says which cells a round has; after every whole round ``enough``
+    and the budget are asked.
     Raises StoreError.
     """
     plan = run.plan
     done = list(store.trials(run.id))
-    progress.run_started(run, done, plan.rounds * len(plan.cells))
+    progress.run_started(run, done, plan.trials_most)
     for round_number in itertools.count(1):
         wanted = set(cells_of(round_number, [trial for trial in done if trial.round < round_number]))
         if not wanted:
@@ -35,9 +39,8 @@ def conduct(
         for cell in order:
             number = max((trial.number for trial in done), default=0) + 1
             progress.trial_started(number, round_number, cell)
-            trial, series = trials.run(
-                TrialOrder(number, round_number, *cell, is_first=all(one.cell != cell for one in done))
-            )
+            is_first = all(before.cell != cell for before in done)
+            trial, series = run_one(TrialOrder(number, round_number, *cell, is_first=is_first))
             store.add_trial(run.id, trial, series)
             done.append(trial)
             progress.trial_ended(trial)

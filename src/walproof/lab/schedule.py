@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from walproof.facts import Run, Trial
+from walproof.facts import Cell, Run, Trial
 
-RoundCells = Callable[[int, Sequence[Trial]], Collection[tuple[str, str, str]]]
+RoundCells = Callable[[int, Sequence[Trial]], Collection[Cell]]
 """Asked before every round, with its number and the trials of all rounds before it: which cells it has.
 
 None of them ends the run. Injected, for the same reason as Enough; a function of its arguments alone, so that
@@ -27,7 +27,7 @@ class Progress(Protocol):
     def run_started(self, run: Run, stored: Sequence[Trial], trials_most: int) -> None:
         """Trials begin; ``stored`` are those of an interrupted run that is now resumed."""
 
-    def trial_started(self, number: int, round_number: int, cell: tuple[str, str, str]) -> None:
+    def trial_started(self, number: int, round_number: int, cell: Cell) -> None:
         """A trial begins."""
 
     def trial_ended(self, trial: Trial) -> None:

@@ -11,7 +11,9 @@ import os
 from pathlib import Path
 from types import TracebackType
 
+from walproof._native import WalStripper
 from walproof.units import Lsn
+from walproof.wal.images import ImageSamples
 
 SYNC_BYTES = 16 << 20
 """At most so much is received between two flushes to disk, whatever the size of a segment."""
@@ -37,6 +39,11 @@ class SegmentFolder:
         self.written = self.flushed = int(start)
         """End of what was written, and of what is on disk."""
 
+    @property
+    def received(self) -> int:
+        """Where what arrives next begins."""
+        return self.written
+
     def write(self, data: memoryview) -> None:
         """Append; a segment that is full is flushed, renamed and closed."""
         while data:
@@ -51,6 +58,10 @@ class SegmentFolder:
                 self._complete()
             elif self.written - self.flushed >= SYNC_BYTES:
                 self.flush()
+
+    def finish(self) -> ImageSamples | None:
+        """What the images told, where they are not kept."""
+        return None
 
     def flush(self) -> None:
         """Return when all that was written is on disk."""
@@ -100,3 +111,30 @@ class SegmentFolder:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+class StrippedFolder(SegmentFolder):
+    """The same without contents, which never reach the disk. Raises WalError for WAL that cannot be read.
+
+    What has arrived of a record that is not complete is in memory only, and not confirmed.
+    """
+
+    def __init__(self, folder: Path, timeline: int, segment_bytes: int, start: Lsn) -> None:
+        super().__init__(folder, timeline, segment_bytes, start)
+        self._stripper = WalStripper(int(start), segment_bytes)
+        self._received = int(start)
+
+    @property
+    def received(self) -> int:
+        """Where what arrives next begins."""
+        return self._received
+
+    def write(self, data: memoryview) -> None:
+        """Append what can be told of it."""
+        self._received += len(data)
+        super().write(memoryview(self._stripper.push(bytes(data))))
+
+    def finish(self) -> ImageSamples:
+        """What the images told before they were blanked out."""
+        forks, nanoseconds = self._stripper.samples()
+        return ImageSamples(tuple(forks), nanoseconds)

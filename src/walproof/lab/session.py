@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from walproof import __version__
@@ -15,29 +16,22 @@ from walproof.disk.flush import measure_flush
 from walproof.disk.preload import check_program
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.errors import StoreError, StudyError
-from walproof.facts import Environment, Install, Plan, Run, Statements, Throughput
+from walproof.facts import Environment, Install, Plan, Run
 from walproof.facts.codec import plan_hash, to_data
 from walproof.facts.store import Store
-from walproof.lab.load_source import prepare_loads
-from walproof.lab.power_cut import CutLab, cut_initdb_options, prepare_cut_template
+from walproof.lab.kinds.registry import lab_kind
 from walproof.lab.preflight import check
-from walproof.lab.replay_recording import prepare_recordings
 from walproof.lab.runner import conduct
 from walproof.lab.schedule import Enough, Progress, RoundCells
-from walproof.lab.streaming import prepare_pairs
-from walproof.lab.target import target_of
-from walproof.lab.trial import TrialRunner
-from walproof.postgres import template as templates
-from walproof.postgres.build import build_facts, has_extension
-from walproof.postgres.cluster import Cluster
+from walproof.lab.trial import Bench, Trials, run_trial
+from walproof.postgres.build import build_facts
 from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.wal_folder import wal_workspace
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
 from walproof.privilege.folders import own_folder
-from walproof.privilege.user import server_user
-from walproof.probe.environment import observe_environment
-from walproof.workload.pgbench import initialise, setup_description
+from walproof.privilege.user import explained, is_usual, server_user
+from walproof.probe.environment import machine_facts, observe_environment
 
 _FLUSH_TEST_S = 3
 """Seconds for each of pg_test_fsync's 17 tests; its own default is 5."""
@@ -67,47 +61,66 @@ def execute(
     unfinished = None if fresh else find_unfinished(store, plan, command)
     with _only_one(locks, plan), ready_to_run(plan, progress, keep_failures) as trials:
         environment = _environment(plan)
-        if plan.power_cut is not None:
-            # Before every campaign, a resumed one too: is it the server that fails, or the simulator?
-            found = trials.self_test(progress)
-            environment = replace(environment, facts={**environment.facts, "self_test": found})
-        run = unfinished or store.add_run(plan, command, environment, __version__, study_text)
-        conduct(store, run, trials, cells_of, enough, progress)
-        trials.forget_loads()
+        environment = replace(environment, facts={**environment.facts, **trials.test_itself()})
+
+        def begin() -> Run:
+            return store.add_run(plan, command, environment, __version__, study_text)
+
+        with _our_run(store, unfinished, begin) as run:
+            conduct(store, run, partial(run_trial, trials), cells_of, enough, progress)
+        trials.forget()
     return store.run(run.id)
 
 
 @contextmanager
-def ready_to_run(plan: Plan, progress: Progress, keep_failures: Path | None = None) -> Iterator[TrialRunner]:
+def _our_run(store: Store, unfinished: Run | None, begin: Callable[[], Run]) -> Iterator[Run]:
+    """The unfinished run, or one that begins where there is none or another process goes on with it."""
+    run = unfinished or begin()
+    while True:
+        with store.claim(run.id) as is_ours:
+            if is_ours and store.run(run.id).finished_at is None:
+                yield run
+                return
+        run = begin()
+
+
+@contextmanager
+def ready_to_run(plan: Plan, progress: Progress, keep_failures: Path | None = None) -> Iterator[Trials]:
     """Check that the plan can run here, prepare its templates, and hand out what runs its trials.
 
     Everything but the templates is removed at the end. Raises a WalproofError naming all that is missing.
     """
     check(plan)
     user = server_user()
+    if user is not None:
+        progress.preparing(f"servers run as user {explained(user)}")
     reachable = {install.label: reachable_install(install, user) for install in plan.installs}
     pgbench = reachable_pgbench([*plan.installs, plan.driver], user)
     folders = sorted({one.waldir for one in plan.variants if one.waldir is not None})
+    half = lab_kind(plan.kind)
     with ExitStack() as stack, Workspace(Path(plan.folder), user) as workspace:
         wal = {folder: stack.enter_context(wal_workspace(Path(folder), user)) for folder in folders}
-        devices = [plan.device, *(variant.standby_device for variant in plan.variants)]
-        is_cut = plan.power_cut is not None or (plan.load is not None and plan.load.power_cut > 0)
-        if is_cut or any(device is not None for device in devices):
+        if half.simulates_disk(plan):
             _check_simulated_disk(reachable, workspace)
-        prepared = _prepare(plan, reachable, workspace, pgbench, progress)
-        cuts = _prepare_cuts(plan, reachable, workspace, pgbench, progress)
-        replays = prepare_recordings(plan, reachable, workspace, progress)
-        pairs = prepare_pairs(plan, reachable, workspace, progress)
-        loads = prepare_loads(plan, reachable, workspace, progress)
-        yield TrialRunner(
-            plan, workspace, reachable, pgbench, prepared, cuts, replays, pairs, loads, wal, keep_failures
-        )
+        yield half.prepare(Bench(plan, workspace, reachable, pgbench, wal, progress, keep_failures))
 
 
 def find_unfinished(store: Store, plan: Plan, command: Sequence[str]) -> Run | None:
-    """The interrupted run that ``plan`` continues. Raises StudyError when the study changed meanwhile."""
+    """The interrupted run that ``plan`` continues. Raises StudyError when the study changed meanwhile.
+
+    In a shared store there are runs of other machines, and such as another process is carrying out just now:
+    they are left alone.
+    """
     digest = plan_hash(plan)
-    open_runs = [run for run in store.runs() if run.finished_at is None]
+    here = machine_facts()
+    open_runs = [
+        run
+        for run in store.runs()
+        if run.finished_at is None
+        and (plan_hash(run.plan) == digest or run.command == tuple(command))
+        and _is_of_machine(run, here)
+        and _is_free(store, run)
+    ]
     for run in reversed(open_runs):
         if plan_hash(run.plan) == digest:
             return run
@@ -119,6 +132,16 @@ def find_unfinished(store: Store, plan: Plan, command: Sequence[str]) -> Run | N
                 hint="Undo the change to resume that run, or begin another one with --new.",
             )
     return None
+
+
+def _is_of_machine(run: Run, machine: Mapping[str, str]) -> bool:
+    """Whether nothing that the run's environment says of its machine differs."""
+    return all(run.environment.facts.get(name, value) == value for name, value in machine.items())
+
+
+def _is_free(store: Store, run: Run) -> bool:
+    with store.claim(run.id) as is_ours:
+        return is_ours
 
 
 def differences(before: Plan, now: Plan) -> list[str]:
@@ -146,27 +169,6 @@ def _short(item: object) -> str:
     return str(item)
 
 
-def _prepare(
-    plan: Plan, reachable: dict[str, Install], workspace: Workspace, pgbench: Path, progress: Progress
-) -> dict[tuple[str, str], Path]:
-    prepared: dict[tuple[str, str], Path] = {}
-    if not isinstance(plan.kind, Throughput | Statements):
-        return prepared
-    for label, install in reachable.items():
-        for workload in plan.workloads:
-            setup = setup_description(workload)
-            if not templates.is_prepared(workspace, install, plan.initdb_options, setup):
-                progress.preparing(f"pgbench tables of scale {workload.scale} on PostgreSQL {label}")
-
-            def load(cluster: Cluster) -> None:
-                initialise(pgbench, workload, target_of(cluster))  # noqa: B023 - called before the loop goes on
-
-            prepared[(label, workload.name)] = templates.prepare_loaded(
-                workspace, install, plan.initdb_options, setup, load
-            )
-    return prepared
-
-
 def _check_simulated_disk(reachable: dict[str, Install], workspace: Workspace) -> None:
     """Refuse before the first trial what would fail in each. Raises DiskError."""
     for install in reachable.values():
@@ -182,28 +184,10 @@ def _check_simulated_disk(reachable: dict[str, Install], workspace: Workspace) -
         workspace.remove_folder(folder)
 
 
-def _prepare_cuts(
-    plan: Plan, reachable: dict[str, Install], workspace: Workspace, pgbench: Path, progress: Progress
-) -> dict[tuple[str, str, bool], CutLab]:
-    """(install, workload, whether it has checksums) -> what its power cuts start from."""
-    labs: dict[tuple[str, str, bool], CutLab] = {}
-    if plan.power_cut is None:
-        return labs
-    for label, install in reachable.items():
-        has_amcheck = has_extension(install, "amcheck")
-        for workload in plan.workloads:
-            for conditions in {v.cut.checksums: v.cut for v in plan.variants}.values():
-                progress.preparing(f"clusters for power cuts on PostgreSQL {label}")
-                options = cut_initdb_options(install, conditions)
-                template = prepare_cut_template(workspace, install, options, pgbench, workload)
-                labs[(label, workload.name, conditions.checksums)] = CutLab(
-                    workspace, install, pgbench, template, has_amcheck
-                )
-    return labs
-
-
 def _environment(plan: Plan) -> Environment:
     facts = dict(observe_environment(Path(plan.folder)))
+    if (user := server_user()) is not None:
+        facts["server_user"] = user.name if is_usual(user) else "named by whoever ran it"
     if plan.device is not None:
         device = parse_device(plan.device)
         facts["emulated_device"] = f"{device.name} ({device.figures})"

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from walproof.advise.finding import Finding, FindingKind
+from walproof.advise.wording import is_vague
 from walproof.analysis.effect import Conclusion, Effect
-from walproof.analysis.rounds import Cell
 from walproof.analysis.summary import Analysis
-from walproof.facts import Plan, Run, Trial
+from walproof.facts import Cell, Plan, Run, Trial
 from walproof.report.cells import Cells
 from walproof.report.numbers import counted, number, p_value, percent, ratio
+from walproof.report.pooling import say_pooling
+from walproof.report.slices import carry_over_sentences, place_sentence
 from walproof.settings.durability import DurabilityClass
 from walproof.units import format_duration
 
-_DOUBT = 0.05
-"""Adjusted p value above which an effect is named as doubtful."""
 _NAMED_MOST = 4
 _ROUNDS_MOST = 1000
 """More rounds than this are no advice: the spread itself is the trouble."""
@@ -102,18 +102,18 @@ def _figures(cells: Cells, analysis: Analysis, install: str, workload: str) -> l
     variant = cells.plan.baseline
     sentences = []
     for effect in analysis.install_effects:
-        if effect.cell == (install, workload, variant) and effect.ratio is not None:
+        if effect.cell == Cell(install, workload, variant) and effect.ratio is not None:
             against = f"PostgreSQL {effect.baseline[0]}"
-            if effect.conclusion is Conclusion.NO_DIFFERENCE:
-                sentences.append(
-                    f"No measurable difference from {against}: {ratio(effect.ratio, effect.interval)}."
-                )
+            if effect.conclusion is Conclusion.NO_DIFFERENCE and effect.interval is not None:
+                vague = is_vague(effect.interval)
+                said = "Not known yet against" if vague else "No measurable difference from"
+                sentences.append(f"{said} {against}: {ratio(effect.ratio, effect.interval)}.")
             else:
                 sentences.append(f"{ratio(effect.ratio, effect.interval)} the throughput of {against}.")
-    middle = cells.median((install, workload, variant), "tps")
+    middle = cells.median(Cell(install, workload, variant), "tps")
     if middle is None:
         return [*sentences, "No trial finished: there is no answer yet."]
-    count = counted(len(cells.finished((install, workload, variant))), "trial")
+    count = counted(len(cells.finished(Cell(install, workload, variant))), "trial")
     return [*sentences, f"{variant}: {number(middle)} transactions/s, median of {count}."]
 
 
@@ -131,24 +131,22 @@ def how_sure(run: Run, analysis: Analysis, findings: Sequence[Finding]) -> tuple
             widest.variant if len(analysis.install_effects) == 0 else f"{widest.variant} on {widest.install}"
         )
         lines.append(
-            f"Intervals are {percent(analysis.level)} intervals of the ratio within rounds; "
-            f"the widest reaches {percent(width)} from its ratio ({subject}, {widest.workload})."
+            f"Intervals are {percent(analysis.level)} intervals of the ratio within {_within(run.plan)}, "
+            f"each for itself; the widest reaches {percent(width)} from its ratio "
+            f"({subject}, {widest.workload})."
         )
+        lines += say_pooling(effects)
     elif effects:
         lines.append("No variant has two usable rounds, so no ratio has an interval.")
-    doubtful = [
-        effect
-        for effect in effects
-        if effect.conclusion in (Conclusion.HIGHER, Conclusion.LOWER)
-        and effect.p_holm is not None
-        and effect.p_holm > _DOUBT
-    ]
+    doubtful = [effect for effect in effects if effect.conclusion is Conclusion.IN_DOUBT]
     if doubtful:
-        named = _names([f"{e.variant}, {e.workload} (p {p_value(e.p_holm)})" for e in doubtful])
+        named = _names([f"{e.variant}, {e.workload} (p {p_value(e.p_family)})" for e in doubtful])
         lines.append(
-            f"Of {doubtful[0].comparisons} comparisons some look different by chance; adjusted for their "
-            f"number these stay in doubt: {named}."
+            f"Of {doubtful[0].comparisons} comparisons some look different by chance; counted together "
+            f"these stay in doubt: {named}."
         )
+    lines += [] if analysis.place is None else [place_sentence(analysis.place)]
+    lines += carry_over_sentences(analysis)
     lines += [
         f"{f.sentence[:1].upper()}{f.sentence[1:]}."
         for f in findings
@@ -157,8 +155,14 @@ def how_sure(run: Run, analysis: Analysis, findings: Sequence[Finding]) -> tuple
     return tuple(lines)
 
 
+def _within(plan: Plan) -> str:
+    if plan.toggling is None:
+        return "rounds"
+    return "passes" if plan.toggles_all else "rounds, or within passes where settings are toggled"
+
+
 def _extent(run: Run, analysis: Analysis) -> str:
-    planned = run.plan.rounds * len(run.plan.cells)
+    planned = run.plan.trials_most
     done = f"{counted(analysis.trials, 'trial')} in {counted(analysis.rounds, 'round')}"
     if run.finished_at is None and analysis.trials < planned:
         whole = f"{planned} trials in {counted(run.plan.rounds, 'round')}"
@@ -171,12 +175,15 @@ def what_would_help(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> 
     if not analysis.precision or not analysis.rounds:
         return ()
     round_s = _round_seconds(plan, trials)
+    noun = "start" if plan.toggles_all else "round"
     lines: list[str] = []
     before: Cell | None = None
     for index, target in enumerate(analysis.precision[0].needed):
         known = [(n.more, p.cell) for p in analysis.precision if (n := p.needed[index]).more is not None]
+        if not known and any(effect.interval is not None for effect in analysis.effects):
+            return (f"More {noun}s: those that there are contradict each other.",)
         if not known:
-            return ("A second round: one round says nothing about the spread.",)
+            return (f"A second {noun}: one {noun} says nothing about the spread.",)
         more, most = max((more or 0, cell) for more, cell in known)
         goal = f"Every ratio within ± {percent(target.half_width)}"
         if more == 0:
@@ -185,11 +192,11 @@ def what_would_help(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> 
         if more > _ROUNDS_MOST:
             # The goals come strictest first: one line for the last that is out of reach says it for all.
             advice = "longer windows or a quieter machine would do more"
-            lines = [f"{goal}: out of reach ({more} more rounds); {advice}"]
+            lines = [f"{goal}: out of reach ({more} more {noun}s); {advice}"]
             continue
         time = f", about {format_duration(more * round_s)}" if round_s else ""
         needy = f" ({most[2]}, {most[1]} needs most)" if most != before else ""
-        lines.append(f"{goal}: {counted(more, 'more round')}{time}{needy}")
+        lines.append(f"{goal}: {counted(more, f'more {noun}')}{time}{needy}")
         before = most
     return tuple(lines)
 
@@ -199,7 +206,7 @@ def _round_seconds(plan: Plan, trials: Sequence[Trial]) -> float | None:
     by_round: dict[int, list[Trial]] = {}
     for trial in trials:
         by_round.setdefault(trial.round, []).append(trial)
-    whole = [own for own in by_round.values() if len(own) == len(plan.cells)]
+    whole = [own for number, own in by_round.items() if len(own) == len(plan.round_cells(number))]
     if not whole:
         return None
     return sum(t.ended_at - t.started_at for own in whole for t in own) / len(whole)
@@ -211,9 +218,13 @@ def repeat_command(run: Run) -> str:
     return shlex.join(words)
 
 
-def next_commands(run: Run) -> tuple[NextCommand, ...]:
+def next_commands(run: Run, analysis: Analysis) -> tuple[NextCommand, ...]:
     """What a reader may want to type now."""
     commands = []
+    notable = [one.variant for one in analysis.carry_overs if one.is_notable]
+    if notable:
+        again = f"{repeat_command(run)} --design fresh"
+        commands.append(NextCommand(f"measure {_names(notable)} on servers of their own", again))
     if run.finished_at is None:
         commands.append(NextCommand("finish the run", repeat_command(run)))
     # Results that are not in the default folder are found by naming it again.

@@ -29,7 +29,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class TableCell:
     """One value of a table, ready to read."""
 
     text: str
@@ -43,7 +43,7 @@ class Table:
 
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    rows: tuple[tuple[TableCell, ...], ...]
     note: str | None = None
     terminal: bool = True
     """Whether the terminal shows it."""
@@ -114,11 +114,11 @@ def without_empty_columns(table: Table) -> Table:
     )
 
 
-def text_cells(values: Sequence[str]) -> tuple[Cell, ...]:
+def text_cells(values: Sequence[str]) -> tuple[TableCell, ...]:
     """A row of plain cells."""
-    return tuple(Cell(value) for value in values)
+    return tuple(TableCell(value) for value in values)
 
 
-def class_cell(durability: DurabilityClass) -> Cell:
+def class_cell(durability: DurabilityClass) -> TableCell:
     """The cell that names a durability class."""
-    return Cell(durability.value, durability)
+    return TableCell(durability.value, durability)

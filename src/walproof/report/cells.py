@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import fmean, median
 
-from walproof.analysis.rounds import Cell
-from walproof.facts import Plan, Trial, TrialState, Variant
+from walproof.facts import Cell, Plan, Trial, TrialState, Variant
+from walproof.report.numbers import shown
 
 
 class Cells:
@@ -58,6 +58,10 @@ class Cells:
         """Median over the finished trials; None where none has the metric."""
         values = self.values(cell, metric)
         return median(values) if values else None
+
+    def shown(self, cell: Cell, metric: str) -> str:
+        """That median as the table of metrics says (:func:`walproof.report.numbers.shown`)."""
+        return shown(metric, self.median(cell, metric))
 
     def window_s(self, cell: Cell) -> float | None:
         """Median length of the measurement window in seconds."""

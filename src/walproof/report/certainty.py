@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from walproof.analysis.summary import Analysis
-from walproof.facts import Trial, TrialState
-from walproof.report.blocks import Block, Cell, Column, Listing, Paragraph, Table, text_cells
+from walproof.facts import Cell, Trial, TrialState
+from walproof.facts.metrics import metric
+from walproof.report.blocks import Block, Column, Listing, Paragraph, Table, TableCell, text_cells
 from walproof.report.cells import Cells
 from walproof.report.numbers import counted, number, p_value, percent, ratio
 from walproof.report.variants import GROUPED_COLUMNS, grouped_cells, variant_cells
@@ -26,13 +27,13 @@ def precision_tables(cells: Cells, analysis: Analysis) -> list[Block]:
         where = cells.group_title(effect.install, effect.workload)
         if effect.baseline[0] != effect.install:
             where += f" against {effect.baseline[0]}"
-        head = (Cell(where), *variant_cells(cells.plan.variant(effect.variant)))
+        head = (TableCell(where), *variant_cells(cells.plan.variant(effect.variant)))
         texts = (
             ratio(effect.ratio, effect.interval),
             ratio(effect.median_ratio),
             str(effect.n) + (f" ({effect.left_out} left out)" if effect.left_out else ""),
             "-" if effect.half_width is None else f"± {percent(effect.half_width)}",
-            p_value(effect.p_holm),
+            p_value(effect.p_family),
             effect.conclusion.value,
         )
         more = [
@@ -46,12 +47,14 @@ def precision_tables(cells: Cells, analysis: Analysis) -> list[Block]:
         Column("median ratio", numeric=True),
         Column("rounds", numeric=True),
         Column("known within", numeric=True),
-        Column("p, adjusted", numeric=True),
-        Column("throughput is"),
+        Column("p, together", numeric=True),
+        Column(f"{metric(analysis.metric).heading} is"),
     )
     note = (
-        f"{percent(analysis.level)} t intervals of the mean log ratio, both trials from the same round. "
-        f"p is adjusted for {counted(effects[0].comparisons, 'comparison')} (Holm)."
+        f"{percent(analysis.level)} t intervals of the mean log ratio, both trials from the same round"
+        f"{_of_slices(cells)}; each is for its ratio alone. p, and with it what the "
+        f"{metric(analysis.metric).heading} is said to be, "
+        f"holds for all {counted(effects[0].comparisons, 'comparison')} together (the largest |t|, Dunnett)."
     )
     more_columns = (*GROUPED_COLUMNS, *(Column(f"to ± {percent(width)}", numeric=True) for width in widths))
     more_note = "How many more rounds each precision takes, if the spread stays as seen."
@@ -63,9 +66,17 @@ def precision_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     ]
 
 
+def _of_slices(cells: Cells) -> str:
+    if cells.plan.toggling is None:
+        return ""
+    return "; of design toggled, of groups of passes, and rounds are starts of the server"
+
+
 def drift_paragraph(analysis: Analysis) -> list[Block]:
     """How steady the machine was, in figures."""
     drift = analysis.drift
+    if not drift.points and analysis.place is not None:
+        return []  # Slices of one server are compared, and no trial with another.
     parts = [f"The machine over the run: {drift.steadiness.value}."]
     if drift.trend is not None:
         parts.append(f"Trend from the first trial to the last: {ratio(drift.trend, drift.trend_interval)}.")
@@ -91,10 +102,10 @@ def failure_blocks(cells: Cells, trials: Sequence[Trial], analysis: Analysis) ->
     for failure in analysis.failures:
         rows.append(
             (
-                *grouped_cells(cells, (failure.install, failure.workload, failure.variant)),
-                Cell(str(len(failure.trials))),
-                Cell(", ".join(map(str, failure.trials))),
-                Cell(failure.reason),
+                *grouped_cells(cells, Cell(failure.install, failure.workload, failure.variant)),
+                TableCell(str(len(failure.trials))),
+                TableCell(", ".join(map(str, failure.trials))),
+                TableCell(failure.reason),
             )
         )
     columns = (
@@ -136,7 +147,8 @@ def warning_table(trials: Sequence[Trial]) -> list[Block]:
     if not grouped:
         return []
     rows = tuple(
-        (Cell(text), Cell(str(len(numbers))), Cell(_ranges(numbers))) for text, numbers in grouped.items()
+        (TableCell(text), TableCell(str(len(numbers))), TableCell(_ranges(numbers)))
+        for text, numbers in grouped.items()
     )
     columns = (Column("warning"), Column("trials", numeric=True), Column("numbers"))
     return [Table("What could not be observed", columns, rows, terminal=False)]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from walproof.advise.finding import Finding
 from walproof.analysis.summary import Analysis
@@ -14,7 +15,8 @@ from walproof.report.cells import Cells
 from walproof.report.certainty import failure_blocks, outlier_paragraph, precision_tables, warning_table
 from walproof.report.figures.figure import Figure, FigureData
 from walproof.report.numbers import counted
-from walproof.report.setup import environment_tables, plan_tables, repeat_blocks
+from walproof.report.setup import between_versions, environment_tables, plan_tables, repeat_blocks
+from walproof.report.words import KindWords
 from walproof.units import format_utc
 
 
@@ -54,11 +56,14 @@ class Body:
     verdicts: tuple[Verdicts, ...] = ()
 
 
-def lay_out(run: Run, trials: Sequence[Trial], analysis: Analysis, body: Body) -> ReportView:
+def lay_out(
+    words: KindWords[Any], run: Run, trials: Sequence[Trial], analysis: Analysis, body: Body
+) -> ReportView:
     """The report with that body."""
+    differences = between_versions(run)
     sections = (
         *body.sections,
-        Section("setup", "What was run", (*plan_tables(run), *environment_tables(run))),
+        Section("setup", "What was run", (*plan_tables(run, words), *differences, *environment_tables(run))),
         Section("repeat", "Run it again", tuple(repeat_blocks(run))),
     )
     return ReportView(
@@ -72,7 +77,7 @@ def lay_out(run: Run, trials: Sequence[Trial], analysis: Analysis, body: Body) -
         answers=body.answers,
         how_sure=body.how_sure,
         what_would_help=body.what_would_help,
-        next_commands=next_commands(run),
+        next_commands=next_commands(run, analysis),
         overview=body.overview,
         verdicts=body.verdicts,
         sections=_finished(run, sections),
@@ -157,10 +162,8 @@ class FigureMaker:
         ]
         self._caption = "; ".join(part for part in parts if part)
 
-    def figure(
-        self, id_: str, title: str, note: str, data: FigureData | None, describe: Callable[..., str]
-    ) -> tuple[Figure, ...]:
+    def figure(self, id_: str, title: str, note: str, data: FigureData | None) -> tuple[Figure, ...]:
         """The figure, or nothing without data."""
         if data is None:
             return ()
-        return (Figure(id_, title, note, self._caption, describe(data), data),)
+        return (Figure(id_, title, note, self._caption, data.describe(), data),)

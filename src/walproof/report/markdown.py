@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, assert_never
 
-from walproof.report.blocks import Block, Cell, Listing, Paragraph, Table, Verdicts
+from walproof.report.blocks import Block, Listing, Paragraph, Section, Table, TableCell, Verdicts
 from walproof.report.dotplot import dot_plot
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.ratios import RatioData
@@ -35,11 +36,21 @@ def to_markdown(view: ReportView) -> str:
         parts.append("## Verdicts")
     for group in view.verdicts:
         parts += _block(group)
-    for section in view.sections:
+    return "\n\n".join([*parts, *_sections(view.sections)]) + "\n"
+
+
+def sections_to_markdown(question: str, dateline: str, sections: Sequence[Section]) -> str:
+    """A page that has a question, a dateline and sections alone."""
+    return "\n\n".join([f"# {escape(question)}", escape(dateline), *_sections(sections)]) + "\n"
+
+
+def _sections(sections: Sequence[Section]) -> list[str]:
+    parts = []
+    for section in sections:
         parts.append(f"## {escape(section.title)}")
         for block in section.blocks:
             parts += _block(block)
-    return "\n\n".join(parts) + "\n"
+    return parts
 
 
 def escape(text: str) -> str:
@@ -101,7 +112,7 @@ def _table(table: Table) -> list[str]:
     return parts if table.note is None else [*parts, escape(table.note)]
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: TableCell) -> str:
     if cell.durability is not None:
         return f"{SYMBOLS[cell.durability]} {escape(cell.text)}"
     return escape(cell.text) or " "

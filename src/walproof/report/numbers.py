@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from walproof.advise.wording import say_percent, say_ratio
 from walproof.analysis.interval import Interval
+from walproof.facts.metrics import Shown, metric
 from walproof.units import format_bytes
 
 UNKNOWN = "-"
@@ -23,6 +26,16 @@ def number(value: float | None) -> str:
 def size(count: float | None) -> str:
     """Bytes: ``16.0 MB``."""
     return UNKNOWN if count is None else format_bytes(count)
+
+
+def whole(value: float | None) -> str:
+    """Every digit before the point: ``12,345``."""
+    return UNKNOWN if value is None else f"{value:,.0f}"
+
+
+def megabytes(count: float | None) -> str:
+    """Bytes as a number of MB of 10^6: ``16.8``."""
+    return number(None if count is None else count / 1e6)
 
 
 def ratio(value: float | None, interval: Interval | None = None) -> str:
@@ -50,15 +63,20 @@ def p_value(p: float | None) -> str:
     return "< 0.001" if p < 0.001 else f"{p:.2g}"
 
 
-def metric_noun(metric: str, tps: str = "tps") -> str:
-    """What a metric is called in a heading: ``tps`` by the given word, others by their own."""
-    return {
-        "tps": tps,
-        "startup_us_per_row": "replay CPU a row",
-        "complete_rows_per_s": "complete rows/s",
-    }.get(metric, metric)
-
-
 def counted(count: int, noun: str) -> str:
     """``1 trial``, ``2 trials``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+_SHOWN: Mapping[Shown, Callable[[float | None], str]] = {
+    Shown.NUMBER: number,
+    Shown.WHOLE: whole,
+    Shown.SIZE: size,
+    Shown.MEGABYTES: megabytes,
+    Shown.PERCENT: percent,
+}
+
+
+def shown(name: str, value: float | None) -> str:
+    """A value of the metric of that name, as the table of metrics says. Raises MetricError."""
+    return _SHOWN[metric(name).shown](value)

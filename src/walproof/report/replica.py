@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from walproof.advise.replica import Diagnosis
+from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.analysis.replication import Pace, Stage, StageLag
 from walproof.facts.codec import to_data
 from walproof.facts.replication import ReplicationWindow

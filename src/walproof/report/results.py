@@ -10,13 +10,15 @@ from walproof.advise.finding import Finding, FindingKind
 from walproof.analysis.effect import Conclusion
 from walproof.analysis.power_cut import CutSummary
 from walproof.analysis.summary import Analysis
-from walproof.facts import Reference
-from walproof.report.blocks import Block, Cell, Column, Table, text_cells
+from walproof.facts import Cell, Reference
+from walproof.facts.metrics import metric
+from walproof.report.blocks import Block, Column, Table, TableCell, text_cells
 from walproof.report.cells import Cells
-from walproof.report.figures.waits import CPU
-from walproof.report.numbers import UNKNOWN, metric_noun, number, percent, ratio
-from walproof.report.power_cut import SURVIVAL_NOTE, say_survival
+from walproof.report.kinds.power_cuts.tables import SURVIVAL_NOTE, say_survival
+from walproof.report.kinds.throughput.waits import CPU
+from walproof.report.numbers import UNKNOWN, number, percent, ratio
 from walproof.report.published import published_columns, say_source
+from walproof.report.slices import design_of
 from walproof.report.variants import VARIANT_COLUMNS, variant_cells, variant_table
 
 _LIMITS = {
@@ -57,6 +59,7 @@ def result_tables(
     for install, workload in cells.groups():
         note = _note(cells, analysis, install, workload)
         speed = variant_table(cells, (install, workload), _COLUMNS, partial(_row, cells, analysis), note)
+        speed = _with_design(speed, cells) if cells.plan.toggling is not None else speed
         own = [one for one in cuts if (one.install, one.workload) == (install, workload)]
         blocks.append(_with_survival(speed, own) if own else speed)
         blocks.append(
@@ -73,6 +76,22 @@ def result_tables(
     return blocks
 
 
+def _with_design(table: Table, cells: Cells) -> Table:
+    """The table of speed with the design of each row before its ratio."""
+    place = _COLUMNS.index(_RATIO)
+    columns = [replace(one, terminal=one.terminal and one.title != "avg ms") for one in table.columns]
+    return replace(
+        table,
+        columns=(*columns[:place], Column("design"), *columns[place:]),
+        rows=tuple(
+            (*row[:place], TableCell(design_of(cells.plan, variant.name)), *row[place:])
+            for row, variant in zip(table.rows, cells.variants(), strict=True)
+        ),
+        note=f"{table.note} Of a design toggled, a trial is a start of the server that all of its variants "
+        "share, and the ratio is of slices of the same pass.",
+    )
+
+
 def _with_survival(table: Table, cuts: Sequence[CutSummary]) -> Table:
     """The table of speed with a column beside its ratios. ``cuts`` are of the same variants in that order."""
     place = _COLUMNS.index(_RATIO) + 1
@@ -84,14 +103,14 @@ def _with_survival(table: Table, cuts: Sequence[CutSummary]) -> Table:
         table,
         columns=(*columns[:place], Column("survives a power cut"), *columns[place:]),
         rows=tuple(
-            (*row[:place], Cell(say_survival(one)), *row[place:])
+            (*row[:place], TableCell(say_survival(one)), *row[place:])
             for row, one in zip(table.rows, cuts, strict=True)
         ),
         note=f"{table.note} {SURVIVAL_NOTE}",
     )
 
 
-def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+def _row(cells: Cells, analysis: Analysis, cell: Cell) -> tuple[TableCell, ...]:
     variant = cells.plan.variant(cell[2])
     effect = analysis.effect(*cell)
     if effect is None:
@@ -100,37 +119,36 @@ def _row(cells: Cells, analysis: Analysis, cell: tuple[str, str, str]) -> tuple[
         compared = ratio(effect.ratio, effect.interval)
         if effect.conclusion is Conclusion.NO_DIFFERENCE:
             compared += " ="
+        elif effect.conclusion is Conclusion.IN_DOUBT:
+            compared += " ?"
     failed = cells.failed(cell)
     done = len(cells.finished(cell))
     trials = f"{done} of {done + failed}" if failed else str(done)
 
-    def middle(metric: str) -> Cell:
-        return Cell(number(cells.median(cell, metric)))
-
     return (
         *variant_cells(variant),
-        middle("tps"),
-        Cell(trials),
-        Cell(compared),
-        middle("latency_ms_avg"),
-        middle("latency_ms_stddev"),
-        middle("latency_ms_p95"),
-        middle("latency_ms_p99"),
+        TableCell(cells.shown(cell, "tps")),
+        TableCell(trials),
+        TableCell(compared),
+        TableCell(cells.shown(cell, "latency_ms_avg")),
+        TableCell(cells.shown(cell, "latency_ms_stddev")),
+        TableCell(cells.shown(cell, "latency_ms_p95")),
+        TableCell(cells.shown(cell, "latency_ms_p99")),
     )
 
 
-def _cost_row(cells: Cells, findings: Sequence[Finding], cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+def _cost_row(cells: Cells, findings: Sequence[Finding], cell: Cell) -> tuple[TableCell, ...]:
     variant = cells.plan.variant(cell[2])
     return (
         *variant_cells(variant),
-        Cell(number(cells.median(cell, "wal_bytes_per_txn"))),
-        Cell(number(cells.median(cell, "wal_fpi_per_txn"))),
-        Cell(_limit(findings, cell)),
-        Cell(_top_wait(cells, cell)),
+        TableCell(cells.shown(cell, "wal_bytes_per_txn")),
+        TableCell(cells.shown(cell, "wal_fpi_per_txn")),
+        TableCell(_limit(findings, cell)),
+        TableCell(_top_wait(cells, cell)),
     )
 
 
-def _top_wait(cells: Cells, cell: tuple[str, str, str]) -> str:
+def _top_wait(cells: Cells, cell: Cell) -> str:
     shares = cells.shares(cell, "wait_share.")
     if not shares:
         return UNKNOWN
@@ -138,7 +156,7 @@ def _top_wait(cells: Cells, cell: tuple[str, str, str]) -> str:
     return f"{'on CPU' if event == CPU else event} {percent(share)}"
 
 
-def _limit(findings: Sequence[Finding], cell: tuple[str, str, str]) -> str:
+def _limit(findings: Sequence[Finding], cell: Cell) -> str:
     found = [
         _LIMITS[f.kind] for f in findings if (f.install, f.workload, f.variant) == cell and f.kind in _LIMITS
     ]
@@ -151,7 +169,13 @@ def _note(cells: Cells, analysis: Analysis, install: str, workload: str) -> str:
         f"over rounds, with its {percent(analysis.level)} interval; = marks an interval that holds 1 "
         "(no measurable difference)."
     )
-    own = [(install, workload, v.name) for v in cells.plan.variants]
+    if any(
+        effect.conclusion is Conclusion.IN_DOUBT
+        for effect in analysis.effects
+        if (effect.install, effect.workload) == (install, workload)
+    ):
+        note += " ? marks a difference that so many comparisons show by chance."
+    own = [Cell(install, workload, v.name) for v in cells.plan.variants]
     failed, done = sum(map(cells.failed, own)), sum(len(cells.finished(cell)) for cell in own)
     if failed:
         note += f" {failed} of {failed + done} trials failed and {'is' if failed == 1 else 'are'} left out."
@@ -192,8 +216,8 @@ def _tps_row(
     cells: Cells,
     analysis: Analysis,
     references: Mapping[str, Reference],
-    cell: tuple[str, str, str],
-) -> tuple[Cell, ...]:
+    cell: Cell,
+) -> tuple[TableCell, ...]:
     published, base = references.get(cell[2]), references.get(cells.plan.baseline)
     effect = analysis.effect(*cell)
     theirs = published.tps / base.tps if published and published.tps and base and base.tps else None
@@ -204,7 +228,7 @@ def _tps_row(
         where = "within our interval" if inside else f"{side} our interval"
     texts = (
         number(published.tps if published else None),
-        number(cells.median(cell, "tps")),
+        cells.shown(cell, "tps"),
         "baseline" if effect is None else ratio(theirs),
         "baseline" if effect is None else ratio(effect.ratio, effect.interval),
         where,
@@ -212,15 +236,13 @@ def _tps_row(
     return (*variant_cells(cells.plan.variant(cell[2])), *text_cells(texts))
 
 
-def _latency_row(
-    cells: Cells, references: Mapping[str, Reference], cell: tuple[str, str, str]
-) -> tuple[Cell, ...]:
+def _latency_row(cells: Cells, references: Mapping[str, Reference], cell: Cell) -> tuple[TableCell, ...]:
     published = references.get(cell[2])
     texts = (
         number(published.latency_ms_avg if published else None),
-        number(cells.median(cell, "latency_ms_avg")),
+        cells.shown(cell, "latency_ms_avg"),
         number(published.latency_ms_stddev if published else None),
-        number(cells.median(cell, "latency_ms_stddev")),
+        cells.shown(cell, "latency_ms_stddev"),
     )
     return (*variant_cells(cells.plan.variant(cell[2])), *text_cells(texts))
 
@@ -234,12 +256,12 @@ def install_table(cells: Cells, analysis: Analysis) -> list[Block]:
     for effect in analysis.install_effects:
         rows.append(
             (
-                Cell(effect.install),
-                Cell(effect.workload),
+                TableCell(effect.install),
+                TableCell(effect.workload),
                 *variant_cells(cells.plan.variant(effect.variant)),
-                Cell(ratio(effect.ratio, effect.interval)),
-                Cell(str(effect.n)),
-                Cell(effect.conclusion.value),
+                TableCell(ratio(effect.ratio, effect.interval)),
+                TableCell(str(effect.n)),
+                TableCell(effect.conclusion.value),
             )
         )
     columns = (
@@ -248,7 +270,7 @@ def install_table(cells: Cells, analysis: Analysis) -> list[Block]:
         *VARIANT_COLUMNS,
         Column(f"ratio to {first}", numeric=True),
         Column("rounds", numeric=True),
-        Column(f"{metric_noun(analysis.metric, 'throughput')} is"),
+        Column(f"{metric(analysis.metric).heading} is"),
     )
     return [Table(f"Every install against PostgreSQL {first}", columns, tuple(rows))]
 
@@ -259,16 +281,16 @@ def factor_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     for model in analysis.factors:
         rows = tuple(
             (
-                Cell(" * ".join(term.factors)),
-                Cell(
+                TableCell(" * ".join(term.factors)),
+                TableCell(
                     ", ".join(
                         f"{level} against {ref}"
                         for level, ref in zip(term.levels, term.references, strict=True)
                     )
                 ),
-                Cell(ratio(term.ratio, term.interval)),
-                Cell("-" if term.p_holm is None else f"{term.p_holm:.2g}"),
-                Cell(", ".join(term.aliases) or "nothing"),
+                TableCell(ratio(term.ratio, term.interval)),
+                TableCell("-" if term.p_holm is None else f"{term.p_holm:.2g}"),
+                TableCell(", ".join(term.aliases) or "nothing"),
             )
             for term in model.terms
         )
@@ -277,10 +299,12 @@ def factor_tables(cells: Cells, analysis: Analysis) -> list[Block]:
             note += f" What the model leaves: {percent(model.residual_sd)} from trial to trial."
         for missing in model.unfitted:
             note += f" {'*'.join(missing.factors)} is not in the model: {missing.reason}."
+        # Tables say tps where charts say throughput.
+        noun = "tps" if model.metric == "tps" else metric(model.metric).heading
         columns = (
             Column("factor"),
             Column("level"),
-            Column(f"effect on {metric_noun(model.metric)}", numeric=True),
+            Column(f"effect on {noun}", numeric=True),
             Column("p, adjusted", numeric=True),
             Column("cannot be told from"),
         )

@@ -4,38 +4,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
-from walproof.facts import Plan, Run, Workload
+from walproof.facts import Plan, Run, Toggling, Variant, Workload
 from walproof.facts.codec import to_data
 from walproof.report.answer import repeat_command
-from walproof.report.blocks import Block, Cell, Column, Listing, Table, class_cell, text_cells
-from walproof.report.experiment import conditions, driven_by, load_of
-from walproof.report.numbers import percent
+from walproof.report.blocks import Block, Column, Listing, Paragraph, Table, TableCell, class_cell, text_cells
+from walproof.report.numbers import counted, percent
+from walproof.report.words import KindWords
 from walproof.units import format_bytes, format_duration, format_utc
 
 
-def plan_tables(run: Run) -> list[Block]:
+def plan_tables(run: Run, words: KindWords[Any]) -> list[Block]:
     """Variants with their settings, workloads, design."""
     plan = run.plan
+    says_designs = any(v.design_reason is not None for v in plan.variants)
     variants = tuple(
         (
-            Cell(v.name + (" (baseline)" if v.name == plan.baseline else "")),
+            TableCell(v.name + (" (baseline)" if v.name == plan.baseline else "")),
             class_cell(v.durability),
-            Cell(_settings({**v.settings, **conditions(v)}) or "nothing"),
-            Cell(_settings(v.implied) or "-"),
-            Cell(v.note or "-"),
+            TableCell(_settings({**v.settings, **words.conditions(v)}) or "nothing"),
+            TableCell(_settings(v.implied) or "-"),
+            TableCell(v.note or "-"),
+            *([TableCell(design_text(v))] if says_designs else []),
         )
         for v in plan.variants
     )
-    columns = ("variant", "durability class", "sets", "which brings along", "note")
+    columns = ["variant", "durability class", "sets", "which brings along", "note"]
+    columns += ["design"] if says_designs else []
     workloads = tuple(
         text_cells(
             (
                 w.name,
-                load_of(plan, w),
+                words.script(plan, w),
                 str(w.scale),
                 f"{w.clients} / {w.threads}",
-                _window(w),
+                "slices" if plan.toggles_all else _window(w),
                 w.protocol,
                 format_duration(w.warmup_s) if w.warmup_s else "none",
             )
@@ -54,11 +58,25 @@ def plan_tables(run: Run) -> list[Block]:
                 )
             ),
             workloads,
-            driven_by(plan),
+            words.driven_by(plan),
             terminal=False,
         ),
         _pairs("Design and run", _design(run)),
     ]
+
+
+def design_text(variant: Variant) -> str:
+    """The variant's design and why it has it."""
+    reason = "" if variant.design_reason is None else f": {variant.design_reason}"
+    return f"{variant.design.value}{reason}"
+
+
+def toggling_text(toggling: Toggling, variants: int) -> str:
+    """How a start is made up, in a line."""
+    return (
+        f"{counted(toggling.starts, 'start')} of {toggling.passes} passes of {counted(variants, 'slice')} of "
+        f"{format_duration(toggling.slice_s)}, about {format_duration(toggling.start_s(variants))} a start"
+    )
 
 
 def _left_out(plan: Plan) -> list[Block]:
@@ -98,8 +116,10 @@ def _design(run: Run) -> dict[str, str]:
         "data directories under": plan.folder,
         "walproof": run.walproof_version,
     }
+    if plan.toggling is not None:
+        facts["toggled on one server"] = toggling_text(plan.toggling, len(plan.toggled))
     if plan.half_width is not None:
-        facts["stops once every ratio is within"] = f"± {percent(plan.half_width)}"
+        facts["rounds for every ratio within"] = f"± {percent(plan.half_width)}"
     if plan.budget_s is not None:
         facts["time budget"] = format_duration(plan.budget_s)
     if plan.initdb_options:
@@ -128,6 +148,28 @@ def environment_tables(run: Run) -> list[Block]:
         }
         blocks.append(_pairs(f"PostgreSQL {install.label}", facts))
     return blocks
+
+
+def between_versions(run: Run) -> list[Block]:
+    """What differs between the installs before a variant sets anything."""
+    plan = run.plan
+    if len(plan.installs) < 2:
+        return []
+    from walproof.settings.minors import compared_minors
+    from walproof.settings.versions import changed_defaults, meaning_of_on
+
+    versions = [install.version for install in plan.installs]
+    settings = [{**plan.base_settings, **variant.settings} for variant in plan.variants]
+    given = set.intersection(*(set(one) for one in settings)) if settings else set()
+    given |= {"data_checksums"} if any("checksums" in option for option in plan.initdb_options) else set()
+    sentences = [compared_minors(versions), changed_defaults(versions, given)]
+    if any(one.get("wal_compression", "").lower() in ("on", "true", "yes", "1") for one in settings):
+        builds = {
+            install.version: run.environment.installs.get(install.label, {}).get("wal_compression", "")
+            for install in plan.installs
+        }
+        sentences.append(meaning_of_on({version: text.split(", ") for version, text in builds.items()}))
+    return [Paragraph(sentence, terminal=True) for sentence in sentences if sentence is not None]
 
 
 def _title(name: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from walproof.report.blocks import Cell, Paragraph, Section, Table, Verdicts
+from walproof.report.blocks import Paragraph, Section, Table, TableCell, Verdicts
 from walproof.report.dotplot import dot_plot
 from walproof.report.figures.names import factors_of, levels_of
 from walproof.report.figures.ratios import RatioData
@@ -184,12 +184,12 @@ def _longest(table: Table, index: int) -> int:
     return min(most, max(text_width(text) for text in (*words, *(_shown(row[index]) for row in table.rows))))
 
 
-def _shown(cell: Cell) -> str:
+def _shown(cell: TableCell) -> str:
     text = one_line(cell.text)
     return text if cell.durability is None else f"{SYMBOLS[cell.durability]} {text}"
 
 
-def _cell(cell: Cell) -> Text:
+def _cell(cell: TableCell) -> Text:
     from rich.text import Text
 
     if cell.durability is not None:

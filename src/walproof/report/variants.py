@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from walproof.analysis.summary import Analysis
-from walproof.facts import Variant
-from walproof.report.blocks import Block, Cell, Column, Table, class_cell
+from walproof.facts import Cell, Variant
+from walproof.report.blocks import Block, Column, Table, TableCell, class_cell
 from walproof.report.cells import Cells
 from walproof.report.numbers import ratio
 
-Row = Callable[[tuple[str, str, str]], tuple[Cell, ...]]
+Row = Callable[[Cell], tuple[TableCell, ...]]
 """From (install, workload, variant) to the cells of its row, one for each column."""
 
 
@@ -45,7 +45,7 @@ def variant_table(
     return Table(
         title if about is None else f"{about}: {title}",
         columns,
-        tuple(row((*group, variant.name)) for variant in cells.variants()),
+        tuple(row(Cell(*group, variant.name)) for variant in cells.variants()),
         note,
         terminal=terminal,
     )
@@ -57,18 +57,18 @@ GROUPED_COLUMNS = (Column("workload"), *VARIANT_COLUMNS)
 """Where one table has the rows of every group."""
 
 
-def variant_cells(variant: Variant) -> tuple[Cell, ...]:
+def variant_cells(variant: Variant) -> tuple[TableCell, ...]:
     """What stands under VARIANT_COLUMNS."""
-    return (Cell(variant.name), class_cell(variant.durability))
+    return (TableCell(variant.name), class_cell(variant.durability))
 
 
-def grouped_cells(cells: Cells, cell: tuple[str, str, str]) -> tuple[Cell, ...]:
+def grouped_cells(cells: Cells, cell: Cell) -> tuple[TableCell, ...]:
     """What stands under GROUPED_COLUMNS."""
     install, workload, variant = cell
-    return (Cell(cells.group_title(install, workload)), *variant_cells(cells.plan.variant(variant)))
+    return (TableCell(cells.group_title(install, workload)), *variant_cells(cells.plan.variant(variant)))
 
 
-def compared(analysis: Analysis, cell: tuple[str, str, str]) -> str:
+def compared(analysis: Analysis, cell: Cell) -> str:
     """The cell's ratio to the baseline with its interval; ``1x`` for the baseline."""
     effect = analysis.effect(*cell)
     return "1x" if effect is None else ratio(effect.ratio, effect.interval)

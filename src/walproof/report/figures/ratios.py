@@ -11,11 +11,12 @@ from walproof.analysis.factors import FactorModel
 from walproof.analysis.interval import Interval
 from walproof.analysis.summary import Analysis
 from walproof.facts import Plan
+from walproof.facts.metrics import metric
 from walproof.report.cells import Cells
 from walproof.report.figures.names import factors_of, levels_of
 from walproof.report.figures.scale import log_range, log_ticks, log_x
 from walproof.report.figures.style import CLASS_COLOURS, FAINT, GRID, INK, WIDTH, chart_of, configured
-from walproof.report.numbers import metric_noun, ratio
+from walproof.report.numbers import ratio
 from walproof.settings.durability import DurabilityClass
 
 _REACH = 3.0
@@ -67,6 +68,23 @@ class RatioData:
     high: float
     ticks: tuple[float, ...]
 
+    def describe(self) -> str:
+        """Every row in words."""
+        parts = [
+            f"{panel.title}: "
+            + "; ".join(f"{row.label} {row.text}{_class_in_words(row)}" for row in panel.rows)
+            for panel in self.panels
+        ]
+        return f"Chart of {self.axis}. " + ". ".join(parts) + "."
+
+    def draw(self) -> dict[str, Any]:
+        """Vega-Lite specification of the chart."""
+        import altair as alt
+
+        last = len(self.panels) - 1
+        charts = [_draw_panel(self, panel, index == last) for index, panel in enumerate(self.panels)]
+        return configured(alt.vconcat(*charts, spacing=14))
+
 
 def variant_ratios(cells: Cells, analysis: Analysis) -> RatioData | None:
     """Every variant against the baseline; None when there is nothing to compare yet."""
@@ -83,7 +101,7 @@ def variant_ratios(cells: Cells, analysis: Analysis) -> RatioData | None:
         if rows:
             title = cells.group_title(install, workload)
             panels.append(RatioPanel(f"{title}: {', '.join(factors)}" if factors else title, rows))
-    return _data(f"{metric_noun(analysis.metric, 'throughput')} relative to {baseline.name} (x)", panels)
+    return _data(f"{metric(analysis.metric).heading} relative to {baseline.name} (x)", panels)
 
 
 def install_ratios(cells: Cells, analysis: Analysis) -> RatioData | None:
@@ -99,7 +117,7 @@ def install_ratios(cells: Cells, analysis: Analysis) -> RatioData | None:
                 if effect.cell == (install.label, workload.name, variant.name)
             )
             panels.append(RatioPanel(f"{workload.name}, PostgreSQL {install.label} against {first}", rows))
-    return _data(f"{metric_noun(analysis.metric, 'throughput')} relative to PostgreSQL {first} (x)", panels)
+    return _data(f"{metric(analysis.metric).heading} relative to PostgreSQL {first} (x)", panels)
 
 
 def factor_ratios(cells: Cells, models: Sequence[FactorModel]) -> RatioData | None:
@@ -124,7 +142,7 @@ def factor_ratios(cells: Cells, models: Sequence[FactorModel]) -> RatioData | No
         for model in models
         if model.terms
     ]
-    noun = metric_noun(models[0].metric, "throughput") if models else "throughput"
+    noun = metric(models[0].metric).heading if models else "throughput"
     return _data(f"effect on {noun} (x)", panels)
 
 
@@ -159,26 +177,8 @@ def _data(axis: str, panels: Sequence[RatioPanel]) -> RatioData | None:
     return RatioData(axis, tuple(panels), low, high, log_ticks(low, high))
 
 
-def describe_ratios(data: RatioData) -> str:
-    """Every row in words."""
-    parts = [
-        f"{panel.title}: " + "; ".join(f"{row.label} {row.text}{_class_in_words(row)}" for row in panel.rows)
-        for panel in data.panels
-    ]
-    return f"Chart of {data.axis}. " + ". ".join(parts) + "."
-
-
 def _class_in_words(row: RatioRow) -> str:
     return f", durability class {row.durability.value}" if row.durability else ""
-
-
-def draw_ratios(data: RatioData) -> dict[str, Any]:
-    """Vega-Lite specification of the chart."""
-    import altair as alt
-
-    last = len(data.panels) - 1
-    charts = [_draw_panel(data, panel, index == last) for index, panel in enumerate(data.panels)]
-    return configured(alt.vconcat(*charts, spacing=14))
 
 
 def _draw_panel(data: RatioData, panel: RatioPanel, with_axis_title: bool) -> Any:

@@ -49,111 +49,109 @@ class WalCurveData:
     cliffs: tuple[tuple[int, int], ...]
     """From and to which size WAL falls steeply."""
 
-
-def describe_curve(data: WalCurveData) -> str:
-    """The curves in words."""
-    parts = [
-        f"{curve.name}: "
-        + ", ".join(
-            f"{format_bytes(one.max_wal_size_mb * _MEGABYTE)} {format_bytes(one.wal_bytes)}{data.unit}"
-            for one in curve.points
-        )
-        for curve in data.curves
-    ]
-    return ". ".join(parts) + f". Recorded: {format_bytes(data.recorded_bytes)}{data.unit}."
-
-
-def draw_curve(data: WalCurveData) -> dict[str, Any]:
-    """Vega-Lite specification of the chart: WAL above, disk and recovery below."""
-    import altair as alt
-
-    sizes = sorted({one.max_wal_size_mb for curve in data.curves for one in curve.points})
-    labels = [size_label(size) for size in sizes]
-    most = max(
-        data.recorded_bytes, *(max(one.high, one.wal_bytes) for one in data.curves[0].points),
-        *(one.wal_bytes for curve in data.curves for one in curve.points),
-    )  # fmt: skip
-    scale, unit = byte_scale(most)
-    first_colour = series_style(1)[0][0]
-    names = [curve.name for curve in data.curves]
-    x = alt.X("size:O", sort=labels, title=None, axis=alt.Axis(labelAngle=0))
-    y_title = f"WAL ({unit}{data.unit})"
-    values = [
-        {
-            "size": size_label(one.max_wal_size_mb), "wal": one.wal_bytes / scale, "timeout": curve.name,
-            "about": f"{curve.name}, {size_label(one.max_wal_size_mb)}: "
-            f"{format_bytes(one.wal_bytes)}{data.unit}",
-        }
-        for curve in data.curves
-        for one in curve.points
-    ]  # fmt: skip
-    band = [
-        {"size": size_label(one.max_wal_size_mb), "low": one.low / scale, "high": one.high / scale}
-        for one in data.curves[0].points
-    ]
-    least = min(one.low for one in data.curves[0].points)
-    if 0 < _LOG_FROM * least < most:
-        y_title += ", log scale"
-        y_scale = alt.Scale(type="log", domain=[least / scale / 1.1, most / scale * 1.1], nice=False)
-    else:
-        y_scale = alt.Scale(domain=[0, most / scale], nice=True)
-    legend = alt.Legend(title="checkpoint_timeout", orient="top")
-    colour, shape = curve_channels("timeout", names, legend)
-    y = alt.Y("wal:Q", title=y_title, scale=y_scale)
-    layers = [
-        chart_of(band)
-        .mark_area(opacity=0.18, color=first_colour)
-        .encode(x=x, y=alt.Y("low:Q", title=y_title, scale=y_scale), y2="high:Q"),
-        chart_of(values).mark_line(strokeWidth=1.6).encode(x=x, y=y, color=colour),
-        chart_of(values)
-        .mark_point(filled=True, size=60, opacity=1)
-        .encode(
-            x=x, y=y, color=colour, shape=shape, description=alt.Description("about:N"),
-        ),
-        chart_of([{"wal": data.recorded_bytes / scale, "text": "recorded"}])
-        .mark_rule(color=INK, strokeDash=[2, 3])
-        .encode(y=alt.Y("wal:Q", title=y_title, scale=y_scale)),
-    ]  # fmt: skip
-    if data.present_mb in sizes and data.present_mb is not None:
-        present = [{"size": size_label(data.present_mb)}]
-        layers.append(chart_of(present).mark_rule(color=INK, strokeDash=[5, 3]).encode(x=x))
-    for small, large in data.cliffs:
-        if small in sizes and large in sizes:
-            ends = [one for one in values if one["timeout"] == names[0]]
-            cliff = [one for one in ends if one["size"] in (size_label(small), size_label(large))]
-            layers.append(
-                chart_of(cliff).mark_line(color="#D55E00", strokeWidth=5, opacity=0.45).encode(x=x, y=y)
+    def describe(self) -> str:
+        """The curves in words."""
+        parts = [
+            f"{curve.name}: "
+            + ", ".join(
+                f"{format_bytes(one.max_wal_size_mb * _MEGABYTE)} {format_bytes(one.wal_bytes)}{self.unit}"
+                for one in curve.points
             )
-    above = alt.layer(*layers).properties(width=WIDTH - 120, height=240)
-    needs = [
-        (size_label(one.max_wal_size_mb), value, kind)
-        for one in data.curves[0].points
-        for kind, value in (
-            ("pg_wal at most", one.pg_wal_most),
-            ("WAL to recover at most", one.distance_most),
-        )
-    ]
-    low_scale, low_unit = byte_scale(max(value for _, value, _ in needs))
-    bars = [{"size": size, "bytes": value / low_scale, "kind": kind} for size, value, kind in needs]
-    below = (
-        chart_of(bars)
-        .mark_line(point=True, strokeWidth=1.4)
-        .encode(
-            x=alt.X("size:O", sort=labels, title="max_wal_size", axis=alt.Axis(labelAngle=0)),
-            y=alt.Y("bytes:Q", title=low_unit),
-            color=alt.Color(
-                "kind:N",
-                scale=alt.Scale(range=["#0072B2", "#E69F00"]),
-                legend=alt.Legend(title=names[0], orient="top"),
+            for curve in self.curves
+        ]
+        return ". ".join(parts) + f". Recorded: {format_bytes(self.recorded_bytes)}{self.unit}."
+
+    def draw(self) -> dict[str, Any]:
+        """Vega-Lite specification of the chart: WAL above, disk and recovery below."""
+        import altair as alt
+
+        sizes = sorted({one.max_wal_size_mb for curve in self.curves for one in curve.points})
+        labels = [size_label(size) for size in sizes]
+        most = max(
+            self.recorded_bytes, *(max(one.high, one.wal_bytes) for one in self.curves[0].points),
+            *(one.wal_bytes for curve in self.curves for one in curve.points),
+        )  # fmt: skip
+        scale, unit = byte_scale(most)
+        first_colour = series_style(1)[0][0]
+        names = [curve.name for curve in self.curves]
+        x = alt.X("size:O", sort=labels, title=None, axis=alt.Axis(labelAngle=0))
+        y_title = f"WAL ({unit}{self.unit})"
+        values = [
+            {
+                "size": size_label(one.max_wal_size_mb), "wal": one.wal_bytes / scale, "timeout": curve.name,
+                "about": f"{curve.name}, {size_label(one.max_wal_size_mb)}: "
+                f"{format_bytes(one.wal_bytes)}{self.unit}",
+            }
+            for curve in self.curves
+            for one in curve.points
+        ]  # fmt: skip
+        band = [
+            {"size": size_label(one.max_wal_size_mb), "low": one.low / scale, "high": one.high / scale}
+            for one in self.curves[0].points
+        ]
+        least = min(one.low for one in self.curves[0].points)
+        if 0 < _LOG_FROM * least < most:
+            y_title += ", log scale"
+            y_scale = alt.Scale(type="log", domain=[least / scale / 1.1, most / scale * 1.1], nice=False)
+        else:
+            y_scale = alt.Scale(domain=[0, most / scale], nice=True)
+        legend = alt.Legend(title="checkpoint_timeout", orient="top")
+        colour, shape = curve_channels("timeout", names, legend)
+        y = alt.Y("wal:Q", title=y_title, scale=y_scale)
+        layers = [
+            chart_of(band)
+            .mark_area(opacity=0.18, color=first_colour)
+            .encode(x=x, y=alt.Y("low:Q", title=y_title, scale=y_scale), y2="high:Q"),
+            chart_of(values).mark_line(strokeWidth=1.6).encode(x=x, y=y, color=colour),
+            chart_of(values)
+            .mark_point(filled=True, size=60, opacity=1)
+            .encode(
+                x=x, y=y, color=colour, shape=shape, description=alt.Description("about:N"),
             ),
-            # Often one lies upon the other.
-            strokeDash=alt.StrokeDash(
-                "kind:N", legend=None, scale=alt.Scale(domain=["pg_wal at most"], range=[[6, 4]])
-            ),
+            chart_of([{"wal": self.recorded_bytes / scale, "text": "recorded"}])
+            .mark_rule(color=INK, strokeDash=[2, 3])
+            .encode(y=alt.Y("wal:Q", title=y_title, scale=y_scale)),
+        ]  # fmt: skip
+        if self.present_mb in sizes and self.present_mb is not None:
+            present = [{"size": size_label(self.present_mb)}]
+            layers.append(chart_of(present).mark_rule(color=INK, strokeDash=[5, 3]).encode(x=x))
+        for small, large in self.cliffs:
+            if small in sizes and large in sizes:
+                ends = [one for one in values if one["timeout"] == names[0]]
+                cliff = [one for one in ends if one["size"] in (size_label(small), size_label(large))]
+                layers.append(
+                    chart_of(cliff).mark_line(color="#D55E00", strokeWidth=5, opacity=0.45).encode(x=x, y=y)
+                )
+        above = alt.layer(*layers).properties(width=WIDTH - 120, height=240)
+        needs = [
+            (size_label(one.max_wal_size_mb), value, kind)
+            for one in self.curves[0].points
+            for kind, value in (
+                ("pg_wal at most", one.pg_wal_most),
+                ("WAL to recover at most", one.distance_most),
+            )
+        ]
+        low_scale, low_unit = byte_scale(max(value for _, value, _ in needs))
+        bars = [{"size": size, "bytes": value / low_scale, "kind": kind} for size, value, kind in needs]
+        below = (
+            chart_of(bars)
+            .mark_line(point=True, strokeWidth=1.4)
+            .encode(
+                x=alt.X("size:O", sort=labels, title="max_wal_size", axis=alt.Axis(labelAngle=0)),
+                y=alt.Y("bytes:Q", title=low_unit),
+                color=alt.Color(
+                    "kind:N",
+                    scale=alt.Scale(range=["#0072B2", "#E69F00"]),
+                    legend=alt.Legend(title=names[0], orient="top"),
+                ),
+                # Often one lies upon the other.
+                strokeDash=alt.StrokeDash(
+                    "kind:N", legend=None, scale=alt.Scale(domain=["pg_wal at most"], range=[[6, 4]])
+                ),
+            )
+            .properties(width=WIDTH - 120, height=130)
         )
-        .properties(width=WIDTH - 120, height=130)
-    )
-    return configured(alt.vconcat(above, below, spacing=10).resolve_scale(color="independent"))
+        return configured(alt.vconcat(above, below, spacing=10).resolve_scale(color="independent"))
 
 
 def size_label(megabytes: int) -> str:

@@ -30,48 +30,46 @@ class WalPartsData:
     """What a bar is: ``relation``, ``resource manager``."""
     parts: tuple[WalPart, ...]
 
-
-def describe_parts(data: WalPartsData) -> str:
-    """The bars in words."""
-    return ". ".join(
-        f"{part.name}: {format_bytes(part.record_bytes)} of records, "
-        f"{format_bytes(part.image_bytes)} of images"
-        for part in data.parts
-    )
-
-
-def draw_parts(data: WalPartsData) -> dict[str, Any]:
-    """Vega-Lite specification of the chart."""
-    import altair as alt
-
-    scale, unit = byte_scale(max(part.record_bytes + part.image_bytes for part in data.parts))
-    names = [part.name for part in data.parts]
-    values = []
-    for part in data.parts:
-        both = ((RECORDS, 0, part.record_bytes), (IMAGES, part.record_bytes, part.image_bytes))
-        for kind, start, count in both:
-            if count:
-                values.append(
-                    {
-                        "name": part.name,
-                        "kind": kind,
-                        "x": start / scale,
-                        "x2": (start + count) / scale,
-                        "about": f"{part.name}: {format_bytes(count)} of {kind}",
-                    }
-                )
-    bars = (
-        chart_of(values)
-        .mark_bar(height=14, stroke="#ffffff", strokeWidth=0.5)
-        .encode(
-            x=alt.X("x:Q", title=f"WAL ({unit})", axis=alt.Axis(tickCount=6)),
-            x2="x2:Q",
-            y=names_y("name", names, 330),
-            color=kind_colour("kind", COLOURS),
-            description=alt.Description("about:N"),
+    def describe(self) -> str:
+        """The bars in words."""
+        return ". ".join(
+            f"{part.name}: {format_bytes(part.record_bytes)} of records, "
+            f"{format_bytes(part.image_bytes)} of images"
+            for part in self.parts
         )
-    )
-    return configured(bars.properties(width=WIDTH - 380, height=20 * len(names)))
+
+    def draw(self) -> dict[str, Any]:
+        """Vega-Lite specification of the chart."""
+        import altair as alt
+
+        scale, unit = byte_scale(max(part.record_bytes + part.image_bytes for part in self.parts))
+        names = [part.name for part in self.parts]
+        values = []
+        for part in self.parts:
+            both = ((RECORDS, 0, part.record_bytes), (IMAGES, part.record_bytes, part.image_bytes))
+            for kind, start, count in both:
+                if count:
+                    values.append(
+                        {
+                            "name": part.name,
+                            "kind": kind,
+                            "x": start / scale,
+                            "x2": (start + count) / scale,
+                            "about": f"{part.name}: {format_bytes(count)} of {kind}",
+                        }
+                    )
+        bars = (
+            chart_of(values)
+            .mark_bar(height=14, stroke="#ffffff", strokeWidth=0.5)
+            .encode(
+                x=alt.X("x:Q", title=f"WAL ({unit})", axis=alt.Axis(tickCount=6)),
+                x2="x2:Q",
+                y=names_y("name", names, 330),
+                color=kind_colour("kind", COLOURS),
+                description=alt.Description("about:N"),
+            )
+        )
+        return configured(bars.properties(width=WIDTH - 380, height=20 * len(names)))
 
 
 def byte_scale(most: float) -> tuple[int, str]:

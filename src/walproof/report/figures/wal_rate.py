@@ -31,56 +31,54 @@ class WalRateData:
     minutes: tuple[WalMinute, ...]
     checkpoints_at: tuple[float, ...]
 
-
-def describe_rate(data: WalRateData) -> str:
-    """Range in words."""
-    sums = [one.record_bytes + one.image_bytes for one in data.minutes]
-    return (
-        f"WAL by minute over {len(sums)} minutes: {format_bytes(min(sums))} to {format_bytes(max(sums))} "
-        "a minute; "
-        f"{len(data.checkpoints_at)} checkpoints."
-    )
-
-
-def draw_rate(data: WalRateData) -> dict[str, Any]:
-    """Vega-Lite specification of the chart."""
-    import altair as alt
-
-    first, last = data.minutes[0].start_at, data.minutes[-1].start_at
-    width_min = max(1, -(-int((last - first) / 60 + 1) // _MINUTES_MOST))
-    bars: dict[int, list[int]] = {}
-    for one in data.minutes:
-        own = bars.setdefault(int((one.start_at - first) / 60) // width_min, [0, 0])
-        own[0] += one.record_bytes
-        own[1] += one.image_bytes
-    scale, unit = byte_scale(max(sum(own) for own in bars.values()) / width_min)
-    values = []
-    for number, (records, images) in bars.items():
-        start = number * width_min
-        for kind, low, count in ((RECORDS, 0, records), (IMAGES, records, images)):
-            if count:
-                values.append(
-                    {
-                        "x": start,
-                        "x2": start + width_min,
-                        "y": low / scale / width_min,
-                        "y2": (low + count) / scale / width_min,
-                        "kind": kind,
-                    }
-                )
-    span = [0, (last - first) / 60 + 1]
-    x = alt.X("x:Q", title="minutes since the first commit", scale=alt.Scale(domain=span, nice=False))
-    layer = (
-        chart_of(values)
-        .mark_rect(stroke="#ffffff", strokeWidth=0.3)
-        .encode(
-            x=x,
-            x2="x2:Q",
-            y=alt.Y("y:Q", title=f"WAL ({unit}/min)"),
-            y2="y2:Q",
-            color=kind_colour("kind", COLOURS),
+    def describe(self) -> str:
+        """Range in words."""
+        sums = [one.record_bytes + one.image_bytes for one in self.minutes]
+        return (
+            f"WAL by minute over {len(sums)} minutes: {format_bytes(min(sums))} to {format_bytes(max(sums))} "
+            "a minute; "
+            f"{len(self.checkpoints_at)} checkpoints."
         )
-    )
-    times = [{"x": (at - first) / 60} for at in data.checkpoints_at if first <= at <= last + 60]
-    marks = chart_of(times).mark_rule(color=INK, strokeDash=[3, 3], strokeWidth=0.8).encode(x="x:Q")
-    return configured(alt.layer(layer, marks).properties(width=WIDTH - 100, height=200))
+
+    def draw(self) -> dict[str, Any]:
+        """Vega-Lite specification of the chart."""
+        import altair as alt
+
+        first, last = self.minutes[0].start_at, self.minutes[-1].start_at
+        width_min = max(1, -(-int((last - first) / 60 + 1) // _MINUTES_MOST))
+        bars: dict[int, list[int]] = {}
+        for one in self.minutes:
+            own = bars.setdefault(int((one.start_at - first) / 60) // width_min, [0, 0])
+            own[0] += one.record_bytes
+            own[1] += one.image_bytes
+        scale, unit = byte_scale(max(sum(own) for own in bars.values()) / width_min)
+        values = []
+        for number, (records, images) in bars.items():
+            start = number * width_min
+            for kind, low, count in ((RECORDS, 0, records), (IMAGES, records, images)):
+                if count:
+                    values.append(
+                        {
+                            "x": start,
+                            "x2": start + width_min,
+                            "y": low / scale / width_min,
+                            "y2": (low + count) / scale / width_min,
+                            "kind": kind,
+                        }
+                    )
+        span = [0, (last - first) / 60 + 1]
+        x = alt.X("x:Q", title="minutes since the first commit", scale=alt.Scale(domain=span, nice=False))
+        layer = (
+            chart_of(values)
+            .mark_rect(stroke="#ffffff", strokeWidth=0.3)
+            .encode(
+                x=x,
+                x2="x2:Q",
+                y=alt.Y("y:Q", title=f"WAL ({unit}/min)"),
+                y2="y2:Q",
+                color=kind_colour("kind", COLOURS),
+            )
+        )
+        times = [{"x": (at - first) / 60} for at in self.checkpoints_at if first <= at <= last + 60]
+        marks = chart_of(times).mark_rule(color=INK, strokeDash=[3, 3], strokeWidth=0.8).encode(x="x:Q")
+        return configured(alt.layer(layer, marks).properties(width=WIDTH - 100, height=200))

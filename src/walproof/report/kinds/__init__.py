@@ -1,1 +1,1 @@
-"""One kind of study a file: what its report shows; ``comparison`` has what several show."""
+"""One kind of study a folder: what its report shows; `comparison` has what several show."""

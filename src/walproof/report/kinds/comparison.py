@@ -5,7 +5,7 @@ from __future__ import annotations
 from walproof.analysis.summary import Analysis
 from walproof.report.cells import Cells
 from walproof.report.figures.figure import Figure
-from walproof.report.figures.ratios import describe_ratios, factor_ratios, install_ratios, variant_ratios
+from walproof.report.figures.ratios import factor_ratios, install_ratios, variant_ratios
 from walproof.report.layout import FigureMaker
 
 _MARKS = "Diamond: geometric mean over rounds; bar: its interval; circle: the ratio of one round"
@@ -16,7 +16,7 @@ def variant_figure(
 ) -> tuple[Figure, ...]:
     """Every variant against the baseline; ``reading`` goes on behind what the marks are."""
     note = f"{_MARKS}{reading}"
-    return make.figure("ratios", question, note, variant_ratios(cells, analysis), describe_ratios)
+    return make.figure("ratios", question, note, variant_ratios(cells, analysis))
 
 
 def factor_figure(make: FigureMaker, cells: Cells, analysis: Analysis, question: str) -> tuple[Figure, ...]:
@@ -25,9 +25,9 @@ def factor_figure(make: FigureMaker, cells: Cells, analysis: Analysis, question:
         "Diamond: effect of a level against the factor's first level; "
         "a product of two: what both together do beyond each."
     )
-    return make.figure("factors", question, note, factor_ratios(cells, analysis.factors), describe_ratios)
+    return make.figure("factors", question, note, factor_ratios(cells, analysis.factors))
 
 
 def install_figure(make: FigureMaker, cells: Cells, analysis: Analysis, question: str) -> tuple[Figure, ...]:
     """Later installs against the first."""
-    return make.figure("installs", question, f"{_MARKS}.", install_ratios(cells, analysis), describe_ratios)
+    return make.figure("installs", question, f"{_MARKS}.", install_ratios(cells, analysis))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from walproof.report.blocks import Block, Cell, Column, Paragraph, Section, Table, text_cells
+from walproof.report.blocks import Block, Column, Paragraph, Section, Table, TableCell, text_cells
 from walproof.report.figures.figure import Figure
-from walproof.report.figures.wal_parts import WalPart, WalPartsData, describe_parts
-from walproof.report.figures.wal_rate import WalMinute, WalRateData, describe_rate
+from walproof.report.figures.wal_parts import WalPart, WalPartsData
+from walproof.report.figures.wal_rate import WalMinute, WalRateData
 from walproof.report.numbers import UNKNOWN, counted, number, percent
 from walproof.report.wal.rows import By, Row, rows
 from walproof.units import format_bytes, format_duration, format_utc
@@ -310,7 +310,11 @@ def _end(wal: WalStats) -> list[Block]:
                 "WAL that is missing",
                 (Column("from"), Column("to"), Column("bytes", numeric=True)),
                 tuple(
-                    (Cell(str(gap.start)), Cell(str(gap.end)), Cell(f"{gap.end - gap.start:,}"))
+                    (
+                        TableCell(str(gap.start)),
+                        TableCell(str(gap.end)),
+                        TableCell(f"{gap.end - gap.start:,}"),
+                    )
                     for gap in wal.gaps
                 ),
             )
@@ -351,7 +355,7 @@ def _parts_figure(wal: WalStats, by: By, found: Sequence[Row]) -> tuple[Figure, 
             f"Which {title} writes the WAL, and how much of it is full-page images?",
             "Bytes in records, without padding and page headers.",
             _caption(wal),
-            describe_parts(data),
+            data.describe(),
             data,
         ),
     )
@@ -372,7 +376,7 @@ def _rate_figure(wal: WalStats) -> tuple[Figure, ...]:
             "How fast was WAL written, and did checkpoints bring full-page images?",
             "A bar is a minute, told from commit times; dashed lines: checkpoints began.",
             _caption(wal),
-            describe_rate(data),
+            data.describe(),
             data,
         ),
     )

@@ -10,7 +10,7 @@ from walproof.analysis.whatif import Answer, Limits, Prediction, Study
 from walproof.analysis.whatif_reasons import prediction_reasons, recording_reasons
 from walproof.report.blocks import Block, Column, Paragraph, Section, Table, class_cell, text_cells
 from walproof.report.figures.figure import Figure
-from walproof.report.figures.wal_curve import Curve, CurvePoint, WalCurveData, describe_curve, size_label
+from walproof.report.figures.wal_curve import Curve, CurvePoint, WalCurveData, size_label
 from walproof.report.numbers import UNKNOWN, number, percent
 from walproof.report.wal.view import WalView
 from walproof.settings.durability import DurabilityClass
@@ -391,7 +391,7 @@ def _figure(study: Study) -> tuple[Figure, ...]:
             "was recorded, a dashed one the present max_wal_size, an orange stretch a cliff. "
             "Timeouts that make no difference are not drawn.",
             f"PostgreSQL {found.version}, {found.start} to {found.end}, {found.recorded.records:,} records",
-            describe_curve(data),
+            data.describe(),
             data,
         ),
     )

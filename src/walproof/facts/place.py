@@ -1,0 +1,103 @@
+"""Where a store is, and how its database is opened: an SQLite file, or a PostgreSQL that a team shares.
+
+libpq alone reads the address of a PostgreSQL, with what it means there (service files, ~/.pgpass, the
+environment); what is shown of it is what `walproof.settings.conninfo` lets through.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from walproof.errors import ConninfoError, StoreError
+from walproof.files import make_private, private_folder
+from walproof.settings.conninfo import concealed, parse, seems_conninfo, shown
+
+_POSTGRESQL = re.compile(r"postgres(?:ql)?(?:\+psycopg)?://")
+_HINT = 'Use the path of an SQLite file, or postgresql://me@host/db, or "postgresql:///?service=facts".'
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a store is."""
+
+    shown: str
+    """Its name in messages, without secrets."""
+    path: Path | None
+    """The SQLite file."""
+    conninfo: str
+    """Of a PostgreSQL, for libpq; it may hold a password."""
+
+    @contextmanager
+    def guarded(self, verb: str) -> Iterator[None]:
+        """Turn what the database says into a StoreError without secrets."""
+        try:
+            yield
+        except SQLAlchemyError as error:
+            cause = getattr(error, "orig", None) or error
+            hint = "Is the folder writable and the server up? --out and --store name another place."
+            if isinstance(error, IntegrityError):
+                hint = (
+                    "Another walproof has written the same: has this one lost its claim? --new begins a run."
+                )
+            raise StoreError(
+                f"store {self.shown} cannot be {verb}",
+                detail=concealed(str(cause).strip(), self.conninfo).splitlines()[0],
+                hint=hint,
+            ) from None
+
+
+def find_place(url: str | Path) -> Place:
+    """What ``--store`` says; the folder of a file is made. Raises StoreError without any part of a secret."""
+    text = str(url)
+    if (scheme := _POSTGRESQL.match(text)) is not None:
+        conninfo = f"postgresql://{text[scheme.end() :]}"
+        try:
+            parse(conninfo)
+            return Place(f"postgresql ({shown(conninfo)})", None, conninfo)
+        except ConninfoError as error:
+            raise StoreError(f"invalid store: {error.message}", hint=error.hint) from None
+    if text.startswith("sqlite:///"):
+        text = text.removeprefix("sqlite:///")
+    elif "://" in text or seems_conninfo(text):
+        # It is not repeated: it may hold a password.
+        raise StoreError("--store names no file and no postgresql:// URL", hint=_HINT)
+    path = Path(text).absolute()
+    try:
+        private_folder(path.parent)
+        if not path.exists():
+            make_private(path)
+    except OSError as error:
+        raise StoreError(
+            f'could not create store "{path}": {error.strerror}',
+            hint="Name a folder that you can write with --out.",
+        ) from error
+    return Place(str(path), path, "")
+
+
+def open_engine(place: Place) -> sa.Engine:
+    """SQLAlchemy's engine for it."""
+    if place.path is not None:
+        engine = sa.create_engine(f"sqlite:///{place.path}")
+        sa.event.listen(engine, "connect", _prepare_sqlite)
+        return engine
+    engine = sa.create_engine("postgresql+psycopg://")
+
+    @sa.event.listens_for(engine, "do_connect")
+    def _by_libpq(_dialect: Any, _record: Any, words: list[Any], _named: Any) -> None:
+        words[:] = [place.conninfo]
+
+    return engine
+
+
+def _prepare_sqlite(connection: Any, _record: object) -> None:
+    # WAL: readers do not block the writer. FULL: a stored trial survives a power cut.
+    for pragma in ("busy_timeout=10000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")

@@ -1,0 +1,314 @@
+"""What was asked: a study after every default, override and name has been resolved (Plan)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple, TypeVar
+
+from walproof.facts.kinds import (
+    Conditions,
+    Kind,
+)
+from walproof.settings.durability import DurabilityClass
+
+C = TypeVar("C", bound=Conditions)
+K = TypeVar("K", bound=Kind)
+
+
+class Design(Enum):
+    """How a variant is compared with the baseline."""
+
+    FRESH = "fresh"
+    """Each trial has a server of its own, a clone of the same files; ratios are formed within rounds."""
+    TOGGLED = "toggled"
+    """One server under one load, whose settings are changed before each short slice; ratios are formed
+    within passes."""
+
+
+class Cell(NamedTuple):
+    """What a trial is a trial of; every round has one of each."""
+
+    install: str
+    """Its label."""
+    workload: str
+    variant: str
+
+
+PLAN_FORMAT = 2
+"""Part of a plan's identity: raised whenever a trial begins to mean something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Install:
+    """A PostgreSQL binary directory as a plan names it."""
+
+    label: str
+    """How tables call it: ``18.3``, or ``18.3 (system)`` where two have the same version."""
+    version: str
+    version_num: int
+    """As ``SHOW server_version_num``: 180003."""
+    bindir: str
+    origin: str
+    """Where it was found: ``given``, ``pg_config``, ``system``, ``installed`` or ``embedded``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A pgbench script with its weight among the scripts of a workload."""
+
+    name: str
+    text: str
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """An SQL statement whose WAL is measured by itself."""
+
+    name: str
+    sql: str
+    setup: tuple[str, ...] = ()
+    """Statements that are run before it and not measured."""
+    explain: bool = False
+    """Whether it is run under EXPLAIN (ANALYZE, WAL), which counts too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A pgbench load, or statements one after the other on a quiet server.
+
+    Exactly one of ``builtin``, ``scripts`` and ``statements``; a load has ``duration_s`` or ``transactions``.
+    """
+
+    name: str
+    builtin: str | None
+    scripts: tuple[Script, ...]
+    scale: int
+    clients: int
+    threads: int
+    duration_s: float | None
+    """Length of the measurement window; None when each client runs ``transactions``."""
+    transactions: int | None
+    """Transactions per client; the window is then the whole run."""
+    rate_tps: float | None
+    """Offered load (pgbench --rate); None runs flat out."""
+    protocol: str
+    """``simple``, ``extended`` or ``prepared``."""
+    warmup_s: float
+    """Load before the window opens; not measured."""
+    setup_sql: str | None = None
+    """SQL that makes the workload's own tables, run after pgbench's initialisation."""
+    statements: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A configuration under comparison."""
+
+    name: str
+    settings: Mapping[str, str]
+    """What the variant sets, as typed; base settings and implied ones are apart."""
+    implied: Mapping[str, str] = field(default_factory=dict)
+    """What had to come along for the server to start (wal_level=minimal brings max_wal_senders=0)."""
+    durability: DurabilityClass = DurabilityClass.NONE
+    note: str | None = None
+    levels: Mapping[str, str] = field(default_factory=dict)
+    """Level of each factor, when the variant is a cell of a factorial design."""
+    conditions: Conditions | None = None
+    """What it has beside settings, as the plan's kind allows; None: as every variant has it."""
+    waldir: str | None = None
+    """Folder that pg_wal is moved to, as on a disk of its own; None: it stays in the data directory."""
+    design: Design = Design.FRESH
+    """How it is compared with the baseline."""
+    design_reason: str | None = None
+    """Why so, in a sentence; None where the study leaves no choice."""
+
+    def conditions_as(self, cls: type[C]) -> C:
+        """What it has beside settings, of the class that the plan's kind has. Raises TypeError."""
+        if self.conditions is None:
+            return cls()
+        if not isinstance(self.conditions, cls):
+            raise TypeError(f'variant "{self.name}" has {self.conditions!r}, expected {cls.__name__}')
+        return self.conditions
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A published figure that a study can be read beside."""
+
+    variant: str
+    workload: str | None
+    tps: float | None = None
+    latency_ms_avg: float | None = None
+    latency_ms_stddev: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Other figures, under the names that our own metrics have."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """An optional variant that one of the installs cannot run."""
+
+    variant: str
+    reason: str
+
+
+RELOAD_S = 0.005
+"""About how long it takes until a session has the settings of a slice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Toggling:
+    """How variants are toggled on one running server. A trial is one start of that server, for as long as its
+    slices take, whatever the workload's duration."""
+
+    baseline: str
+    """The variant that toggled ones are compared with; starts are stored as trials of it."""
+    starts: int
+    """Of the server, one in each of the first rounds."""
+    passes: int
+    """In a start; each has one slice of every toggled variant."""
+    slice_s: float
+    guard_s: float
+    """Left out before each slice, after a session was seen to have its settings."""
+
+    def start_s(self, variants: int) -> float:
+        """About how long the slices of a start take, with so many variants."""
+        return self.passes * variants * (self.slice_s + self.guard_s + RELOAD_S)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A study after every default, override and name has been resolved; its hash identifies the run."""
+
+    study: str
+    title: str
+    description: str
+    kind: Kind
+    installs: tuple[Install, ...]
+    driver: Install
+    """The install whose pgbench makes the load in every trial."""
+    workloads: tuple[Workload, ...]
+    base_settings: Mapping[str, str]
+    variants: tuple[Variant, ...]
+    baseline: str
+    """Name of the variant that the others are compared with."""
+    factors: Mapping[str, tuple[str, ...]]
+    """Setting -> its levels, the first being the reference level; empty unless the design is factorial."""
+    fraction: str
+    """``full``, or the name of the fraction of the factorial that is run."""
+    aliases: tuple[str, ...]
+    """What a fraction cannot tell apart, for instance ``fsync*wal_level = full_page_writes``."""
+    rounds: int
+    """Rounds to run; the most rounds when ``half_width`` or ``budget_s`` may stop earlier."""
+    half_width: float | None
+    """As many rounds as every effect takes to be known within +- this share (0.03 = 3 %) of its ratio."""
+    budget_s: float | None
+    """Begin no round that would end after this much time."""
+    initdb_options: tuple[str, ...]
+    checkpoint_before: bool
+    """CHECKPOINT right before the window."""
+    probes: tuple[str, ...]
+    seed: int
+    folder: str
+    """Where the clusters live: the disk under it is the disk that is measured."""
+    references: tuple[Reference, ...] = ()
+    reference_source: str | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    flush_rates: bool = False
+    """Measure how fast the disk flushes, by method, before the first trial (pg_test_fsync)."""
+    quick: bool = False
+    device: str | None = None
+    """The emulated disk, as typed (``doc-000-vm``, ``flush=1.43ms,write=200MB/s``); None: the disk itself."""
+    toggling: Toggling | None = None
+    """None where no variant is toggled."""
+    format: int = PLAN_FORMAT
+
+    def __post_init__(self) -> None:
+        for variant in self.variants:
+            if variant.conditions is not None and type(variant.conditions) is not self.kind.conditions:
+                raise ValueError(
+                    f'variant "{variant.name}" of a study of {self.kind.noun} has conditions of '
+                    f"{variant.conditions.name}"
+                )
+
+    def kind_as(self, cls: type[K]) -> K:
+        """The kind, where the caller knows which it is. Raises TypeError."""
+        if not isinstance(self.kind, cls):
+            raise TypeError(f"a study of {self.kind.noun}, expected {cls.noun}")
+        return self.kind
+
+    def settings_of(self, variant: Variant) -> dict[str, str]:
+        """Everything that a server of the variant is started with: base, own and implied settings."""
+        return {**self.base_settings, **variant.settings, **variant.implied}
+
+    @property
+    def toggled(self) -> tuple[Variant, ...]:
+        """The variants that are toggled on one server, their baseline among them, in the study's order."""
+        return tuple(variant for variant in self.variants if variant.design is Design.TOGGLED)
+
+    @property
+    def toggles_all(self) -> bool:
+        """Whether no variant has a server of its own."""
+        return len(self.toggled) == len(self.variants)
+
+    def baseline_of(self, variant: str) -> str:
+        """The variant that the one of that name is compared with: the baseline of its design."""
+        if self.toggling is None or self.variant(variant).design is not Design.TOGGLED:
+            return self.baseline
+        return self.toggling.baseline
+
+    def round_cells(self, number: int) -> tuple[Cell, ...]:
+        """The cell of every trial of that round, in the order of the study.
+
+        The variants that are toggled share a trial, a start of their server, whose cell is their baseline's.
+        """
+        toggling = self.toggling
+        shared = {variant.name for variant in self.toggled}
+        if toggling is not None and number <= toggling.starts:
+            shared.remove(toggling.baseline)
+        return tuple(cell for cell in self.cells if cell.variant not in shared)
+
+    @property
+    def trials_most(self) -> int:
+        """Trials of all rounds."""
+        return sum(len(self.round_cells(number)) for number in range(1, self.rounds + 1))
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """Everything that is compared, in the order of the study: a trial of each in every round, but for
+        what is toggled (:meth:`round_cells`)."""
+        return tuple(
+            Cell(install.label, workload.name, variant.name)
+            for install in self.installs
+            for workload in self.workloads
+            for variant in self.variants
+        )
+
+    def variant(self, name: str) -> Variant:
+        """The variant of that name. Raises KeyError."""
+        for variant in self.variants:
+            if variant.name == name:
+                return variant
+        raise KeyError(name)
+
+    def workload(self, name: str) -> Workload:
+        """The workload of that name. Raises KeyError."""
+        for workload in self.workloads:
+            if workload.name == name:
+                return workload
+        raise KeyError(name)
+
+    def references_of(self, workload: str) -> tuple[Reference, ...]:
+        """The published figures of that workload; one that names none is about the first."""
+        first = self.workloads[0].name
+        return tuple(one for one in self.references if (one.workload or first) == workload)
+
+    def install(self, label: str) -> Install:
+        """The install of that label. Raises KeyError."""
+        for install in self.installs:
+            if install.label == label:
+                return install
+        raise KeyError(label)

@@ -1,0 +1,209 @@
+"""The facts of a run: what happened (Trial, Series), on what (Environment), and what was asked (Run.plan).
+
+These frozen values are the narrow waist of walproof. Everything that touches a server writes them;
+everything that concludes something is a function of them. They know nothing of storage or of servers.
+
+Names of metrics and series carry their unit last (``latency_ms_p99``, ``wal_bytes``); a dot separates a
+breakdown (``wait_share.IO:WalSync``, ``cpu_s.checkpointer``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from walproof.facts.plan import Cell, Plan
+
+
+class ImageState(Enum):
+    """What a server made of one state of the disk, from the best to the worst."""
+
+    CLEAN = "clean"
+    BENIGN = "benign"
+    """A page of a visibility or free space map fails its checksum; the server repairs it."""
+    LOST = "lost last commits"
+    """The newest acknowledged commits are gone, all older ones are there."""
+    HOLES = "holes"
+    """Acknowledged commits are gone while later ones are there."""
+    CORRUPT = "corrupt"
+    """It runs, with wrong data: a checksum, an index, an invariant, an error while reading."""
+    NO_START = "does not start"
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing acknowledged is gone, and nothing damaged but what the server repairs."""
+        return self in (ImageState.CLEAN, ImageState.BENIGN)
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether only a dangerous setting may leave it: more is wrong than the last commits."""
+        return self in (ImageState.HOLES, ImageState.CORRUPT, ImageState.NO_START)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedImage:
+    """One state that the disk could have been left in, and what a server made of it."""
+
+    number: int
+    """Within its trial, from 1."""
+    seed: int
+    survival: str
+    """What survived: ``random 0.5 of 512 B``, ``by age, 4 KiB``, ``nothing unflushed``."""
+    state: ImageState
+    reason: str | None
+    """What is wrong, in one line."""
+    torn_pages: int
+    """Pages of relations whose checksum was wrong before recovery; 0 where the cluster has no checksums."""
+    lost_commits: int
+    loss_window_ms: float | None
+    """From the acknowledgement of the oldest lost commit to the cut; None when none is lost."""
+    check_s: float
+    """To build, recover and check it."""
+    kept: str | None = None
+    """Folder in which it was kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class CutFacts:
+    """One power cut: when it came, what was promised before it, and what was left of that."""
+
+    seed: int
+    moment: str
+    """``wal flush 812``: the 812th since the load began; ``time 3 s`` when none came before."""
+    pace: str
+    """``busy``: sessions at full speed, and checkpoints; ``trickle``: one that thinks between commits."""
+    acknowledged: int
+    """Commits that clients had been told of."""
+    load_s: float
+    undo_bytes_max: int
+    """Old contents that were kept at most: the memory that the simulation took."""
+    checkpoints: int
+    """Checkpoints that ended before the cut."""
+    unflushed: tuple[str, ...]
+    """Files that the last checkpoint should have flushed and did not, by the fsync audit."""
+    images: tuple[CheckedImage, ...]
+
+    @property
+    def counts(self) -> Mapping[ImageState, int]:
+        """Images by state; every state is named, from the best to the worst."""
+        return {state: sum(image.state is state for image in self.images) for state in ImageState}
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A short stretch of a load that never stops, under the settings of one variant."""
+
+    number: int
+    """Order in its trial, from 1."""
+    pass_number: int
+    """From 1."""
+    position: int
+    """Within its pass, from 1."""
+    variant: str
+    predecessor: str | None
+    """Variant of the slice before it; None for the first."""
+    began_at: float
+    """When its first LSN was read."""
+    ended_at: float
+    lsn_begin: int
+    """WAL insert position."""
+    lsn_end: int
+    transactions: int
+    """That ended within it."""
+    latency_ms_sum: float
+    """Over those transactions."""
+    latency_ms_p50: float | None
+    latency_ms_p95: float | None
+    latency_ms_p99: float | None
+    cpu_s: float | None
+    """CPU time of all processes of the server; None where it cannot be read."""
+
+    @property
+    def length_s(self) -> float:
+        """Seconds from begin to end."""
+        return self.ended_at - self.began_at
+
+
+class TrialState(Enum):
+    """How a trial ended. A trial that was interrupted is not stored: it is run again."""
+
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One run of one variant, as it happened."""
+
+    number: int
+    """Order in the run, from 1."""
+    round: int
+    """From 1."""
+    install: str
+    workload: str
+    variant: str
+    state: TrialState
+    started_at: float
+    """Unix time in seconds, as every time in the facts."""
+    ended_at: float
+    window_start: float | None
+    window_s: float | None
+    metrics: Mapping[str, float]
+    settings: Mapping[str, str]
+    """pg_settings that differed from their boot values while the trial ran (setting with unit)."""
+    warnings: tuple[str, ...] = ()
+    reason: str | None = None
+    """Why it failed, in one line."""
+    server_log: str | None = None
+    """Last lines of the server's log, when it failed."""
+    cut: CutFacts | None = None
+    """Its power cut, when the plan has them."""
+    slices: tuple[Slice, ...] = ()
+    """Of a start of a server whose settings are toggled, in their order."""
+
+    @property
+    def cell(self) -> Cell:
+        """What it is a trial of."""
+        return Cell(self.install, self.workload, self.variant)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Samples of one quantity over one trial's window."""
+
+    trial: int
+    name: str
+    t_s: tuple[float, ...]
+    """Seconds since the window opened."""
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What the run ran on."""
+
+    facts: Mapping[str, str]
+    """Ordered ``name -> text``: cpu, cores, memory_bytes, kernel, filesystem, disk, flush rate, ..."""
+    installs: Mapping[str, Mapping[str, str]]
+    """Install label -> version text, configure options, and the like."""
+    flush_rates: Mapping[str, float | None] = field(default_factory=dict)
+    """wal_sync_method -> flushes a second of one 8 kB write (pg_test_fsync); None where the platform lacks
+    it. Empty when the plan did not ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One execution of a plan."""
+
+    id: str
+    plan: Plan
+    command: tuple[str, ...]
+    """The command that repeats it, without the program's path."""
+    created_at: float
+    walproof_version: str
+    environment: Environment
+    study_text: str | None = None
+    """The TOML that the plan was made from; None for a study without a file."""
+    finished_at: float | None = None
+    """None while rounds are missing: the same command resumes it."""

@@ -1,0 +1,174 @@
+"""What was seen of a running server that walproof did not start: settings, counters, objects.
+
+Read by ``observe``, stored as JSON beside a recording, and all that rules of advice know of a server. Sizes
+are bytes, ages seconds, counters what the server has counted since its statistics were last reset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSetting:
+    """A row of pg_settings."""
+
+    value: str
+    """As SHOW prints it, with its unit; empty for texts that are not read (``observe/objects.py``)."""
+    boot: str | None
+    """What the server would have without any configuration, in the setting's base unit."""
+    base: str | None
+    """The value in the setting's base unit, as pg_settings has it."""
+    source: str
+    """``default``, ``configuration file``, ``command line``, ``database``, ..."""
+    context: str
+    """``user``, ``superuser``, ``sighup``, ``postmaster``, ..."""
+    is_pending: bool
+    """The file says otherwise, and a restart is needed."""
+    file: str | None = None
+    """Where it is set; None where the role may not see it, or nobody set it."""
+    values: tuple[str, ...] = ()
+    """Of an enum: what this build of the server takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLook:
+    """The server's counters at one moment."""
+
+    at: float
+    """Seconds of the epoch, by the server's clock."""
+    lsn: int
+    """Up to where WAL was inserted; of a standby, replayed."""
+    redo: int | None
+    """Redo point of the last completed checkpoint."""
+    counters: Mapping[str, float]
+    """Name as in ``observe/counters.py`` -> count; a name is absent where the version has no such figure."""
+    pg_wal_bytes: int | None = None
+    """Size of the files in pg_wal; None where the role may not list it."""
+    unarchived: int | None = None
+    """Segments that wait for the archiver."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSlot:
+    """A replication slot and what it holds."""
+
+    name: str
+    kind: str
+    """``physical`` or ``logical``."""
+    is_active: bool
+    is_temporary: bool
+    retained_bytes: int | None
+    """WAL between its restart position and now; None when it holds nothing."""
+    wal_status: str | None
+    """reserved, extended, unreserved, lost."""
+    inactive_s: float | None = None
+    """Since when nobody uses it (17 and newer)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStandby:
+    """A row of pg_stat_replication."""
+
+    name: str
+    state: str
+    sync_state: str
+    behind_bytes: int | None
+    """WAL that it has not replayed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTable:
+    """Use of one table of the database that was connected to, since its statistics were reset."""
+
+    name: str
+    bytes: int
+    is_unlogged: bool
+    inserted: int
+    updated: int
+    hot_updated: int
+    deleted: int
+    live: int
+    fillfactor: int
+    """Percent; 100 where nobody set it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerIndex:
+    """Use of one index of that database."""
+
+    name: str
+    table: str
+    bytes: int
+    scans: int
+    is_needed: bool
+    """It is unique, a constraint's, a replica identity, or another's partition: not only there to be read."""
+    has_uuid: bool
+    """Its first column is a uuid."""
+    filenode: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerWindow:
+    """One server between two moments."""
+
+    version: str
+    version_num: int
+    system_identifier: str | None
+    database: str
+    is_in_recovery: bool
+    settings: Mapping[str, ServerSetting]
+    looks: tuple[ServerLook, ...]
+    """Oldest first; two at least, unless the server went away."""
+    started_at: float | None
+    """When the server was started, seconds of the epoch: its statistics are at least so old."""
+    reset_at: float | None
+    """When its statistics of the database were reset; seconds of the epoch. None: never."""
+    slots: tuple[ServerSlot, ...] = ()
+    standbys: tuple[ServerStandby, ...] = ()
+    tables: tuple[ServerTable, ...] = ()
+    """With changes, largest first, at most as many as ``observe/objects.py`` says."""
+    indexes: tuple[ServerIndex, ...] = ()
+    databases_bytes: int | None = None
+    waits: Mapping[str, int] = field(default_factory=dict)
+    """What client backends that were active waited for, ``Type/Event`` or ``running`` -> how often seen."""
+    lacks: tuple[str, ...] = ()
+    """What could not be read, and which right is missing."""
+
+    @property
+    def seconds(self) -> float:
+        """Between the first and the last look."""
+        return self.looks[-1].at - self.looks[0].at if self.looks else 0.0
+
+    @property
+    def counted_s(self) -> float | None:
+        """For how long, at least, statistics of the database have been counted; None without looks."""
+        since = self.started_at if self.reset_at is None else self.reset_at
+        return None if since is None or not self.looks else max(0.0, self.looks[-1].at - since)
+
+    def grown(self, name: str) -> float | None:
+        """By how much a counter grew in the window; None where it is absent or was reset meanwhile."""
+        if not self.looks:
+            return None
+        first, last = self.looks[0].counters.get(name), self.looks[-1].counters.get(name)
+        if first is None or last is None or last < first:
+            return None
+        return last - first
+
+    def total(self, name: str) -> float | None:
+        """A counter since its statistics were reset."""
+        return self.looks[-1].counters.get(name) if self.looks else None
+
+    def value(self, name: str) -> str | None:
+        """A setting as SHOW prints it; None where the version has none."""
+        found = self.settings.get(name)
+        return None if found is None else found.value
+
+    def base(self, name: str) -> float | None:
+        """A numeric setting in its base unit; None where the version has none, or it is no number."""
+        found = self.settings.get(name)
+        try:
+            return None if found is None or found.base is None else float(found.base)
+        except ValueError:
+            return None

@@ -1,0 +1,168 @@
+"""Stores of the format before this one, brought along: what their plans say is kept, its form is today's.
+
+Format 1 told the kind of a study by which of six fields of a plan were there, and gave every variant the
+conditions of all kinds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from walproof.errors import StoreError
+from walproof.facts.codec import from_json, plan_hash, to_json
+from walproof.facts.place import find_place, open_engine
+from walproof.facts.plan import PLAN_FORMAT, Plan
+from walproof.facts.tables import (
+    FORMAT,
+    RUN,
+    STORE_FORMAT,
+    in_one_transaction,
+)
+from walproof.files import make_private
+
+_KEPT_TABLE = "walproof_run_format_1"
+_OF_STANDBYS = ("distance_s", "bandwidth_bytes_per_s")
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """What became of a store."""
+
+    store: str
+    """Its name, without a password."""
+    runs: int
+    """Runs whose plans have another form now; 0 for a store that had today's."""
+    kept: str | None
+    """Where what was there is kept: a file, or a table of the same database."""
+
+
+def upgrade_store(url: str | Path) -> Upgrade:
+    """Bring a store to today's format, in one transaction.
+
+    Raises StoreError, and nothing has changed then.
+    """
+    place = find_place(url)
+    where, engine = place.shown, open_engine(place)
+    try:
+        with place.guarded("upgraded"):
+            stored = _format_of(engine, where)
+            if stored == STORE_FORMAT:
+                return Upgrade(where, 0, None)
+            kept = _copy(engine, place.path)
+            with in_one_transaction(engine) as connection:
+                # Another process may have been quicker.
+                if connection.scalar(sa.select(FORMAT.c.format)) == STORE_FORMAT:
+                    return Upgrade(where, 0, kept)
+                if kept is None:
+                    connection.exec_driver_sql(
+                        f"CREATE TABLE {_KEPT_TABLE} AS SELECT id, plan_hash, plan FROM {RUN.name}"
+                    )
+                runs = connection.execute(sa.select(RUN.c.id, RUN.c.plan)).all()
+                for run in runs:
+                    plan = from_json(Plan, upgraded_plan(run.plan))
+                    connection.execute(
+                        RUN.update()
+                        .where(RUN.c.id == run.id)
+                        .values(plan=to_json(plan), plan_hash=plan_hash(plan))
+                    )
+                connection.execute(FORMAT.update().values(format=STORE_FORMAT))
+            return Upgrade(where, len(runs), kept or f"table {_KEPT_TABLE}")
+    finally:
+        engine.dispose()
+
+
+def upgraded_plan(text: str) -> str:
+    """JSON of a plan of format 1 in the form of today."""
+    plan: dict[str, Any] = json.loads(text)
+    plan["kind"] = _kind(plan)
+    plan["variants"] = [_variant(variant, plan["kind"]) for variant in plan["variants"]]
+    for name in ("power_cut", "replay", "streaming", "failover", "crash", "load"):
+        plan.pop(name, None)
+    plan["format"] = PLAN_FORMAT
+    return json.dumps(plan)
+
+
+def _kind(plan: Mapping[str, Any]) -> dict[str, Any]:
+    for field, name in (
+        ("replay", "replay"), ("streaming", "streaming"), ("failover", "failover"), ("load", "loading"),
+    ):  # fmt: skip
+        if plan.get(field) is not None:
+            return {"name": name, **plan[field]}
+    cut, crash = plan.get("power_cut"), plan.get("crash")
+    if cut is not None and cut["only"]:
+        return {"name": "power cuts", "images": cut["images"]}
+    if any(workload.get("statements") for workload in plan["workloads"]):
+        return {"name": "statements"}
+    added = None
+    if cut is not None:
+        added = {"name": "power cut", "images": cut["images"]}
+    elif crash is not None:
+        added = {"name": "crash", **crash}
+    return {"name": "throughput", "added": added}
+
+
+def _variant(variant: Mapping[str, Any], kind: Mapping[str, Any]) -> dict[str, Any]:
+    """The variant with the conditions of its plan's kind alone."""
+    found: dict[str, Any] | None = None
+    match kind["name"]:
+        case "replay":
+            found = {"name": "replay", **variant.get("replay", {})}
+        case "streaming":
+            found = {
+                "name": "streaming",
+                "checksums": variant.get("replay", {}).get("checksums", False),
+                **_picked(variant, *_OF_STANDBYS, "replay_cpu_share"),
+            }
+        case "failover":
+            found = {"name": "failover", **_picked(variant, *_OF_STANDBYS, "standby_device")}
+        case "loading":
+            found = {"name": "loading", **variant.get("load", {})}
+        case "power cuts":
+            found = {"name": "power cut", **variant.get("cut", {})}
+        case "throughput" if (kind["added"] or {}).get("name") == "power cut":
+            found = {"name": "power cut", **variant.get("cut", {})}
+    gone = {"cut", "replay", "load", "standby_device", "replay_cpu_share", *_OF_STANDBYS}
+    return {**{name: value for name, value in variant.items() if name not in gone}, "conditions": found}
+
+
+def _picked(variant: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: variant[name] for name in names if name in variant}
+
+
+def _format_of(engine: sa.Engine, where: str) -> int:
+    if not sa.inspect(engine).has_table(FORMAT.name):
+        raise StoreError(f"{where} is no store of walproof", hint="--out or --store names it.")
+    with engine.connect() as connection:
+        stored = connection.scalar(sa.select(FORMAT.c.format))
+    if stored not in (STORE_FORMAT - 1, STORE_FORMAT):
+        raise StoreError(
+            f"store {where} has format {stored}, expected {STORE_FORMAT - 1} or {STORE_FORMAT}",
+            hint="It was written by a newer version of walproof; name another store.",
+        )
+    return int(stored)
+
+
+def _copy(engine: sa.Engine, path: Path | None) -> str | None:
+    """The file that an SQLite store is copied to; None where the database keeps what was there."""
+    if path is None:
+        return None
+    kept = path.with_name(f"{path.name}.format-{STORE_FORMAT - 1}")
+    if kept.exists():
+        raise StoreError(
+            f'file "{kept}" exists',
+            detail="The store is copied there before it is changed.",
+            hint="Move it away; it is a copy of an earlier upgrade, or of one that was interrupted.",
+        )
+    # SQLite accepts a file that is there and empty.
+    make_private(kept)
+    with engine.connect() as connection:
+        connection.execution_options(isolation_level="AUTOCOMMIT").execute(
+            sa.text("VACUUM INTO :kept"), {"kept": str(kept)}
+        )
+    return str(kept)

@@ -1,0 +1,77 @@
+"""What a study is resolved with: what the command line changes in it, and where its files are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from walproof.errors import StudyError
+from walproof.facts import Install
+from walproof.lab.studyfile import StudyFile
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """What the command line changes in a study."""
+
+    quick: bool = False
+    base: Mapping[str, str] = field(default_factory=dict)
+    rounds: int | None = None
+    within: float | None = None
+    budget_s: float | None = None
+    duration_s: float | None = None
+    warmup_s: float | None = None
+    pg: tuple[str, ...] = ()
+    seed: int | None = None
+    probes: tuple[str, ...] | None = None
+    device: str | None = None
+    """The emulated disk, as typed."""
+    power_cut_images: int | None = None
+    """Images of a power cut in each trial."""
+    design: str | None = None
+    """As typed: a value of ``[design] design``."""
+    passes: int | None = None
+    """Passes of a start whose settings are toggled."""
+    waldir: Path | None = None
+    """One variant more: the baseline with pg_wal in that folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A study file and all that its plan depends on beside it."""
+
+    study: StudyFile
+    overrides: Overrides
+    scripts: Path
+    """Folder that the study's file names are relative to."""
+    driver: Install
+
+    @property
+    def quick(self) -> bool:
+        """Whether the quick form is asked for."""
+        return self.overrides.quick
+
+    def refuse_device(self) -> None:
+        """For kinds whose trials flush nothing that matters. Raises StudyError."""
+        if self.overrides.device is not None:
+            raise StudyError(
+                "--device has no meaning in a study of replay or of a live stream",
+                detail="An emulated disk delays flushes; what is compared is the CPU of replay.",
+                hint="Run the study without --device. Study synchronous-standby has a standby with a slow "
+                "disk.",
+            )
+
+
+def text_of(value: str, folder: Path, noun: str, *, must: bool = False) -> str:
+    """The text of a file named ``value``, or ``value`` itself where it is not the name of an SQL file.
+
+    ``must``: it is the name of a file. Raises StudyError.
+    """
+    if not must and not value.strip().endswith(".sql"):
+        return value
+    path = folder / value.strip()
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise StudyError(f'could not read {noun} "{path}": {error.strerror}') from error

@@ -1,0 +1,1 @@
+"""Studies of failover: a pair whose primary dies."""

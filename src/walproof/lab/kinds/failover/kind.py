@@ -1,0 +1,89 @@
+"""A study of failover, live: a pair whose primary dies under the ledger's load."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+
+from walproof.facts import Failover, FailoverConditions, Plan, Variant, Workload
+from walproof.lab.asked import Asked
+from walproof.lab.kind import LabKind
+from walproof.lab.kinds.failover.fail_over import PairConditions, fail_over
+from walproof.lab.kinds.failover.study import (
+    FailoverTable,
+    check_failover,
+    failover_of,
+    failover_workload,
+    with_pair,
+)
+from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SEGMENTS_BYTES
+from walproof.lab.studyfile import StudyFile, VariantTable
+from walproof.lab.trial import Bench, Measured, TrialOrder, Trials
+
+
+class FailoverLab(LabKind[Failover]):
+    """Each trial is a pair that loses its primary."""
+
+    kind = Failover
+    tables: ClassVar = {"failover": FailoverTable}
+
+    def sign(self, study: StudyFile) -> str | None:
+        """Its table."""
+        return None if study.find(FailoverTable) is None else "[failover]"
+
+    def resolve(self, asked: Asked) -> Failover:
+        """The load that the primary dies under."""
+        check_failover(asked.study)
+        return failover_of(asked.study.find(FailoverTable) or FailoverTable(), asked.quick)
+
+    def workload(self, workload: Workload, kind: Failover, asked: Asked) -> Workload:
+        """The ledger's sessions."""
+        return failover_workload(workload, kind)
+
+    def variant(self, variant: Variant, kind: Failover, table: VariantTable | None) -> Variant:
+        """With what is about its pair apart."""
+        return with_pair(variant)
+
+    def simulates_disk(self, plan: Plan) -> bool:
+        """The primary's, or a standby's alone."""
+        standbys = [variant.conditions_as(FailoverConditions).standby_device for variant in plan.variants]
+        return any(device is not None for device in (plan.device, *standbys))
+
+    def disk_bytes(self, plan: Plan, wal_bytes: int) -> int | None:
+        """Two servers at a time."""
+        empty = EMPTY_CLUSTER_BYTES + SEGMENTS_BYTES
+        return len(plan.installs) * empty + 2 * (empty + wal_bytes)
+
+    def prepare(self, bench: Bench) -> Trials:
+        """Nothing: every pair is made anew."""
+        return _Trials(bench)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trials(Trials):
+    bench: Bench
+
+    def run(self, order: TrialOrder, measured: Measured) -> None:
+        bench = self.bench
+        found = bench.variant(order).conditions_as(FailoverConditions)
+        measured.window_start = time.time()
+        conditions = PairConditions(
+            distance_s=found.distance_s,
+            bytes_per_s=found.bandwidth_bytes_per_s,
+            device=bench.plan.device,
+            standby_device=found.standby_device or bench.plan.device,
+        )
+        failover = bench.plan.kind_as(Failover)
+        measured.add(
+            "failover",
+            fail_over(
+                bench.workspace,
+                bench.install(order),
+                bench.settings(order),
+                failover,
+                conditions,
+                order.number,
+            ),
+        )
+        measured.window_s = measured.metrics["load_s"]

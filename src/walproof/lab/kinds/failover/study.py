@@ -1,0 +1,110 @@
+"""What a study of failover says beyond settings: way and disk of the standby, and its fixed load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from walproof.disk.device import parse_device
+from walproof.errors import StudyError, UnitError
+from walproof.facts import Failover, FailoverConditions, Variant, Workload
+from walproof.lab.studyfile import Duration, StudyFile, Table
+from walproof.units import parse_bytes, parse_duration_s
+
+DISTANCE, BANDWIDTH, STANDBY_DEVICE = "distance", "bandwidth", "standby_device"
+NOTHING = "none"
+"""Level of ``bandwidth`` and of ``standby_device``: no limit, and this machine's own disk."""
+_FARTHEST_S = 1.0
+_NARROWEST_BYTES_PER_S = 16 * 1024
+
+
+class FailoverTable(Table):
+    """``[failover]``: each trial is a pair that loses its primary."""
+
+    load: Duration = 5.0
+    quick_load: Duration = 2.0
+    sessions: Annotated[int, Field(ge=1, le=8)] = 4
+
+
+def check_failover(study: StudyFile) -> None:
+    """Refuse what has no meaning in a study of failover. Raises StudyError or DiskError."""
+    if len(study.workload) != 1 or study.workload[0].script or study.workload[0].builtin:
+        raise StudyError(
+            "a study of failover has one workload, without scripts",
+            detail="Its load is the ledger, which knows each commit that was acknowledged.",
+        )
+    check_pair(study)
+
+
+def check_pair(study: StudyFile) -> None:
+    """Refuse a way or a disk that cannot be. Raises StudyError or DiskError."""
+    for name, read in READERS.items():
+        typed = [variant.settings[name] for variant in study.variant if name in variant.settings]
+        for value in (*study.factors.get(name, ()), *typed):
+            read(value)
+
+
+def conditions_of(settings: Mapping[str, str]) -> FailoverConditions:
+    """What is about the pair among what was typed."""
+    return FailoverConditions(
+        distance_s=_distance_s(settings.get(DISTANCE, "0")),
+        bandwidth_bytes_per_s=_bandwidth(settings.get(BANDWIDTH, NOTHING)),
+        standby_device=_device(settings.get(STANDBY_DEVICE, NOTHING)),
+    )
+
+
+def with_pair(variant: Variant) -> Variant:
+    """The variant with what is about its pair taken out of its settings."""
+    settings = {name: value for name, value in variant.settings.items() if name not in READERS}
+    return replace(variant, settings=settings, conditions=conditions_of(variant.settings))
+
+
+def failover_of(table: FailoverTable, quick: bool) -> Failover:
+    """The plan's load."""
+    return Failover(table.quick_load if quick else table.load, table.sessions)
+
+
+def failover_workload(workload: Workload, failover: Failover) -> Workload:
+    """The ledger's load as a workload."""
+    return replace(
+        workload, builtin=None, clients=failover.sessions, duration_s=failover.load_s, transactions=None
+    )
+
+
+def _distance_s(text: str) -> float:
+    try:
+        seconds = parse_duration_s(text)
+    except UnitError as error:
+        raise StudyError(f'{DISTANCE} "{text}": {error.message}', hint=error.hint) from None
+    if seconds > _FARTHEST_S:
+        raise StudyError(
+            f'{DISTANCE} "{text}" is too far', detail=f"Expected at most {_FARTHEST_S:g} s one way."
+        )
+    return seconds
+
+
+def _bandwidth(text: str) -> int | None:
+    if text == NOTHING:
+        return None
+    size, slash, per = text.rpartition("/")
+    try:
+        bytes_per_s = parse_bytes(size if slash else "")
+    except UnitError as error:
+        raise StudyError(
+            f'{BANDWIDTH} "{text}": {error.message}', hint=f'It looks like 10MB/s; "{NOTHING}" is no limit.'
+        ) from None
+    if per.strip() != "s" or bytes_per_s < _NARROWEST_BYTES_PER_S:
+        raise StudyError(
+            f'{BANDWIDTH} "{text}" is impossible', detail="Expected a size a second, 16kB/s or more."
+        )
+    return bytes_per_s
+
+
+def _device(text: str) -> str | None:
+    return None if text == NOTHING else parse_device(text).name
+
+
+READERS = {DISTANCE: _distance_s, BANDWIDTH: _bandwidth, STANDBY_DEVICE: _device}

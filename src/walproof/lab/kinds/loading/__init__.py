@@ -1,0 +1,1 @@
+"""Studies of loading: rows into a table, by one method or another."""

@@ -1,0 +1,1 @@
+"""Studies of power cuts: each trial is one."""

@@ -1,0 +1,67 @@
+"""A study of power cuts, live: each trial is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from walproof.facts import CutConditions, Plan, PowerCuts, Variant
+from walproof.lab.asked import Asked
+from walproof.lab.kind import LabKind, Length
+from walproof.lab.kinds.power_cuts.study import CutTable, PowerCutTable, conditions_of
+from walproof.lab.power_cut.trials import CUT_S, IMAGE_S, PowerCutTrials, prepare_cuts
+from walproof.lab.studyfile import StudyFile, VariantTable
+from walproof.lab.trial import Bench, Measured, TrialOrder, Trials
+from walproof.settings.durability import DurabilityClass
+
+
+class PowerCutsLab(LabKind[PowerCuts]):
+    """Each trial is a power cut."""
+
+    kind = PowerCuts
+    tables: ClassVar = {"power_cut": PowerCutTable}
+    variant_tables: ClassVar = {"cut": CutTable}
+    works_in_memory = True
+    cuts_on_request = True
+
+    def sign(self, study: StudyFile) -> str | None:
+        """``only``: without it, the cuts are added to a study of throughput."""
+        table = study.find(PowerCutTable)
+        return "[power_cut] only" if table is not None and table.only else None
+
+    def resolve(self, asked: Asked) -> PowerCuts:
+        """As many images as the command line wants, or the file."""
+        table = asked.study.find(PowerCutTable) or PowerCutTable()
+        return PowerCuts(asked.overrides.power_cut_images or table.images)
+
+    def variant(self, variant: Variant, kind: PowerCuts, table: VariantTable | None) -> Variant:
+        """With the disk under it."""
+        typed = None if table is None else table.find(CutTable)
+        return replace(variant, conditions=conditions_of(typed or CutTable()))
+
+    def risk(self, variant: Variant) -> DurabilityClass:
+        """Unlogged tables are emptied after a crash."""
+        is_unlogged = variant.conditions_as(CutConditions).unlogged
+        return DurabilityClass.TABLE if is_unlogged else DurabilityClass.NONE
+
+    def length(self, plan: Plan, length: Length) -> Length:
+        """No window; a cut and its images."""
+        trials = plan.rounds * len(plan.cells)
+        return Length(0.0, trials * (CUT_S + plan.kind.cut_images * IMAGE_S))
+
+    def prepare(self, bench: Bench) -> Trials:
+        """Clusters that power cuts start from."""
+        return _Trials(prepare_cuts(bench))
+
+
+@dataclass(frozen=True, slots=True)
+class _Trials(Trials):
+    cuts: PowerCutTrials
+
+    def run(self, order: TrialOrder, measured: Measured) -> None:
+        self.cuts.cut(order, measured)
+        assert measured.cut is not None
+        measured.window_s = measured.cut.load_s
+
+    def test_itself(self) -> dict[str, str]:
+        return self.cuts.test_itself()

@@ -1,0 +1,57 @@
+"""What a study file says of power cuts: how many images, and the disk under each variant."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import PositiveInt
+
+from walproof.errors import StudyError
+from walproof.facts import CutConditions, CutEvent, NameRule, UnitBytes
+from walproof.lab.studyfile import Duration, Table
+
+
+class CutTable(Table):
+    """``[variant.cut]``: the simulated disk and the cluster of the variant's power cuts."""
+
+    unit: Literal["512B", "4kB", "8kB"] | None = None
+    writeback: Duration | Literal["never"] = 30.0
+    names: NameRule = "journal"
+    failing_flush: bool = False
+    checksums: bool = True
+    unlogged: bool = False
+    event: CutEvent | None = None
+
+
+class PowerCutTable(Table):
+    """``[power_cut]``: power cuts in each trial."""
+
+    images: PositiveInt = 4
+    only: bool = False
+
+
+_UNITS: Mapping[str, UnitBytes] = {"512B": 512, "4kB": 4096, "8kB": 8192}
+
+
+def conditions_of(table: CutTable) -> CutConditions:
+    """What was typed, as facts. Raises StudyError for a moment that cannot come."""
+    if table.event is not None and table.failing_flush and not table.event.endswith(" flush"):
+        raise StudyError(
+            f'[variant.cut] event = "{table.event}" is no flush that could fail',
+            hint='With failing_flush it is "wal flush" or "relation flush".',
+        )
+    if table.event is not None and table.event.startswith("torn ") and table.unit == "8kB":
+        raise StudyError(
+            f'[variant.cut] event = "{table.event}" cannot come where units are 8 kB',
+            detail="Writes of a page are then whole or not there.",
+        )
+    return CutConditions(
+        unit_bytes=None if table.unit is None else _UNITS[table.unit],
+        writeback_s=None if table.writeback == "never" else float(table.writeback),
+        names=table.names,
+        failing_flush=table.failing_flush,
+        checksums=table.checksums,
+        unlogged=table.unlogged,
+        event=table.event,
+    )

@@ -1,0 +1,1 @@
+"""Studies of replay: fixed WAL, replayed again and again."""

@@ -1,0 +1,86 @@
+"""What a study of replay says beyond settings: its load, and factors that are no settings.
+
+``data_checksums`` (on, off) is chosen at initdb, ``cache`` (warm, cold) and ``kernel_audit`` (off, quiet,
+recording) before each trial. All else that varies are settings, of which each server, primary and standby,
+gets those that mean something to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import cast, get_args
+
+from pydantic import PositiveInt
+
+from walproof.errors import StudyError
+from walproof.facts import KernelAuditLevel, Replay, ReplayConditions, Variant, Workload
+from walproof.lab.studyfile import StudyFile, Table
+
+CHECKSUMS, CACHE, KERNEL_AUDIT = "data_checksums", "cache", "kernel_audit"
+LEVELS: Mapping[str, tuple[str, ...]] = {
+    CHECKSUMS: ("on", "off"),
+    CACHE: ("warm", "cold"),
+    KERNEL_AUDIT: get_args(KernelAuditLevel),
+}
+
+
+class ReplayTable(Table):
+    """``[replay]``: each trial replays the WAL of that many inserted rows."""
+
+    rows: PositiveInt = 200_000
+    preloaded_rows: PositiveInt = 300_000
+    rows_per_commit: PositiveInt = 500
+    quick_rows: PositiveInt = 50_000
+
+
+def check_replay(study: StudyFile) -> None:
+    """Refuse what has no meaning in a study of replay. Raises StudyError."""
+    if len(study.workload) != 1 or study.workload[0].script or study.workload[0].builtin:
+        raise StudyError(
+            "a study of replay has one workload, without scripts",
+            detail="Its load is fixed: prepared INSERTs into five partitioned tables.",
+        )
+    check_conditions(study)
+
+
+def check_conditions(study: StudyFile) -> list[tuple[str, str]]:
+    """Every value that a setting or a condition takes in the study; refuses what none can be.
+
+    Raises StudyError.
+    """
+    values = [(name, value) for name, levels in study.factors.items() for value in levels]
+    values += [(name, value) for variant in study.variant for name, value in variant.settings.items()]
+    for name, value in values:
+        if name in LEVELS and value not in LEVELS[name]:
+            raise StudyError(f'{name} cannot be "{value}"', hint=f"It is one of {', '.join(LEVELS[name])}.")
+    for minimal in [value for name, value in values if name == "wal_level" and value == "minimal"]:
+        raise StudyError(f"a standby cannot be made with wal_level={minimal}", hint="Use replica or logical.")
+    return values
+
+
+def conditions_of(settings: Mapping[str, str]) -> ReplayConditions:
+    """What is no setting among what was typed."""
+    return ReplayConditions(
+        checksums=settings.get(CHECKSUMS) == "on",
+        is_cold=settings.get(CACHE) == "cold",
+        kernel_audit=cast("KernelAuditLevel", settings.get(KERNEL_AUDIT, "off")),
+    )
+
+
+def with_conditions(variant: Variant) -> Variant:
+    """The variant with what is no setting taken out of its settings."""
+    settings = {name: value for name, value in variant.settings.items() if name not in LEVELS}
+    return replace(variant, settings=settings, conditions=conditions_of(variant.settings))
+
+
+def replay_of(table: ReplayTable, quick: bool) -> Replay:
+    """The plan's load of WAL."""
+    rows = table.quick_rows if quick else table.rows
+    return Replay(rows, table.preloaded_rows, table.rows_per_commit)
+
+
+def replay_workload(workload: Workload, replay: Replay) -> Workload:
+    """The load as a workload: so many transactions of one session, prepared."""
+    transactions = -(-replay.rows // replay.rows_per_commit)
+    return replace(workload, builtin=None, duration_s=None, transactions=transactions, protocol="prepared")

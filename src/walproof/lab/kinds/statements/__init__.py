@@ -1,0 +1,1 @@
+"""Studies of statements: each by itself on a quiet server."""

@@ -1,0 +1,300 @@
+"""A primary under load whose standby streams: the method of published benches, with all that it leaves out.
+
+    clone, start, base backup, stream, CHECKPOINT -> [ pgbench ] -> standby catches up -> stop
+                                                     ' window  '
+                                                     [ sampled, startup's CPU counted   ]
+
+What the startup process costs is counted until all rows of the load are replayed, and divided by them: a
+primary that writes less is then no standby that replays faster. Both servers and pgbench share this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from walproof.errors import ClusterError, ProbeError
+from walproof.facts import Install, Script, Streaming, StreamingConditions, Workload
+from walproof.lab.kinds.replay.recording import checksum_options
+from walproof.lab.target import target_of
+from walproof.lab.trial import Bench
+from walproof.postgres import template as templates
+from walproof.postgres.chain import Chain, StandbyPlan
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.cpu_share import CpuShare
+from walproof.postgres.link import Link
+from walproof.postgres.standby import Standby
+from walproof.postgres.workspace import Workspace
+from walproof.probe.cpu import CpuProbe
+from walproof.probe.processes import children
+from walproof.probe.protocol import Observation, Subject
+from walproof.probe.server_settings import server_facts
+from walproof.probe.startup import read_startup
+from walproof.probe.stream import STAGES, StreamSample, StreamSampler, replay_lag_s
+from walproof.probe.throughput import read_pgbench_logs
+from walproof.units import Lsn
+from walproof.wal.totals import stats
+from walproof.workload.partitioned_inserts import insert_script, make_tables
+from walproof.workload.pgbench import PgbenchRun
+
+STANDBY = "standby"
+_CATCH_UP_PATIENCE_S = 300.0
+_POLL_S = 0.01
+# All WAL of the load is decoded at its end; a standby without sessions is known by its messages alone.
+_OBSERVING = {"wal_keep_size": "1TB", "wal_receiver_status_interval": "1s"}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOrder:
+    """One trial of a live stream."""
+
+    number: int
+    settings: Mapping[str, str]
+    """Of both servers."""
+    workload: Workload
+    seed: int
+    checkpoint_before: bool
+    distance_s: float = 0.0
+    """Delay one way between the servers."""
+    bytes_per_s: int | None = None
+    """What passes between them, each way; None is no limit."""
+    replay_cpu_share: float = 1.0
+    """Of one core, for the standby's startup process."""
+
+    @property
+    def has_link(self) -> bool:
+        """Whether something is between the servers; otherwise they share a unix socket."""
+        return bool(self.distance_s) or self.bytes_per_s is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """What one trial saw."""
+
+    seen: Observation
+    began_at: float
+    """Unix time at which the load began."""
+    load_s: float
+    settings: Mapping[str, str]
+
+
+def prepare_pairs(bench: Bench) -> dict[tuple[str, bool], Path]:
+    """(install, whether it has checksums) -> template with the filled tables. Raises ClusterError."""
+    plan, workspace = bench.plan, bench.workspace
+    found: dict[tuple[str, bool], Path] = {}
+    rows = plan.kind_as(Streaming).preloaded_rows
+
+    def load(cluster: Cluster) -> None:
+        with cluster.connect() as session:
+            make_tables(session, rows)
+            # No hint bit of the preload is set within a window.
+            session.execute("VACUUM (FREEZE)")
+
+    for label, install in bench.installs.items():
+        for checksums in {variant.conditions_as(StreamingConditions).checksums for variant in plan.variants}:
+            options = (*plan.initdb_options, *checksum_options(install, checksums))
+            setup = f"{rows} rows in partitioned tables"
+            if not templates.is_prepared(workspace, install, options, setup):
+                bench.progress.preparing(f"tables of {rows} rows on PostgreSQL {label}")
+            found[(label, checksums)] = templates.prepare_loaded(workspace, install, options, setup, load)
+    return found
+
+
+class StreamLab:
+    """Trials of a live stream on one install."""
+
+    def __init__(
+        self, workspace: Workspace, install: Install, pgbench: Path, template: Path, rows_per_commit: int
+    ) -> None:
+        self._workspace = workspace
+        self._install = install
+        self._pgbench = pgbench
+        self._template = template
+        self._rows_per_commit = rows_per_commit
+
+    def run(self, order: StreamOrder) -> Streamed:
+        """One trial. Raises ClusterError, ProbeError or WorkloadError."""
+        folder = self._workspace.make_folder(f"primary-{order.number}")
+        settings = {**_OBSERVING, **order.settings}
+        primary = Cluster(self._install, self._workspace, folder)
+        try:
+            templates.clone(self._template, folder)
+            primary.start(settings)
+            with ExitStack() as stack:
+                link = stack.enter_context(Link(self._workspace, primary)) if order.has_link else None
+                plan = StandbyPlan(STANDBY, settings=settings, route=None if link is None else link.route)
+                chain = stack.enter_context(Chain(primary, self._workspace, [plan], settings))
+                if order.checkpoint_before:
+                    with primary.connect() as session:
+                        session.execute("CHECKPOINT")
+                return self._measure(order, primary, chain[STANDBY], link)
+        finally:
+            primary.stop("immediate")
+            self._workspace.remove_folder(folder)
+            self._workspace.remove_folder(self._workspace.folder / STANDBY)
+
+    def _measure(self, order: StreamOrder, primary: Cluster, standby: Standby, link: Link | None) -> Streamed:
+        facts, _ = server_facts(primary.conninfo)
+        answers = order.settings.get("hot_standby", "on") != "off"
+        start = _flushed(primary)
+        # What the base backup and the checkpoint left is replayed before anything is counted.
+        standby.wait_for_replay(start)
+        if link is not None:
+            # Not before: a stream begins with the whole segment.
+            link.shape(delay_s=order.distance_s, bytes_per_s=order.bytes_per_s)
+        pid = _startup_pid(standby)
+        with ExitStack() as stack:
+            if order.replay_cpu_share < 1:
+                stack.enter_context(CpuShare(pid, order.replay_cpu_share, lambda: _cpu_s(pid)))
+            sampler = stack.enter_context(
+                StreamSampler(primary.conninfo, standby.conninfo if answers else None, STANDBY, pid)
+            )
+            load = self._begin(order, primary)
+            probes = [(server, CpuProbe()) for server in (primary, standby)]
+            try:
+                began_at, began_s = time.time(), time.monotonic()
+                for server, probe in probes:
+                    probe.start(_subject(server, load))
+                while not load.poll() and time.monotonic() < began_s + load.longest_s:
+                    time.sleep(_POLL_S)
+                ended_at, ended_s = time.time(), time.monotonic()
+                cpu_s = [probe.stop().metrics for _, probe in probes]
+                summary = load.finish(_CATCH_UP_PATIENCE_S)
+            finally:
+                load.kill()
+                for _, probe in probes:
+                    probe.abandon()
+            end = _flushed(primary)
+            _wait_for_replay(sampler, standby, end)
+        samples = [one for one in sampler.samples if one.at_s >= began_s]
+        first = next(one for one in reversed(sampler.samples) if one.at_s <= began_s)
+        load_s = ended_s - began_s
+        rows = float(summary.transactions * self._rows_per_commit)
+        metrics = {
+            **read_pgbench_logs(load.logs, began_at, ended_at).metrics,
+            **_shares(cpu_s, load_s),
+            **_replay_metrics([first, *samples], ended_s, end, rows),
+            **_wal_metrics(primary, start, end, rows, load_s),
+            "rows": rows,
+            "rows_per_s": rows / load_s,
+        }
+        metrics["replay_mb_per_cpu_s"] = metrics["wal_bytes"] / 1e6 / metrics["startup_cpu_s"]
+        return Streamed(Observation(metrics, _series(samples, began_s)), began_at, load_s, facts)
+
+    def _begin(self, order: StreamOrder, primary: Cluster) -> PgbenchRun:
+        script = Script("inserts", insert_script(self._rows_per_commit))
+        workload = replace(order.workload, scripts=(script,))
+        return PgbenchRun(self._pgbench, workload, target_of(primary), primary.folder, order.seed)
+
+
+def _subject(server: Cluster, load: PgbenchRun) -> Subject:
+    return Subject(server.conninfo, server.data, server.log, server.pid, load.pid, server.install.version_num)
+
+
+def _cpu_s(pid: int) -> float | None:
+    startup = read_startup(pid)
+    return None if startup is None else startup.cpu_s
+
+
+def _startup_pid(standby: Standby) -> int:
+    for pid in children(standby.pid):
+        if read_startup(pid) is not None:
+            return pid
+    raise ProbeError("the standby's startup process is not to be seen in /proc")
+
+
+def _flushed(primary: Cluster) -> Lsn:
+    with primary.connect() as session:
+        row = session.execute("SELECT pg_current_wal_flush_lsn()").fetchone()
+    assert row is not None
+    return Lsn.parse(str(row[0]))
+
+
+def _wait_for_replay(sampler: StreamSampler, standby: Standby, end: Lsn) -> None:
+    """Return when a sample has replayed up to ``end``."""
+    deadline = time.monotonic() + _CATCH_UP_PATIENCE_S
+    while sampler.last.replayed < end:
+        if sampler.failure is not None:
+            raise ProbeError(sampler.failure, detail=standby.log_tail())
+        if time.monotonic() > deadline:
+            raise ClusterError(
+                f"the standby did not catch up within {_CATCH_UP_PATIENCE_S:.0f} s of the end of the load",
+                detail=f"{sampler.last.lag_bytes} bytes were not replayed.\n{standby.log_tail()}",
+            )
+        time.sleep(_POLL_S)
+
+
+def _shares(cpu_s: Sequence[Mapping[str, float]], load_s: float) -> dict[str, float]:
+    """Of the machine's cores: what each server used of them, and what was not idle at all."""
+    cores = os.cpu_count() or 1
+    shares = {
+        f"{who}_cpu_share": one["server_cpu_s"] / load_s / cores
+        for who, one in zip(("primary", STANDBY), cpu_s, strict=True)
+    }
+    if "host_cpu_busy_share" in cpu_s[0]:
+        shares["host_cpu_busy_share"] = cpu_s[0]["host_cpu_busy_share"]
+    return shares
+
+
+def _replay_metrics(
+    samples: Sequence[StreamSample], ended_s: float, end: Lsn, rows: float
+) -> dict[str, float]:
+    """``samples``: the first is from before the load."""
+    first = samples[0]
+    last_of_load = max(i for i, one in enumerate(samples) if one.at_s <= ended_s)
+    at_end = samples[last_of_load]
+    caught_up = next(one for one in samples if one.replayed >= end)
+    cpu_s = caught_up.startup.cpu_s - first.startup.cpu_s
+    within_s = at_end.at_s - first.at_s
+    # Its second half: at first a backlog and its buffers form.
+    half = next(one for one in samples if one.at_s >= at_end.at_s - within_s / 2)
+    metrics = {
+        "startup_cpu_s": cpu_s,
+        "startup_us_per_row": cpu_s * 1e6 / rows,
+        "rows_per_s_max": rows / cpu_s,
+        "startup_core_share": (at_end.startup.cpu_s - first.startup.cpu_s) / within_s,
+        "run_queue_s": caught_up.startup.run_queue_s - first.startup.run_queue_s,
+        "lag_bytes_max": float(max(one.lag_bytes for one in samples)),
+        "lag_bytes_end": float(at_end.lag_bytes),
+        "replay_lag_s_end": replay_lag_s(samples, last_of_load),
+        "replay_lag_s_max": max(replay_lag_s(samples, i) for i in range(len(samples))),
+        "catch_up_s": max(0.0, caught_up.at_s - ended_s),
+    }
+    if at_end.at_s > half.at_s:
+        half_s = at_end.at_s - half.at_s
+        metrics["wal_made_bytes_per_s"] = (at_end.inserted - half.inserted) / half_s
+        metrics["wal_replayed_bytes_per_s"] = (at_end.replayed - half.replayed) / half_s
+    for stage, rest in zip(STAGES, at_end.stages, strict=True):
+        metrics[f"lag_bytes_end.{stage}"] = float(rest)
+    for stage, most in zip(STAGES, zip(*(one.stages for one in samples), strict=True), strict=True):
+        metrics[f"lag_bytes_max.{stage}"] = float(max(most))
+    return metrics
+
+
+def _wal_metrics(primary: Cluster, start: Lsn, end: Lsn, rows: float, load_s: float) -> dict[str, float]:
+    """From the WAL itself, of the load alone."""
+    found = stats(primary.data / "pg_wal", start=start, end=end)
+    wal_bytes = float(end - start)
+    return {
+        "wal_bytes": wal_bytes,
+        "wal_bytes_per_s": wal_bytes / load_s,
+        "wal_bytes_per_row": wal_bytes / rows,
+        "fpi_per_row": found.images.count / rows,
+        "records_per_row": found.totals.records / rows,
+    }
+
+
+def _series(
+    samples: Sequence[StreamSample], began_s: float
+) -> dict[str, tuple[tuple[float, ...], tuple[float, ...]]]:
+    """``lag_bytes.<stage>`` until all was replayed."""
+    times = tuple(round(one.at_s - began_s, 3) for one in samples)
+    by_stage = zip(*(one.stages for one in samples), strict=True)
+    return {
+        f"lag_bytes.{stage}": (times, tuple(map(float, own)))
+        for stage, own in zip(STAGES, by_stage, strict=True)
+    }

@@ -1,0 +1,95 @@
+"""What a study of a live stream says beyond settings: its load, what it is sent over, what replays it.
+
+``data_checksums`` is chosen at initdb; ``distance`` and ``bandwidth`` are those of the link between the
+servers, ``replay_cpu`` (``5%``) is what the standby's startup process gets of one core at most.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field, PositiveInt
+
+from walproof.errors import StudyError
+from walproof.facts import Install, Streaming, StreamingConditions, Variant, Workload
+from walproof.lab.kinds.failover import study as failover
+from walproof.lab.kinds.replay import study as replay
+from walproof.lab.studyfile import StudyFile, Table
+
+REPLAY_CPU = "replay_cpu"
+_LEAST_SHARE = 0.01
+_PIPELINES_SINCE = 140000
+"""pgbench's \\startpipeline."""
+
+
+class StreamingTable(Table):
+    """``[streaming]``: each trial loads a primary while its standby streams."""
+
+    preloaded_rows: PositiveInt = 300_000
+    rows_per_commit: Annotated[int, Field(ge=5, le=5000)] = 500
+
+
+def check_streaming(study: StudyFile, driver: Install) -> None:
+    """Refuse what has no meaning in a study of a live stream. Raises StudyError."""
+    for workload in study.workload:
+        if workload.script or workload.builtin or workload.statement:
+            raise StudyError(
+                f'workload "{workload.name}" of a study of a live stream has a script of its own',
+                detail="Its load is fixed: prepared INSERTs into five partitioned tables.",
+            )
+        if workload.transactions is not None or workload.warmup:
+            raise StudyError(
+                f'workload "{workload.name}" of a study of a live stream has no fixed length',
+                detail="Its trials have a duration, and no warm-up: every standby begins alike.",
+            )
+    values = replay.check_conditions(study)
+    for name, value in values:
+        if name in (replay.CACHE, replay.KERNEL_AUDIT, failover.STANDBY_DEVICE):
+            raise StudyError(f"{name} has no meaning in a study of a live stream")
+        if name == REPLAY_CPU:
+            _share(value)
+    failover.check_pair(study)
+    if driver.version_num < _PIPELINES_SINCE:
+        raise StudyError(
+            f"pgbench {driver.version} cannot make the load of a live stream",
+            detail="It sends a transaction's INSERTs in a pipeline, which pgbench has from 14 on.",
+            hint="--pg embedded, beside the others, brings a newer one.",
+        )
+
+
+def with_stream(variant: Variant) -> Variant:
+    """The variant with what is no setting taken out of its settings."""
+    apart = {REPLAY_CPU, *replay.LEVELS, *failover.READERS}
+    pair = failover.conditions_of(variant.settings)
+    return replace(
+        variant,
+        settings={name: value for name, value in variant.settings.items() if name not in apart},
+        conditions=StreamingConditions(
+            checksums=replay.conditions_of(variant.settings).checksums,
+            distance_s=pair.distance_s,
+            bandwidth_bytes_per_s=pair.bandwidth_bytes_per_s,
+            replay_cpu_share=_share(variant.settings.get(REPLAY_CPU, "100%")),
+        ),
+    )
+
+
+def _share(text: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?%", text.strip())
+    share = float(match[1]) / 100 if match is not None else 0.0
+    if not _LEAST_SHARE <= share <= 1:
+        raise StudyError(
+            f'{REPLAY_CPU} cannot be "{text}"', hint=f"A share of one core, from {_LEAST_SHARE:.0%} to 100%."
+        )
+    return share
+
+
+def streaming_workload(workload: Workload) -> Workload:
+    """The load as a workload: each client of pgbench is a stream of commits."""
+    return replace(workload, builtin=None, protocol="prepared")
+
+
+def streaming_of(table: StreamingTable) -> Streaming:
+    """What the plan's trials begin with."""
+    return Streaming(table.preloaded_rows, table.rows_per_commit)

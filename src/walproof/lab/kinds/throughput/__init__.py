@@ -1,0 +1,1 @@
+"""Studies of throughput: pgbench's load in a window, and what may come after it."""

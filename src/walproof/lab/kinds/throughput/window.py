@@ -1,0 +1,102 @@
+"""One window of pgbench's load, and what the probes see of it.
+
+    clone, start, CHECKPOINT?, pgbench, warm-up -> [ probes start ... pgbench ends, probes stop ] -> stop
+                                                   '----------------- window -----------------'
+
+The window ends when pgbench does. Without warm-up it opens when pgbench has made its connections.
+"""
+
+from __future__ import annotations
+
+import time
+
+from walproof.errors import ProbeError, WorkloadError
+from walproof.facts import Workload
+from walproof.lab.target import target_of
+from walproof.lab.trial import Bench, Measured, TrialOrder
+from walproof.postgres.cluster import Cluster
+from walproof.probe.protocol import Probe, Subject
+from walproof.probe.ratios import per_transaction
+from walproof.probe.registry import PROBES
+from walproof.probe.throughput import read_pgbench_logs
+from walproof.workload.pgbench import PgbenchRun, Summary
+
+_POLL_S = 0.002
+_SUMMARY_PATIENCE_S = 10.0
+
+
+def measure_window(bench: Bench, order: TrialOrder, cluster: Cluster, measured: Measured) -> None:
+    """The load of the trial on a server that runs. Raises WorkloadError, ProbeError or ClusterError."""
+    workload = bench.workload(order)
+    load = PgbenchRun(
+        bench.pgbench,
+        workload,
+        target_of(cluster),
+        cluster.folder,
+        seed=bench.seed(order),
+    )
+    probes: list[tuple[str, Probe]] = [(name, PROBES[name]()) for name in bench.plan.probes]
+    try:
+        summary, opened_at, closed_at = _watch(load, workload, cluster, probes, measured)
+    finally:
+        load.kill()
+        for _, probe in probes:
+            probe.abandon()
+    if not cluster.is_running():
+        raise WorkloadError(f"the server ended during the load: {cluster.last_complaint()}")
+    measured.window_start, measured.window_s = opened_at, closed_at - opened_at
+    measured.add("throughput", read_pgbench_logs(load.logs, opened_at, closed_at))
+    measured.metrics["pgbench_tps"] = summary.tps
+    if summary.connect_ms is not None:
+        measured.metrics["connect_ms"] = summary.connect_ms
+    measured.metrics.update(per_transaction(measured.metrics))
+
+
+def _watch(
+    load: PgbenchRun,
+    workload: Workload,
+    cluster: Cluster,
+    probes: list[tuple[str, Probe]],
+    measured: Measured,
+) -> tuple[Summary, float, float]:
+    """(pgbench's summary, when the window opened, when it closed)."""
+    launched_at = time.time()
+    _wait(load, launched_at + workload.warmup_s)
+    subject = Subject(
+        conninfo=cluster.conninfo,
+        data=cluster.data,
+        log=cluster.log,
+        postmaster_pid=cluster.pid,
+        driver_pid=load.pid,
+        version_num=cluster.install.version_num,
+    )
+    for name, probe in probes:
+        try:
+            probe.start(subject)
+        except ProbeError as error:
+            measured.warnings.append(f"{name}: {error.message}")
+    opened_at = time.time()
+    deadline = launched_at + load.longest_s
+    _wait(load, deadline)
+    closed_at = time.time()
+    # In reverse: the first of them waits for the server's statistics, which would stretch the others.
+    for name, probe in reversed(probes):
+        try:
+            measured.add(name, probe.stop())
+        except ProbeError as error:
+            measured.warnings.append(f"{name}: {error.message}")
+    if closed_at >= deadline:
+        load.kill()
+        raise WorkloadError(f"pgbench did not end within {load.longest_s:.0f} s")
+    summary = load.finish(_SUMMARY_PATIENCE_S)
+    if not workload.warmup_s and summary.connect_ms is not None:
+        opened_at = max(opened_at, launched_at + summary.connect_ms / 1000)
+    if closed_at <= opened_at:
+        raise WorkloadError("pgbench ended before the window opened", hint="Use a longer duration.")
+    return summary, opened_at, closed_at
+
+
+def _wait(load: PgbenchRun, until: float) -> None:
+    """Return at that time, or when the load has ended."""
+    while not load.poll() and (left := until - time.time()) > 0:
+        time.sleep(min(left, _POLL_S))

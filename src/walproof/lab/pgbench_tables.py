@@ -1,0 +1,63 @@
+"""What trials of load and of statements start from: a server with pgbench's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from walproof.facts import Plan
+from walproof.lab.target import target_of
+from walproof.lab.trial import Bench, Measured, TrialOrder
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.probe.server_settings import server_facts
+from walproof.units import Lsn
+from walproof.workload.pgbench import initialise, setup_description
+
+
+def prepare_tables(bench: Bench) -> dict[tuple[str, str], Path]:
+    """(install, workload) -> template with its tables. Raises ClusterError or WorkloadError."""
+    plan, workspace = bench.plan, bench.workspace
+    prepared: dict[tuple[str, str], Path] = {}
+    for label, install in bench.installs.items():
+        for workload in plan.workloads:
+            setup = setup_description(workload)
+            if not templates.is_prepared(workspace, install, plan.initdb_options, setup):
+                bench.progress.preparing(f"pgbench tables of scale {workload.scale} on PostgreSQL {label}")
+
+            def load(cluster: Cluster) -> None:
+                initialise(bench.pgbench, workload, target_of(cluster))  # noqa: B023 - called before the loop goes on
+
+            prepared[(label, workload.name)] = templates.prepare_loaded(
+                workspace, install, plan.initdb_options, setup, load
+            )
+    return prepared
+
+
+def watching_settings(plan: Plan, cluster: Cluster) -> dict[str, str]:
+    """What every server of a trial has so that probes see something; settings of a study go before them."""
+    watching = {"log_checkpoints": "on"}
+    if "wal" in plan.probes and cluster.install.version_num >= 140000:
+        watching["track_wal_io_timing"] = "on"
+    return watching
+
+
+def open_server(
+    bench: Bench, order: TrialOrder, cluster: Cluster, observing: Mapping[str, str], measured: Measured
+) -> None:
+    """Start the trial's server, with settings that only observe, and bring it where windows begin."""
+    plan = bench.plan
+    cluster.start({**watching_settings(plan, cluster), **observing, **bench.settings(order)})
+    settings, _ = server_facts(cluster.conninfo)
+    measured.settings.update(settings)
+    if plan.checkpoint_before:
+        with cluster.connect() as connection:
+            connection.execute("CHECKPOINT")
+    measured.wal_start = _insert_lsn(cluster)
+
+
+def _insert_lsn(cluster: Cluster) -> Lsn:
+    with cluster.connect() as connection:
+        row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
+    assert row is not None
+    return Lsn.parse(str(row[0]))

@@ -1,0 +1,102 @@
+"""Reading a study file: every mistake is reported with file, line and key."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError, create_model
+
+from walproof.errors import StudyError
+from walproof.lab.kinds.registry import KINDS
+from walproof.lab.studyfile import StudyFile, Table, VariantTable
+
+
+@cache
+def _model() -> type[StudyFile]:
+    """The study file with every table that a kind of study brings along."""
+    of_variant = {name: table for kind in KINDS for name, table in kind.variant_tables.items()}
+    of_study = {name: table for kind in KINDS for name, table in kind.tables.items()}
+    variant = create_model("VariantTable", __base__=VariantTable, **_optional(of_variant))
+    fields = {"variant": (tuple[variant, ...], ()), **_optional(of_study)}  # type: ignore[valid-type]
+    return create_model("StudyFile", __base__=StudyFile, **fields)
+
+
+def _optional(tables: Mapping[str, type[Table]]) -> dict[str, Any]:
+    return {name: (table | None, None) for name, table in tables.items()}
+
+
+def read_study_file(path: Path) -> StudyFile:
+    """Read and check a study file. Raises StudyError naming file, line and key."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(
+            f'could not read study file "{path}"', detail=getattr(error, "strerror", None) or str(error)
+        ) from error
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(f'study file "{path}" is not valid TOML', detail=str(error)) from error
+    return check_study(data, str(path), text)
+
+
+def check_study(data: dict[str, Any], where: str, text: str = "") -> StudyFile:
+    """Check a study that was read from TOML. Raises StudyError listing every mistake."""
+    try:
+        return _model().model_validate(data)
+    except ValidationError as error:
+        problems = []
+        for one in error.errors():
+            line = line_of(text, one["loc"])
+            place = f"{where}:{line}" if line else where
+            problems.append(f"{place}: {_key(one['loc'])}: {_complaint(dict(one))}")
+        raise StudyError(
+            f'study file "{where}" has {len(problems)} mistake{"s" if len(problems) > 1 else ""}',
+            detail="\n".join(problems),
+            hint='"walproof studies NAME" prints a built-in study as an example.',
+        ) from None
+
+
+def line_of(text: str, loc: tuple[int | str, ...]) -> int | None:
+    """Line (from 1) of the key at ``loc`` in TOML text, as far as a plain reading of it can tell."""
+    lines = text.splitlines()
+    start, found = 0, None
+    for position, part in enumerate(loc):
+        if isinstance(part, int):
+            continue
+        index = loc[position + 1] if position + 1 < len(loc) else None
+        count = index if isinstance(index, int) else 0
+        path = ".".join(str(word) for word in loc[: position + 1] if isinstance(word, str))
+        header = re.compile(rf"\s*\[\[?\s*(?:{re.escape(path)}|{re.escape(part)})\s*\]\]?")
+        key = re.compile(rf'(?:.*[{{,])?\s*"?{re.escape(part)}"?\s*=')
+        headers = [n for n in range(start, len(lines)) if header.match(lines[n])]
+        if len(headers) > count:
+            start = found = headers[count]
+        else:
+            keys = [n for n in range(start, len(lines)) if key.match(lines[n])]
+            if keys:
+                start = found = keys[0]
+    return None if found is None else found + 1
+
+
+def _key(loc: tuple[int | str, ...]) -> str:
+    text = ""
+    for part in loc:
+        text += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
+
+
+def _complaint(error: dict[str, Any]) -> str:
+    kind = error["type"]
+    if kind == "extra_forbidden":
+        return "no such key"
+    if kind == "missing":
+        return "this key is missing"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    got = error.get("input")
+    return f"{message}, got {got!r}" if isinstance(got, (str, int, float)) else message

@@ -1,0 +1,1 @@
+"""Crashes, recoveries, and the calibration of what recovery costs."""

@@ -1,0 +1,1 @@
+"""Advice laid out for reading."""

@@ -1,0 +1,53 @@
+"""Advice as JSON, for machines and for the next ``--since``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from walproof.report.advice.view import AdviceView, Item
+
+FORMAT = 1
+
+
+def to_json(view: AdviceView) -> str:
+    """Keys as the types name them; figures in the units that they name."""
+    data: dict[str, Any] = {
+        "format": FORMAT,
+        "dateline": view.dateline,
+        "summary": view.summary,
+        "platform": view.platform,
+        "since": list(view.since),
+        "advice": [_item(item) for item in view.items],
+        "apply": view.all_lines.apply if view.all_lines else None,
+        "undo": view.all_lines.undo if view.all_lines else None,
+        "fine": [asdict(one) for one in view.fine],
+        "unseen": [asdict(one) for one in view.unseen],
+        "notes": list(view.notes),
+    }
+    return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def _item(item: Item) -> dict[str, Any]:
+    advice = item.advice
+    return {
+        "rule": advice.rule,
+        "weight": advice.weight.value,
+        "title": advice.title,
+        "evidence": list(advice.evidence),
+        "changes": [asdict(one) for one in advice.changes],
+        "steps": list(advice.steps),
+        "figures": [asdict(one) for one in advice.figures],
+        "costs": list(advice.costs),
+        "durability_class": advice.durability.value,
+        "sure": advice.sure.value,
+        "unknown": list(advice.unknown),
+        "context": item.context,
+        "apply": item.lines.apply if item.lines else None,
+        "undo": item.lines.undo if item.lines else None,
+        "refused": [
+            {"name": one.change.name, "value": one.change.value, "reason": one.reason, "source": one.source}
+            for one in item.refusals
+        ],
+    }

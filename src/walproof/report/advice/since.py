@@ -1,0 +1,72 @@
+"""What has changed since advice that was given before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from walproof.advise.server.advice import Advice
+from walproof.errors import ReportError
+from walproof.report.advice.json import FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """Advice of before beside that of now, by rule."""
+
+    dateline: str
+    """Of the earlier advice."""
+    new: tuple[str, ...]
+    """Titles of advice that was not given before."""
+    still: tuple[str, ...]
+    """Titles of advice that was given before and still is."""
+    gone: tuple[str, ...]
+    """Titles of advice that is not given any more."""
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """For the answer; what is empty is left out."""
+        told = [f"Compared with the advice of: {self.dateline}."]
+        for words, titles in (
+            ("New", self.new),
+            ("Still open", self.still),
+            ("Not advised any more", self.gone),
+        ):
+            if titles:
+                told.append(f"{words}: {'; '.join(titles)}.")
+        return tuple(told)
+
+
+def since(path: Path, advice: Sequence[Advice]) -> Since:
+    """Compare with a file that ``--json`` wrote. Raises ReportError."""
+    before = _read(path)
+    earlier = {str(one["rule"]): str(one["title"]) for one in before["advice"]}
+    now = {one.rule: one.title for one in advice}
+    return Since(
+        str(before["dateline"]),
+        tuple(title for rule, title in now.items() if rule not in earlier),
+        tuple(title for rule, title in now.items() if rule in earlier),
+        tuple(title for rule, title in earlier.items() if rule not in now),
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    hint = '"walproof advise --json > FILE" writes one.'
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ReportError(
+            f'could not read earlier advice from "{path}"', detail=str(error), hint=hint
+        ) from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
+        raise ReportError(f'"{path}" holds no advice of this version of walproof', hint=hint)
+    rows = data.get("advice")
+    is_whole = isinstance(data.get("dateline"), str) and isinstance(rows, list)
+    if not is_whole or not all(isinstance(row, dict) and {"rule", "title"} <= set(row) for row in rows or ()):
+        raise ReportError(
+            f'"{path}" is no whole advice', detail="It lacks dateline, rule or title.", hint=hint
+        )
+    return data

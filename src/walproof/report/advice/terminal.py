@@ -1,0 +1,46 @@
+"""Advice in the terminal: the table, then each piece with its evidence, then the lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from walproof.report.advice.view import AdviceView
+from walproof.report.blocks import Listing, Paragraph, Section
+from walproof.report.plaintext import one_line, printable
+from walproof.report.terminal import print_sections
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_advice(view: AdviceView, console: Console) -> None:
+    """Everything but the long lists, which are in HTML, Markdown and JSON."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.print(Text(view.question, style="bold"))
+    console.print(Text(one_line(view.dateline), style="dim"))
+    console.print()
+    for section in view.sections:
+        if section.id in ("fine", "unseen"):
+            continue
+        if section.id != "answer":
+            console.print(Text(one_line(section.title), style="bold"))
+        for block in section.blocks:
+            if isinstance(block, Listing):
+                if section.id == "lines" or block.title == "Steps":
+                    console.print(Text(f"{block.title}:", style="dim"))
+                    console.print(Padding(Text(printable(block.text)), (0, 0, 0, 2)))
+            elif isinstance(block, Paragraph) and (block.terminal or section.id == "lines"):
+                console.print(
+                    Padding(Text(one_line(block.text)), (0, 0, 0, 2 if section.id != "answer" else 0))
+                )
+            else:
+                print_sections((Section(section.id, section.title, (block,)),), console)
+        console.print()
+    if view.fine:
+        console.print(Text("Fine: " + ", ".join(one.rule for one in view.fine), style="dim"))
+    for unseen in view.unseen:
+        console.print(Text(f"Not looked at: {unseen.rule}: {one_line(unseen.reason)}", style="dim"))
+    for note in view.notes:
+        console.print(Text(one_line(note), style="dim"))

@@ -1,0 +1,265 @@
+"""Advice laid out for reading: what to change and why, what is fine, what was not seen, lines to paste."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from walproof.advise.server.advice import Advice, Figure, Fine, Unseen, Weight
+from walproof.advise.server.rules import Advised, rule_texts
+from walproof.advise.server.wasted import statistics_age
+from walproof.advise.wording import say_list
+from walproof.errors import SettingError
+from walproof.platforms.platform import Lines, Platform, Refusal, Target
+from walproof.report.blocks import (
+    Block,
+    Column,
+    Listing,
+    Paragraph,
+    Section,
+    Table,
+    TableCell,
+    class_cell,
+    text_cells,
+)
+from walproof.report.numbers import UNKNOWN, number, percent
+from walproof.settings.catalogue import Catalogue
+from walproof.settings.change import Before, Change
+from walproof.units import format_bytes, format_duration
+
+_ENDINGS = {Weight.DANGER: "dangerous", Weight.GAIN: "a gain", Weight.EVIDENCE: "missing evidence"}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One piece of advice, with the platform's answer to it."""
+
+    advice: Advice
+    context: str
+    """``reload``, ``restart``, ...; empty without a setting."""
+    lines: Lines | None
+    refusals: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceView:
+    """The page, and what the terminal, Markdown and JSON show of it."""
+
+    question: str
+    dateline: str
+    summary: str
+    items: tuple[Item, ...]
+    all_lines: Lines | None
+    """Of all settings together; None where none changes."""
+    fine: tuple[Fine, ...]
+    unseen: tuple[Unseen, ...]
+    notes: tuple[str, ...]
+    platform: str
+    since: tuple[str, ...] = ()
+    """What has changed since an earlier answer, in sentences."""
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """What every renderer shows, in order."""
+        found = [
+            Section(
+                "answer", "Answer", (Paragraph(self.summary, terminal=True), *self._changes(), *self._table())
+            )
+        ]
+        found += [
+            Section(f"advice-{index}", f"{index}. {item.advice.title}", tuple(_blocks(item)))
+            for index, item in enumerate(self.items, 1)
+        ]
+        if self.all_lines is not None:
+            found.append(Section("lines", f"Lines to paste ({self.platform})", tuple(_lines(self.all_lines))))
+        found.append(Section("fine", "What is fine", (_list("Rule", "What was seen", self.fine),)))
+        if self.unseen or self.notes:
+            blocks: list[Block] = [Paragraph(note) for note in self.notes]
+            if self.unseen:
+                blocks.append(_list("Rule", "Why", self.unseen))
+            found.append(Section("unseen", "What was not looked at", tuple(blocks)))
+        return tuple(found)
+
+    def _changes(self) -> list[Paragraph]:
+        return [Paragraph(text, terminal=True) for text in self.since]
+
+    def _table(self) -> list[Table]:
+        if not self.items:
+            return []
+        columns = (
+            Column("no."), Column("what to do", whole_most=44), Column("weight"), Column("by"),
+            Column("a crash may cost"), Column("sure"),
+        )  # fmt: skip
+        rows = [
+            (
+                TableCell(str(index)), TableCell(item.advice.title), TableCell(item.advice.weight.value),
+                TableCell(item.context or "-"), class_cell(item.advice.durability),
+                TableCell(item.advice.sure.value),
+            )
+            for index, item in enumerate(self.items, 1)
+        ]  # fmt: skip
+        return [Table("Advice", columns, tuple(rows))]
+
+
+def advice_view(advised: Advised, platform: Platform, seen_s: float | None = None) -> AdviceView:
+    """Everything that is shown of advice, with the platform's lines."""
+    case = advised.case
+    window = case.window
+    target = target_of(advised)
+    items = tuple(_item(one, platform, target) for one in advised.advice)
+    changes = _taken(items)
+    parts = [f"PostgreSQL {window.version}", *((f"database {window.database}",) if window.database else ())]
+    if window.looks:
+        parts.append(f"{datetime.fromtimestamp(window.looks[-1].at, UTC):%Y-%m-%d %H:%M} UTC")
+    if window.seconds:
+        parts.append(f"looked for {format_duration(window.seconds)}")
+    if case.wal is not None:
+        parts.append(f"{format_bytes(case.wal.accounting.total_bytes)} of WAL read")
+    age = statistics_age(case)
+    notes = [*((age,) if age else ()), *(f"Not granted: {lack}." for lack in window.lacks)]
+    if case.wal is None:
+        notes.append("The WAL was not recorded: rules that read it had to do without.")
+    notes += [f'Rule "{name}" was muted.' for name in advised.muted]
+    return AdviceView(
+        question="What should this server set, what will it gain, what does it risk?",
+        dateline=" · ".join(parts),
+        summary=_summary(advised.advice, len(advised.fine), len(advised.unseen)),
+        items=items,
+        all_lines=platform.write(changes, target) if changes else None,
+        fine=advised.fine,
+        unseen=advised.unseen,
+        notes=tuple(notes),
+        platform=platform.name,
+    )
+
+
+def target_of(advised: Advised) -> Target:
+    """The server as platforms have to know it."""
+    window = advised.case.window
+    before = {
+        name: Before(
+            one.value,
+            is_default=one.source in ("default", "override"),
+            is_in_auto_conf=one.file is not None and one.file.endswith("postgresql.auto.conf"),
+        )
+        for name, one in window.settings.items()
+    }
+    return Target(window.version_num, before)
+
+
+def _item(advice: Advice, platform: Platform, target: Target) -> Item:
+    answers = [(change, platform.refuse(change, target)) for change in advice.changes]
+    kept = [change for change, refusal in answers if refusal is None]
+    contexts = dict.fromkeys(_context(change, target) for change in advice.changes)
+    return Item(
+        advice,
+        " and ".join(contexts),
+        platform.write(kept, target) if kept else None,
+        tuple(refusal for _, refusal in answers if refusal is not None),
+    )
+
+
+def _context(change: Change, target: Target) -> str:
+    try:
+        return Catalogue.for_version(target.version_num).get(change.name).context.value
+    except SettingError:
+        return "unknown"
+
+
+def _taken(items: Sequence[Item]) -> tuple[Change, ...]:
+    """The settings that the platform takes; the first piece of advice about a setting counts."""
+    found: dict[str, Change] = {}
+    for item in items:
+        refused = {refusal.change.name for refusal in item.refusals}
+        for change in item.advice.changes:
+            if change.name not in refused:
+                found.setdefault(change.name, change)
+    return tuple(found.values())
+
+
+def _summary(advice: Sequence[Advice], fine: int, unseen: int) -> str:
+    rest = f"{fine} rules found all well" + (f", {unseen} could not look" if unseen else "") + "."
+    if not advice:
+        return f"Change nothing: {rest}"
+    counts = [
+        f"{count} {_ENDINGS[weight]}"
+        for weight in Weight
+        if (count := sum(one.weight is weight for one in advice))
+    ]
+    return (
+        f"{len(advice)} things to do ({say_list(counts)}); {rest}"
+        if len(advice) > 1
+        else (f"One thing to do ({counts[0]}); {rest}")
+    )
+
+
+def _blocks(item: Item) -> list[Block]:
+    advice = item.advice
+    blocks: list[Block] = [Paragraph(text, terminal=True) for text in advice.evidence]
+    if advice.figures:
+        blocks.append(_figures(advice.figures))
+    told = [
+        *(f"It costs: {text}" for text in advice.costs),
+        *(f"Not known: {text}." for text in advice.unknown),
+        *(f"{refusal.change.name} = {refusal.change.value} is not for this platform: {refusal.reason}. "
+          f"({refusal.source})" for refusal in item.refusals),
+    ]  # fmt: skip
+    blocks += [Paragraph(text, terminal=True) for text in told]
+    if advice.steps:
+        blocks.append(Listing("Steps", "\n".join(advice.steps)))
+    if item.lines is not None:
+        blocks += _lines(item.lines)
+    blocks.append(Paragraph(f"Source: {rule_texts()[advice.rule].source}"))
+    return blocks
+
+
+def _figures(figures: Sequence[Figure]) -> Table:
+    columns = (
+        Column("figure"), Column("now", numeric=True), Column("after the change", numeric=True),
+        Column("expected between", numeric=True), Column("change", numeric=True),
+    )  # fmt: skip
+    rows = [
+        text_cells(
+            (
+                one.name,
+                amount(one.now, one.unit),
+                amount(one.then, one.unit),
+                UNKNOWN if one.low is None or one.high is None
+                else f"{amount(one.low, one.unit)} and {amount(one.high, one.unit)}",
+                UNKNOWN if not one.now else _difference(one.now, one.then),
+            )
+        )
+        for one in figures
+    ]  # fmt: skip
+    return Table("What would change", columns, tuple(rows))
+
+
+def _difference(now: float, then: float) -> str:
+    return f"{'-' if then < now else '+'}{percent(abs(1 - then / now))}"
+
+
+def amount(value: float | None, unit: str) -> str:
+    """A figure with its unit: ``3.1 GB/h``, ``43 s``, ``120/h``."""
+    if value is None:
+        return UNKNOWN
+    if unit.startswith("bytes"):
+        return format_bytes(value) + unit.removeprefix("bytes")
+    if unit == "s":
+        return format_duration(value)
+    return f"{number(value)}{unit}" if unit.startswith("/") or not unit else f"{number(value)} {unit}"
+
+
+def _lines(lines: Lines) -> list[Block]:
+    return [
+        Listing("To apply", lines.apply),
+        Listing("To undo", lines.undo),
+        *(Paragraph(note) for note in lines.notes),
+    ]
+
+
+def _list(first: str, second: str, found: Sequence[Fine] | Sequence[Unseen]) -> Table:
+    rows = [text_cells((one.rule, one.sentence if isinstance(one, Fine) else one.reason)) for one in found]
+    return Table(
+        "", (Column(first.lower()), Column(second.lower(), whole_most=200)), tuple(rows), terminal=False
+    )

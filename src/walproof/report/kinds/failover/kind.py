@@ -1,0 +1,56 @@
+"""A study of failover, offline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from walproof.advise.verdict import verdicts
+from walproof.analysis.summary import analyse
+from walproof.facts import Failover, FailoverConditions, Plan, Run, Series, Trial, Variant, Workload
+from walproof.report.blocks import Section
+from walproof.report.cells import Cells
+from walproof.report.kind import ReportKind
+from walproof.report.kinds.failover.tables import failover_tables
+from walproof.report.kinds.throughput.view import throughput_view
+from walproof.report.layout import ReportView
+from walproof.report.pair import way_of
+from walproof.units import format_duration
+
+
+class FailoverReport(ReportKind[Failover]):
+    """What a failover loses, and what waiting for a standby costs."""
+
+    kind = Failover
+    metric = "tps"
+    series = ("tps",)
+
+    def view(self, run: Run, trials: Sequence[Trial], series: Sequence[Series]) -> ReportView:
+        """As that of throughput, after what was lost."""
+        analysis = analyse(run.plan, trials, self.metric)
+        lost = Section("failover", "What a failover loses", tuple(failover_tables(Cells(run.plan, trials))))
+        found = verdicts(run.plan, trials, analysis)
+        return throughput_view(self, run, trials, series, analysis, found, first=(lost,))
+
+    def outcome(self, trial: Trial) -> str:
+        """Transactions a second of the ledger."""
+        return f"{trial.metrics['tps']:10,.0f} tps"
+
+    def script(self, plan: Plan, workload: Workload) -> str:
+        """The ledger, of every workload."""
+        return "ledger"
+
+    def driven_by(self, plan: Plan) -> str:
+        """The ledger's sessions."""
+        return f"A ledger in {plan.kind_as(Failover).sessions} sessions, by walproof itself."
+
+    def conditions(self, variant: Variant) -> dict[str, str]:
+        """The way between the servers, and the standby's disk."""
+        found = variant.conditions_as(FailoverConditions)
+        said = way_of(found.distance_s, found.bandwidth_bytes_per_s)
+        return said if found.standby_device is None else {**said, "standby_device": found.standby_device}
+
+    def load_lines(self, plan: Plan) -> list[str]:
+        """The ledger, and then the failover."""
+        failover = plan.kind_as(Failover)
+        length = format_duration(failover.load_s)
+        return ["", "load", f"  a ledger in {failover.sessions} sessions for {length}, then a failover"]

@@ -1,0 +1,51 @@
+"""What a failover loses: acknowledged commits that the promoted standby does not have."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from walproof.facts import Cell
+from walproof.report.blocks import Block, Column, TableCell
+from walproof.report.cells import Cells
+from walproof.report.numbers import UNKNOWN, number
+from walproof.report.variants import variant_cells, variant_tables
+
+_COLUMNS = (
+    Column("variant"),
+    Column("durability class", terminal=False),
+    Column("failovers", numeric=True),
+    Column("with a loss", numeric=True),
+    Column("commits acknowledged", numeric=True),
+    Column("lost", numeric=True),
+    Column("lost at most", numeric=True),
+    Column("window ms at most", numeric=True),
+    Column("p50 ms", numeric=True),
+    Column("p99 ms", numeric=True),
+)
+_NOTE = (
+    "The primary and the link to its synchronous standby end at once, under load; the standby is promoted. "
+    "Commits and losses are sums over the trials, latencies medians. Window: from the acknowledgement of the "
+    "oldest lost commit to the end of the primary. The durability class is that of a power cut of one server "
+    "and says nothing of a failover. That nothing was lost in so many trials is no proof that nothing can be."
+)
+
+
+def failover_tables(cells: Cells) -> list[Block]:
+    """One table an install."""
+    return variant_tables(cells, _COLUMNS, partial(_row, cells), _NOTE, about="Lost at a failover")
+
+
+def _row(cells: Cells, cell: Cell) -> tuple[TableCell, ...]:
+    lost = cells.values(cell, "commits_lost")
+    windows = cells.values(cell, "loss_window_ms")
+    return (
+        *variant_cells(cells.plan.variant(cell[2])),
+        TableCell(str(len(lost))),
+        TableCell(str(sum(one > 0 for one in lost))),
+        TableCell(number(sum(cells.values(cell, "commits_acknowledged")))),
+        TableCell(number(sum(lost))),
+        TableCell(number(max(lost, default=None))),
+        TableCell(number(max(windows)) if windows else UNKNOWN),
+        TableCell(cells.shown(cell, "latency_ms_p50")),
+        TableCell(cells.shown(cell, "latency_ms_p99")),
+    )

@@ -1,0 +1,1 @@
+"""What the report of a study of loading shows, and the script of its advice."""

@@ -1,0 +1,161 @@
+"""The recipe of a load as a script for psql, with what undoes it, and the evidence of every step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from walproof import sqltext
+from walproof.advise.loading import LoadAdvice, StepGain
+from walproof.advise.wording import is_vague
+from walproof.analysis.effect import Conclusion, Effect
+from walproof.analysis.interval import Interval
+from walproof.facts import LoadMethod
+from walproof.report.numbers import ratio
+from walproof.settings.durability import DurabilityClass
+
+_NEEDS_RESTART = frozenset({"wal_level", "max_wal_senders", "wal_buffers"})
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The SQL of the chosen steps; ``first`` begins the load's only transaction."""
+
+    table: str
+    columns: str
+    before: tuple[str, ...]
+    first: tuple[str, ...]
+    after: tuple[str, ...]
+    is_frozen: bool
+    undo: tuple[str, ...]
+    """What puts the table right when the load is given up in its middle."""
+    is_filled: bool = False
+    """The table is expected to hold rows already."""
+
+
+def load_script(
+    advice: LoadAdvice, recipe: Recipe, settings: Sequence[tuple[str, str]], file: str | None
+) -> str:
+    """The script. ``settings`` are those that stay; the file is named where the user named one.
+
+    psql runs the statements of the recipe and nothing else of what stands in names, definitions and values.
+    Raises SqlError for what cannot be written so.
+    """
+    sessions = advice.variant.conditions_as(LoadMethod).sessions
+    names, columns = sqltext.names(recipe.table), sqltext.names(recipe.columns)
+    header = [
+        f"Load of {recipe.table} on PostgreSQL {advice.install}, measured on a clone of its definition.",
+        f"During the load: {_risk(advice.variant.durability)}",
+        "For psql, into a table that holds rows already."
+        if recipe.is_filled
+        else "For psql. It stops where the table is not empty.",
+        *_evidence(advice),
+    ]
+    lines = [sqltext.comment(one) for one in header]
+    lines += ["", "\\set ON_ERROR_STOP on", "\\encoding UTF8", "SET standard_conforming_strings = on;", ""]
+    if not recipe.is_filled:
+        # A TRUNCATE that follows would take rows away that nobody meant to lose.
+        body = (
+            f"BEGIN IF EXISTS (SELECT FROM {names}) THEN\n"
+            "  RAISE EXCEPTION 'the table is not empty'; END IF; END"
+        )
+        lines.append(f"DO {sqltext.dollar_quoted(body)};")
+    lines += _settings_lines(settings)
+    if advice.variant.waldir is not None:
+        lines += [
+            "-- pg_wal on another disk: stop the server, move pg_wal there, link to it from its place,",
+            "-- and start it. It may stay.",
+        ]
+    lines += map(sqltext.statement, recipe.before)
+    freeze = ", FREEZE" if recipe.is_frozen else ""
+    copy = (
+        f"\\copy {names} ({columns}) FROM {sqltext.copy_file(file or 'rows.csv')}"
+        f" WITH (FORMAT csv, HEADER{freeze})"
+    )
+    if sessions > 1:
+        lines += [f"-- {sessions} sessions at the same time, each with its part of the file:"]
+    lines += ["BEGIN;", *map(sqltext.statement, recipe.first), copy, "COMMIT;"]
+    lines += map(sqltext.statement, recipe.after)
+    lines += [sqltext.statement(f"VACUUM (ANALYZE) {names}")]
+    lines += ["", "-- Undo of the settings:"]
+    lines += [f"ALTER SYSTEM RESET {sqltext.setting_name(name)};" for name, _ in settings] or [
+        "-- none were changed"
+    ]
+    lines += ["SELECT pg_reload_conf();"] if settings else []
+    lines += ["", "-- If the load is given up in its middle, this puts the table right:"]
+    lines += [sqltext.comment(sqltext.statement(one)) for one in recipe.undo] or ["-- nothing has to be done"]
+    return "\n".join(lines) + "\n"
+
+
+def _evidence(advice: LoadAdvice) -> list[str]:
+    """What was measured, as lines of a comment."""
+    lines = ["", "What each step gains in the company of the others, as complete rows/s:"]
+    lines += [f"  {_say_gain(one)}" for one in advice.kept] or ["  none gains measurably"]
+    if advice.undecided:
+        fate = "kept, because all together gain" if advice.keeps_undecided else "left out"
+        lines += [f"Not decided, {fate}; --within 5% would tell:"]
+        lines += [f"  {_say_gain(one)}" for one in advice.undecided]
+    if advice.dropped:
+        lines += ["Steps that gained nothing and are left out:"]
+        lines += [f"  {_say_gain(one)}" for one in advice.dropped]
+    if advice.instead:
+        lines += ["Tried in addition, against all steps together:"]
+        lines += [f"  {_say_effect(one, advice)}" for one in advice.instead]
+    if advice.plain:
+        lines += ["All steps together, against a load without any:"]
+        lines += [f"  {_say_plain(one)}" for one in advice.plain]
+    return lines
+
+
+def _settings_lines(settings: Sequence[tuple[str, str]]) -> list[str]:
+    if not settings:
+        return []
+    lines = [
+        f"ALTER SYSTEM SET {sqltext.setting_name(name)} = {sqltext.literal(value)};"
+        for name, value in settings
+    ]
+    lines.append("SELECT pg_reload_conf();")
+    restart = [name for name, _ in settings if name in _NEEDS_RESTART]
+    if restart:
+        lines.append(
+            f"-- {', '.join(restart)}: restart the server here and after the undo; it ends archiving,"
+        )
+        lines.append("-- standbys and point-in-time recovery across the load.")
+    return [*lines, ""]
+
+
+def _say_gain(gain: StepGain) -> str:
+    if gain.conclusion is Conclusion.TOO_FEW:
+        return f"{gain.step}: {ratio(gain.ratio)}, one round only"
+    return f"{gain.step}: {ratio(gain.ratio, gain.interval)}, {_word(gain.conclusion, gain.interval)}"
+
+
+def _say_effect(effect: Effect, advice: LoadAdvice) -> str:
+    chosen = "; part of this recipe" if effect.variant == advice.variant.name else ""
+    word = _word(effect.conclusion, effect.interval)
+    return f"{effect.variant}: {ratio(effect.ratio, effect.interval)}, {word}{chosen}"
+
+
+def _say_plain(effect: Effect) -> str:
+    if not effect.ratio:
+        return f"{effect.variant}: no finished trials"
+    interval = None if effect.interval is None else effect.interval.inverse()
+    return f"{effect.variant}: {ratio(1 / effect.ratio, interval)}"
+
+
+def _word(conclusion: Conclusion, interval: Interval | None) -> str:
+    if conclusion is Conclusion.NO_DIFFERENCE and interval is not None and is_vague(interval):
+        return "not known yet"
+    return {
+        Conclusion.HIGHER: "a gain",
+        Conclusion.LOWER: "a loss",
+        Conclusion.IN_DOUBT: "in doubt among so many comparisons",
+        Conclusion.NO_DIFFERENCE: "no measurable difference",
+        Conclusion.TOO_FEW: "too few rounds",
+    }[conclusion]
+
+
+def _risk(risk: DurabilityClass) -> str:
+    if risk is DurabilityClass.NONE:
+        return "what is committed is durable; begin again when it is interrupted."
+    return f"{risk.value}; after it nothing of the kind."

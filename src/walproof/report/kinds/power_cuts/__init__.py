@@ -1,0 +1,1 @@
+"""What the report of power cuts shows."""

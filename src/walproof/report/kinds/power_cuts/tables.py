@@ -1,0 +1,331 @@
+"""The report of power cuts: what survives under each setting, what is lost, and what the counts prove."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from walproof.analysis.power_cut import CutOutcome, CutSummary
+from walproof.facts import CutConditions, ImageState, Run, Trial
+from walproof.report.answer import Answer
+from walproof.report.blocks import Block, Column, Paragraph, Table, TableCell, class_cell, text_cells
+from walproof.report.cells import Cells
+from walproof.report.figures.style import marked, symbol_key
+from walproof.report.numbers import UNKNOWN, counted, number, percent
+from walproof.units import format_bytes, format_duration
+
+_SHOWN_FAILURES = 40
+_SHOWN_FILES = 8
+
+
+def cut_answers(cells: Cells, summaries: Sequence[CutSummary]) -> tuple[Answer, ...]:
+    """Per workload: which variants survive, which lose the last commits, which fail."""
+    found = []
+    for install, workload in cells.groups():
+        own = [one for one in summaries if (one.install, one.workload) == (install, workload) and one.images]
+        sentences = []
+        safe = [one for one in own if not one.failed and not one.lost]
+        if safe:
+            least = min(safe, key=lambda one: one.images)
+            cuts = min(one.cuts for one in safe)
+            sentences.append(
+                f"Nothing was lost or damaged under {_names(safe)}: in {least.images} images of "
+                f"{cuts} cuts or more each, so that with 95 % confidence less than "
+                f"{percent(least.failure_rate_most)} fail."
+            )
+        for one in own:
+            if one.lost and not one.failed:
+                sentences.append(_say_lost(one))
+        failing = [one for one in own if one.failed]
+        sentences += [
+            f"{one.variant}: {one.failed} of {one.images} images failed"
+            f" ({_say_states(one)}), in {one.failed_cuts} of {one.cuts} cuts."
+            for one in failing
+        ]
+        if not own:
+            sentences.append("No cut ended with images: there is no answer yet.")
+        found.append(Answer(cells.group_title(install, workload), tuple(sentences)))
+    return tuple(found)
+
+
+def _names(summaries: Sequence[CutSummary]) -> str:
+    names = [one.variant for one in summaries]
+    return names[0] if len(names) == 1 else f"{'; '.join(names[:-1])} and {names[-1]}"
+
+
+def _say_lost(one: CutSummary) -> str:
+    text = (
+        f"{one.variant}: the last commits were lost in {len(one.windows_ms)} of {one.cuts} cuts, "
+        f"{max(one.lost_commits)} at most; the oldest was acknowledged {number(one.window_ms_median)} ms "
+        f"(median), {number(max(one.windows_ms))} ms (most) before the cut"
+    )
+    return text + (f"; the bound is {number(one.bound_ms)} ms." if one.bound_ms is not None else ".")
+
+
+def _say_states(one: CutSummary) -> str:
+    """The failing states, the worst first."""
+    found = [state for state in reversed(ImageState) if state.is_failure and one.counts[state]]
+    return ", ".join(f"{state.value}: {one.counts[state]}" for state in found)
+
+
+def survival_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
+    """Counts of images by state, per variant."""
+    states = tuple(ImageState)
+    columns = (
+        Column("variant", whole_most=31),
+        Column("durability class", terminal=False),
+        Column("cuts", numeric=True, terminal=False),
+        Column("images", numeric=True),
+        *(Column(state.value, numeric=True) for state in states),
+        Column("void", numeric=True, terminal=False),
+        Column("failing", numeric=True),
+    )
+    blocks: list[Block] = []
+    for install, workload in cells.groups():
+        rows = [
+            (
+                TableCell(marked(one.variant, cells.plan.variant(one.variant).durability)),
+                class_cell(cells.plan.variant(one.variant).durability),
+                *text_cells(
+                    (
+                        str(one.cuts),
+                        str(one.images),
+                        *(str(one.counts[state] or UNKNOWN) for state in states),
+                        str(one.void or UNKNOWN),
+                        _rate(one),
+                    )
+                ),
+            )
+            for one in summaries
+            if (one.install, one.workload) == (install, workload)
+        ]
+        blocks.append(
+            Table(
+                f"Survives a power cut? {cells.group_title(install, workload)}",
+                columns,
+                tuple(rows),
+                "An image is a state that the disk could have been left in. Failing: images that do not "
+                "start, are corrupt or have holes; for none in n images, the bound 3/n. Benign: the checksum "
+                f"of a page of a visibility or free space map, which PostgreSQL repairs. {symbol_key()}.",
+            )
+        )
+    return blocks
+
+
+SURVIVAL_NOTE = (
+    "Survives a power cut: of all images of the disk after a cut, how many failed (no start, corrupt, holes) "
+    "or lost the last commits; for none in n, with 95 % confidence less than 3/n fail."
+)
+
+
+def say_survival(one: CutSummary) -> str:
+    """``yes, 0 of 30 (< 10 %)``, ``no, 28 of 30``: the verdict for a table beside throughput."""
+    if one.survives is None:
+        return UNKNOWN
+    text = f"{one.survives.value}, {one.failed or one.lost} of {one.images}"
+    if one.survives is not CutOutcome.YES:
+        return text
+    return f"{text} (< {percent(one.failure_rate_most)})".replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def _rate(one: CutSummary) -> str:
+    if not one.images:
+        return UNKNOWN
+    most = one.failure_rate_most
+    text = percent(one.failed / one.images) if most is None else f"< {percent(most)}"
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def loss_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
+    """Commits lost and windows of the variants that lose the last commits."""
+    columns = (
+        Column("variant"),
+        Column("cuts that lost", numeric=True),
+        Column("commits lost, median", numeric=True),
+        Column("most", numeric=True),
+        Column("window ms, median", numeric=True),
+        Column("p95", numeric=True),
+        Column("most", numeric=True),
+        Column("bound ms", numeric=True),
+    )
+    blocks: list[Block] = []
+    for install, workload in cells.groups():
+        rows = []
+        for one in summaries:
+            if (one.install, one.workload) != (install, workload) or not one.windows_ms:
+                continue
+            lost = sorted(one.lost_commits)
+            rows.append(
+                text_cells(
+                    (
+                        one.variant,
+                        f"{len(lost)} of {one.cuts}",
+                        str(lost[len(lost) // 2]),
+                        str(lost[-1]),
+                        number(one.window_ms_median),
+                        number(one.window_ms_p95),
+                        number(max(one.windows_ms)),
+                        number(one.bound_ms),
+                    )
+                )
+            )
+        if rows:
+            blocks.append(
+                Table(
+                    f"What is lost: {cells.group_title(install, workload)}",
+                    columns,
+                    tuple(rows),
+                    "Window: from the acknowledgement of the oldest lost commit to the cut. Bound: "
+                    "3 x wal_writer_delay, for asynchronous commits.",
+                )
+            )
+    return blocks
+
+
+def torn_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
+    """Images with a torn page, and how many of them failed: what full_page_writes is for."""
+    rows = tuple(
+        (
+            TableCell(one.variant),
+            class_cell(cells.plan.variant(one.variant).durability),
+            *text_cells(
+                (
+                    cells.group_title(one.install, one.workload),
+                    str(one.images),
+                    str(one.torn_images),
+                    str(one.torn_caught),
+                )
+            ),
+        )
+        for one in summaries
+        if one.torn_images
+    )
+    if not rows:
+        return []
+    columns = (
+        Column("variant"),
+        Column("durability class"),
+        Column("workload"),
+        Column("images", numeric=True),
+        Column("with a torn page", numeric=True),
+        Column("of these failed", numeric=True),
+    )
+    note = (
+        "A page of a relation whose checksum was wrong before recovery. Full-page images heal it; so does "
+        "redo that makes the page anew, and a torn page of a relation that is no more hurts nobody."
+    )
+    return [Table("Torn pages", columns, rows, note, terminal=False)]
+
+
+def failing_images(trials: Sequence[Trial]) -> list[Block]:
+    """Every image that failed, with its reason and how to see it again."""
+    rows = []
+    for trial in trials:
+        for image in trial.cut.images if trial.cut is not None else ():
+            if image.state.is_failure:
+                rows.append(
+                    text_cells(
+                        (
+                            f"{trial.number}/{image.number}",
+                            trial.variant,
+                            trial.cut.moment if trial.cut else UNKNOWN,
+                            image.survival,
+                            image.state.value,
+                            image.reason or UNKNOWN,
+                            image.kept or UNKNOWN,
+                        )
+                    )
+                )
+    if not rows:
+        return []
+    columns = ("case", "variant", "cut at", "survived", "state", "reason", "kept in")
+    note = f"The first {_SHOWN_FAILURES} of {len(rows)}. " if len(rows) > _SHOWN_FAILURES else ""
+    note += 'Case: trial and image. "walproof power-cut replay" repeats one.'
+    shown = tuple(rows[:_SHOWN_FAILURES])
+    return [Table("Images that failed", tuple(map(Column, columns)), shown, note, terminal=False)]
+
+
+def audit_blocks(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
+    """The fsync audit: files that a checkpoint should have flushed."""
+    missing = {path for one in summaries for path in one.unflushed}
+    if missing:
+        rows = tuple(
+            text_cells((one.variant, one.install, ", ".join(one.unflushed[:_SHOWN_FILES])))
+            for one in summaries
+            if one.unflushed
+        )
+        columns = (Column("variant"), Column("PostgreSQL"), Column("files"))
+        return [
+            Table(
+                "Fsync audit: files that the last checkpoint should have flushed and did not",
+                columns,
+                rows,
+                "Written before the checkpoint began, and not flushed when it had ended: a missing fsync in "
+                "PostgreSQL or an extension.",
+            )
+        ]
+    audited = sum(one.cuts for one in summaries if not _skips_flushes(cells, one.variant))
+    return [
+        Paragraph(
+            f"Fsync audit: after the last checkpoint before each of {counted(audited, 'cut')}, every file "
+            "that was written before it had been flushed. Left out are files that PostgreSQL makes anew at "
+            "start."
+        )
+    ]
+
+
+def _skips_flushes(cells: Cells, name: str) -> bool:
+    return cells.plan.settings_of(cells.plan.variant(name)).get("fsync") == "off"
+
+
+def method_blocks(run: Run, summaries: Sequence[CutSummary]) -> list[Block]:
+    """On what the cuts happened, what they cost, and the self-test."""
+    blocks: list[Block] = []
+    said = run.environment.facts.get("self_test")
+    if said is not None:
+        blocks.append(Paragraph(f"Self-test of the simulator before the run, passed: {said}."))
+    rows = tuple(
+        text_cells((variant.name, *_conditions(variant.conditions_as(CutConditions))))
+        for variant in run.plan.variants
+    )
+    columns = ("variant", "whole units", "written back by age", "names", "checksums", "other")
+    blocks.append(Table("The simulated disk", tuple(map(Column, columns)), rows, _MODEL_NOTE, terminal=False))
+    cut_s = [one.cut_s for one in summaries if one.cuts]
+    if cut_s:
+        memory = max(one.undo_bytes_max for one in summaries)
+        middle = sorted(cut_s)[len(cut_s) // 2]
+        blocks.append(
+            Paragraph(
+                f"A cut with its images took {format_duration(middle)} (median over variants), "
+                f"{number(60 / middle)} a minute. Old contents that had to be kept: {format_bytes(memory)} "
+                "at most."
+            )
+        )
+    return blocks
+
+
+_MODEL_NOTE = (
+    "Whole units: the smallest write that is there as a whole or not at all. Each unit that was not flushed "
+    "holds its newest, its durable or a version in between. Names: created, renamed and removed files "
+    "survive in their order, as in a journal, or one by one as far as POSIX allows. The worst that these "
+    "allow is harsher than most devices."
+)
+
+
+def _conditions(cut: CutConditions) -> tuple[str, ...]:
+    unit = "512 B and 4 KiB" if cut.unit_bytes is None else format_bytes(cut.unit_bytes)
+    other = [
+        text
+        for is_set, text in (
+            (cut.failing_flush, "one flush fails"),
+            (cut.unlogged, "unlogged tables"),
+            (cut.event is not None, f"cut at: {cut.event}"),
+        )
+        if is_set
+    ]
+    return (
+        unit,
+        "never" if cut.writeback_s is None else f"after {format_duration(cut.writeback_s)}",
+        "as in a journal" if cut.names == "journal" else "as POSIX allows",
+        "yes" if cut.checksums else "no",
+        ", ".join(other) or UNKNOWN,
+    )

@@ -1,0 +1,1 @@
+"""What the report of a study of a live stream shows."""

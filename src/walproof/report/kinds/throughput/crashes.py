@@ -1,0 +1,87 @@
+"""Figures of a study whose servers are killed: how long each is away, and what it writes for that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from walproof.analysis.crashes import PredictedCrash
+from walproof.facts import Cell, Crash
+from walproof.report.cells import Cells
+from walproof.report.kinds.throughput.measured import MeasuredData, MeasuredPanel, MeasuredRow, measured_data
+
+_MEGABYTE = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class MoreRecovery:
+    """A recovery of the same crash with less at hand than the page cache."""
+
+    prefix: str
+    """``recovery_PREFIX_redo_s`` and so on are its metrics."""
+    label: str
+    note: str
+
+
+def more_recoveries(crash: Crash) -> tuple[MoreRecovery, ...]:
+    """What a study recovers beside the warm one, in the order of columns."""
+    found = []
+    if crash.cold:
+        note = '"cold": nothing in the page cache, as after a reboot'
+        found.append(MoreRecovery("cold", "cold cache", note))
+    if crash.iops is not None:
+        note = f'"limited": cold, and the kernel lets the server do {crash.iops:,} reads a second'
+        found.append(MoreRecovery("limited", f"cold, {crash.iops:,} reads a second", note))
+    if crash.power_cut:
+        note = '"cut": cold, and the files have only what was flushed, as after a power cut'
+        found.append(MoreRecovery("cut", "after a power cut", note))
+    return tuple(found)
+
+
+def away_data(cells: Cells, predicted: Sequence[PredictedCrash]) -> MeasuredData | None:
+    """Seconds until connections are accepted; None for a study without crashes."""
+    crash = cells.plan.kind.added_crash
+    if crash is None:
+        return None
+    away = {Cell(one.install, one.workload, one.variant): one.away_s for one in predicted}
+    metrics = {"warm cache": "recovery_s"}
+    metrics |= {more.label: f"recovery_{more.prefix}_s" for more in more_recoveries(crash)}
+    return _data(cells, "time until connections are accepted", "s", metrics, 1, away)
+
+
+def written_data(cells: Cells) -> MeasuredData | None:
+    """WAL of the load, measured and predicted from the baseline's; None where it was not recorded."""
+    predicted = {}
+    for install, workload in cells.groups():
+        for variant in cells.variants():
+            source = Cell(install, workload, cells.plan.baseline)
+            found = cells.median(source, f"predicted_wal_bytes.{variant.name}")
+            if found is not None:
+                predicted[Cell(install, workload, variant.name)] = found / _MEGABYTE
+    return _data(cells, "WAL of the load", "MB", {"measured": "recorded_wal_bytes"}, _MEGABYTE, predicted)
+
+
+def _data(
+    cells: Cells,
+    axis: str,
+    unit: str,
+    metrics: dict[str, str],
+    divisor: float,
+    predicted: dict[Cell, float],
+) -> MeasuredData | None:
+    panels = []
+    for install, workload in cells.groups():
+        rows = []
+        for variant in cells.variants():
+            cell = Cell(install, workload, variant.name)
+            values = [cells.values(cell, metric) for metric in metrics.values()]
+            rows.append(
+                MeasuredRow(
+                    variant.name,
+                    variant.durability,
+                    tuple(tuple(value / divisor for value in own) for own in values),
+                    predicted.get(cell),
+                )
+            )
+        panels.append(MeasuredPanel(cells.group_title(install, workload), tuple(rows)))
+    return measured_data(axis, unit, tuple(metrics), panels)

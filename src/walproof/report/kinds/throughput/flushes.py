@@ -1,0 +1,75 @@
+"""pg_test_fsync beside what commits did: does the one predict the other?"""
+
+from __future__ import annotations
+
+from walproof.facts import Cell, Run
+from walproof.report.blocks import Block, Column, Paragraph, Table, text_cells
+from walproof.report.cells import Cells
+from walproof.report.numbers import UNKNOWN, number
+from walproof.report.published import say_source
+
+_SETTING = "wal_sync_method"
+_ON_LINUX = "fdatasync"
+
+
+def flush_blocks(run: Run, cells: Cells) -> list[Block]:
+    """One row a method: flushes a second of pg_test_fsync, transactions a second of each workload, and their
+    ratio; empty where the run measured no flush rates."""
+    rates = run.environment.flush_rates
+    if not rates:
+        return []
+    plan = run.plan
+    by_method = {v.settings.get(_SETTING, _ON_LINUX): v for v in plan.variants}
+    published = {
+        by.settings.get(_SETTING, _ON_LINUX): r.metrics["flushes_per_s"]
+        for r in plan.references
+        if "flushes_per_s" in r.metrics
+        for by in plan.variants
+        if by.name == r.variant
+    }
+    groups = cells.groups()
+    rows = []
+    for method, rate in rates.items():
+        variant = by_method.get(method)
+        texts = [
+            method,
+            "not on this platform" if rate is None else number(rate),
+            UNKNOWN if not rate else number(1e6 / rate),
+            number(published.get(method)),
+        ]
+        for install, workload in groups:
+            tps = cells.median(Cell(install, workload, variant.name), "tps") if variant else None
+            texts.append(number(tps))
+            texts.append(UNKNOWN if tps is None or not rate else number(tps / rate))
+        rows.append(text_cells(texts))
+    columns = [
+        Column("method"),
+        Column("flushes/s", numeric=True),
+        Column("us per flush", numeric=True),
+        Column("flushes/s published", numeric=True),
+    ]
+    for install, workload in groups:
+        title = cells.group_title(install, workload)
+        columns += [
+            Column(f"tps, {title}", numeric=True),
+            Column(f"tps per flush, {title}", numeric=True),
+        ]
+    if not published:
+        del columns[3]
+        rows = [row[:3] + row[4:] for row in rows]
+    note = (
+        "Flushes of one 8 kB write, by pg_test_fsync in the folder that was measured, before the first trial."
+    )
+    if plan.device is not None:
+        note += " They are the real disk's; throughput is on the emulated one."
+    return [
+        Table(
+            "Does pg_test_fsync predict the throughput?", tuple(columns), tuple(rows), say_source(plan, note)
+        ),
+        Paragraph(
+            "One client commits at most once a flush: tps per flush is below 1 by the work of a transaction. "
+            "Many clients share flushes (group commit), so it can be above 1. With open_datasync and "
+            "open_sync each write is durable when it returns; the server counts no separate flush, so its "
+            "flush times are missing there."
+        ),
+    ]

@@ -1,0 +1,197 @@
+"""A study of load: throughput under each variant, and everything that explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from walproof.advise.finding import Finding
+from walproof.analysis.crashes import predicted_crashes
+from walproof.analysis.power_cut import cut_summaries
+from walproof.analysis.summary import Analysis
+from walproof.analysis.toggled import by_variant
+from walproof.facts import Run, Series, Trial
+from walproof.report.answer import answers, how_sure, what_would_help
+from walproof.report.blocks import Section, Verdict, Verdicts
+from walproof.report.cells import Cells
+from walproof.report.certainty import drift_paragraph
+from walproof.report.figures.style import symbol_key
+from walproof.report.kinds.comparison import factor_figure, install_figure, variant_figure
+from walproof.report.kinds.power_cuts.view import cut_sections, outcome_figures
+from walproof.report.kinds.throughput.causes import (
+    checkpoint_table,
+    disk_table,
+    lock_paragraphs,
+    process_tables,
+    wait_table,
+)
+from walproof.report.kinds.throughput.course import course
+from walproof.report.kinds.throughput.crashes import away_data, written_data
+from walproof.report.kinds.throughput.flushes import flush_blocks
+from walproof.report.kinds.throughput.latency import latencies
+from walproof.report.kinds.throughput.prediction import prediction_blocks
+from walproof.report.kinds.throughput.recovery import recovery_answers, recovery_tables, whatif_tables
+from walproof.report.kinds.throughput.seconds import seconds
+from walproof.report.kinds.throughput.volume import volume_blocks, writer_data
+from walproof.report.kinds.throughput.waits import wait_shares
+from walproof.report.layout import Body, FigureMaker, ReportView, certainty_section, lay_out
+from walproof.report.results import factor_tables, install_table, published_tables, result_tables
+from walproof.report.slices import slice_tables
+from walproof.report.words import KindWords
+
+
+def throughput_view(
+    words: KindWords[Any],
+    run: Run,
+    trials: Sequence[Trial],
+    series: Sequence[Series],
+    analysis: Analysis,
+    findings: Sequence[Finding],
+    first: Sequence[Section] = (),
+) -> ReportView:
+    """Lay out facts that have been analysed; ``first`` comes before what explains throughput."""
+    stored, trials = trials, by_variant(run.plan, trials)
+    sliced = {trial.number for trial in stored if trial.slices}
+    series = [one for one in series if one.trial not in sliced]
+    cells = Cells(run.plan, trials)
+    summaries = cut_summaries(run.plan, trials)
+    make = FigureMaker(run, analysis)
+    overview = variant_figure(
+        make,
+        cells,
+        analysis,
+        f"How much throughput does each variant give, relative to {run.plan.baseline}?",
+        ", hollow where it stands apart from the others. Colour and heading: durability class. The line at "
+        f"1x is the baseline, of durability class {run.plan.variant(run.plan.baseline).durability.value}.",
+    )
+    waits = make.figure(
+        "waits",
+        "What do active backends wait for?",
+        "Numbers in a bar are percent. Durability class: " + symbol_key() + ".",
+        wait_shares(cells),
+    )
+    latency = make.figure(
+        "latency",
+        "How long does a transaction take?",
+        "Hollow: a trial; filled: the median over trials. Durability class: " + symbol_key() + ".",
+        latencies(cells),
+    )
+    by_second = make.figure(
+        "seconds",
+        "How even is throughput within a window?",
+        "Line: median over trials; band: lowest to highest. Each panel has its own axis from 0. "
+        "Colour and second line: durability class.",
+        seconds(cells, series),
+    )
+    order = make.figure(
+        "course",
+        "Did the machine change during the run?",
+        "A point is a trial. The last panel puts all trials on one scale; dashed: the trend.",
+        course(cells, trials, analysis),
+    )
+    factors = factor_figure(make, cells, analysis, "What does each factor do, and which act together?")
+    installs = install_figure(make, cells, analysis, "Does the PostgreSQL version matter?")
+    writers = make.figure(
+        "writers",
+        "Does compression write less, or only through another process?",
+        "A bar is a trial. Its length is the total; colours are who wrote.",
+        writer_data(cells),
+    )
+    crashes = predicted_crashes(run.plan, trials)
+    away = make.figure(
+        "away",
+        "How long is each variant's server away after it was killed?",
+        "A point is a crash; diamond: the median. Durability class: "
+        + symbol_key()
+        + "."
+        + (f" Cross: what the WAL and the crash of {run.plan.baseline} alone predict." if crashes else ""),
+        away_data(cells, crashes),
+    )
+    written = make.figure(
+        "written",
+        "How much WAL does the same load write under each variant?",
+        "A circle is a trial; diamond: the median; cross: predicted from the WAL of "
+        f"{run.plan.baseline} alone.",
+        written_data(cells),
+    )
+    sections = (
+        Section(
+            "recovery",
+            "Recovery after a crash",
+            (*recovery_tables(cells), *written, *whatif_tables(cells, crashes)),
+        ),
+        *first,
+        Section("volume", "WAL volume", (*writers, *volume_blocks(cells, analysis, list(trials)))),
+        Section("flushes", "Flush rates", tuple(flush_blocks(run, cells))),
+        Section("results", "Results", (*result_tables(cells, analysis, findings, summaries), *latency)),
+        Section(
+            "published",
+            "Beside the published figures",
+            (*published_tables(cells, analysis), *prediction_blocks(run, cells, analysis)),
+        ),
+        *cut_sections(
+            run, trials, cells, analysis, summaries, outcome_figures(run, cells, analysis, summaries)
+        ),
+        Section("factors", "Factors", (*factors, *factor_tables(cells, analysis))),
+        Section("installs", "Installs", (*installs, *install_table(cells, analysis))),
+        Section(
+            "causes",
+            "Where the time goes",
+            (
+                *waits,
+                *lock_paragraphs(run.plan, analysis),
+                *wait_table(cells),
+                *process_tables(cells),
+                *disk_table(cells),
+            ),
+        ),
+        Section("checkpoints", "Within the windows", (*by_second, *checkpoint_table(cells))),
+        certainty_section(
+            cells, stored, analysis, *slice_tables(cells, analysis), *drift_paragraph(analysis), *order
+        ),
+    )
+    body = Body(
+        answers=(*recovery_answers(cells), *answers(cells, analysis)),
+        how_sure=how_sure(run, analysis, findings),
+        what_would_help=what_would_help(run.plan, stored, analysis),
+        findings=tuple(findings),
+        overview=(*away, *overview) or installs,
+        verdicts=_verdicts(cells, findings),
+        sections=sections,
+    )
+    return lay_out(words, run, stored, analysis, body)
+
+
+def _verdicts(cells: Cells, findings: Sequence[Finding]) -> tuple[Verdicts, ...]:
+    """Findings by group and variant, in the order in which they were found."""
+    groups = []
+    for install, workload in cells.groups():
+        own = []
+        for variant in cells.variants():
+            said = [
+                f.sentence
+                for f in findings
+                if (f.install, f.workload, f.variant) == (install, workload, variant.name)
+            ]
+            if said:
+                own.append(
+                    Verdict(
+                        variant.name,
+                        variant.durability,
+                        tuple(_sentence(text, variant.name) for text in said),
+                    )
+                )
+        if own:
+            groups.append(Verdicts(cells.group_title(install, workload), tuple(own)))
+    run_wide = tuple(_sentence(f.sentence) for f in findings if f.variant is None)
+    if run_wide:
+        groups.append(Verdicts("The run", (Verdict("", None, run_wide),)))
+    return tuple(groups)
+
+
+def _sentence(text: str, variant: str = "") -> str:
+    """With a capital, unless it begins with a name (of a variant or a setting), and a full stop."""
+    begins_with_word = text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0].rstrip(",;:").isalpha()
+    if begins_with_word and not (variant and text.startswith(variant)):
+        text = text[:1].upper() + text[1:]
+    return text if text.endswith(".") else f"{text}."

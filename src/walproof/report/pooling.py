@@ -1,0 +1,47 @@
+"""Whose rounds the intervals rest on: what was taken together, what was not, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from walproof.analysis.effect import Effect
+from walproof.analysis.inference.spread import Pooling, Spread
+from walproof.facts import Design
+
+
+def say_pooling(effects: Sequence[Effect]) -> list[str]:
+    """A sentence for each way in which spreads were taken, naming the workloads where there are several."""
+    groups: dict[tuple[str, str, str], list[Effect]] = {}
+    for effect in effects:
+        if effect.design is Design.TOGGLED:
+            continue  # Slices of a variant say nothing of another's.
+        # Installs that are compared with the first are taken together by themselves.
+        groups.setdefault((effect.install, effect.workload, effect.baseline.install), []).append(effect)
+    said: dict[str, list[str]] = {}
+    for (install, workload, first), members in groups.items():
+        known = [effect.spread for effect in members if effect.spread is not None]
+        if not known:
+            continue
+        where = workload if first == install else f"{workload}, {install} against {first}"
+        said.setdefault(_sentence(known, members), []).append(where)
+    if len(said) == 1:
+        return [f"{sentence}." for sentence in said]
+    return [f"{', '.join(dict.fromkeys(places))}: {sentence}." for sentence, places in said.items()]
+
+
+def _sentence(known: Sequence[Spread], members: Sequence[Effect]) -> str:
+    spread = known[0]
+    alone = max(effect.n for effect in members) - 1
+    if spread.pooling is Pooling.ALL:
+        return (
+            "How much a ratio varies is known from all variants and the baseline together, because their "
+            f"spreads do not contradict it ({spread.degrees:.3g} degrees of freedom instead of {alone})"
+        )
+    if spread.pooling is Pooling.VARIANTS:
+        return (
+            "How much a ratio varies is known from all variants together, and of the baseline from its rounds"
+            f" alone, because it varies more ({spread.degrees:.3g} degrees of freedom instead of {alone})"
+        )
+    if len(known) == 1:
+        return f"The one ratio is judged from its rounds alone ({spread.degrees:.3g} degrees of freedom)"
+    return "Variants vary differently, so each ratio is judged from its rounds alone"

@@ -1,0 +1,107 @@
+"""What slices rest on: how even they are, what a variant leaves to the next one, where they lie."""
+
+from __future__ import annotations
+
+from walproof.analysis.carry_over import NOTABLE, CarryOver, Place
+from walproof.analysis.effect import Effect
+from walproof.analysis.summary import Analysis
+from walproof.facts import Plan
+from walproof.facts.metrics import metric
+from walproof.report.blocks import Block, Column, Table, TableCell, text_cells
+from walproof.report.cells import Cells
+from walproof.report.numbers import UNKNOWN, counted, number, p_value, percent, ratio
+from walproof.report.variants import GROUPED_COLUMNS, grouped_cells
+from walproof.units import format_duration
+
+
+def slice_tables(cells: Cells, analysis: Analysis) -> list[Block]:
+    """A row for each variant that is toggled; empty without any."""
+    toggling = cells.plan.toggling
+    shown = [effect for effect in analysis.effects if effect.toggled is not None]
+    if toggling is None or not shown:
+        return []
+    columns = (
+        *GROUPED_COLUMNS,
+        Column("passes of starts", numeric=True),
+        Column("ratio of each start", numeric=True),
+        Column("spread of a pair", numeric=True),
+        Column("correlation", numeric=True),
+        Column("starts agree, p", numeric=True),
+        Column("left to the next slice", numeric=True),
+    )
+    note = (
+        f"{metric(analysis.metric).heading.capitalize()} of slices of "
+        f"{format_duration(toggling.slice_s)} beside the slice of {toggling.baseline} in the same pass. "
+        "Spread: standard deviation of the ratio of two slices; correlation: of a pass with the next. "
+        "Left to the next slice: what slices after the variant's reach, relative to slices after "
+        f"{toggling.baseline}; {_beyond()} is marked (!), and the variant then belongs on servers of its own."
+    )
+    rows = tuple(_row(cells, analysis, effect) for effect in shown)
+    return [Table("Slices", columns, rows, note, terminal=False, grouped=True)]
+
+
+def place_sentence(place: Place) -> str:
+    """Where after the checkpoint slices lie."""
+    if place.after_checkpoint_s is None:
+        where = "Slices lie wherever the server was in its checkpoint cycle: no CHECKPOINT was asked for"
+    else:
+        first, last = place.after_checkpoint_s
+        where = (
+            f"Slices lie {number(first)} to {number(last)} s after the checkpoint before the load, "
+            "in each pass one of every variant"
+        )
+    meanwhile = (
+        "no other checkpoint began meanwhile"
+        if not place.checkpoints
+        else f"{counted(place.checkpoints, 'checkpoint')} began meanwhile"
+    )
+    return f"{where}; {meanwhile}."
+
+
+def carry_over_sentences(analysis: Analysis) -> list[str]:
+    """What variants leave to the slices after theirs, or that it cannot be told from nothing."""
+    if not analysis.carry_overs:
+        return []
+    notable = [one for one in analysis.carry_overs if one.is_notable]
+    if notable:
+        return [
+            f"{one.variant} leaves something to the slice after it: {_left(one)} ({one.workload}); "
+            "--design fresh measures it on servers of its own."
+            for one in notable
+        ]
+    most = max(analysis.carry_overs, key=lambda one: abs(one.ratio - 1))
+    return [
+        "What variants leave to the slice after theirs cannot be told from nothing: "
+        f"{most.variant}, the most, {_left(most)}."
+    ]
+
+
+def design_of(plan: Plan, variant: str) -> str:
+    """The design of a variant as a table says it."""
+    return plan.variant(variant).design.value
+
+
+def _row(cells: Cells, analysis: Analysis, effect: Effect) -> tuple[TableCell, ...]:
+    found = effect.toggled
+    assert found is not None
+    left = next(
+        (one for one in analysis.carry_overs if (one.install, one.workload, one.variant) == effect.cell),
+        None,
+    )
+    texts = (
+        f"{found.passes} of {found.starts}",
+        ", ".join(ratio(pair.ratio) for pair in effect.ratios),
+        percent(found.pair_spread),
+        UNKNOWN if found.pair_correlation is None else f"{found.pair_correlation:.2f}",
+        p_value(found.start_p) + (" (!)" if found.contradicting else ""),
+        UNKNOWN if left is None else _left(left) + (" (!)" if left.is_notable else ""),
+    )
+    return (*grouped_cells(cells, effect.cell), *text_cells(texts))
+
+
+def _left(one: CarryOver) -> str:
+    return ratio(one.ratio, one.interval)
+
+
+def _beyond() -> str:
+    return f"more than {percent(NOTABLE)} that is not chance"

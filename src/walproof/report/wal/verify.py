@@ -1,0 +1,149 @@
+"""Verified archives for people: the verdict, what can be restored, what is wrong and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from walproof.report.blocks import Column, Section, Table, text_cells
+from walproof.report.plaintext import one_line
+from walproof.report.wal.verify_verdict import moment, verdict
+from walproof.units import format_bytes
+from walproof.wal.verify.problems import KINDS, Problem, Severity
+from walproof.wal.verify.verify import Verification, VerifiedArchive
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_WINDOWS_MOST = 30
+_PROBLEMS_MOST = 10
+"""Of one kind; --json has all."""
+
+
+def print_verification(found: Verification, console: Console) -> None:
+    """Print all archives, those that are not whole first."""
+    from rich.text import Text
+
+    from walproof.report.terminal import print_sections
+
+    def line(text: str, style: str = "") -> None:
+        indent = text[: len(text) - len(text.lstrip())]
+        console.print(Text(indent + one_line(text), style=style), soft_wrap=True)
+
+    for archive in sorted(found.archives, key=lambda one: one.is_whole):
+        line(verdict(archive), "bold green" if archive.is_whole else "bold red")
+        line(dateline(archive), "dim")
+        console.print()
+        print_sections(tuple(_sections(archive)), console)
+        for text, style in problem_lines(archive.problems):
+            line(text, style)
+        if archive.problems:
+            console.print()
+
+
+def dateline(archive: VerifiedArchive) -> str:
+    """What it is, and what was done."""
+    read = f"{archive.read_files:,} files ({format_bytes(archive.read_bytes)}) read"
+    parts = [
+        f"{archive.layout} {archive.name}",
+        f"PostgreSQL {archive.version}" if archive.version else "PostgreSQL of an unknown version",
+        f"system identifier {archive.system_identifier}",
+        f"segments of {format_bytes(archive.segment_size)}",
+        f"{archive.first_segment} to {archive.last_segment}" if archive.first_segment else "no whole segment",
+        read,
+    ]
+    for count, what in (
+        (archive.kept_files, "verified before"),
+        (archive.skipped_files, "not looked into"),
+        (archive.partial_files, "partial"),
+        (archive.prepared_files, "prepared for later use"),
+    ):
+        if count:
+            parts.append(f"{count:,} {what}")
+    return " · ".join(parts)
+
+
+def _sections(archive: VerifiedArchive) -> Iterator[Section]:
+    if archive.windows:
+        yield Section("windows", "What can be restored", (_windows(archive),))
+    elif archive.ranges:
+        yield Section("ranges", "WAL without a break", (_ranges(archive),))
+
+
+def _windows(archive: VerifiedArchive) -> Table:
+    columns = (
+        Column("backup", whole_most=44), Column("timeline", numeric=True), Column("from LSN"),
+        Column("from time (UTC)"), Column("to LSN"), Column("before time (UTC)"),
+        Column("ended by", whole_most=30),
+    )  # fmt: skip
+    shown = archive.windows[-_WINDOWS_MOST:]
+    rows = tuple(
+        text_cells(
+            [
+                f"{one.backup.name} ({one.backup.tool})", str(one.timeline), str(one.start),
+                moment(one.start_time)[:19], str(one.end), moment(one.end_time)[:19],
+                _ended_by(one.ending.reason),
+            ]
+        )
+        for one in shown
+    )  # fmt: skip
+    left = len(archive.windows) - len(shown)
+    notes = [f"The {left} oldest are left out; --json has all."] if left else []
+    notes += [
+        f"The partial segment {one.partial[0]} goes on to {one.partial[1]}, once it has its plain name."
+        for one in shown[-1:]
+        if one.partial is not None
+    ]
+    return Table("What can be restored", columns, rows, " ".join(notes) or None)
+
+
+def _ended_by(reason: str) -> str:
+    return reason if reason == "newest segment" else f"problem: {reason}"
+
+
+def _ranges(archive: VerifiedArchive) -> Table:
+    columns = (
+        Column("timeline", numeric=True), Column("from LSN"), Column("to LSN"),
+        Column("last transaction", whole_most=32), Column("ended by", whole_most=30),
+    )  # fmt: skip
+    rows = tuple(
+        text_cells(
+            [
+                str(one.timeline), str(one.start), str(one.end), moment(one.end_time),
+                _ended_by(one.ending.reason),
+            ]
+        )
+        for one in archive.ranges[-_WINDOWS_MOST:]
+    )  # fmt: skip
+    return Table("WAL without a break", columns, rows)
+
+
+def problem_lines(problems: Sequence[Problem]) -> Iterator[tuple[str, str]]:
+    """(line, style): by severity and kind, each with its places, then what it means and what to do."""
+    order = list(KINDS)
+    ranked = sorted(problems, key=lambda one: (one.severity is Severity.note, order.index(one.kind)))
+    for kind, several in groupby(ranked, key=lambda one: one.kind):
+        group, about = list(several), KINDS[kind]
+        is_note = about.severity is Severity.note
+        style = "dim" if is_note else "red"
+        for problem in group[:_PROBLEMS_MOST]:
+            yield f"{about.severity.value}: {kind}: {problem.message}", style
+            for text in _facts(problem):
+                yield f"    {text}", "dim" if is_note else ""
+        if len(group) > _PROBLEMS_MOST:
+            yield f"    and {len(group) - _PROBLEMS_MOST:,} more of this kind; --json has all", style
+        yield f"    {about.meaning}", "dim" if is_note else ""
+        if about.advice:
+            yield f"    -> {about.advice}", ""
+
+
+def _facts(problem: Problem) -> Iterator[str]:
+    if problem.path is not None:
+        yield f"file {problem.path}"
+    if problem.lsn is not None:
+        end = f" to {problem.end_lsn}" if problem.end_lsn is not None else ""
+        offset = f", byte {problem.offset:,} of the segment" if problem.offset else ""
+        yield f"at {problem.lsn}{end}{offset}"
+    if problem.expected is not None:
+        yield f"expected {problem.expected}, got {problem.got}"

@@ -1,0 +1,77 @@
+"""Verified archives in Prometheus' text format, for node_exporter's textfile collector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from walproof.report.wal.verify_verdict import spans
+from walproof.wal.verify.problems import KINDS, Severity
+from walproof.wal.verify.verify import Verification, VerifiedArchive
+
+_Value = Callable[[VerifiedArchive], float | None]
+
+_GAUGES: tuple[tuple[str, str, _Value], ...] = (
+    ("whole", "Whether nothing is wrong with the archive.", lambda one: float(one.is_whole)),
+    ("segment_files", "Files of segments in the archive.", lambda one: one.files),
+    ("wal_bytes", "Bytes of WAL in whole segments, unpacked.", lambda one: one.wal_bytes),
+    ("read_bytes", "Bytes of files that this run read.", lambda one: one.read_bytes),
+    ("kept_files", "Files of which an earlier result was believed.", lambda one: one.kept_files),
+    ("skipped_files", "Files that were not looked into (--since).", lambda one: one.skipped_files),
+    ("backups", "Base backups that were found.", lambda one: len(one.backups)),
+    ("restore_windows", "Backups and timelines that can be restored along.", lambda one: len(one.windows)),
+    (
+        "restore_first_timestamp_seconds",
+        "Earliest moment that can be restored to.",
+        lambda one: next((span.start_time for span in spans(one)), None),
+    ),
+    (
+        "restore_last_timestamp_seconds",
+        "Last moment that can be restored to: end of the last transaction.",
+        lambda one: next((span.end_time for span in reversed(spans(one)) if span.end_time), None),
+    ),
+    (
+        "restore_last_lsn_bytes",
+        "Last location that can be restored to.",
+        lambda one: next((float(span.end) for span in reversed(spans(one))), None),
+    ),
+)
+
+
+def verification_prometheus(found: Verification) -> str:
+    """The file's text. Figures that are not known are left out."""
+    return "".join(f"{line}\n" for line in _lines(found))
+
+
+def _lines(found: Verification) -> Iterator[str]:
+    for name, about, value in _GAUGES:
+        yield from _heading(f"walproof_archive_{name}", about)
+        for archive in found.archives:
+            if (figure := value(archive)) is not None:
+                yield f"walproof_archive_{name}{{{_labels(archive)}}} {_number(figure)}"
+    yield from _heading("walproof_archive_problems", "Problems by kind.")
+    for archive in found.archives:
+        for kind, about_kind in KINDS.items():
+            if about_kind.severity is not Severity.note:
+                count = sum(one.kind == kind for one in archive.problems)
+                yield f'walproof_archive_problems{{{_labels(archive)},kind="{kind}"}} {count}'
+    yield from _heading("walproof_archive_verified_timestamp_seconds", "When this run ended.")
+    yield f"walproof_archive_verified_timestamp_seconds {_number(found.ended_at)}"
+    yield from _heading("walproof_archive_verify_duration_seconds", "How long this run took.")
+    yield f"walproof_archive_verify_duration_seconds {_number(found.ended_at - found.started_at)}"
+
+
+def _heading(name: str, about: str) -> Iterator[str]:
+    yield f"# HELP {name} {about}"
+    yield f"# TYPE {name} gauge"
+
+
+def _labels(archive: VerifiedArchive) -> str:
+    return f'archive="{_escaped(archive.name)}",layout="{_escaped(archive.layout)}"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else repr(value)

@@ -1,0 +1,85 @@
+"""An archive in one sentence: whether it is whole, and to which moments it can restore."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from walproof.units import Lsn
+from walproof.wal.verify.verify import VerifiedArchive
+from walproof.wal.verify.windows import Window
+
+_SPANS_MOST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Moments that can be restored to without a break, from one backup or from the next."""
+
+    start: Lsn
+    end: Lsn
+    start_time: float | None
+    end_time: float | None
+
+
+def moment(unix_s: float | None) -> str:
+    """``2026-11-23 14:05:12.345678+00``, as recovery_target_time takes it; empty when it is not known."""
+    if unix_s is None:
+        return ""
+    text = datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
+    return text.removesuffix(".000000") + "+00"
+
+
+def spans(archive: VerifiedArchive) -> tuple[Span, ...]:
+    """What can be restored along the newest timeline that each backup leads to, in order of place."""
+    newest: dict[str, Window] = {}
+    for window in archive.windows:
+        known = newest.get(window.backup.name)
+        if known is None or (window.timeline, window.end) > (known.timeline, known.end):
+            newest[window.backup.name] = window
+    found: list[Span] = []
+    for window in sorted(newest.values(), key=lambda one: (one.backup.stop, one.end)):
+        start, start_time = window.backup.stop, window.start_time
+        last = found[-1] if found else None
+        if last is not None and start <= last.end:
+            times = [time for time in (last.end_time, window.end_time) if time is not None]
+            found[-1] = Span(
+                last.start, max(last.end, window.end), last.start_time, max(times) if times else None
+            )
+        else:
+            found.append(Span(start, window.end, start_time, window.end_time))
+    return tuple(found)
+
+
+def verdict(archive: VerifiedArchive) -> str:
+    """The sentence."""
+    moments = _moments(spans(archive))
+    unread = f"; {archive.skipped_files:,} files were not looked into" if archive.skipped_files else ""
+    count = len(archive.faults)
+    problems = f"{count} problem{'' if count == 1 else 's'}"
+    if moments:
+        head = "whole" if archive.is_whole else f"broken, {problems}"
+        return f"{head}: you can restore to any moment {moments}{unread}"
+    if archive.backups:
+        head = "whole" if archive.is_whole else f"broken, {problems}"
+        return f"{head}: none of the {len(archive.backups)} backups can be restored{unread}"
+    found = "; no base backup was found (--backups names where they are)"
+    if not archive.is_whole:
+        return f"broken, {problems}{found}{unread}"
+    if not archive.ranges:
+        return f"nothing to restore: there is no whole segment{found}{unread}"
+    start, end = min(one.start for one in archive.ranges), max(one.end for one in archive.ranges)
+    return f"whole: the WAL goes from {start} to {end} without a break{found}{unread}"
+
+
+def _moments(found: Sequence[Span]) -> str:
+    parts = []
+    for span in found[:_SPANS_MOST]:
+        start, end = (moment(time) for time in (span.start_time, span.end_time))
+        parts.append(
+            f"from {f'{start} ({span.start})' if start else span.start} "
+            f"to {f'{end} ({span.end})' if end else span.end}"
+        )
+    more = len(found) - _SPANS_MOST
+    return ", and ".join(parts) + (f", and {more} more" if more > 0 else "")

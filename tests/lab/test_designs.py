@@ -1,0 +1,175 @@
+"""Which variants are toggled on one server: by what they differ in, with the reason, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from walproof.cli.plan import plan_text
+from walproof.errors import StudyError
+from walproof.facts import Cell, Design, Install, Plan
+from walproof.lab.asked import Overrides
+from walproof.lab.preflight import estimate
+from walproof.lab.reading import check_study
+from walproof.lab.study import ad_hoc, resolve
+
+OFF = {"synchronous_commit": "off"}
+COMPRESSED = {"wal_compression": "on"}
+LARGE = {"max_wal_size": "4GB"}
+
+
+def _compare(installs: tuple[Install, ...], *sets: dict[str, str], **overrides: Any) -> Plan:
+    study = ad_hoc(sets, {"name": "w", "clients": 4, "duration": 10, **overrides.pop("workload", {})})
+    return resolve(study, Overrides(**overrides), folder=Path("/somewhere"), given=installs)
+
+
+def test_what_a_reload_changes_is_toggled_by_itself(embedded: Install) -> None:
+    plan = _compare((embedded,), OFF, COMPRESSED)
+    assert plan.toggles_all
+    assert plan.toggling is not None
+    assert (plan.toggling.baseline, plan.toggling.starts, plan.toggling.passes) == ("default", 2, 40)
+    assert plan.rounds == 2
+    assert plan.trials_most == 2
+    assert plan.variant("synchronous_commit=off").design_reason == (
+        "a reload changes synchronous_commit, and nothing is left behind"
+    )
+    needs = estimate(plan, Path("/nowhere"))
+    assert needs.length is not None
+    assert needs.length.window_s == pytest.approx(2 * 40 * 3 * 0.335)
+    assert needs.length.window_s < 90, "the answer takes about a minute"
+
+
+def test_each_design_brings_its_own_baseline(embedded: Install) -> None:
+    plan = _compare((embedded,), OFF, LARGE, {**COMPRESSED, **LARGE})
+    assert [(one.name, one.design) for one in plan.variants] == [
+        ("default", Design.FRESH),
+        ("default, toggled", Design.TOGGLED),
+        ("synchronous_commit=off", Design.TOGGLED),
+        ("max_wal_size=4GB", Design.FRESH),
+        ("wal_compression=on, max_wal_size=4GB", Design.FRESH),
+    ]
+    assert plan.baseline_of("synchronous_commit=off") == "default, toggled"
+    assert plan.baseline_of("max_wal_size=4GB") == "default"
+    assert plan.variant("max_wal_size=4GB").design_reason == "max_wal_size acts at checkpoints"
+    label, rounds = embedded.label, [plan.round_cells(number) for number in (1, 2, 3)]
+    assert plan.rounds == 5
+    assert Cell(label, "w", "default, toggled") in rounds[1]
+    assert Cell(label, "w", "synchronous_commit=off") not in rounds[1], "it is in its baseline's start"
+    assert [len(cells) for cells in rounds] == [4, 4, 3], "there are two starts"
+    assert plan.trials_most == 5 * 3 + 2
+
+
+def test_a_dry_run_says_which_design_and_why(embedded: Install) -> None:
+    text = plan_text(_compare((embedded,), OFF, LARGE), ["walproof", "compare"])
+    assert "design toggled: a reload changes synchronous_commit, and nothing is left behind" in text
+    assert "design fresh: max_wal_size acts at checkpoints" in text
+    assert "toggled on one server: 2 starts of 40 passes of 2 slices of 300 ms, about 26.8 s a start" in text
+    whole = plan_text(_compare((embedded,), OFF), ["walproof", "compare"])
+    assert "4 clients, 1 threads, simple protocol, without a pause" in whole
+    assert "probes: none (slices have throughput, latency, WAL bytes and CPU)" in whole
+
+
+def test_rounds_that_are_typed_are_starts(embedded: Install) -> None:
+    assert _compare((embedded,), OFF, rounds=4).trials_most == 4
+    plan = _compare((embedded,), OFF, within=0.03)
+    assert plan.toggling is not None
+    assert plan.toggling.starts == plan.rounds == 50
+    few = _compare((embedded,), OFF, passes=6).toggling
+    assert few is not None
+    assert few.passes == 6
+
+
+def test_the_baseline_under_another_name_is_toggled(embedded: Install) -> None:
+    """An A/A study: a variant that differs in nothing."""
+    study = check_study(
+        {
+            "name": "same", "title": "?", "workload": [{"name": "w", "duration": 5}],
+            "design": {"design": "auto"}, "variant": [{"name": "default"}, {"name": "same"}],
+        },
+        "test",
+    )  # fmt: skip
+    plan = resolve(study, Overrides(), folder=Path("/somewhere"), given=(embedded,))
+    assert plan.toggles_all
+    assert plan.variant("same").design_reason == "it differs in nothing from the baseline"
+
+
+def test_a_study_file_has_servers_for_each_trial_unless_it_says_otherwise(embedded: Install) -> None:
+    study = {
+        "name": "mine", "title": "?", "workload": [{"name": "w", "duration": 5}],
+        "variant": [{"name": "default"}, {"name": "off", "settings": OFF}],
+    }  # fmt: skip
+    plan = resolve(check_study(study, "t"), Overrides(), folder=Path("/somewhere"), given=(embedded,))
+    assert plan.toggling is None
+    plan = resolve(
+        check_study(study, "t"), Overrides(design="auto"), folder=Path("/somewhere"), given=(embedded,)
+    )
+    assert plan.toggles_all
+
+
+def test_fresh_is_always_possible(embedded: Install) -> None:
+    plan = _compare((embedded,), OFF, design="fresh")
+    assert plan.toggling is None
+    assert plan.rounds == 5
+    assert {one.design for one in plan.variants} == {Design.FRESH}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"power_cut_images": 2}, "a crash or a power cut after each trial needs a server for each"),
+        ({"probes": ("waits",)}, "probe waits needs a window of its own"),
+        ({"workload": {"transactions": 100, "duration": None}}, "a number of transactions"),
+    ],
+)
+def test_what_a_study_has_may_need_a_server_for_each_trial(
+    embedded: Install, changes: dict[str, Any], reason: str
+) -> None:
+    workload = {key: value for key, value in changes.get("workload", {}).items() if value is not None}
+    study = ad_hoc([OFF], {"name": "w", **({"duration": 10} if "transactions" not in workload else workload)})
+    overrides = {key: value for key, value in changes.items() if key != "workload"}
+    plan = resolve(study, Overrides(**overrides), folder=Path("/somewhere"), given=(embedded,))
+    assert plan.toggling is None
+    assert (plan.variant("synchronous_commit=off").design_reason or "").startswith(reason)
+    with pytest.raises(StudyError) as caught:
+        resolve(study, Overrides(**overrides, design="toggled"), folder=Path("/somewhere"), given=(embedded,))
+    assert (caught.value.detail or "").startswith(reason)
+    assert "--design auto" in (caught.value.hint or "")
+
+
+def test_toggling_is_refused_with_the_setting_that_forbids_it(embedded: Install) -> None:
+    with pytest.raises(StudyError) as caught:
+        _compare((embedded,), OFF, LARGE, {"shared_buffers": "1GB"}, design="toggled")
+    assert caught.value.detail == (
+        "max_wal_size=4GB: max_wal_size acts at checkpoints\n"
+        "shared_buffers=1GB: shared_buffers changes with a restart only"
+    )
+
+
+def test_several_installs_are_several_servers(embedded: Install) -> None:
+    other = replace(embedded, label="another")
+    with pytest.raises(StudyError) as caught:
+        _compare((embedded, other), OFF, design="toggled")
+    assert caught.value.detail == "several installs are several servers"
+    assert _compare((embedded, other), OFF).toggling is None
+
+
+def test_an_offered_rate_may_be_toggled(embedded: Install) -> None:
+    assert _compare((embedded,), OFF, workload={"rate": 100.0}).toggles_all
+
+
+def test_other_kinds_have_no_slices(embedded: Install) -> None:
+    study = {
+        "name": "mine", "title": "?", "variant": [{"name": "default"}, {"name": "off", "settings": OFF}],
+        "workload": [{"name": "w", "statement": [{"name": "one", "sql": "SELECT 1"}]}],
+    }  # fmt: skip
+    with pytest.raises(StudyError) as caught:
+        resolve(check_study(study, "t"), Overrides(design="toggled"), folder=Path("/x"), given=(embedded,))
+    assert caught.value.detail == "a study of statements has no load to cut into slices"
+
+
+def test_an_unknown_design_is_refused(embedded: Install) -> None:
+    with pytest.raises(StudyError, match='design "sliced" does not exist'):
+        _compare((embedded,), OFF, design="sliced")

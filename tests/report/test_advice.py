@@ -1,0 +1,68 @@
+"""Advice as a page, as Markdown and JSON, and beside an earlier answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.advise.server.windows import healthy, with_settings
+from walproof.advise.server.case import ServerCase
+from walproof.advise.server.rules import Advised, advise
+from walproof.errors import ReportError
+from walproof.platforms.registry import platform
+from walproof.report.advice.json import to_json
+from walproof.report.advice.page import to_html, to_markdown
+from walproof.report.advice.since import since
+from walproof.report.advice.view import advice_view
+
+
+def _advised(**settings: str) -> Advised:
+    return advise(ServerCase(with_settings(healthy(), **settings)))
+
+
+def test_a_healthy_server_is_told_to_change_nothing() -> None:
+    view = advice_view(_advised(), platform("conf"))
+    assert view.summary.startswith("Change nothing: ")
+    assert view.all_lines is None
+
+
+def test_what_a_platform_refuses_is_said_and_not_in_its_lines() -> None:
+    advised = _advised(fsync="off", checkpoint_completion_target="0.5")
+    view = advice_view(advised, platform("azure"))
+    assert view.all_lines is not None
+    assert "fsync" not in view.all_lines.apply
+    assert "checkpoint_completion_target" in view.all_lines.apply
+    assert "fsync = on is not for this platform: it is on and read-only there" in to_markdown(view).replace(
+        "\\", ""
+    )
+
+
+def test_names_of_a_hostile_server_make_no_markup() -> None:
+    advised = _advised(synchronous_standby_names="<script>alert(1)</script>", synchronous_commit="local")
+    view = advice_view(advised, platform("conf"))
+    assert "<script>alert" not in to_html(view)
+    assert "<script>alert" not in to_markdown(view)
+
+
+def test_an_earlier_answer_is_compared_by_rule(tmp_path: Path) -> None:
+    before = tmp_path / "before.json"
+    before.write_text(to_json(advice_view(_advised(fsync="off", log_checkpoints="off"), platform("conf"))))
+    now = _advised(log_checkpoints="off", autovacuum="off")
+    compared = since(before, now.advice)
+    assert compared.new == ("Turn autovacuum on",)
+    assert compared.still == ("Set log_checkpoints = on",)
+    assert compared.gone == ("Turn fsync on",)
+    assert len(compared.sentences) == 4
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"format": 1}', '{"format": 1, "dateline": "x", "advice": [1]}', "[" * 9999]
+)
+def test_what_is_no_earlier_answer_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "before.json"
+    path.write_text(text)
+    with pytest.raises(ReportError):
+        since(path, ())
+    assert json.loads(to_json(advice_view(_advised(), platform("conf"))))["advice"] == []

@@ -1,0 +1,105 @@
+"""What a report says of slices: designs, place, what is left to the next slice; nothing of it elsewhere."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+
+from tests.analysis.slices import start, toggled_plan
+from tests.facts.plans import ENVIRONMENT
+from tests.report.facts import durability
+from walproof.facts import Design, Plan, Run, Trial
+from walproof.report.blocks import Table
+from walproof.report.html import to_html
+from walproof.report.json import to_json
+from walproof.report.kinds.registry import report_kind
+from walproof.report.layout import ReportView
+from walproof.report.markdown import to_markdown
+
+PLAN = toggled_plan("default", "same", "off")
+
+
+def _view(plan: Plan, trials: list[Trial]) -> ReportView:
+    run = Run("r-1", plan, ("walproof", "compare"), 1.0, "1.0", ENVIRONMENT, None, 9.0)
+    return report_kind(plan.kind).view(run, trials, ())
+
+
+def _table(view: ReportView, title: str) -> Table:
+    return next(
+        block
+        for section in view.sections
+        for block in section.blocks
+        if isinstance(block, Table) and block.title.startswith(title)
+    )
+
+
+def test_a_report_of_slices() -> None:
+    rng = random.Random(1)
+    trials = [start(PLAN, number, rng, effects={"off": 0.3}, noise=0.05) for number in (1, 2)]
+    view = _view(PLAN, trials)
+    speed = _table(view, "w")
+    place = [column.title for column in speed.columns].index("design")
+    assert [row[place].text for row in speed.rows] == ["toggled"] * 3
+    slices = _table(view, "Slices")
+    assert [row[1].text for row in slices.rows] == ["same", "off"]
+    assert slices.rows[0][3].text == "80 of 2"
+    assert [trial.slices for trial in view.trials] == [trial.slices for trial in trials], "as stored"
+    sure = " ".join(view.how_sure)
+    assert "2 trials in 2 rounds" in sure
+    assert "intervals of the ratio within passes" in sure
+    assert "Slices lie 1.50 to 41.7 s after the checkpoint before the load" in sure
+    assert "no other checkpoint began meanwhile" in sure
+    assert any("more start" in line or "reached" in line for line in view.what_would_help)
+    for text in (to_html(view), to_markdown(view)):
+        assert "Slices" in text
+        assert "a reload" in text, "why the design was chosen"
+    document = json.loads(to_json(view))
+    assert [one["design"] for one in document["analysis"]["effects"]] == ["toggled", "toggled"]
+    assert document["analysis"]["place"]["checkpoints"] == 0
+    assert [one["variant"] for one in document["analysis"]["carry_overs"]] == ["same", "off"]
+
+
+def test_a_variant_that_leaves_something_is_named() -> None:
+    rng = random.Random(2)
+    trials = [start(PLAN, n, rng, left={"off": 0.06}, noise=0.02, stalls=0) for n in (1, 2)]
+    view = _view(PLAN, trials)
+    same, off = (row[-1].text for row in _table(view, "Slices").rows)
+    assert off.endswith("(!)")
+    assert not same.endswith("(!)")
+    sure = " ".join(view.how_sure)
+    assert "off leaves something to the slice after it: 1.05x" in sure
+    assert "--design fresh measures it on servers of its own" in sure
+
+
+def test_a_mixed_study_has_both_designs() -> None:
+    rng = random.Random(3)
+    toggling = replace(PLAN.toggling, baseline="default, toggled")  # type: ignore[type-var]
+    base, same, off = PLAN.variants
+    fresh = replace(base, design=Design.FRESH, design_reason=None)
+    own = replace(base, name="default, toggled")
+    large = replace(fresh, name="large", design_reason="max_wal_size acts at checkpoints")
+    plan = replace(PLAN, variants=(fresh, own, same, off, large), toggling=toggling)
+    short = replace(PLAN, variants=(own, same, off), toggling=toggling)
+    starts = [start(short, number, rng) for number in (1, 4)]
+    starts[1] = replace(starts[1], round=2)
+    others = [
+        replace(starts[0], number=number, round=round_, variant=variant, slices=(), metrics={"tps": tps})
+        for number, round_, variant, tps in (
+            (2, 1, "default", 100.0), (3, 1, "large", 110.0), (5, 2, "default", 90.0), (6, 2, "large", 98.0),
+        )
+    ]  # fmt: skip
+    view = _view(plan, sorted([*starts, *others], key=lambda trial: trial.number))
+    speed = _table(view, "w")
+    titles = [column.title for column in speed.columns]
+    design, ratio = titles.index("design"), titles.index("ratio to baseline")
+    assert [row[design].text for row in speed.rows] == ["fresh", "toggled", "toggled", "toggled", "fresh"]
+    assert [row[ratio].text for row in speed.rows][:2] == ["baseline", "baseline"]
+    assert speed.rows[4][ratio].text.startswith("1.09x")
+    assert "within rounds, or within passes where settings are toggled" in " ".join(view.how_sure)
+
+
+def test_a_report_without_slices_says_nothing_of_designs() -> None:
+    facts = durability()
+    view = report_kind(facts.run.plan.kind).view(facts.run, facts.trials, facts.series)
+    assert "toggled" not in to_markdown(view).replace('"toggled": null', "").replace('"toggling": null', "")
