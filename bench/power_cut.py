@@ -22,7 +22,7 @@ from pathlib import Path
 from walproof.disk.simulated import Event
 from walproof.errors import WalproofError
 from walproof.facts import CheckedImage, CutConditions, ImageState, Install, Workload
-from walproof.lab.power_cut import (
+from walproof.lab.power_cut.cut import (
     CutLab,
     CutOrder,
     cut_initdb_options,

@@ -1,17 +1,19 @@
 """Makes src/walproof/settings/catalogue.csv by asking a real server of every supported major version.
 
-    PYTHONPATH=src python bench/read_catalogue.py
+    PYTHONPATH=src python bench/read_catalogue.py --also DIR
 
 fetches the servers of VERSIONS as `walproof pg install` does, starts each on a fresh data directory, reads
 pg_settings, and asks `postgres -C` which further words each enum setting takes (pg_settings hides synonyms
 such as wal_level=hot_standby). A new version is added to VERSIONS; the difference in the file is then read by
-a person. Takes about a minute and needs Maven or npm.
+a person. --also names the programs of a version that is not published yet (19~rc1, which
+bench/distribution_install.py makes). Takes about a minute and needs Maven or npm.
 
 One row is one definition of one setting, with the major versions `since` .. `until` in which it holds.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import os
 import subprocess
@@ -26,9 +28,9 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from walproof.facts.model import Install
+from walproof.facts.plan import Install
 from walproof.postgres import fetch
-from walproof.postgres.install import major
+from walproof.postgres.install import examine, major
 from walproof.postgres.reach import reachable_install
 from walproof.privilege.user import ServerUser, running_as, server_user
 
@@ -53,6 +55,13 @@ BUILD_VALUES = (
     ("file_copy_method", "clone", 18, "copy_file_range or copyfile"),
 )
 
+# Values that the packager chooses: one that only --also was asked about has what the others have.
+PACKAGED = ("krb_server_keyfile", "unix_socket_directories")
+
+# From that major version on, what the word `on` means is up to the build (zstd, else lz4, else pglz,
+# src/include/access/xlog.h): it is a word of its own, and not a synonym of a method.
+ON_BY_BUILD = {"wal_compression": 19}
+
 # Words that some enum setting takes without listing them.
 HIDDEN_WORDS = (
     "on", "off", "true", "false", "yes", "no", "1", "0",
@@ -62,13 +71,19 @@ HIDDEN_WORDS = (
 
 def main() -> int:
     """Write the catalogue."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--also", type=Path, action="append", default=[], metavar="DIR")
+    given = [examine(folder, "given") for folder in parser.parse_args().also]
     user = server_user()
     seen: dict[str, dict[int, dict[str, str]]] = {}
-    for version in VERSIONS:
-        install = reachable_install(fetch.install(version), user)
-        print(f"PostgreSQL {version}: {fetch.read_origin(install).get('sha256', '')}", file=sys.stderr)
+    for found in [*(fetch.install(version) for version in VERSIONS), *given]:
+        install = reachable_install(found, user)
+        print(f"PostgreSQL {install.version}: {fetch.read_origin(found).get('sha256', '')}", file=sys.stderr)
         for row in read_settings(install, user):
-            seen.setdefault(row["name"], {})[major(install)] = row
+            rows = seen.setdefault(row["name"], {})
+            if found in given and row["name"] in PACKAGED:
+                row["boot"] = rows[max(rows)]["boot"]
+            rows[major(install)] = row
     majors = sorted({m for rows in seen.values() for m in rows})
     with TARGET.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
@@ -117,16 +132,21 @@ def definition(
 ) -> dict[str, str]:
     """One row of the catalogue without its versions."""
     name = str(row["name"])
-    values = list(row["enumvals"] or ())  # type: ignore[call-overload]
+    listed = list(row["enumvals"] or ())  # type: ignore[call-overload]
     build = [
         value for setting, value, since, _ in BUILD_VALUES if setting == name and since <= major(install)
     ]
+    # Last, so that a definition is the same whether or not this build has them.
+    values = [value for value in listed if value not in build]
     synonyms = {}
     if row["vartype"] == "enum" and row["context"] != "internal":
         for word in dict.fromkeys([*values, *HIDDEN_WORDS]):
             shown = ask(install, data, name, word, options)
             if shown is not None and shown != word:
                 synonyms[word] = shown
+    if name in ON_BY_BUILD and major(install) >= ON_BY_BUILD[name]:
+        meaning = synonyms.pop("on")
+        synonyms = {word: "on" if shown == meaning else shown for word, shown in synonyms.items()}
     return {
         "name": name,
         "context": str(row["context"]),
@@ -136,7 +156,7 @@ def definition(
         "max": str(row["max_val"] or ""),
         # What initdb or the build decides would be the value of one machine.
         "boot": "" if row["context"] == "internal" else str(row["boot_val"] or ""),
-        "values": "|".join([*values, *(value for value in build if value not in values)]),
+        "values": "|".join([*values, *build]),
         "synonyms": "|".join(f"{word}={shown}" for word, shown in synonyms.items()),
         "build_values": "|".join(build),
     }

@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import fmean, median
 
 from walproof.analysis.interval import mean_interval
-from walproof.lab.crash import CrashImage, recover
-from walproof.lab.recovery_load import crash_of_load
+from walproof.lab.recovery.crash import CrashImage, recover
+from walproof.lab.recovery.load import crash_of_load
 from walproof.postgres.install import find
 from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from walproof.analysis.forecast import Costs, forecast
 from walproof.analysis.recovery import Disk
-from walproof.lab.crash import Cache, recover, take_crash_image
+from walproof.lab.recovery.crash import Cache, recover, take_crash_image
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import find

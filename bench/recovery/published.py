@@ -17,7 +17,7 @@ from pathlib import Path
 
 from walproof.analysis.forecast import Costs, calibrated_costs, forecast
 from walproof.facts.calibration import read_calibration
-from walproof.lab.crash import recover, take_crash_image
+from walproof.lab.recovery.crash import recover, take_crash_image
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import SUPERUSER, Cluster
 from walproof.postgres.install import discover, find

@@ -22,7 +22,7 @@ from typing import Any
 from bench.recovery.validate import FILL, images
 from bench.recovery.workloads import WORKLOADS, Workload
 from walproof.facts import Install
-from walproof.lab.crash import recover, take_crash_image
+from walproof.lab.recovery.crash import recover, take_crash_image
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import SUPERUSER, Cluster
 from walproof.postgres.install import discover, find

@@ -41,8 +41,8 @@ from walproof.analysis.recovery import (
 from walproof.analysis.recovery_fit import fit
 from walproof.facts import Install
 from walproof.facts.calibration import Calibration, pooled, read_calibration, write_calibration
-from walproof.lab.calibration import calibrate
-from walproof.lab.crash import Cache, CrashImage, MeasuredRecovery, recover, take_crash_image
+from walproof.lab.recovery.calibration import calibrate
+from walproof.lab.recovery.crash import Cache, CrashImage, MeasuredRecovery, recover, take_crash_image
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import SUPERUSER, Cluster
 from walproof.postgres.install import discover, find
