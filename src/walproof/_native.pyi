@@ -2,10 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, Self, TypedDict, final
+
+from walproof.wal.places.place import FileSource, Source
+from walproof.wal.progress import Observe
+from walproof.wal.whatif import Target
 
 __all__ = [
+    "WalPart",
     "WalRecords",
+    "WalStripper",
+    "damaged_pages",
     "device_profiles",
     "disk_arm",
     "disk_create",
@@ -15,10 +22,14 @@ __all__ = [
     "disk_status",
     "disk_unflushed",
     "wal_identity",
+    "wal_join",
     "wal_last_checkpoint",
+    "wal_probe",
     "wal_recovery",
     "wal_stats",
     "wal_strip",
+    "wal_text",
+    "wal_verify",
     "wal_whatif",
     "wal_written",
 ]
@@ -26,23 +37,9 @@ __all__ = [
 _Columns = tuple[int, int, int, int]
 """Records, bytes of them without images, bytes of images, images."""
 
-class _Images(TypedDict):
-    count: int
-    bytes: int
-    uncompressed_bytes: int
-    hint_count: int
-    hint_bytes: int
-    not_applied_count: int
-    compressed: dict[str, tuple[int, int, int]]
-    """``pglz``, ``lz4``, ``zstd`` -> images, their bytes, bytes that they would take uncompressed."""
-
-class _Accounting(TypedDict):
-    record_bytes: int
-    padding_bytes: int
-    page_header_bytes: int
-    segment_header_bytes: int
-    switch_bytes: int
-    overwritten_bytes: int
+_Fields = dict[str, Any]
+"""All fields of a Rust struct that is declared with ``named_fields!``, by their names. The dataclass that
+``walproof.wal.native`` makes of them has the types."""
 
 class _Stats(TypedDict):
     version: int
@@ -59,7 +56,8 @@ class _Stats(TypedDict):
     """End of the last record before a gap, first record behind it."""
     rmgrs: list[tuple[str, _Columns]]
     operations: list[tuple[str, _Columns]]
-    images: _Images
+    images: _Fields
+    """`ImageTotals`."""
     commits: int
     aborts: int
     first_commit_unix_us: int | None
@@ -71,7 +69,8 @@ class _Stats(TypedDict):
     minutes: list[tuple[int, _Columns, int]]
     """When it began (Unix time), totals, commits."""
     untimed: _Columns
-    accounting: _Accounting
+    accounting: _Fields
+    """`Accounting`."""
 
 _Image = tuple[int, int, int, str | None, bool]
 """Length, hole offset, hole length, compression, applied."""
@@ -81,126 +80,30 @@ _Record = tuple[tuple[int, int, int], str, int, int, int, int | None, int | None
 """(LSN, previous LSN, end), resource manager/operation, total length, length of main data, transaction,
 top-level transaction, origin, blocks."""
 
-class _Recorded(TypedDict):
-    records: int
-    record_bytes: int
-    images: int
-    image_bytes: int
-    hint_images: int
-    references: int
-    pages: int
-    held_pages: int
-    begun_before: int
-    first_time_us: int | None
-    last_time_us: int | None
-    longest_silence_us: int
-    checkpoints: list[tuple[int, int, bool]]
-    """Redo point, Unix time, whether it was a shutdown."""
-    has_hint_records: bool
-    full_page_writes_off: bool
-    has_backup: bool
-    has_consistency_images: bool
-    compression: Literal["off", "pglz", "lz4", "zstd"]
-    agreement: tuple[int, int, int, int, int, int]
-    """References: images and bare ones that are explained, unexplained, missing; sizes expected, found."""
-    memory_bytes: int
-
-class _Outcome(TypedDict):
-    wal_bytes: int
-    base_bytes: int
-    images: int
-    image_bytes: int
-    first_images: int
-    first_image_bytes: int
-    guessed_images: int
-    sample_error_bytes: float
-    by_size: int
-    by_time: int
-    cycles: tuple[int, int, int, int, float | None, int]
-    """Count, WAL bytes, images, bytes without images, seconds, late ones."""
-    distance_mean: float
-    distance_most: int
-    crash_offset: int
-    pg_wal_most: int
-
-class _WhatIf(TypedDict):
-    version: int
-    system_identifier: int
-    segment_size: int
-    first_timeline: int
-    timeline: int
-    start: int
-    end: int
-    finish_reason: str | None
-    gaps: list[tuple[int, int]]
-    recorded: _Recorded
-    sample: dict[str, Any]
-    """``count``, ``plain_bytes``; each method: bytes, nanoseconds."""
-    outcomes: list[_Outcome]
+_GivenSamples = tuple[
+    Sequence[tuple[tuple[int, int, int, int], tuple[int, int, tuple[int, int, int], int, int]]],
+    tuple[int, int, int],
+]
+"""What images told, as ``walproof.wal.images.ImageSamples``."""
 
 class _Request(TypedDict):
-    targets: Sequence[tuple[int | None, int, int | None, float, bool, str, bool, float, int]]
+    targets: Sequence[Target]
     times: Sequence[tuple[int, int]]
     """Location, us since 1970."""
     most_pages: int | None
-
-class _PoolWork(TypedDict):
-    misses: int
-    reads: int
-    far_reads: int
-    frames: int
-    evictions: int
-    far_evictions: int
-    first_writes: int
-    prefetches: int
-    disk_reads: int
-    resident: int
-
-class _RecoveryWork(TypedDict):
-    end: int
-    records: int
-    record_bytes: int
-    unforeseen: int
-    gin_records: int
-    compactions: int
-    extensions: int
-    references: int
-    images: dict[str, tuple[int, int]]
-    """``off``, ``pglz``, ``lz4``, ``zstd`` -> images stored that way, their bytes."""
-    restored: int
-    initialised: int
-    done: int
-    pages: int
-    dirty: int
-    runs: int
-    relations_dropped: int
-    truncations: int
-    recent_misses: int
-    far_misses: int
-    distant_misses: int
-    disk_requests: int
-    pools: list[_PoolWork]
-    pools_off: list[_PoolWork]
-    """One for each of ``buffers``."""
-
-class _Recovery(TypedDict):
-    version: int
-    segment_size: int
-    system_identifier: int
-    timeline: int
-    start: int
-    finish_reason: str | None
-    gaps: list[tuple[int, int]]
-    features: list[_RecoveryWork]
-    """Up to each mark before the end, then up to the end."""
+    samples: _GivenSamples
 
 def wal_last_checkpoint(
-    paths: Sequence[str], end: int | None, timeline: int | None, threads: int
+    paths: Sequence[Source],
+    end: int | None,
+    timeline: int | None,
+    threads: int,
+    observe: Observe | None = None,
 ) -> tuple[tuple[int, int, bool, int] | None, int]:
     """(location, redo point, of a shutdown, Unix time) or None; where the WAL at hand begins."""
 
 def wal_recovery(
-    paths: Sequence[str],
+    paths: Sequence[Source],
     start: int | None,
     end: int | None,
     timeline: int | None,
@@ -212,25 +115,110 @@ def wal_recovery(
     images: str,
     crashed: int | None,
     read_ahead: int,
-) -> _Recovery: ...
-def wal_identity(paths: Sequence[str], start: int | None, timeline: int | None) -> tuple[int, int]: ...
+    observe: Observe | None = None,
+) -> _Fields:
+    """`RecoveryAnalysis`; instead of its steps ``features``, whose pools are one for each of ``buffers``."""
+
+def wal_identity(paths: Sequence[Source], start: int | None, timeline: int | None) -> tuple[int, int, int]:
+    """Major version, segment size, system identifier. Raises WalError."""
+
 def wal_whatif(
-    paths: Sequence[str],
+    paths: Sequence[Source],
     start: int | None,
     end: int | None,
     timeline: int | None,
     *,
     allow_gaps: bool,
     request: _Request,
-) -> _WhatIf: ...
-def wal_written(paths: Sequence[str], segment_size: int) -> list[tuple[int, int]]:
+    observe: Observe | None = None,
+) -> _Fields:
+    """`WhatIf`, without its targets and its clock."""
+
+def wal_written(paths: Sequence[Source], segment_size: int) -> list[tuple[int, int]]:
     """Where each whole segment's file ends in the WAL, and when it was last written, in us since 1970."""
 
-def wal_strip(paths: Sequence[str], folder: Path, timeline: int | None) -> tuple[int, int, int, int]:
-    """Write NAME.zst of each segment: segments, records, bytes blanked, bytes written. Raises WalError."""
+_Samples = tuple[
+    list[tuple[tuple[int, int, int, int], tuple[int, int, tuple[int, int, int], int, int]]],
+    tuple[int, int, int],
+]
+"""The same, as it is made."""
+
+def wal_strip(
+    paths: Sequence[Source], folder: Path, timeline: int | None, observe: Observe | None = None
+) -> tuple[tuple[int, int, int, int], _Samples]:
+    """Write NAME.zst of each segment: segments, records, bytes blanked, bytes written; what the images told.
+
+    Raises WalError.
+    """
+
+@final
+class WalStripper:
+    """Strips WAL that comes in order, from the beginning of a segment on."""
+
+    def __new__(cls, start: int, segment_size: int) -> Self: ...
+    def push(self, data: bytes) -> bytes:
+        """Bytes without contents that follow those before; what has come of a record that is not complete is
+        held back. Raises WalError where no record is."""
+
+    def samples(self) -> _Samples:
+        """What the images told."""
+
+_Begun = tuple[int, int, int, str, int]
+"""Location of a record, its length, bytes of it so far, its header (hexadecimal), CRC-32C of the others."""
+_Rest = tuple[int, int, str, int]
+"""Bytes that the first page expects, bytes here, the first 16 (hexadecimal), CRC-32C of the others."""
+_Fault = tuple[str, int, int, int | None, str]
+"""Cause, location, offset in the segment, where records go on, message."""
+
+class _Stretch(TypedDict):
+    start: int
+    end: int
+    first: tuple[int, int] | None
+    """First record, and the record that it names as the one before."""
+    last: int | None
+    records: int
+    times: tuple[int, int] | None
+    """Earliest and latest end of a transaction, us since 1970."""
+    switches: list[tuple[int, int, int]]
+    """Records that switch to another timeline: location, timeline from then on, timeline before."""
+
+class _FileFacts(TypedDict):
+    bytes: int
+    sha1: str | None
+    version: int | None
+    system_identifier: int | None
+    address: int | None
+    """Where the pages belong, if not where the name says."""
+    timelines: tuple[int, int] | None
+    head: Literal["broken", "record", "rest", "overwrite"]
+    rest: _Rest | None
+    tail: _Begun | None
+    stretches: list[_Stretch]
+    faults: list[_Fault]
+    end: _Fault | None
+    is_clean_end: bool
+
+def wal_verify(
+    files: Sequence[tuple[FileSource, str, bool, str | None, bool]],
+    segment_size: int,
+    threads: int,
+    observe: Observe | None = None,
+) -> list[_FileFacts]:
+    """Facts of each file: (file, segment's name, partial, ending of a compressed one, SHA-1 wanted)."""
+
+def wal_join(
+    begun: _Begun, rest: _Rest, previous: int | None, version: int
+) -> tuple[_Begun | None, str | None]:
+    """The record over an edge, if it goes on after the next one; what is wrong with it."""
+
+def wal_probe(place: FileSource) -> tuple[int, int, int] | None:
+    """Version, system identifier and segment size by a file's first page."""
+
+def wal_text(place: FileSource) -> str:
+    """A small file, plain or compressed. Raises WalError."""
 
 def wal_stats(
-    paths: Sequence[str],
+    paths: Sequence[Source],
     start: int | None,
     end: int | None,
     timeline: int | None,
@@ -238,6 +226,7 @@ def wal_stats(
     allow_gaps: bool,
     partial: bool,
     threads: int,
+    observe: Observe | None = None,
 ) -> _Stats:
     """Totals of the records between two locations.
 
@@ -246,19 +235,62 @@ def wal_stats(
     an error behind the first record is in the result, with the totals of what comes before it.
     """
 
+class _PartFacts(TypedDict):
+    version: int
+    system_identifier: int
+    segment_size: int
+    start: int
+    end: int
+    first_record: int | None
+    last_record: int | None
+    first_timeline: int
+    last_timeline: int
+    is_open: bool
+
+@final
+class WalPart:
+    """A part of WAL."""
+
+    @staticmethod
+    def read(
+        paths: Sequence[Source],
+        start: int | None,
+        end: int | None,
+        timeline: int | None,
+        *,
+        threads: int,
+        observe: Observe | None = None,
+    ) -> WalPart:
+        """The part from ``start`` to ``end``. Raises WalError."""
+    @staticmethod
+    def of_bytes(data: bytes) -> WalPart:
+        """The part in a file's bytes. Raises WalError."""
+    def append(self, data: bytes) -> None:
+        """Put the part that follows behind this one; after an error nothing is left. Raises WalError."""
+    def to_bytes(self) -> bytes:
+        """The bytes of a file that holds it."""
+    def facts(self) -> _PartFacts:
+        """Whose WAL it is, and from where to where."""
+    def stats(self) -> _Stats:
+        """The totals. Nothing is left of the part. Raises WalError when there is no record in it."""
+
+@final
 class WalRecords:
     """Records in order. Each method goes on where the last one ended, and gives nothing at the end."""
 
-    def __init__(
-        self,
-        paths: Sequence[str],
+    def __new__(
+        cls,
+        paths: Sequence[Source],
         start: int | None,
         end: int | None,
         timeline: int | None,
         *,
         allow_gaps: bool,
-    ) -> None:
+    ) -> Self:
         """Raises WalError."""
+    def progress(self) -> tuple[int, int]:
+        """Bytes of WAL that were read so far, and that there are."""
+
     def rows(self, count: int) -> list[_Record]:
         """Up to ``count`` more records. Raises WalError after the last record that is in order."""
     def text(self, count: int, style: Literal["line", "blocks", "json"]) -> str:

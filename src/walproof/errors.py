@@ -7,9 +7,11 @@ They are caught in one place, ``walproof.cli``; a failure of walproof itself is 
     WalproofError
      +- UnitError       a size, duration or LSN that cannot be read
      +- SqlError        SQL that cannot be handed on as it is
+     +- ConninfoError   a connection string that cannot be read
      +- SettingError    a setting that does not exist, or a value that it cannot take
      +- StudyError      a study that cannot be resolved into a plan
      +- StoreError      facts that cannot be written or read
+     +- MetricError     a name that no metric has
      +- InstallError    a PostgreSQL that cannot be found, fetched or used
      +- ClusterError    a server that does not start, answer or stop
      |   +- DisturbedError   one that was ended or hindered from outside
@@ -50,6 +52,10 @@ class SqlError(WalproofError):
     """SQL, or a name, that cannot be written into a script as it is."""
 
 
+class ConninfoError(WalproofError):
+    """A connection string that cannot be read; no part of it is in the message."""
+
+
 class SettingError(WalproofError):
     """A setting that does not exist in that version, or a value that it cannot take."""
 
@@ -60,6 +66,10 @@ class StudyError(WalproofError):
 
 class StoreError(WalproofError):
     """Facts that cannot be written or read."""
+
+
+class MetricError(WalproofError):
+    """A name that no metric has."""
 
 
 class InstallError(WalproofError):

@@ -18,13 +18,15 @@ from walproof.advise.loading import LoadAdvice
 from walproof.errors import ClusterError
 from walproof.facts import Environment, Install, LoadStep, Trial, TrialState, Variant
 from walproof.facts.store import Store
-from walproof.lab.load_advice import Wanted, advice_study
-from walproof.lab.study import Overrides, resolve
+from walproof.lab.asked import Overrides
+from walproof.lab.kinds.loading.advice import Wanted, advice_study
+from walproof.lab.kinds.loading.study import method_table
+from walproof.lab.study import resolve
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.schema import dump_schema, without_password
+from walproof.postgres.schema import dump_schema
 from walproof.postgres.workspace import Workspace
-from walproof.report.load_script import Recipe, load_script
+from walproof.report.kinds.loading.script import Recipe, load_script
 from walproof.settings.durability import DurabilityClass
 from walproof.workload.loading.owner import apply_ddl
 from walproof.workload.loading.steps import around
@@ -45,7 +47,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     ((), "no table is named"),
     (("--table", "shop.sql:audit", "--run", "last"), "--run and --table are given"),
     (("--table", "shop.sql:audit", "--filled", "some"), '--filled is "some"'),
-    (("--table", "secret=word:t"), "no connection string"),
+    (("--table", "secret=word:t"), "names no table"),
     (("--table", "shop.sql:audit", "--file", "a\nb.csv"), r'file "/'),
     (("--table", "shop.sql:audit", "--replay", "system.psql"), "a backslash outside of quotes"),
     (("--table", "system.sql:a"), "DDL, line 2: permission denied"),
@@ -175,7 +177,7 @@ def test_the_recipe_of_a_finished_run_is_printed_again(folder: Path, embedded: I
     key = replace(table, key_constraints=(Definition("t_pkey", "PRIMARY KEY (id)"),))
     wanted = Wanted("t", ddl, 500, None, None, DurabilityClass.NONE, filled=300)
     study = advice_study(wanted, key, embedded)
-    assert all("truncate" not in variant.load.steps for variant in study.variant)
+    assert all("truncate" not in method_table(variant).steps for variant in study.variant)
     plan = resolve(study, Overrides(rounds=3), folder=folder, given=(embedded,))
     (folder / "again").mkdir()
     store = Store(folder / "again" / "walproof.sqlite")
@@ -273,7 +275,6 @@ def test_definitions_come_from_a_server_and_secrets_do_not(
     finally:
         cluster.stop("immediate")
     assert "CREATE TABLE public.audit" in text
-    assert "hush" not in without_password("host=h password=hush dbname=d")
 
 
 def test_definitions_are_not_waited_for(

@@ -1,20 +1,175 @@
-"""What several subcommands share."""
+"""Commands whose options are declared once: what typer, a study and a later command get of them."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
-from walproof.cli.options import DEFAULT_OUT, command_line
+import pytest
+import typer
+
+from walproof.cli.compare import CompareOptions
+from walproof.cli.declaration import (
+    Override,
+    Repeated,
+    WorkloadKey,
+    command_line,
+    declared,
+    options_of,
+    overrides,
+    workload_table,
+)
+from walproof.cli.load_advice import LoadAdviceOptions
+from walproof.cli.run import RunOptions, run
+from walproof.errors import SettingError, UnitError
+from walproof.lab.asked import Overrides
+from walproof.lab.studyfile import WorkloadTable
+
+CLASSES = (RunOptions, CompareOptions, LoadAdviceOptions)
+
+
+def test_typer_sees_a_parameter_for_each_field() -> None:
+    """In their order, with their defaults; what has none has to be given."""
+    parameters = inspect.signature(run).parameters
+    assert list(parameters) == [field.name for field in fields(RunOptions)]
+    assert parameters["study"].default is inspect.Parameter.empty
+    assert parameters["out"].default == Path("walproof-out")
+    assert run.__name__ == "run"
+    assert (run.__doc__ or "").startswith("Measure a study's variants")
+
+
+def test_a_command_gets_what_was_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WALPROOF_OUT", raising=False)
+    monkeypatch.delenv("WALPROOF_STORE", raising=False)
+    given: list[RunOptions] = []
+
+    def take(options: RunOptions) -> None:
+        given.append(options)
+
+    app = typer.Typer(add_completion=False)
+    app.command()(declared(take))
+    words = ["durability", "--set", "a=1", "--set", "b=2", "--rounds", "3", "--quick", "--on", "disk"]
+    app(words, standalone_mode=False)
+    expected = RunOptions("durability", quick=True, set_=["a=1", "b=2"], rounds=3, on=Path("disk"))
+    assert given == [expected]
 
 
 def test_a_command_is_written_as_it_could_be_typed() -> None:
     """It identifies an unfinished run, so that what was not given must not be in it."""
     typed = command_line(
-        "run", "durability", quick=True, set_=["a=1", "b=2"], rounds=3, half_width=None, pg=[], seed=0,
-        keep_failures=Path("kept"), new=False, out=DEFAULT_OUT,
+        "run",
+        RunOptions(
+            "durability", quick=True, set_=["a=1", "b=2"], rounds=3, pg=[], seed=0,
+            keep_failures=Path("kept"), store="postgresql://user:word@host/facts", dry_run=True, json=True,
+            new=True,
+        ),
     )  # fmt: skip
     assert typed == [
         "walproof", "run", "durability", "--quick", "--set", "a=1", "--set", "b=2", "--rounds", "3",
         "--seed", "0", "--keep-failures", "kept",
     ]  # fmt: skip
-    assert command_line("compare", out=Path("other")) == ["walproof", "compare", "--out", "other"]
+
+
+def test_a_comparison_repeats_what_a_later_default_could_change() -> None:
+    assert command_line("compare", CompareOptions(["a=1"], out=Path("other"))) == [
+        "walproof", "compare", "--set", "a=1", "--scale", "50", "--clients", "20", "--threads", "2",
+        "--out", "other",
+    ]  # fmt: skip
+    assert command_line("load-advice", LoadAdviceOptions(table="t.sql", ddl_as_superuser=True)) == [
+        "walproof", "load-advice", "--table", "t.sql", "--rows", "200k", "--may-lose", "nothing",
+        "--ddl-as-superuser",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_every_option_is_repeated_by_a_name_that_typer_knows(kind: type[Any]) -> None:
+    """Each option has a value; who types the command that repeats them gives the same options."""
+    sample: dict[Any, object] = {
+        str: "text", int: 3, float: 2.5, bool: True, Path: Path("folder"), list[str]: ["x", "y"],
+    }  # fmt: skip
+    values = {option.name: sample[_present(get_args(option.annotation)[0])] for option in options_of(kind)}
+    never = [option.name for option in options_of(kind) if Repeated.NEVER in option.marks(Repeated)]
+    assert sorted(never) == ["dry_run", "json", "new", "store"]
+    given: list[object] = []
+
+    def take(options: Any) -> None:
+        given.append(options)
+
+    take.__annotations__ = {"options": kind}
+    app = typer.Typer(add_completion=False)
+    app.command()(declared(take))
+    app(command_line("any", kind(**values))[2:], standalone_mode=False)
+    kept = {name: value for name, value in values.items() if name not in never}
+    assert given == [kind(**kept)]
+
+
+def test_what_options_change_in_a_study() -> None:
+    assert overrides(RunOptions("durability")) == Overrides()
+    assert overrides(
+        RunOptions(
+            "durability", quick=True, set_=["a=1,b=2", "b=3"], rounds=3, within="3%", budget="30min",
+            duration="10s", warmup="500ms", pg=["16", "15"], seed=0, probes="wal, waits", device="doc-000-vm",
+            power_cut=4, waldir=Path("wal"),
+        )
+    ) == Overrides(
+        quick=True, base={"a": "1", "b": "3"}, rounds=3, within=0.03, budget_s=1800.0, duration_s=10.0,
+        warmup_s=0.5, pg=("16", "15"), seed=0, probes=("wal", "waits"), device="doc-000-vm",
+        power_cut_images=4, waldir=Path("wal"),
+    )  # fmt: skip
+    assert overrides(RunOptions("durability", probes="none")).probes == ()
+    with pytest.raises(UnitError, match="invalid share"):
+        overrides(RunOptions("durability", within="3"))
+    with pytest.raises(SettingError, match="is not a setting"):
+        overrides(CompareOptions(["a=1"], base=["b"]))
+
+
+def test_every_change_to_a_study_has_an_option() -> None:
+    filled = {mark.field for option in options_of(RunOptions) for mark in option.marks(Override)}
+    assert filled == {field.name for field in fields(Overrides)}
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_what_an_option_changes_is_of_the_type_that_a_study_wants(kind: type[Any]) -> None:
+    """Overrides are filled by name, which mypy cannot follow."""
+    wanted = get_type_hints(Overrides)
+    for option in options_of(kind):
+        for mark in option.marks(Override):
+            assert _accepts(wanted[mark.field], _read_type(option.annotation, mark.read)), option.name
+
+
+def test_a_workload_has_the_keys_of_a_study_file() -> None:
+    table = workload_table(CompareOptions(["a=1"], rate=2.0, setup=Path("setup.sql"), transactions=7))
+    assert table == {
+        "builtin": "tpcb-like", "setup": "setup.sql", "scale": 50, "clients": 20, "rate": 2.0,
+        "protocol": "simple", "transactions": 7,
+    }  # fmt: skip
+    filled = {mark.field for option in options_of(CompareOptions) for mark in option.marks(WorkloadKey)}
+    assert filled <= set(WorkloadTable.model_fields)
+
+
+def _present(annotation: Any) -> Any:
+    """The type without None."""
+    if isinstance(annotation, UnionType):
+        (annotation,) = (part for part in get_args(annotation) if part is not NoneType)
+    return annotation
+
+
+def _read_type(annotation: Any, read: Callable[[Any], object]) -> Any:
+    """The type that a present value has once it is read."""
+    assert get_origin(annotation) is Annotated
+    returned = get_type_hints(read)["return"]
+    return _present(get_args(annotation)[0] if returned is Any else returned)
+
+
+def _accepts(wanted: Any, found: Any) -> bool:
+    parts = get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
+    return any(
+        part == found
+        or (get_origin(part) is not tuple and get_args(part) == get_args(found) != ()
+            and issubclass(get_origin(found), get_origin(part)))
+        for part in parts
+    )  # fmt: skip

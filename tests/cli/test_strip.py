@@ -11,6 +11,7 @@ import pytest
 from tests.cli.command import walproof
 from tests.golden.unpack import unpack
 from walproof.units import Lsn
+from walproof.wal.images import IMAGES_FILE
 from walproof.wal.recording import RECORDING_FILE, RELATIONS_FILE, Position, Recording, write_recording
 
 
@@ -37,7 +38,7 @@ def test_the_copy_says_what_the_wal_says(wal: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     files = sorted(one.name for one in (tmp_path / "copy").iterdir())
-    assert files == [*(f"{one.name}.zst" for one in sorted(wal.glob("0*"))), RECORDING_FILE]
+    assert files == [*(f"{one.name}.zst" for one in sorted(wal.glob("0*"))), IMAGES_FILE, RECORDING_FILE]
     assert said["written_bytes"] == sum(one.stat().st_size for one in (tmp_path / "copy").glob("*.zst"))
     assert said["written_bytes"] < 0.2 * sum(one.stat().st_size for one in wal.glob("0*"))
     texts = [
@@ -47,6 +48,16 @@ def test_the_copy_says_what_the_wal_says(wal: Path, tmp_path: Path) -> None:
     assert texts[0] == texts[1]
     before, after = whatif(wal), whatif(tmp_path / "copy")
     assert before["recorded"] == after["recorded"]
+    assert before["reasons"] == after["reasons"]
+    # What wal_compression would save is told by the images that were compressed before they were blanked out.
+    for one, other in zip(before["predictions"], after["predictions"], strict=True):  # type: ignore[call-overload]
+        assert one["settings"] == other["settings"]
+        expected = one["wal_bytes"]
+        assert other["wal_bytes"] == pytest.approx(expected, rel=0.02)
+        if one["settings"]["wal_compression"] == "as recorded":
+            assert one == other
+    (tmp_path / "copy" / IMAGES_FILE).unlink()
+    after = whatif(tmp_path / "copy")
     wanted = [
         one
         for one in before["predictions"]  # type: ignore[attr-defined]
@@ -86,6 +97,15 @@ def test_mistakes(wal: Path, tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
     done = walproof("wal", "strip", str(wal), "--to", "copy", cwd=tmp_path)
     assert done.returncode == 0
+    done = walproof("wal", "whatif", "copy", "--set", "wal_compression=lz4", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    images = tmp_path / "copy" / IMAGES_FILE
+    for damage in ("{", '{"format": 1, "nanoseconds": [0, 0, -1], "forks": []}'):
+        images.write_text(damage)
+        done = walproof("wal", "whatif", "copy", cwd=tmp_path)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+        assert "is damaged" in done.stderr
+    images.unlink()
     done = walproof("wal", "whatif", "copy", "--set", "wal_compression=lz4", cwd=tmp_path)
     assert done.returncode == 2
     assert "cannot tell what wal_compression would save" in done.stderr

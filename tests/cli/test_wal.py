@@ -8,6 +8,7 @@ import io
 import json
 import lzma
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,35 @@ def wal(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wal18")
     unpack(18, folder)
     return folder
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recording with the name of a relation, and the same WAL without."""
+
+    folder: Path
+    wal: Path
+    place: str
+
+
+@pytest.fixture(scope="module")
+def recording(wal: Path, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    folder = tmp_path_factory.mktemp("capture") / "recording"
+    shutil.copytree(wal, folder)
+    found = stats(wal)
+    most = found.relations[0]
+    named = {
+        "tablespace": most.tablespace, "database": most.database, "relation": most.relation,
+        "database_name": "shop", "name": "public.or\nders\x1b", "kind": "table", "method": None,
+        "owner": None,
+    }  # fmt: skip
+    names = {
+        "format": 1, "system_identifier": found.system_identifier, "version_num": 180000, "taken_at": 0.0,
+        "relations": [named], "left_out": [],
+    }  # fmt: skip
+    (folder / "relations.json").write_text(json.dumps(names))
+    (folder / "recording.json").write_text("{}")
+    return Recorded(folder, wal, f"{most.tablespace}/{most.database}/{most.relation}")
 
 
 def test_stats_in_a_terminal(wal: Path, tmp_path: Path) -> None:
@@ -180,10 +210,54 @@ def test_a_recording_knows_its_names(wal: Path, tmp_path: Path) -> None:
     )
     (tmp_path / "recording" / "recording.json").write_text("{}")
     assert "shop: public.orders" in walproof(*by_relation, cwd=tmp_path).stdout
+    segment = next((tmp_path / "recording").glob("0*"))
+    assert (
+        "shop: public.orders" in walproof("wal", "stats", str(segment), *by_relation[3:], cwd=tmp_path).stdout
+    )
     (tmp_path / "recording" / "relations.json").write_text("{}")
     unnamed = walproof(*by_relation, "--csv", cwd=tmp_path)
     assert unnamed.stdout == plain
     assert "is not a relation map: relations have no names" in unnamed.stderr
+    others = json.dumps({**names, "system_identifier": 1})
+    (tmp_path / "recording" / "relations.json").write_text(others)
+    unnamed = walproof(*by_relation, "--csv", cwd=tmp_path)
+    assert (unnamed.returncode, unnamed.stdout) == (0, plain)
+    assert "names are those of another cluster: relations have no names" in unnamed.stderr
+
+
+@pytest.mark.parametrize("style", [(), ("--blocks",)])
+def test_records_of_a_recording_have_names(
+    recording: Recorded, tmp_path: Path, style: tuple[str, ...]
+) -> None:
+    """Without the names, lines are pg_waldump's; what is in a name stays on its line."""
+    named = walproof("wal", "records", str(recording.folder), *style, cwd=tmp_path)
+    assert (named.returncode, named.stderr) == (0, "")
+    plain = walproof("wal", "records", str(recording.wal), *style, cwd=tmp_path).stdout
+    added = f"rel {recording.place} (shop: public.or ders?)"
+    assert named.stdout.count(added) == plain.count(f"rel {recording.place} ") > 10
+    assert named.stdout.replace(added, f"rel {recording.place}") == plain
+
+
+def test_records_of_a_recording_have_names_in_json(recording: Recorded, tmp_path: Path) -> None:
+    named = walproof("wal", "records", str(recording.folder), "--json", cwd=tmp_path).stdout
+    plain = walproof("wal", "records", str(recording.wal), "--json", cwd=tmp_path).stdout
+    found = [json.loads(line) for line in named.splitlines()]
+    for record in found:
+        for block in record["blocks"]:
+            place = "/".join(str(block[part]) for part in ("tablespace", "database", "relation"))
+            is_known = place == recording.place
+            assert block.pop("relation_name") == ("shop: public.or\nders\x1b" if is_known else None)
+    assert found == [json.loads(line) for line in plain.splitlines()]
+
+
+def test_records_are_read_without_names_of_another_cluster(recording: Recorded, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(recording.folder, copy)
+    names = json.loads((copy / "relations.json").read_text())
+    (copy / "relations.json").write_text(json.dumps({**names, "system_identifier": 1}))
+    done = walproof("wal", "records", str(copy), cwd=tmp_path)
+    assert done.stdout == walproof("wal", "records", str(recording.wal), cwd=tmp_path).stdout
+    assert "names are those of another cluster: relations have no names" in done.stderr
 
 
 def test_an_archive_reads_as_the_plain_segments_do(wal: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from walproof.disk.checksums import damaged_pages
 from walproof.facts import CutConditions, Install
-from walproof.lab.power_cut import cut_initdb_options
+from walproof.lab.power_cut.cut import cut_initdb_options
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace

@@ -152,3 +152,18 @@ def test_a_file_outside_of_an_image(tmp_path: Path, path: bytes) -> None:
         image_path(tmp_path, path)
     assert image_path(tmp_path, b"") == tmp_path
     assert image_path(tmp_path, b"base/5/1") == tmp_path / "base/5/1"
+
+
+@pytest.mark.parametrize(("name", "is_accepted"), [(b"/far/ld-linux-x86-64.so.2\0", True), (b"/x\0", False)])
+def test_an_interpreter_at_the_end_of_a_large_program(tmp_path: Path, name: bytes, is_accepted: bool) -> None:
+    """Where patchelf puts a longer one: beyond whatever is read of the file's beginning."""
+    program = _elf(tmp_path / "postgres", name)
+    content, place = bytearray(program.read_bytes()), 11 << 20
+    struct.pack_into("<Q", content, 64 + 8, place)
+    program.write_bytes(bytes(content[:120]).ljust(place, b"\0") + name)
+    program.chmod(0o755)
+    if is_accepted:
+        check_program(program)
+    else:
+        with pytest.raises(DiskError, match="no simulated disk under"):
+            check_program(program)

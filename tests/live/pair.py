@@ -14,7 +14,8 @@ from pathlib import Path
 import psycopg
 
 from tests.postgres.replication import SETTINGS, query, run, running_primary
-from walproof.advise.replica import Cause, Diagnosis, diagnose
+from walproof.advise.replica.cause import Cause
+from walproof.advise.replica.diagnosis import Diagnosis, diagnose
 from walproof.facts import Install
 from walproof.facts.codec import to_json
 from walproof.facts.replication import ReplicationWindow

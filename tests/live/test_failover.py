@@ -9,9 +9,9 @@ import pytest
 
 from tests.cli.command import walproof
 from walproof.disk.simulated import STATE_FOLDER
-from walproof.facts import Failover, Install
+from walproof.facts import Failover, FailoverConditions, Install
 from walproof.facts.store import Store
-from walproof.lab.failover import PairConditions, fail_over
+from walproof.lab.kinds.failover.fail_over import PairConditions, fail_over
 from walproof.postgres.workspace import Workspace
 
 pytestmark = pytest.mark.live
@@ -87,7 +87,8 @@ distance = ["0ms", "100ms"]
     trials = {trial.variant: trial for trial in store.trials(run.id)}
     store.close()
     assert [trial.reason for trial in trials.values()] == [None] * 4
-    assert run.plan.variant("synchronous_commit=local, distance=100ms").distance_s == 0.1
+    far = run.plan.variant("synchronous_commit=local, distance=100ms")
+    assert far.conditions_as(FailoverConditions).distance_s == 0.1
     assert trials["synchronous_commit=on, distance=100ms"].metrics["commits_lost"] == 0
     assert trials["synchronous_commit=local, distance=100ms"].metrics["commits_lost"] > 0
     assert "Lost at a failover" in done.stdout

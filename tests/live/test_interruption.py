@@ -1,8 +1,7 @@
-"""Ctrl-C, SIGTERM and kill -9 at random moments: no trial is lost, nothing is left, resume goes on."""
+"""Ctrl-C, SIGTERM, SIGHUP, kill -9 at random moments: no trial is lost, nothing is left, resume goes on."""
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -12,58 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import start, wait_until_handling, walproof
-from walproof.facts.store import Store
-from walproof.postgres.cache import cache_folder, cache_path
+from tests.live.laboratory import CELLS, COMMAND, EXPECTED, ROUNDS, SEED, Stored, stored, wait_clean
+from walproof.postgres.cache import cache_folder
 
 pytestmark = pytest.mark.live
-
-CELLS, ROUNDS = 3, 2
-COMMAND = (
-    "compare", "--set", "fsync=off", "--set", "synchronous_commit=off", "--pg", "embedded",
-    "--scale", "1", "--clients", "4", "--duration", "1", "--rounds", str(ROUNDS),
-)  # fmt: skip
-SEED = int(os.environ.get("WALPROOF_TEST_SEED", "20261120"))
 
 
 @pytest.fixture(autouse=True)
 def _own_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that run beside these have workspaces, too, which are nobody's leavings."""
     monkeypatch.setenv("WALPROOF_CACHE", str(cache_folder("interruptions")))
-
-
-def _stored(folder: Path) -> list[tuple[int, int, str, float]]:
-    """Trials of the first run."""
-    path = folder / "walproof-out" / "walproof.sqlite"
-    if not path.exists():
-        return []
-    store = Store(path)
-    try:
-        trials = [trial for run in store.runs()[:1] for trial in store.trials(run.id)]
-    finally:
-        store.close()
-    return [(t.number, t.round, t.variant, t.metrics.get("tps", 0.0)) for t in trials]
-
-
-def _left_behind() -> list[str]:
-    """Processes and folders of any workspace of these tests' cache."""
-    left = [str(path) for path in (cache_path() / "work" / "running").glob("walproof-*") if path.is_dir()]
-    tokens = {Path(path).name for path in left}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                words = (entry / "cmdline").read_bytes().decode(errors="replace")
-            except OSError:
-                continue
-            if any(token in words for token in tokens):
-                left.append(f"{entry.name}: {words[:80]}")
-    return left
-
-
-def _wait_clean(seconds: float) -> list[str]:
-    deadline = time.monotonic() + seconds
-    while (left := _left_behind()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    return left
 
 
 def test_a_lab_that_is_killed_at_random_moments_finishes_in_the_end(tmp_path: Path) -> None:
@@ -73,12 +30,12 @@ def test_a_lab_that_is_killed_at_random_moments_finishes_in_the_end(tmp_path: Pa
     """
     chance = random.Random(SEED)
     errors = tmp_path / "errors"
-    before: list[tuple[int, int, str, float]] = []
+    before: list[Stored] = []
     interruptions = 0
     was_begun = False  # a machine that is slow to prepare may be killed only before its first trial
     for attempt in range(30):
         process = start(COMMAND, tmp_path, errors)
-        number = [signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT][attempt % 4]
+        number = (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGINT, signal.SIGHUP)[attempt % 5]
         try:
             process.wait(chance.uniform(0.2, 6.0))
         except subprocess.TimeoutExpired:
@@ -90,9 +47,9 @@ def test_a_lab_that_is_killed_at_random_moments_finishes_in_the_end(tmp_path: Pa
             break
         assert process.returncode in (-signal.SIGKILL, 128 + number), errors.read_text()
         interruptions += 1
-        left = _wait_clean(60.0)
+        left = wait_clean(60.0)
         assert not left, f"seed {SEED}, attempt {attempt}, {number!r}: {left}"
-        after = _stored(tmp_path)
+        after = stored(tmp_path)
         assert after[: len(before)] == before, f"seed {SEED}, attempt {attempt}"
         before = after
         was_begun = was_begun or 0 < len(after) < ROUNDS * CELLS
@@ -105,20 +62,16 @@ def test_a_lab_that_is_killed_at_random_moments_finishes_in_the_end(tmp_path: Pa
     said = errors.read_text()
     assert "Traceback" not in said
     assert "resuming run compare-" in said or not was_begun
-    final = _stored(tmp_path)
+    final = stored(tmp_path)
     assert final[: len(before)] == before
-    assert sorted((round_, variant) for _, round_, variant, _ in final) == sorted(
-        (round_, variant)
-        for round_ in range(1, ROUNDS + 1)
-        for variant in ("default", "fsync=off", "synchronous_commit=off")
-    )
+    assert sorted((round_, variant) for _, round_, variant, _ in final) == EXPECTED
     assert [number for number, *_ in final] == list(range(1, ROUNDS * CELLS + 1))
 
 
 def _interrupt_after_a_trial(folder: Path, command: tuple[str, ...]) -> None:
     process = start(command, folder, folder / "errors")
     deadline = time.monotonic() + 60
-    while not _stored(folder) and time.monotonic() < deadline:
+    while not stored(folder) and time.monotonic() < deadline:
         time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130, (folder / "errors").read_text()
@@ -159,7 +112,7 @@ def test_a_second_lab_on_the_same_run_is_refused(tmp_path: Path) -> None:
     process = start(COMMAND, tmp_path, tmp_path / "errors")
     try:
         deadline = time.monotonic() + 60
-        while not _stored(tmp_path) and time.monotonic() < deadline:
+        while not stored(tmp_path) and time.monotonic() < deadline:
             time.sleep(0.1)
         second = walproof(*COMMAND, cwd=tmp_path)
         assert second.returncode == 2
@@ -167,4 +120,4 @@ def test_a_second_lab_on_the_same_run_is_refused(tmp_path: Path) -> None:
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
-    assert _wait_clean(60.0) == []
+    assert wait_clean(60.0) == []

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import versions
 from tests.cli.command import walproof
 from walproof.facts import TrialState
 from walproof.facts.store import Store
@@ -34,6 +35,7 @@ def test_an_old_version_is_fetched_and_measured(tmp_path: Path, version: str) ->
     trials = store.trials(run.id)
     store.close()
     assert run.plan.installs[0].version == version
+    versions.note(version)
     assert run.plan.driver.version_num > 150000
     assert all(trial.state is TrialState.DONE for trial in trials), [trial.reason for trial in trials]
     old = {trial.variant: trial.metrics for trial in trials if trial.install == version}

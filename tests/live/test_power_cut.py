@@ -68,6 +68,14 @@ def test_a_study_of_power_cuts(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
     then, now = re.findall(r"verdict (?:then|now): +(.*)", again.stdout)
     assert then.split(":")[0] == now.split(":")[0]
+    told = walproof("power-cut", "replay", str(kept[0]), "--json", cwd=tmp_path)
+    assert told.returncode == 0, told.stderr
+    data = json.loads(told.stdout)
+    assert data["is_same"] is True
+    assert data["then"]["state"] == data["now"]["state"] == then.split(":")[0]
+    assert data["now"].keys() == data["then"].keys() > {"reason", "torn_pages", "lost_commits"}
+    assert data["settings"]["fsync"] == "off"
+    assert (data["kept"], data["acknowledged"] > 0) == (str(kept[0]), True)
     trial = next(one for one in document["trials"] if one["variant"] == "unsafe")
     by_case = walproof("power-cut", "replay", f"{trial['number']}/1", cwd=tmp_path)
     assert by_case.returncode == 0, by_case.stderr
@@ -78,6 +86,15 @@ def test_a_study_of_power_cuts(tmp_path: Path) -> None:
     assert sound.returncode == 1
     assert "verdict now:  clean" in sound.stdout or "verdict now:  benign" in sound.stdout, sound.stderr
     assert "cutting again" in sound.stderr
+    told = walproof("power-cut", "replay", f"{safe_trial['number']}/2", "--json", cwd=tmp_path)
+    assert told.returncode == 1
+    data = json.loads(told.stdout)
+    assert (data["is_same"], data["kept"], data["survival"]) == (
+        data["now"]["state"] == data["then"]["state"],
+        None,
+        safe_trial["cut"]["images"][1]["survival"],
+    )
+    assert data["now"]["state"] in ("clean", "benign")
     # Nothing is left in memory.
     assert not Path(f"/dev/shm/walproof-work-{os.getuid()}").exists()
 

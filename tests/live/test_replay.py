@@ -12,13 +12,15 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import walproof
-from tests.workload.loading.cluster import Silent
+from tests.lab.silence import Silence
 from walproof.facts import Install, ReplayConditions, Trial
 from walproof.facts.store import Store
-from walproof.lab.replay_recording import ReplayRecording, prepare_recordings
-from walproof.lab.replay_run import ReplayRun
-from walproof.lab.study import Overrides, resolve
-from walproof.lab.studyfile import check_study
+from walproof.lab.asked import Overrides
+from walproof.lab.kinds.replay.recording import ReplayRecording, prepare_recordings
+from walproof.lab.kinds.replay.run import ReplayRun
+from walproof.lab.reading import check_study
+from walproof.lab.study import resolve
+from walproof.lab.trial import Bench
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import discover
 from walproof.postgres.reach import reachable_install
@@ -116,9 +118,8 @@ def test_who_observes_late_misses_no_record(workspace: Workspace, monkeypatch: p
     install = reachable_install(min(discover(), key=lambda one: one.version_num), server_user())
     study = check_study(tomllib.loads(STUDY), "test")
     plan = resolve(study, Overrides(), folder=workspace.work, given=(install,))
-    recording = prepare_recordings(plan, {install.label: install}, workspace, Silent())[
-        (install.label, "plain")
-    ]
+    bench = Bench(plan, workspace, {install.label: install}, Path(), {}, Silence())
+    recording = prepare_recordings(bench)[(install.label, "plain")]
     begin = ReplayRun._start
 
     def begin_late(run: ReplayRun, cluster: Cluster) -> int:
@@ -137,7 +138,7 @@ def test_who_observes_late_misses_no_record(workspace: Workspace, monkeypatch: p
 def test_without_strace_it_says_so(
     embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("walproof.lab.replay_run.shutil.which", lambda _: None)
+    monkeypatch.setattr("walproof.lab.kinds.replay.run.shutil.which", lambda _: None)
     recording = ReplayRecording(workspace.folder, Lsn(0), Lsn(0), 1, 1, 0, 0)
     run = ReplayRun(workspace, embedded, recording, {}, ReplayConditions())
     seen = run.count_syscalls("uncounted")

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 
 from walproof.errors import ClusterError, DisturbedError
@@ -97,6 +98,19 @@ def test_why_it_does_not_start_is_the_servers_own_line(cluster: Cluster) -> None
 def test_a_refused_connection_is_explained(cluster: Cluster) -> None:
     with pytest.raises(ClusterError, match="could not connect"):
         cluster.connect()
+
+
+def test_sessions_that_come_too_early_do_not_fill_the_end_of_the_log(cluster: Cluster) -> None:
+    (cluster.data / "standby.signal").touch()
+    os.chown(cluster.data / "standby.signal", cluster.data.stat().st_uid, -1)
+    cluster.start({"hot_standby": "off", "restore_command": "false"})
+    for _ in range(30):
+        with pytest.raises(psycopg.OperationalError, match="the database system is"):
+            psycopg.connect(cluster.conninfo)
+    assert cluster.log_text().count("the database system is") >= 30
+    assert "entering standby mode" in cluster.log_tail()
+    assert "the database system is" not in cluster.log_tail()
+    assert cluster.last_complaint() == "it left no message"
 
 
 def test_initdb_explains_itself(embedded: Install, workspace: Workspace) -> None:

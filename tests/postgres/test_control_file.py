@@ -59,7 +59,7 @@ def test_a_control_file_that_is_cut_off_is_named(tmp_path: Path) -> None:
 
 
 def test_every_layout_has_it_at_the_same_place(tmp_path: Path) -> None:
-    for version in (1300, 1800, 1905):
+    for version in (1300, 1700, 1800, 1905):
         control = struct.pack("=Q I I I 4x q Q Q I", 7, version, 202610061, 6, 0, 0x80, 0x1000028, 3)
         folder = tmp_path / str(version)
         folder.mkdir()
@@ -69,4 +69,4 @@ def test_every_layout_has_it_at_the_same_place(tmp_path: Path) -> None:
 def test_a_control_file_of_another_version_is_named(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="the layout") as caught:
         read_redo(data_with(tmp_path, (7).to_bytes(8, "little") + (942).to_bytes(4, "little") + b"\0" * 500))
-    assert "It has version 942; known are 1300, 1800, 1905" in (caught.value.detail or "")
+    assert "It has version 942; known are 1300, 1700, 1800, 1905" in (caught.value.detail or "")

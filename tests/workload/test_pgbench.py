@@ -201,3 +201,20 @@ def test_a_run_that_hangs_is_ended(cluster: Cluster, pgbench: Path) -> None:
         run.finish(0.3)
     assert run.poll()
     assert time.monotonic() - began < 60
+
+
+@pytest.mark.live
+@pytest.mark.pg(">= 18")
+def test_a_run_ends_early_as_if_its_time_were_up(cluster: Cluster, pgbench: Path) -> None:
+    """Its summary, its logs and the server agree to the transaction on what it did."""
+    initialise(pgbench, WORKLOAD, _target(cluster))
+    long = dataclasses.replace(WORKLOAD, transactions=None, duration_s=600.0)
+    run = PgbenchRun(pgbench, long, _target(cluster), cluster.folder, seed=1)
+    deadline = time.monotonic() + 60
+    while _count(cluster, "pgbench_history") < 10 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    run.end()
+    done = run.finish(60).transactions
+    assert done >= 10
+    logged = sum(len(log.read_text().splitlines()) for log in run.logs)
+    assert done == logged == _count(cluster, "pgbench_history")

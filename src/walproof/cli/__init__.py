@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
+from walproof.cli.status import SIGNAL_BASE, Status
 from walproof.errors import WalproofError
 
 
@@ -16,13 +20,12 @@ class Interrupted(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.number = number
+        self.kept = ""
+        """What of the command's work is not lost, for the message."""
 
 
 def main() -> NoReturn:
-    """Entry point of ``walproof``. Exit status 0: done, 1: a requested check failed, 2: error.
-
-    An interrupted command exits with 128 + the signal's number, as a shell reports it.
-    """
+    """Entry point of ``walproof``. `Status` has the statuses it exits with."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup and background jobs ignore some
             signal.signal(number, _interrupt)
@@ -31,18 +34,31 @@ def main() -> NoReturn:
         from walproof.cli.app import app
 
         app(prog_name="walproof")
-        status = 0
+        status = int(Status.DONE)
     except SystemExit as done:
         # A reader that has seen enough (head, less) is no error; typer then replaces stdout and exits with 1.
-        status = int(done.code or 0) if sys.stdout is stdout else 0
+        status = int(done.code or Status.DONE) if sys.stdout is stdout else int(Status.DONE)
     except WalproofError as error:
         print_error(error)
-        status = 2
+        status = int(Status.ERROR)
     except Interrupted as signalled:
-        status = 128 + signalled.number
-        sys.stderr.write(
-            "walproof: interrupted; finished trials are stored, and the same command resumes the run\n"
-        )
+        status = SIGNAL_BASE + signalled.number
+        sys.stderr.write(f"walproof: interrupted{signalled.kept and f'; {signalled.kept}'}\n")
+    except BaseException as error:  # a panic of the native part is no Exception
+        from walproof.cli.defect import defect_text
+
+        sys.stderr.write(defect_text(error))
+        status = int(Status.DEFECT)
+    _leave(status)
+
+
+def _leave(status: int) -> NoReturn:
+    """A request that hangs in a client of an object store ends with the process, and does not hold it up."""
+    if any(thread.name.startswith("object store") for thread in threading.enumerate()):
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
     sys.exit(status)
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -9,7 +13,11 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+_UsageError: Any = typer.BadParameter.__base__
+"""typer does not name the class of all complaints about a command line."""
+
 SUBCOMMANDS = (
+    "advise",
     "run",
     "compare",
     "load-advice",
@@ -17,6 +25,7 @@ SUBCOMMANDS = (
     "runs",
     "show",
     "report",
+    "store",
     "disk",
     "pg",
     "power-cut",
@@ -43,6 +52,26 @@ class _Subcommands(TyperGroup):
             if name not in self.commands:
                 self.commands[name] = _load(name)
         return super().get_command(ctx, cmd_name)
+
+    def make_context(self, *words: Any, **options: Any) -> Any:
+        with _discreet():
+            return super().make_context(*words, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _discreet():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _discreet() -> Iterator[None]:
+    """A complaint about a word of the command line repeats no connection string."""
+    try:
+        yield
+    except _UsageError as error:
+        from walproof.settings.conninfo import without_conninfos
+
+        error.message = without_conninfos(error.message, sys.argv, os.environ)
+        raise
 
 
 def _load(name: str) -> Any:

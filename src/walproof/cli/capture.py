@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walproof.cli import options
+from walproof.cli.status import Status
 from walproof.units import format_bytes, format_duration, parse_bytes, parse_duration_s
 
 if TYPE_CHECKING:
@@ -22,12 +23,15 @@ _SHOWN_S = 10.0
 
 
 def capture(
-    dsn: Annotated[str, typer.Argument(metavar="DSN", help='Such as "host=db1 user=me".')],
+    dsn: Annotated[str, typer.Argument(metavar="DSN", help='Such as "service=shop", or "host=db1 user=me".')],
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="New folder for the recording.")],
     for_: Annotated[str, typer.Option("--for", metavar="TIME", help="How long: 1h.")] = "1h",
     max_retained: Annotated[
         str, typer.Option("--max-retained", metavar="SIZE", help="End when the server keeps more WAL for it.")
     ] = "1GB",
+    strip: Annotated[
+        bool, typer.Option("--strip", help="Blank contents out before anything is written to the disk.")
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Record a running server's WAL, with its settings and the names of its relations.
@@ -70,7 +74,7 @@ def capture(
         sys.stderr.write(f"\r\x1b[K{text}" if is_terminal else f"{text}\n")
         sys.stderr.flush()
 
-    order = CaptureOrder(dsn, seconds, to, max_retained_bytes=most)
+    order = CaptureOrder(dsn, seconds, to, max_retained_bytes=most, is_stripped=strip)
     recording = take(order, watch, asked.is_set, tell)
     if is_terminal:
         sys.stderr.write("\r\x1b[K")
@@ -89,4 +93,4 @@ def capture(
     if recording.ended_because not in ("time", "interrupted"):
         reason = "the disk is nearly full" if recording.ended_because == DISK else recording.ended_because
         sys.stderr.write(f"ended early: {reason}; what was received is kept\n")
-        raise typer.Exit(1)
+        raise typer.Exit(Status.CHECK_FAILED)

@@ -1,4 +1,4 @@
-"""What ``run`` and ``compare`` share once there is a plan: print it, or carry it out and report."""
+"""What commands that measure share once there is a plan: print it, or carry it out and report."""
 
 from __future__ import annotations
 
@@ -6,71 +6,75 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from walproof.cli import Interrupted
 from walproof.cli.files import write_file
 from walproof.cli.options import open_store, result_console
 from walproof.cli.plan import plan_text
 from walproof.cli.progress import TerminalProgress
 from walproof.cli.stored import view_of
+from walproof.cli.study_options import Execution
 from walproof.errors import StoreError
 from walproof.facts import Plan, Run, Trial
 from walproof.facts.codec import plan_hash, to_json
 from walproof.facts.store import Store
+from walproof.files import private_folder
 
 
 def carry_out(
     plan: Plan,
     command: Sequence[str],
+    given: Execution,
     *,
-    out: Path,
-    store_url: str | None,
-    dry_run: bool,
-    json: bool,
-    fresh: bool,
     study_text: str | None = None,
     keep_failures: Path | None = None,
     show: Callable[[Run, Store], None] | None = None,
 ) -> None:
-    """Run the plan (or print it), write the HTML report into ``out``, print the result on stdout.
+    """Run the plan (or print it), write the HTML report into ``--out``, print the result on stdout.
 
     ``show`` prints another result than the report's own.
     """
-    from walproof.analysis.precision import Precise
-    from walproof.analysis.sweep import ClimbSweeps
+    from walproof.analysis.within import DueCells, Within
     from walproof.lab.session import execute
+    from walproof.report.kinds.registry import report_kind
 
-    if dry_run:
-        sys.stdout.write(to_json(plan) + "\n" if json else plan_text(plan, command))
+    if given.dry_run:
+        sys.stdout.write(to_json(plan) + "\n" if given.json else plan_text(plan, command))
         return
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        private_folder(given.out)
     except OSError as error:
         raise StoreError(
-            f'could not create folder "{out}": {error.strerror}', hint="Name another folder with --out."
+            f'could not create folder "{given.out}": {error.strerror}', hint="Name another folder with --out."
         ) from error
-    store = open_store(out, store_url)
+    store = open_store(given.out, given.store)
     try:
-        unread = None if fresh else _finished_without_report(store, plan, out)
+        unread = None if given.new else _finished_without_report(store, plan, given.out)
         if unread is not None:
             sys.stderr.write(
                 f"run {unread.id} is finished, but was interrupted before its report: --new measures again\n"
             )
-            present(unread, store, out=out, json=json, show=show)
+            present(unread, store, out=given.out, json=given.json, show=show)
             return
-        enough = Precise(plan, plan.half_width) if plan.half_width is not None else _never
+        within = (
+            None if plan.half_width is None else Within(plan, plan.half_width, report_kind(plan.kind).metric)
+        )
         with TerminalProgress(plan) as progress:
             run = execute(
                 plan,
                 store,
                 command,
-                ClimbSweeps(plan),
-                enough,
+                DueCells(plan, within),
+                within or _never,
                 progress,
-                locks=out,
+                locks=given.out,
                 study_text=study_text,
-                fresh=fresh,
+                fresh=given.new,
                 keep_failures=keep_failures,
             )
-        present(run, store, out=out, json=json, show=show)
+        present(run, store, out=given.out, json=given.json, show=show)
+    except Interrupted as signalled:
+        signalled.kept = "finished trials are stored, and the same command resumes the run"
+        raise
     finally:
         store.close()
 
@@ -102,6 +106,8 @@ def present(
 
 def _finished_without_report(store: Store, plan: Plan, out: Path) -> Run | None:
     """The newest run of this very plan, when all that is missing of it is the report."""
+    if store.is_shared:
+        return None  # it may be another machine's, whose report is there
     digest = plan_hash(plan)
     for run in reversed(store.runs()):
         if plan_hash(run.plan) == digest:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from walproof.errors import StoreError
+from walproof.files import private_folder, write_whole
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a report. Raises StoreError."""
+    """Write a report, for its owner alone. Raises StoreError."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        private_folder(path.parent)
+        write_whole(path, text)
     except OSError as error:
         raise StoreError(
             f'could not write report "{path}": {error.strerror}', hint="Name another place with --out."

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from walproof.errors import SettingError, UnitError
+from walproof.errors import SettingError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,17 +27,10 @@ StoreUrl = Annotated[
     str | None,
     typer.Option(
         "--store", metavar="URL", envvar="WALPROOF_STORE",
-        help="Where facts are kept: a file, or postgresql://... of a shared server. Default: in --out.",
+        help="Where facts are kept: a file, or a server: postgresql:///?service=facts. Default: in --out.",
     ),
 ]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-Pg = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--pg", metavar="DIR|VERSION",
-        help="PostgreSQL to run: a folder, 13.7, 16, embedded or embedded-16. May be repeated.",
-    ),
-]  # fmt: skip
 OnePg = Annotated[
     str | None,
     typer.Option(
@@ -48,26 +42,32 @@ On = Annotated[
     Path | None,
     typer.Option("--on", metavar="FOLDER", help="Folder whose disk is measured. Default: walproof's cache."),
 ]
-WalFolder = Annotated[
-    Path | None,
-    typer.Option(
-        "--waldir", metavar="FOLDER", help="One variant more: pg_wal in that folder, as on another disk."
+Timeline = Annotated[int | None, typer.Option("--timeline", "-t", min=1, help="Newest timeline to read.")]
+AllowGaps = Annotated[
+    bool, typer.Option("--allow-gaps", help="Go on behind missing segments; they are named.")
+]
+OneRecording = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH...",
+        help="pg_wal or archive folders and segments of one recording; s3://, gs://, az:// as well.",
     ),
 ]
-Rounds = Annotated[int | None, typer.Option("--rounds", min=1, help="Rounds to run (at most).")]
-HalfWidth = Annotated[
-    str | None,
-    typer.Option("--half-width", metavar="SHARE", help="Stop when every interval is within +-3%."),
-]
-Budget = Annotated[
-    str | None, typer.Option("--budget", metavar="TIME", help="Begin no round that would end later: 30min.")
-]
-Warmup = Annotated[str | None, typer.Option("--warmup", metavar="TIME", help="Load before each window.")]
-Seed = Annotated[int | None, typer.Option("--seed", help="Seed of orders and transactions.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved plan and stop.")]
-New = Annotated[bool, typer.Option("--new", help="Leave an interrupted run alone; begin another.")]
 DEFAULT_OUT = Path("walproof-out")
 _PLAIN_WIDTH = 100
+
+
+def with_places(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose ``paths``, named by texts, are open places until its end."""
+
+    @functools.wraps(command)
+    def opened(*, paths: Sequence[str], **others: Any) -> None:
+        from walproof.wal.places.opened import open_places
+
+        with open_places(paths) as places:
+            command(paths=places, **others)
+
+    return opened
 
 
 def open_store(out: Path, url: str | None) -> Store:
@@ -87,23 +87,6 @@ def open_existing_store(out: Path, url: str | None) -> Store:
             hint='"walproof run durability --quick" makes some; --out names another folder.',
         )
     return open_store(out, url)
-
-
-def command_line(*words: str, **flags: object) -> list[str]:
-    """The command that repeats a run: ``words`` after ``walproof``, then the options in their order.
-
-    A keyword is the option's name. What was not given (None, False, the default of --out) is left out; True
-    has no value; of a list each value has the option before it.
-    """
-    command = ["walproof", *words]
-    for name, given in flags.items():
-        option = "--" + name.strip("_").replace("_", "-")
-        for value in given if isinstance(given, list) else [given]:
-            if value is True:
-                command.append(option)
-            elif value is not None and value is not False and (name, value) != ("out", DEFAULT_OUT):
-                command += [option, str(value)]
-    return command
 
 
 def result_console() -> Console:
@@ -136,18 +119,6 @@ def _parse_set(text: str) -> dict[str, str]:
     return settings
 
 
-def parse_share(text: str) -> float:
-    """``3%`` or ``0.03`` -> 0.03. Raises UnitError."""
-    number = text.strip().removesuffix("%").strip()
-    try:
-        share = float(number) / (100 if text.strip().endswith("%") else 1)
-    except ValueError:
-        share = 0.0
-    if not 0 < share < 1:
-        raise UnitError(f'invalid share: "{text}"', hint="Write 3% or 0.03.")
-    return share
-
-
 def duration_s(text: str | None) -> float | None:
     """Seconds of an optional duration. Raises UnitError."""
     from walproof.units import parse_duration_s
@@ -174,24 +145,6 @@ def buffers(option: str, text: str) -> int:
     from walproof.wal.recovery import PAGE_BYTES
 
     return positive_bytes(option, text) // PAGE_BYTES
-
-
-Device = Annotated[
-    str | None,
-    typer.Option(
-        "--device", metavar="DISK", help="Emulate a disk: doc-000-vm, or flush=1.43ms,write=200MB/s."
-    ),
-]
-PowerCut = Annotated[
-    int | None,
-    typer.Option(
-        "--power-cut", metavar="N", min=1, help="Cut the power in each trial too, and check N images."
-    ),
-]
-KeepFailures = Annotated[
-    Path | None,
-    typer.Option("--keep-failures", metavar="DIR", help="Keep images that fail after a power cut."),
-]
 
 
 def memory_folder(on: Path | None) -> Path:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json as json_module
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from walproof.cli import options
+
+if TYPE_CHECKING:
+    from walproof.facts import Install
 
 app = typer.Typer(
     help="PostgreSQL installs: list, install, remove.", no_args_is_help=True, rich_markup_mode=None
@@ -16,14 +19,21 @@ app = typer.Typer(
 
 
 @app.command("list")
-def list_(json: options.Json = False) -> None:
+def list_(
+    json: options.Json = False,
+    available: Annotated[
+        bool, typer.Option("--available", help="What can be installed, as your mvn or npm know it.")
+    ] = False,
+) -> None:
     """List what can be named with --pg; the first is the default."""
     from walproof.postgres.install import survey
 
+    if available:
+        _list_available(json)
+        return
     seen = survey()
     if json:
-        rows = [{"version": one.version, "origin": one.origin, "bindir": one.bindir} for one in seen.installs]
-        sys.stdout.write(json_module.dumps(rows, indent=2) + "\n")
+        sys.stdout.write(json_module.dumps([_row(install) for install in seen.installs], indent=2) + "\n")
         return
     for one in seen.installs:
         sys.stdout.write(f"{one.version:<8} {one.origin:<10} {one.bindir}\n")
@@ -31,22 +41,56 @@ def list_(json: options.Json = False) -> None:
         sys.stderr.write(f"left out: {folder}: {reason}\n")
 
 
+def _list_available(json: bool) -> None:
+    """A line per major version, newest first; for machines a row per version."""
+    from walproof.postgres.published import published
+
+    seen = published()
+    if json:
+        rows = [{"version": version, "clients": list(by)} for version, by in seen.versions.items()]
+        sys.stdout.write(json_module.dumps(rows, indent=2) + "\n")
+    else:
+        majors: dict[str, list[str]] = {}
+        for version in seen.versions:
+            majors.setdefault(version.partition(".")[0], []).append(version)
+        for major, versions in majors.items():
+            sys.stdout.write(f"{major:<4} {' '.join(versions)}\n")
+    for failure in seen.failures:
+        sys.stderr.write(f"left out: {failure}\n")
+
+
 @app.command("install")
-def install(version: Annotated[str, typer.Argument(help="An exact version, such as 13.7.")]) -> None:
+def install(
+    version: Annotated[str, typer.Argument(help="A version (13.7), or a major version (17): its newest.")],
+    json: options.Json = False,
+) -> None:
     """Fetch a version (server and contrib modules) with your own mvn or npm."""
     from walproof.postgres import fetch
 
     sys.stderr.write(f"fetching PostgreSQL {version}\n")
     installed = fetch.install(version)
+    origin = fetch.read_origin(installed)
+    if json:
+        # The version of what was fetched is the install's own.
+        fetched = {name: value for name, value in origin.items() if name != "version"}
+        sys.stdout.write(json_module.dumps({**_row(installed), "fetched": fetched or None}, indent=2) + "\n")
+        return
     sys.stdout.write(f"{installed.version} {installed.bindir}\n")
-    for name, value in fetch.read_origin(installed).items():
+    for name, value in origin.items():
         sys.stderr.write(f"{name}: {value}\n")
 
 
 @app.command("remove")
-def remove(version: Annotated[str, typer.Argument(help="A version that was installed.")]) -> None:
+def remove(
+    version: Annotated[str, typer.Argument(help="A version that was installed.")],
+    json: options.Json = False,
+) -> None:
     """Remove what "walproof pg install" fetched."""
     from walproof.postgres import fetch
 
     fetch.remove(version)
-    sys.stdout.write(f"removed {version}\n")
+    sys.stdout.write(json_module.dumps({"removed": version}) + "\n" if json else f"removed {version}\n")
+
+
+def _row(install: Install) -> dict[str, str]:
+    return {"version": install.version, "origin": install.origin, "bindir": install.bindir}

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json as json_module
 import re
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from walproof.cli import options
+from walproof.cli.server_user import say_server_user
+from walproof.cli.status import Status
+
+if TYPE_CHECKING:
+    from walproof.facts import CheckedImage, CutFacts
+    from walproof.lab.power_cut.again import Replay
+    from walproof.lab.power_cut.verdict import Verdict
 
 app = typer.Typer(help="Look at what power cuts left.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -17,6 +27,37 @@ app = typer.Typer(help="Look at what power cuts left.", no_args_is_help=True, ri
 @app.callback()
 def _group() -> None:
     """Look at what power cuts left."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """A case, what was made of it when it was cut, and what is made of it now."""
+
+    install: str
+    settings: Mapping[str, str]
+    cut: CutFacts
+    image: CheckedImage
+    now: Verdict | CheckedImage
+    """Of the same image; a CheckedImage of one that was cut again, and did not fail this time."""
+
+    @property
+    def is_same(self) -> bool:
+        return self.now.state is self.image.state
+
+    def to_json(self) -> str:
+        data = {
+            "postgresql": self.install,
+            "settings": dict(self.settings),
+            "moment": self.cut.moment,
+            "pace": self.cut.pace,
+            "acknowledged": self.cut.acknowledged,
+            "survival": self.image.survival,
+            "kept": self.image.kept,
+            "then": _verdict_data(self.image),
+            "now": _verdict_data(self.now),
+            "is_same": self.is_same,
+        }
+        return json_module.dumps(data, indent=2) + "\n"
 
 
 @app.command("replay")
@@ -34,65 +75,104 @@ def replay(
     on: options.On = None,
     out: options.Out = options.DEFAULT_OUT,
     store: options.StoreUrl = None,
+    json: options.Json = False,
 ) -> None:
     """Start a server on a kept image, check it once more, and look around in psql.
 
     A case of a run that was not kept is made again: the same moment and the same choices, from its seeds.
-    Exit status 1 when the verdict is another one than before.
+    Exit status 1 when the verdict is another one than before. With --json there is no psql.
     """
-    from walproof.errors import ClusterError, DiskError
-    from walproof.lab.replay import Replay
+    from walproof.errors import DiskError
+    from walproof.lab.power_cut.again import Replay
 
+    say_server_user()
     work = options.memory_folder(on)
-    folder = Path(case)
-    if not folder.is_dir():
+    folder: Path | _Again = Path(case)
+    if not Path(case).is_dir():
         if not re.fullmatch(r"\d+/\d+", case):
             raise DiskError(
                 f'case "{case}" does not exist',
                 detail="Expected a folder of a kept image, or the numbers of a trial and an image: 12/3.",
                 hint='The report lists failing images under "Cases".',
             )
-        again = _cut_again(case, run, work, out, store, pg)
-        if again is None:
-            raise typer.Exit(1)
-        folder = again
+        folder = _cut_again(case, run, work, out, store, pg)
+    if isinstance(folder, _Again):
+        sys.stdout.write(folder.to_json() if json else _passed_text(folder))
+        raise typer.Exit(Status.CHECK_FAILED)
     with Replay(folder, work, pg) as replayed:
         kept = replayed.case
-        for name, value in (
-            ("PostgreSQL", kept.install.label),
-            (
-                "cut at",
-                f"{kept.cut.moment} ({kept.cut.pace} load, {kept.cut.acknowledged} commits acknowledged)",
-            ),
-            ("survived", kept.image.survival),
-            ("settings", ", ".join(f"{key}={text}" for key, text in kept.settings.items())),
-            ("verdict then", _verdict(kept.image.state.value, kept.image.reason)),
-        ):
-            sys.stdout.write(f"{name + ':':<14}{value}\n")
-        now = replayed.judge()
-        sys.stdout.write(f"{'verdict now:':<14}{_verdict(now.state.value, now.reason)}\n")
-        if psql and sys.stdin.isatty():
-            try:
-                with replayed.server() as cluster:
-                    sys.stderr.write("the server runs on a copy; it ends with psql\n")
-                    replayed.run_psql(cluster)
-            except ClusterError as error:
-                sys.stdout.write(
-                    f"\nThe server does not start, so there is no psql. Its log ends with:\n{error.detail}\n"
-                )
-    if now.state is not kept.image.state:
-        raise typer.Exit(1)
+        if not json:
+            sys.stdout.write(_case_text(replayed))
+            sys.stdout.flush()
+        found = _Again(kept.install.label, kept.settings, kept.cut, kept.image, replayed.judge())
+        if json:
+            sys.stdout.write(found.to_json())
+        else:
+            sys.stdout.write(_line("verdict now", _verdict(found.now)))
+            if psql and sys.stdin.isatty():
+                _look_around(replayed)
+    if not found.is_same:
+        raise typer.Exit(Status.CHECK_FAILED)
 
 
-def _verdict(state: str, reason: str | None) -> str:
-    return state if reason is None else f"{state}: {reason}"
+def _case_text(replayed: Replay) -> str:
+    kept = replayed.case
+    cut = kept.cut
+    return (
+        _line("PostgreSQL", kept.install.label)
+        + _line("cut at", f"{cut.moment} ({cut.pace} load, {cut.acknowledged} commits acknowledged)")
+        + _line("survived", kept.image.survival)
+        + _line("settings", ", ".join(f"{key}={text}" for key, text in kept.settings.items()))
+        + _line("verdict then", _verdict(kept.image))
+    )
+
+
+def _passed_text(again: _Again) -> str:
+    return (
+        _line("verdict then", _verdict(again.image))
+        + _line("verdict now", _verdict(again.now))
+        + "The load's timing is never quite the same; run it again, or keep failing images with "
+        "--keep-failures.\n"
+    )
+
+
+def _line(name: str, value: str) -> str:
+    return f"{name + ':':<14}{value}\n"
+
+
+def _verdict(found: Verdict | CheckedImage) -> str:
+    return found.state.value if found.reason is None else f"{found.state.value}: {found.reason}"
+
+
+def _verdict_data(found: Verdict | CheckedImage) -> dict[str, object]:
+    """By the names of `CheckedImage`."""
+    return {
+        "state": found.state.value,
+        "reason": found.reason,
+        "torn_pages": found.torn_pages,
+        "lost_commits": found.lost_commits,
+        "loss_window_ms": found.loss_window_ms,
+    }
+
+
+def _look_around(replayed: Replay) -> None:
+    from walproof.errors import ClusterError
+
+    try:
+        with replayed.server() as cluster:
+            sys.stderr.write("the server runs on a copy; it ends with psql\n")
+            replayed.run_psql(cluster)
+    except ClusterError as error:
+        sys.stdout.write(
+            f"\nThe server does not start, so there is no psql. Its log ends with:\n{error.detail}\n"
+        )
 
 
 def _cut_again(
     case: str, run_name: str, work: Path, out: Path, store: str | None, pg: str | None
-) -> Path | None:
-    """Folder in which the image was kept; None when it did not fail this time."""
-    from walproof.lab.replay import cut_again, find_image
+) -> Path | _Again:
+    """Folder in which the image was kept; when it did not fail this time, what was found of it."""
+    from walproof.lab.power_cut.again import cut_again, find_image
 
     opened = options.open_existing_store(out, store)
     try:
@@ -104,12 +184,8 @@ def _cut_again(
         return Path(image.kept)
     sys.stderr.write(f"case {case} of run {run.id} was not kept: cutting again\n")
     again = cut_again(run.plan, trial, image, out / "kept", work, pg)
-    if again.kept is None:
-        sys.stdout.write(
-            f"verdict then: {_verdict(image.state.value, image.reason)}\n"
-            f"verdict now:  {_verdict(again.state.value, again.reason)}\n"
-            "The load's timing is never quite the same; run it again, or keep failing images with "
-            "--keep-failures.\n"
-        )
-        return None
-    return Path(again.kept)
+    if again.kept is not None:
+        return Path(again.kept)
+    assert trial.cut is not None
+    settings = run.plan.settings_of(run.plan.variant(trial.variant))
+    return _Again(run.plan.install(trial.install).label, settings, trial.cut, image, again)

@@ -10,7 +10,8 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from walproof.facts import CutFacts, Plan, Run, Trial, TrialState
+from walproof.facts import Cell, Plan, Run, Trial, TrialState
+from walproof.report.kinds.registry import report_kind
 from walproof.units import format_duration
 
 
@@ -19,12 +20,16 @@ class TerminalProgress:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._words = report_kind(plan.kind)
         self._console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._most = 0
         self._ended = 0
         self._began = time.monotonic()
+        self._left_s: float | None = None
+        """As it was known at ``_told``; None: by the most trials there can be."""
+        self._told = self._began
 
     def __enter__(self) -> TerminalProgress:
         if self._console.is_terminal:
@@ -55,12 +60,12 @@ class TerminalProgress:
         if stored:
             self._say(f"resuming run {run.id}: {len(stored)} of at most {trials_most} trials are stored")
         else:
-            self._say(f"run {run.id}: at most {trials_most} trials")
+            self._say(f"run {run.id}: {self._pilot()}at most {trials_most} trials")
         self._most, self._ended, self._began = trials_most - len(stored), 0, time.monotonic()
         if self._bar is not None:
             self._task = self._bar.add_task("", total=self._most, left="")
 
-    def trial_started(self, number: int, round_number: int, cell: tuple[str, str, str]) -> None:
+    def trial_started(self, number: int, round_number: int, cell: Cell) -> None:
         """A trial begins."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, description=f"round {round_number}: {self._name(cell)}")
@@ -73,16 +78,8 @@ class TerminalProgress:
         left = self._left()
         if trial.state is not TrialState.DONE:
             result = f"    FAILED: {trial.reason}"
-        elif "tps" in trial.metrics:
-            result = f"{trial.metrics['tps']:10,.0f} tps"
-        elif "startup_us_per_row" in trial.metrics:
-            result = f"{trial.metrics['startup_us_per_row']:8.2f} us of CPU a row"
-        elif "complete_rows_per_s" in trial.metrics:
-            result = f"{trial.metrics['complete_rows_per_s']:10,.0f} complete rows/s"
-        elif trial.cut is not None:
-            result = f"{trial.cut.moment}: {_states(trial.cut)}"
         else:
-            result = f"{trial.metrics['wal_bytes_decoded']:10,.0f} bytes of WAL"
+            result = self._words.outcome(trial)
         where = f"[{self._ended}/{self._most}] round {trial.round}"
         self._say(
             f"{where}  {self._name(trial.cell):<40} {result}" + (f"  ({left})" if self._bar is None else "")
@@ -91,13 +88,36 @@ class TerminalProgress:
             self._bar.update(self._task, advance=1, left=left)
 
     def round_ended(self, trials: Sequence[Trial]) -> None:
-        """Every cell of a round has been tried."""
+        """Every cell of a round has been tried: say how wide the widest interval is, and what comes."""
+        if self._plan.half_width is None and self._plan.budget_s is None:
+            return
+        from walproof.advise.outlook import say_outlook
+        from walproof.analysis.within import outlook
+
+        found = outlook(self._plan, trials, self._words.metric)
+        if found is None:
+            return
+        done = max(trial.round for trial in trials)
+        for line in say_outlook(self._plan, found, done):
+            self._say(line)
+        # How many trials are to come is known better now than when the run began.
+        self._left_s, self._told = found.seconds_more, time.monotonic()
+
+    def _pilot(self) -> str:
+        if self._plan.half_width is None:
+            return ""
+        from walproof.analysis.within import PILOT_ROUNDS
+
+        trials = min(PILOT_ROUNDS, self._plan.rounds) * len(self._plan.cells)
+        return f"a pilot of {trials} trials says how long +-{self._plan.half_width:.1%} takes, "
 
     def _left(self) -> str:
+        if self._left_s is not None:
+            return f"{format_duration(max(0.0, self._left_s - (time.monotonic() - self._told)))} left"
         each = (time.monotonic() - self._began) / max(1, self._ended)
         return f"{format_duration(each * (self._most - self._ended))} left"
 
-    def _name(self, cell: tuple[str, str, str]) -> str:
+    def _name(self, cell: Cell) -> str:
         install, workload, variant = cell
         parts = [install] if len(self._plan.installs) > 1 else []
         parts += [workload] if len(self._plan.workloads) > 1 else []
@@ -105,8 +125,3 @@ class TerminalProgress:
 
     def _say(self, text: str) -> None:
         self._console.print(text, markup=False)
-
-
-def _states(cut: CutFacts) -> str:
-    """``3 clean, 1 does not start``."""
-    return ", ".join(f"{count} {state.value}" for state, count in cut.counts.items() if count)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walproof.cli import options
+from walproof.cli.server_user import say_server_user
 from walproof.errors import SettingError, StoreError
 from walproof.units import Lsn, parse_bytes
 
@@ -17,11 +18,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="How long a crashed server is away.", no_args_is_help=True, rich_markup_mode=None)
 _READ_AHEAD_MOST = 1 << 30
-
-Paths = Annotated[
-    list[Path],
-    typer.Argument(metavar="PATH...", help="pg_wal or archive folders and segments of one recording."),
-]
 
 
 @app.callback()
@@ -52,7 +48,7 @@ def calibrate(
     """
     from walproof.analysis.recovery_fit import fit
     from walproof.facts.calibration import calibration_path, read_calibration, write_calibration
-    from walproof.lab.calibration import calibrate as measure
+    from walproof.lab.recovery.calibration import calibrate as measure
     from walproof.postgres.install import discover, find
     from walproof.postgres.reach import reachable_install
     from walproof.postgres.workspace import Workspace
@@ -61,6 +57,7 @@ def calibrate(
     from walproof.report.wal.calibration import calibration_text
 
     install = find(pg) if pg is not None else discover()[0]
+    say_server_user()
     user = server_user()
     reachable = reachable_install(install, user)
     cpu, cores, _ = this_machine()
@@ -81,8 +78,9 @@ def calibrate(
 
 
 @app.command("predict")
+@options.with_places
 def predict(
-    paths: Paths,
+    paths: options.OneRecording,
     shared_buffers: Annotated[
         list[str] | None,
         typer.Option(
@@ -132,21 +130,19 @@ def predict(
         str | None, typer.Option("--start", "-s", metavar="LSN", help="Taken for the redo point.")
     ] = None,
     end: Annotated[str | None, typer.Option("--end", "-e", metavar="LSN", help="Where the crash is.")] = None,
-    timeline: Annotated[
-        int | None, typer.Option("--timeline", "-t", min=1, help="Newest timeline to read.")
-    ] = None,
+    timeline: options.Timeline = None,
     json: options.Json = False,
-    allow_gaps: Annotated[
-        bool, typer.Option("--allow-gaps", help="Go on behind missing segments; they are named.")
-    ] = False,
+    allow_gaps: options.AllowGaps = False,
 ) -> None:  # fmt: skip
     """Predict how long crash recovery of recorded WAL takes: redo with a warm and a cold cache, the
     checkpoint at its end, and what most of the time goes into.
     """
     from dataclasses import replace
 
-    from walproof.analysis.forecast import forecast
+    from walproof.analysis.forecast import forecast, of_minors
     from walproof.cli.costs import find_costs, read_crash
+    from walproof.cli.passes import PassProgress
+    from walproof.wal.recording import recorded_versions
     from walproof.wal.recovery import find_redo
     from walproof.wal.whatif import identify
 
@@ -154,9 +150,15 @@ def predict(
     before = None if crashed is None else options.buffers("--crashed-shared-buffers", crashed)
     last = None if end is None else Lsn.parse(end)
     asked = None if start is None else Lsn.parse(start)
-    redo = find_redo(*paths, end=last, timeline=timeline).redo if asked is None else asked
+    with PassProgress("reading WAL") as progress:
+        redo = (
+            find_redo(*paths, end=last, timeline=timeline, observe=progress.observe).redo
+            if asked is None
+            else asked
+        )
     version, _ = identify(*paths, start=redo, timeline=timeline)
     costs = find_costs(calibration, version, other_machine=other_machine)
+    costs = of_minors(costs, recorded_versions(paths))
     latency_s = options.duration_s(read_latency)
     disk = replace(
         costs.disk,
@@ -164,19 +166,21 @@ def predict(
         read_latency_us=costs.disk.read_latency_us if latency_s is None else latency_s * 1e6,
         read_ahead_kb=costs.disk.read_ahead_kb if read_ahead is None else _read_ahead_kb(read_ahead),
     )
-    found = forecast(
-        *paths,
-        buffers=sizes,
-        crashed=before,
-        start=redo,
-        end=last,
-        timeline=timeline,
-        distance=None if distance is None else options.positive_bytes("--distance", distance),
-        concurrency=prefetch,
-        allow_gaps=allow_gaps,
-        costs=replace(costs, disk=disk),
-        crash=None if crash_log is None else read_crash(crash_log),
-    )
+    with PassProgress("simulating") as progress:
+        found = forecast(
+            *paths,
+            buffers=sizes,
+            crashed=before,
+            start=redo,
+            end=last,
+            timeline=timeline,
+            distance=None if distance is None else options.positive_bytes("--distance", distance),
+            concurrency=prefetch,
+            allow_gaps=allow_gaps,
+            costs=replace(costs, disk=disk),
+            crash=None if crash_log is None else read_crash(crash_log),
+            observe=progress.observe,
+        )
     if json:
         from walproof.report.wal.recovery_json import recovery_json
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walproof.cli import Interrupted, options
+from walproof.cli.status import Status
 from walproof.errors import SettingError
 from walproof.units import parse_duration_s
 
@@ -70,14 +71,14 @@ def watch(
         if for_s is not None or signalled.number != signal.SIGINT:
             raise
     if check and found:
-        raise typer.Exit(1)
+        raise typer.Exit(Status.CHECK_FAILED)
 
 
 def _watch(observer: PairObserver, every_s: float, for_s: float | None, json: bool) -> bool:
     """Show window after window; whether the last one has a cause that nobody intends."""
     from rich.live import Live
 
-    from walproof.advise.replica import diagnose
+    from walproof.advise.replica.diagnosis import diagnose
     from walproof.report.replica import replica_data, replica_panel
 
     title = (

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 def view_of(run: Run, store: Store) -> ReportView:
     """The report on what ``store`` has of the run."""
-    from walproof.report.view import SERIES_SHOWN, build_view
+    from walproof.report.kinds.registry import report_kind
+    from walproof.report.view import build_view
 
-    return build_view(run, store.trials(run.id), store.series(run.id, SERIES_SHOWN))
+    return build_view(run, store.trials(run.id), store.series(run.id, report_kind(run.plan.kind).series))
 
 
 def read_view(name: str, out: Path, url: str | None) -> ReportView:

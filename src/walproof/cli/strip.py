@@ -14,24 +14,22 @@ from walproof.units import format_bytes
 
 
 def strip(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(metavar="PATH...", help="pg_wal or archive folders and segments of one recording."),
-    ],
+    paths: options.OneRecording,
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="New folder for the segments.")],
-    timeline: Annotated[
-        int | None, typer.Option("--timeline", "-t", min=1, help="Newest timeline to read.")
-    ] = None,
+    timeline: options.Timeline = None,
     json: options.Json = False,
 ) -> None:
     """Copy WAL without what is in the tables: small, and fit to be sent.
 
-    Totals, records and what-if read the copy as they read the WAL; only what wal_compression would save
-    cannot be told. Parts of a recording may be stripped apart, even on different machines, and read together.
+    Totals, records and what-if read the copy as they read the WAL; how well images compress was tried before
+    they were blanked out. Parts of a recording may be stripped apart, even on different machines, and read
+    together.
     """
+    from walproof.cli.passes import PassProgress
     from walproof.wal.strip import strip as strip_wal
 
-    done = strip_wal(*paths, folder=to, timeline=timeline)
+    with PassProgress("stripping") as progress:
+        done = strip_wal(*paths, folder=to, timeline=timeline, observe=progress.observe)
     if json:
         from json import dumps
 
@@ -41,7 +39,4 @@ def strip(
     console.print(
         f"{done.segments:,} segments, {done.records:,} records, {format_bytes(done.written_bytes)} in {to}"
     )
-    console.print(
-        "No row of a table is in them, but for a record that is cut off at the beginning or the end.",
-        style="dim",
-    )
+    console.print("Nothing of a table's rows, and no name, message or label, is in them.", style="dim")

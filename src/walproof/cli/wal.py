@@ -1,9 +1,9 @@
-"""``walproof wal stats|records|map|capture|strip|whatif``: what is in the WAL, and what it would be."""
+"""``walproof wal stats|part|records|map|capture|...``: what is in WAL, and what it would be."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -11,7 +11,9 @@ import typer
 
 from walproof.cli import options
 from walproof.cli.capture import capture
+from walproof.cli.part import part
 from walproof.cli.strip import strip
+from walproof.cli.verify import verify
 from walproof.cli.whatif import whatif
 from walproof.errors import WalError
 from walproof.units import Lsn
@@ -20,35 +22,41 @@ if TYPE_CHECKING:
     from walproof.wal import RelationMap
 
 app = typer.Typer(
-    help="WAL of PostgreSQL 13 to 19: totals, records, names of relations.",
+    help="WAL of PostgreSQL 13 to 19: totals, records, names of relations, whole archives.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 Paths = Annotated[
-    list[Path],
+    list[str],
     typer.Argument(
         metavar="PATH...",
-        help="pg_wal or archive folders and segments; plain or compressed (gzip, lz4, zstd, xz, bzip2).",
+        help="pg_wal or archive folders, segments; plain or gzip, lz4, zstd, xz, lzma, bzip2, brotli; "
+        "s3://, gs://, az:// as well.",
+    ),
+]
+PathsOrParts = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH...",
+        help="pg_wal or archive folders, segments, plain or compressed, s3://, gs://, az:// as well; or "
+        "parts in the order of their WAL.",
     ),
 ]
 Start = Annotated[str | None, typer.Option("--start", "-s", metavar="LSN", help="First record at or behind.")]
 End = Annotated[
     str | None, typer.Option("--end", "-e", metavar="LSN", help="Records that end here or before.")
 ]
-Timeline = Annotated[int | None, typer.Option("--timeline", "-t", min=1, help="Newest timeline to read.")]
-AllowGaps = Annotated[
-    bool, typer.Option("--allow-gaps", help="Go on behind missing segments; they are named.")
-]
 
 
 @app.command("stats")
+@options.with_places
 def stats(
-    paths: Paths,
+    paths: PathsOrParts,
     by: Annotated[str, typer.Option("--by", help="rmgr, record, relation, fork, index or minute.")] = "rmgr",
     start: Start = None,
     end: End = None,
-    timeline: Timeline = None,
+    timeline: options.Timeline = None,
     resolve: Annotated[
         str | None, typer.Option("--resolve", metavar="DSN", help="Server to ask for names of relations.")
     ] = None,
@@ -64,7 +72,7 @@ def stats(
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page with pictures as well.")
     ] = None,
-    allow_gaps: AllowGaps = False,
+    allow_gaps: options.AllowGaps = False,
     partial: Annotated[
         bool,
         typer.Option("--partial", help="On damage, print what was read before; the exit status stays 2."),
@@ -74,8 +82,10 @@ def stats(
     ] = None,
 ) -> None:
     """Total the WAL: by resource manager, relation, index or minute, every byte accounted for."""
+    from walproof.cli.passes import PassProgress
     from walproof.report.wal.rows import By, csv_text, json_text, rows
     from walproof.wal import stats as read_stats
+    from walproof.wal.parts import are_parts, load_parts
 
     choices = [one.value for one in By]
     if by not in choices:
@@ -83,21 +93,30 @@ def stats(
     if json and csv:
         raise WalError("--json and --csv exclude each other")
     criterion = By(by)
-    names = _names(resolve, map_, paths)
-    wal = read_stats(
-        *paths,
-        start=_lsn(start),
-        end=_lsn(end),
-        timeline=timeline,
-        allow_gaps=allow_gaps,
-        partial=partial,
-        threads=threads,
-    )
-    if names is not None and names.system_identifier != wal.system_identifier:
-        raise WalError(
-            "the names are those of another cluster",
-            detail=f"System identifier {names.system_identifier}, the WAL has {wal.system_identifier}.",
-        )
+    names = _names(resolve, map_)
+    if are_parts(paths):
+        if (start, end, timeline, allow_gaps, partial) != (None, None, None, False, False):
+            raise WalError(
+                "parts are joined as they are",
+                hint='--start, --end and --timeline are for "walproof wal part"; there are no gaps.',
+            )
+        wal = load_parts(paths).stats()
+    else:
+        with PassProgress("reading WAL") as progress:
+            wal = read_stats(
+                *paths,
+                start=_lsn(start),
+                end=_lsn(end),
+                timeline=timeline,
+                allow_gaps=allow_gaps,
+                partial=partial,
+                threads=threads,
+                observe=progress.observe,
+            )
+    if names is None:
+        names = _recorded_names(paths, wal.system_identifier)
+    else:
+        _require_own(names, wal.system_identifier)
     found = rows(wal, criterion, names)
     if html is not None:
         from walproof.cli.files import write_file
@@ -127,64 +146,102 @@ def stats(
 
 
 @app.command("records")
+@options.with_places
 def records(
     paths: Paths,
     start: Start = None,
     end: End = None,
-    timeline: Timeline = None,
+    timeline: options.Timeline = None,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Records to print.")] = None,
     blocks: Annotated[
         bool, typer.Option("--blocks", "-b", help="Block references with details of their images.")
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    allow_gaps: AllowGaps = False,
+    allow_gaps: options.AllowGaps = False,
 ) -> None:
-    """Print records, one a line, in pg_waldump's format or as JSON."""
+    """Print records, one a line, in pg_waldump's format or as JSON.
+
+    Those of a recording have the names of their relations.
+    """
+    from walproof.cli.passes import PassProgress
     from walproof.wal import lines
+    from walproof.wal.recording import recorded_names
 
     if blocks and json:
         raise WalError("--blocks and --json exclude each other", hint="--json has the block references.")
     style: Literal["line", "blocks", "json"] = "json" if json else "blocks" if blocks else "line"
-    texts: Iterator[str] = lines(
-        *paths, style=style, start=_lsn(start), end=_lsn(end), timeline=timeline, allow_gaps=allow_gaps,
-        limit=limit,
-    )  # fmt: skip
-    for text in texts:
-        sys.stdout.write(text)
+    put = None
+    if any(map(recorded_names, paths)):
+        from walproof.report.wal.records import RecordNames
+        from walproof.wal.whatif import system_identifier
+
+        whose = system_identifier(*paths, start=_lsn(start), timeline=timeline)
+        if (names := _recorded_names(paths, whose)) is not None:
+            put = RecordNames(names).put_into
+    with PassProgress("reading WAL") as progress:
+        for text in lines(
+            *paths, style=style, start=_lsn(start), end=_lsn(end), timeline=timeline, allow_gaps=allow_gaps,
+            limit=limit,
+            # Lines on a terminal are progress enough, and a bar would stand among them.
+            observe=None if sys.stdout.isatty() else progress.observe,
+        ):  # fmt: skip
+            sys.stdout.write(text if put is None else put(text, style))
     sys.stdout.flush()
 
 
+app.command("part")(part)
 app.command("capture")(capture)
 app.command("whatif")(whatif)
 app.command("strip")(strip)
+app.command("verify")(verify)
 
 
 @app.command("map")
 def map_(
-    dsn: Annotated[str, typer.Argument(metavar="DSN", help='Such as "host=db1 dbname=shop user=me".')],
+    dsn: Annotated[
+        str, typer.Argument(metavar="DSN", help='Such as "service=shop", or "host=db1 dbname=shop user=me".')
+    ],
 ) -> None:
     """Save the names of a server's relations, for WAL that is read elsewhere: wal map DSN > map.json."""
     sys.stdout.write(_ask(dsn).to_json())
 
 
-def _names(dsn: str | None, file: Path | None, paths: Sequence[Path]) -> RelationMap | None:
-    """What the user asked for; else the names that a recording among the paths has brought along."""
+def _names(dsn: str | None, file: Path | None) -> RelationMap | None:
+    """The names that the user asked for."""
     if dsn is not None and file is not None:
         raise WalError("--resolve and --map exclude each other")
     if dsn is not None:
         return _ask(dsn)
+    if file is not None:
+        from walproof.wal.relations import read_map
+
+        return read_map(file)
+    return None
+
+
+def _recorded_names(paths: Sequence[str], system_identifier: int) -> RelationMap | None:
+    """The names that a recording among the paths, or around them, has brought along."""
     from walproof.wal.recording import recorded_names
     from walproof.wal.relations import read_map
 
-    if file is not None:
-        return read_map(file)
     for recorded in filter(None, map(recorded_names, paths)):
         try:
-            return read_map(recorded)
+            names = read_map(recorded)
+            _require_own(names, system_identifier)
         except WalError as error:
-            # Nobody asked for it: the WAL is read all the same.
+            # Nobody asked for them: the WAL is read all the same.
             sys.stderr.write(f"walproof: warning: {error.message}: relations have no names\n")
+        else:
+            return names
     return None
+
+
+def _require_own(names: RelationMap, system_identifier: int) -> None:
+    if names.system_identifier != system_identifier:
+        raise WalError(
+            "the names are those of another cluster",
+            detail=f"System identifier {names.system_identifier}, the WAL has {system_identifier}.",
+        )
 
 
 def _ask(dsn: str) -> RelationMap:

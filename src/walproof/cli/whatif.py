@@ -10,13 +10,10 @@ from typing import Annotated
 import typer
 
 from walproof.cli import options
+from walproof.cli.status import Status
 from walproof.errors import SettingError
 from walproof.units import Lsn, parse_bytes
 
-Paths = Annotated[
-    list[Path],
-    typer.Argument(metavar="PATH...", help="pg_wal or archive folders and segments of one recording."),
-]
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -34,8 +31,9 @@ Present = Annotated[
 ]  # fmt: skip
 
 
+@options.with_places
 def whatif(
-    paths: Paths,
+    paths: options.OneRecording,
     set_: Set = None,
     present: Present = None,
     wal_disk: Annotated[
@@ -60,9 +58,7 @@ def whatif(
     ] = None,
     start: Annotated[str | None, typer.Option("--start", "-s", metavar="LSN", help="First record.")] = None,
     end: Annotated[str | None, typer.Option("--end", "-e", metavar="LSN", help="End of the last.")] = None,
-    timeline: Annotated[
-        int | None, typer.Option("--timeline", "-t", min=1, help="Newest timeline to read.")
-    ] = None,
+    timeline: options.Timeline = None,
     json: options.Json = False,
     html: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write a page with pictures as well.")
@@ -75,9 +71,7 @@ def whatif(
             help="Follow N pages at most: a sample by relation, whose error is told. All of them without it.",
         ),
     ] = None,
-    allow_gaps: Annotated[
-        bool, typer.Option("--allow-gaps", help="Go on behind missing segments; they are named.")
-    ] = False,
+    allow_gaps: options.AllowGaps = False,
 ) -> None:
     """Predict WAL, images, checkpoints and recovery distance for other max_wal_size, checkpoint_timeout,
     wal_compression and full_page_writes, from recorded WAL alone.
@@ -85,10 +79,12 @@ def whatif(
     Exit status 1 when no setting keeps within --wal-disk, --wal-per-hour and --recovery-target.
     """
     from walproof.analysis.whatif import Limits, Question, study
+    from walproof.cli.passes import PassProgress
     from walproof.report.terminal import print_sections
     from walproof.report.wal.page import to_html
     from walproof.report.wal.whatif import Asked, whatif_view
     from walproof.report.wal.whatif_json import whatif_json
+    from walproof.wal.recording import recorded_versions
     from walproof.wal.target import asks_for_hint_records, target_of
     from walproof.wal.whatif import identify, simulate
 
@@ -102,26 +98,30 @@ def whatif(
     version, segment_size = identify(*paths, start=first, timeline=timeline)
     own = target_of(version, segment_size, presents)
     asked = tuple(target_of(version, segment_size, presents, one) for one in sets)
-    question = Question(own, bool(recorded) or present is not None, asked)
+    minors = recorded_versions(paths)
+    question = Question(own, bool(recorded) or present is not None, asked, recorded=minors)
+    buffers = None if shared_buffers is None else options.buffers("--shared-buffers", shared_buffers)
     times = None
-    if target_s is not None:
-        from walproof.analysis.forecast import forecast_distances
-        from walproof.cli.costs import find_costs
+    with PassProgress("simulating") as progress:
+        if target_s is not None:
+            from walproof.analysis.forecast import forecast_distances, of_minors
+            from walproof.cli.costs import find_costs
 
-        times = forecast_distances(
-            *paths,
-            buffers=None if shared_buffers is None else options.buffers("--shared-buffers", shared_buffers),
-            full_page_writes=own.full_page_writes,
-            start=first,
-            end=last,
-            timeline=timeline,
-            allow_gaps=allow_gaps,
-            costs=find_costs(calibration, version),
-        )
-    simulated = simulate(
-        *paths, targets=question.targets(), start=first, end=last, timeline=timeline, allow_gaps=allow_gaps,
-        most_pages=pages,
-    )  # fmt: skip
+            times = forecast_distances(
+                *paths,
+                buffers=buffers,
+                full_page_writes=own.full_page_writes,
+                start=first,
+                end=last,
+                timeline=timeline,
+                allow_gaps=allow_gaps,
+                costs=of_minors(find_costs(calibration, version), minors),
+                observe=progress.observe,
+            )
+        simulated = simulate(
+            *paths, targets=question.targets(), start=first, end=last, timeline=timeline,
+            allow_gaps=allow_gaps, most_pages=pages, observe=progress.observe,
+        )  # fmt: skip
     if not simulated.recorded.has_hint_records and any(asks_for_hint_records(version, one) for one in sets):
         raise SettingError(
             "the recording cannot tell what hint bits would write",
@@ -131,8 +131,8 @@ def whatif(
     if not simulated.tells_compression and any(one.wal_compression != "as recorded" for one in asked):
         raise SettingError(
             "the recording cannot tell what wal_compression would save",
-            detail="It was stripped of contents.",
-            hint='Ask the WAL itself, before "walproof wal strip".',
+            detail="It was stripped of contents, and no images.json says how well its images compressed.",
+            hint='"walproof wal strip" writes that file beside the segments: keep them together.',
         )
     found = study(simulated, question, None if times is None else times.longest_s)
     answer = None
@@ -154,10 +154,10 @@ def whatif(
         if html is not None:
             console.print(str(html))
     if answer is not None and not answer.answer.is_within:
-        raise typer.Exit(1)
+        raise typer.Exit(Status.CHECK_FAILED)
 
 
-def _recorded_settings(paths: Sequence[Path]) -> dict[str, str] | None:
+def _recorded_settings(paths: Sequence[str]) -> dict[str, str] | None:
     """The server's settings, of a folder that ``walproof wal capture`` wrote; None where there is none."""
     from walproof.wal.recording import find_recording
     from walproof.wal.target import SETTINGS

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from walproof.errors import DiskError
+from walproof.privilege.environment import child_environment
 
 DEFAULT_METHOD = "fdatasync"
 """wal_sync_method on Linux when nothing is set."""
@@ -48,6 +49,7 @@ def measure_flush(program: Path, folder: Path, seconds: int = 2) -> tuple[FlushR
             done = subprocess.run(
                 [str(program), "-s", str(seconds), "-f", str(Path(ours) / "file")],
                 capture_output=True, text=True, check=False, timeout=120 + 60 * seconds,
+                env=child_environment(),
             )  # fmt: skip
     except OSError as error:
         raise DiskError(f'could not write in folder "{folder}": {error.strerror}') from error

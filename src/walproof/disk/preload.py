@@ -12,11 +12,14 @@ import stat
 import struct
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 import walproof
 from walproof.errors import DiskError
 
+_PATH_MAX = 4096
 _PT_INTERP = 3
+_PATH_MAX = 4096
 
 
 def library() -> Path:
@@ -42,7 +45,7 @@ def check_program(program: Path) -> None:
     try:
         mode = program.stat().st_mode
         with program.open("rb") as file:
-            interpreter = _interpreter(file.read(64 * 1024))
+            interpreter = _interpreter(file)
     except OSError as error:
         raise DiskError(f'could not read "{program}": {error.strerror}') from error
     refused = None
@@ -60,19 +63,19 @@ def check_program(program: Path) -> None:
         )
 
 
-def _interpreter(head: bytes) -> str | None:
+def _interpreter(program: BinaryIO) -> str | None:
     # The ELF header and its table of segments, 64 bit, little endian (elf(5)).
-    if head[:6] != b"\x7fELF\x02\x01":
+    head = program.read(64)
+    if head[:6] != b"\x7fELF\x02\x01" or len(head) < 64:
         return None
-    table, size, count = *struct.unpack_from("<Q", head, 32), *struct.unpack_from("<HH", head, 54)
-    for number in range(count):
-        at = table + number * size
-        if at + 40 > len(head):
-            break
-        kind, offset, length = (
-            *struct.unpack_from("<I", head, at),
-            *struct.unpack_from("<Q16xQ", head, at + 8),
-        )
+    (table,), (size, count) = struct.unpack_from("<Q", head, 32), struct.unpack_from("<HH", head, 54)
+    program.seek(table)
+    segments = program.read(size * count)
+    for at in range(0, len(segments) - 39, size):
+        (kind,) = struct.unpack_from("<I", segments, at)
+        offset, length = struct.unpack_from("<Q16xQ", segments, at + 8)
         if kind == _PT_INTERP:
-            return os.fsdecode(head[offset : offset + length].rstrip(b"\0"))
+            # Anywhere in the file: patchelf puts a longer one at its end.
+            program.seek(offset)
+            return os.fsdecode(program.read(min(length, _PATH_MAX)).rstrip(b"\0"))
     return None

@@ -43,6 +43,7 @@ class Event(StrEnum):
     RENAME = "rename"
     TORN_WRITE = "torn write"
     TORN_PAGE = "torn page"
+    TORN_MAP = "torn map"
 
 
 @dataclass(frozen=True, slots=True)

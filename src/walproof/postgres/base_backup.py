@@ -7,7 +7,6 @@ older libpq rejects (``sslsni`` before 14), so that the standby starts and never
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from walproof.errors import ClusterError
 from walproof.facts import Install
 from walproof.postgres.cluster import Cluster
 from walproof.privilege.acting import acting_as
+from walproof.privilege.environment import child_environment
 from walproof.privilege.user import ServerUser, running_as
 from walproof.units import Lsn
 
@@ -97,7 +97,7 @@ def _copy_files(source: Path, data: Path, user: ServerUser | None) -> None:
                 copied.append(str(entry))
     done = subprocess.run(
         ["cp", "--archive", "--reflink=auto", "--", *copied, str(data)],
-        capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"}, cwd="/",
+        capture_output=True, text=True, check=False, env=child_environment(), cwd="/",
         **running_as(user),
     )  # fmt: skip
     # A file that is removed while it is copied (of a dropped table, a relation cache) is made or removed by

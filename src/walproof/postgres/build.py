@@ -6,15 +6,15 @@ allowed to root (src/backend/main/main.c): it refuses a bad value before it miss
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 from walproof.errors import InstallError
-from walproof.facts.model import Install
+from walproof.facts.plan import Install
 from walproof.postgres.install import major, prefix
+from walproof.privilege.environment import child_environment
 
 _NO_DATA = "/nonexistent/walproof"
 _AVAILABLE = re.compile(r"Available values: (.*)\.\s*$", re.MULTILINE)
@@ -101,8 +101,6 @@ def _run(install: Install, program: str, *arguments: str) -> subprocess.Complete
     command = [str(Path(install.bindir, program)), *arguments]
     try:
         # In English, because the answers are read.
-        return subprocess.run(
-            command, capture_output=True, text=True, timeout=30, env={**os.environ, "LC_ALL": "C"}
-        )
+        return subprocess.run(command, capture_output=True, text=True, timeout=30, env=child_environment())
     except (OSError, subprocess.SubprocessError) as error:
         raise InstallError(f'could not run "{command[0]}": {error}') from error

@@ -7,7 +7,6 @@ gets its settings from ``walproof.conf``, which postgresql.conf includes.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import signal
 import subprocess
@@ -15,21 +14,21 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import psutil
 import psycopg
 
 from walproof.errors import ClusterError, DisturbedError
 from walproof.facts import Install
 from walproof.postgres.reaper import remove_remains
+from walproof.postgres.signals import Descendants, is_halted
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
+from walproof.privilege.environment import child_environment
 from walproof.privilege.user import running_as
 
 SUPERUSER = "postgres"
 _START_PATIENCE_S = 60.0
 _STOP_PATIENCE_S = 30.0
 _LOG_TAIL_LINES = 20
-_STILL = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE)
 _OUTER_SIGNALS = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM})
 """Signals that end a process because somebody wants that (the kernel, too, where memory is short), not
 because of what the process did."""
@@ -42,6 +41,13 @@ _DISTURBED = re.compile(
     r"|could not .*: (?:No space left on device|Cannot allocate memory|Too many open files in system)"
 )
 """Lines of a server's log that tell of something outside of it."""
+_REFUSED = re.compile(
+    r"^[^\n]*\bFATAL:  the database system is (?:starting up|shutting down|in recovery mode"
+    r"|not (?:yet )?accepting connections)\n(?:[^\n]*\b(?:DETAIL|HINT):  [^\n]*\n)*",
+    re.MULTILINE,
+)
+"""What a server logs of sessions that ask too early whether it is ready: many a second where walproof asks,
+and nothing that explains an end (src/backend/tcop/backend_startup.c)."""
 
 
 class Cluster:
@@ -87,7 +93,7 @@ class Cluster:
         command = [str(program), "-D", str(self.data), "-U", SUPERUSER, "-A", "trust", "-E", "UTF8"]
         command += ["--locale=C", "--no-sync", *options]
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False, env=_environment(), cwd="/",
+            command, capture_output=True, text=True, check=False, env=child_environment(), cwd="/",
             **running_as(self.user),
         )  # fmt: skip
         if done.returncode != 0:
@@ -135,7 +141,7 @@ class Cluster:
             self._server = subprocess.Popen(
                 [program, "-D", str(self.data)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env={**_environment(), **self.environment}, cwd="/",
+                env=child_environment(self.environment), cwd="/",
                 # Out of the terminal's process group: Ctrl-C reaches walproof, which stops the server.
                 start_new_session=True,
                 **running_as(self.user),
@@ -211,23 +217,13 @@ class Cluster:
         """End every process of the server by SIGKILL, as a power cut would, and free its shared memory."""
         if self._server is None:
             return
-        # Of one that has ended the number may be another process's by now.
+        deadline = time.monotonic() + _STOP_PATIENCE_S
+        self._halt(deadline)
         if self._server.poll() is None:
-            deadline = time.monotonic() + _STOP_PATIENCE_S
-            with contextlib.suppress(psutil.NoSuchProcess):
-                postmaster = psutil.Process(self._server.pid)
-                # Stopped first, so that it starts no more children while they are listed; on a busy machine
-                # it may be a while before it is.
-                postmaster.suspend()
-                while postmaster.status() not in _STILL and time.monotonic() < deadline:
-                    time.sleep(0.001)
-                children = postmaster.children(recursive=True)
+            with Descendants(self._server.pid) as children:
                 self._server.kill()
-                for child in children:
-                    with contextlib.suppress(psutil.NoSuchProcess):
-                        child.kill()
-                while any(map(_lives, children)) and time.monotonic() < deadline:
-                    time.sleep(0.001)
+                children.send(signal.SIGKILL)
+                children.wait_ended(deadline)
         self._server.wait()
         self._end()
 
@@ -241,27 +237,29 @@ class Cluster:
     def suspended(self) -> Iterator[None]:
         """Stop every process of the server (SIGSTOP) for a while: its files are as after a crash."""
         assert self._server is not None, "the server runs"
-        postmaster = psutil.Process(self._server.pid)
-        # The postmaster first, so that it starts no more children while they are listed.
-        postmaster.suspend()
-        stopped = [postmaster]
+        deadline = time.monotonic() + _STOP_PATIENCE_S
         try:
-            for child in postmaster.children(recursive=True):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    child.suspend()
-                    stopped.append(child)
-            deadline = time.monotonic() + _STOP_PATIENCE_S
-            while not all(map(_is_stopped, stopped)) and time.monotonic() < deadline:
-                time.sleep(0.001)
-            yield
+            self._halt(deadline)
+            with Descendants(self._server.pid) as children:
+                try:
+                    children.send(signal.SIGSTOP)
+                    children.wait_halted(deadline)
+                    yield
+                finally:
+                    children.send(signal.SIGCONT)
         finally:
-            for process in reversed(stopped):
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.resume()
+            self._server.send_signal(signal.SIGCONT)
+
+    def _halt(self, deadline: float) -> None:
+        """Stop the postmaster, so that it starts no more children; on a busy machine that takes a while."""
+        assert self._server is not None, "it was started"
+        self._server.send_signal(signal.SIGSTOP)
+        while not is_halted(self._server.pid) and time.monotonic() < deadline:
+            time.sleep(0.001)
 
     def log_tail(self) -> str:
-        """The last lines of the server's log."""
-        return "\n".join(self.log_text().splitlines()[-_LOG_TAIL_LINES:])
+        """The last lines of the server's log, without those of sessions that came too early."""
+        return "\n".join(_REFUSED.sub("", self.log_text()).splitlines()[-_LOG_TAIL_LINES:])
 
     def log_text(self) -> str:
         """All of the server's log; nothing before its first start."""
@@ -313,30 +311,14 @@ class Cluster:
             "restart_after_crash": "off",
         }
         lines = [f"{name} = {_quote(value)}\n" for name, value in {**own, **settings}.items()]
-        with acting_as(self.user), (self.data / "walproof.conf").open("w") as conf:
-            conf.writelines(lines)
-
-
-def _is_stopped(process: psutil.Process) -> bool:
-    try:
-        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return True
-
-
-def _lives(process: psutil.Process) -> bool:
-    # Whoever inherits the children may take its time to collect them: a zombie has no memory and no files.
-    try:
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
+        path = self.data / "walproof.conf"
+        with acting_as(self.user):
+            # Replaced as a whole: sessions of a running server read it whenever they come to it.
+            written = path.with_name("walproof.conf.new")
+            with written.open("w") as conf:
+                conf.writelines(lines)
+            written.replace(path)
 
 
 def _quote(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-def _environment() -> dict[str, str]:
-    """The caller's environment without what would redirect or translate PostgreSQL."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
-    return {**kept, "LC_ALL": "C", "TZ": "UTC"}

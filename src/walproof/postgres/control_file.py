@@ -8,8 +8,8 @@ from pathlib import Path
 from walproof.errors import ClusterError
 from walproof.units import Lsn
 
-_VERSIONS = (1300, 1800, 1905)
-"""PG_CONTROL_VERSION of PostgreSQL 13 to 17, of 18, of 19: what is read here is at the same place in all."""
+_VERSIONS = (1300, 1700, 1800, 1905)
+"""PG_CONTROL_VERSION of PostgreSQL 13 to 16, of 17, of 18, of 19: what is read is at the same place."""
 _HEAD = struct.Struct("=Q I I I 4x q Q Q I")
 """ControlFileData up to checkPointCopy.ThisTimeLineID (src/include/catalog/pg_control.h)."""
 

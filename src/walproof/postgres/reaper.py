@@ -15,22 +15,17 @@ import contextlib
 import os
 import shutil
 import signal
-import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from walproof.postgres.shared_memory import free_shared_memory
+from walproof.postgres.signals import Descendants, send
 from walproof.privilege.acting import acting_as
 from walproof.privilege.user import ServerUser
 
 _PROGRAMS = frozenset({"postgres", "initdb", "pgbench", "pg_test_fsync", "psql", "cp"})
 _SHARED_MEMORY = Path("/dev/shm")
-_CONTROL_GROUPS = Path("/sys/fs/cgroup")
-AUDITCTL = "auditctl"
-AUDITED = ".audit"
-"""Suffix of the file beside a workspace that changes the kernel's audit: failure mode, rate limit and backlog
-limit before. Not in the workspace: root believes what it says."""
 _QUIT_PATIENCE_S = 5.0
 _KILL_PATIENCE_S = 5.0
 _ORPHANS_PATIENCE_S = 0.5
@@ -44,13 +39,9 @@ def reap(workspace: Path, sockets: Path | None, user: ServerUser | None) -> None
     (/proc) only.
     """
     token = workspace.name
-    restore_audit(workspace)  # first: it is the machine's
     _end_processes(workspace, user)
     for state in _SHARED_MEMORY.glob(f"{token}*"):
         state.unlink(missing_ok=True)  # of a simulated disk
-    for group in (*_CONTROL_GROUPS.glob(f"{token}*"), *_CONTROL_GROUPS.glob(f"*/{token}*")):
-        with contextlib.suppress(OSError):
-            group.rmdir()  # of a limit on reads
     folders = tuple(folder for folder in (sockets, workspace) if folder is not None)
     deadline = time.monotonic() + _REMOVAL_PATIENCE_S
     while sum(_remove(folder) for folder in folders) and time.monotonic() < deadline:
@@ -60,47 +51,20 @@ def reap(workspace: Path, sockets: Path | None, user: ServerUser | None) -> None
         _end_processes(workspace, user)
 
 
-def restore_audit(workspace: Path) -> None:
-    """Switch the kernel's audit off and remove the workspace's rule, where it has one.
-
-    The rule is the sign that audit was changed, and goes last. After a new start of the machine it is gone,
-    and audit is whose it is then.
-    """
-    note = workspace.with_suffix(AUDITED)
-    try:
-        before = [str(int(word)) for word in note.read_text().split()]
-    except (OSError, ValueError):
-        return
-    rule = f"key={workspace.name}"
-    with contextlib.suppress(OSError, subprocess.SubprocessError, IndexError):
-        if rule in _auditctl("-l"):
-            _auditctl("-e", "0", "-f", before[0], "-r", before[1], "-b", before[2])
-            _auditctl("-D", "-k", workspace.name)
-        if rule not in _auditctl("-l"):
-            note.unlink(missing_ok=True)
-
-
-def _auditctl(*arguments: str) -> str:
-    done = subprocess.run(
-        [AUDITCTL, *arguments],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False,
-        timeout=_QUIT_PATIENCE_S,
-    )  # fmt: skip
-    return done.stdout
-
-
 def _end_processes(workspace: Path, user: ServerUser | None) -> None:
     token = workspace.name
     # A postmaster that is asked to quit ends its own children and frees its own memory, but not while they
     # are stopped, as for the copy of a crash. Children do not name the workspace.
     for pid in _processes(token):
-        family = (pid, *_children(pid))
-        _signal(pid, signal.SIGQUIT, user)
-        for member in family:
-            _signal(member, signal.SIGCONT, user)
+        with Descendants(pid) as children:
+            # Asked with its children in hand: they were its own then.
+            if _names(pid, token):
+                _signal(pid, signal.SIGQUIT, user, lambda pid: _names(pid, token))
+                _signal(pid, signal.SIGCONT, user, lambda pid: _names(pid, token))
+                children.send(signal.SIGCONT)
     if not _wait_gone(token, _QUIT_PATIENCE_S):
         for pid in _processes(token):
-            _signal(pid, signal.SIGKILL, user)
+            _signal(pid, signal.SIGKILL, user, lambda pid: _names(pid, token))
         _wait_gone(token, _KILL_PATIENCE_S)
     pidfiles: list[Path] = []
     with contextlib.suppress(OSError), acting_as(user):  # a folder that the servers' user never reached
@@ -120,14 +84,6 @@ def _postmaster_pid(data: Path) -> list[str]:
         return (data / "postmaster.pid").read_text().splitlines()
     except (OSError, ValueError):
         return []
-
-
-def _children(pid: int) -> Iterator[int]:
-    """Processes whose parent that is."""
-    for status in Path("/proc").glob("[0-9]*/status"):
-        with contextlib.suppress(OSError):
-            if f"\nPPid:\t{pid}\n" in status.read_text():
-                yield int(status.parent.name)
 
 
 def remove_remains(data: Path, user: ServerUser | None, ended: int | None = None) -> None:
@@ -151,7 +107,7 @@ def remove_remains(data: Path, user: ServerUser | None, ended: int | None = None
         # (backend_read_statsfile, src/backend/postmaster/pgstat.c).
         if time.monotonic() > began + _ORPHANS_PATIENCE_S:
             for orphan in orphans:
-                _signal(orphan, signal.SIGKILL, user)
+                _signal(orphan, signal.SIGKILL, user, lambda pid: pid in _servers_in(data, user))
         time.sleep(0.005)
     free_shared_memory(data, user)
 
@@ -170,24 +126,28 @@ def _servers_in(data: Path, user: ServerUser | None) -> list[int]:
     with acting_as(user):
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if (entry / "comm").read_text() == "postgres\n" and (entry / "cwd").samefile(data):
+                if _is_postgres(int(entry.name)) and (entry / "cwd").samefile(data):
                     found.append(int(entry.name))
     return found
 
 
+def _is_postgres(pid: int) -> bool:
+    return Path(f"/proc/{pid}/comm").read_text() == "postgres\n"
+
+
 def _processes(token: str) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        program = Path(os.fsdecode(words[0])).name
-        if program in _PROGRAMS and any(token.encode() in word for word in words[1:]):
-            found.append(int(entry.name))
-    return found
+    numbers = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+    return [pid for pid in numbers if pid != os.getpid() and _names(pid, token)]
+
+
+def _names(pid: int, token: str) -> bool:
+    """Whether it is one of the programs that walproof starts, and names that workspace."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    program = Path(os.fsdecode(words[0])).name
+    return program in _PROGRAMS and any(token.encode() in word for word in words[1:])
 
 
 def _wait_gone(token: str, patience_s: float) -> bool:
@@ -199,12 +159,9 @@ def _wait_gone(token: str, patience_s: float) -> bool:
     return True
 
 
-def _signal(pid: int, number: signal.Signals, user: ServerUser | None) -> None:
-    """Where the process is ours or that user's, and no other has got its number meanwhile."""
-    with contextlib.suppress(OSError):
-        process = os.pidfd_open(pid)
-        try:
-            if Path(f"/proc/{pid}").stat().st_uid in {os.geteuid(), *([user.uid] if user else [])}:
-                signal.pidfd_send_signal(process, number)
-        finally:
-            os.close(process)
+def _signal(
+    pid: int, number: signal.Signals, user: ServerUser | None, is_meant: Callable[[int], bool]
+) -> None:
+    """Where the process is ours or that user's, and still the one that is meant."""
+    users = {os.geteuid(), *([user.uid] if user else [])}
+    send(pid, number, lambda: Path(f"/proc/{pid}").stat().st_uid in users and is_meant(pid))

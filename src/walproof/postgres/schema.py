@@ -2,68 +2,112 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psycopg
-from psycopg import conninfo
+from psycopg import conninfo as conninfos
+from psycopg import pq
 
-from walproof.errors import ClusterError
+from walproof.errors import ClusterError, ConninfoError
 from walproof.facts import Install
+from walproof.files import write_whole
+from walproof.privilege.environment import foreign_environment
+from walproof.settings.conninfo import ADVICE, concealed, parse
 from walproof.settings.refusal import hint_for
 from walproof.settings.session import APPLICATION, LOCK_PATIENCE_S, READ_ONLY, add_options
 
 _PATIENCE_S = 120.0
-
-
-def without_password(dsn: str) -> str:
-    """The same connection string as it may be shown and stored. Raises ClusterError when it is none."""
-    kept: dict[str, Any] = {name: value for name, value in _parts(dsn).items() if name != "password"}
-    return conninfo.make_conninfo("", **kept)
+_LEFT_OUT = (
+    "owner", "privileges", "tablespaces", "comments", "publications", "subscriptions", "security-labels",
+)  # fmt: skip
+_SERVICE = "walproof"
 
 
 def dump_schema(dsn: str, installs: Sequence[Install]) -> str:
     """SQL of every definition in the database of ``dsn``, by the pg_dump of PATH or of an install.
 
-    Raises ClusterError, with pg_dump's own words.
+    Raises ConninfoError; ClusterError, with pg_dump's own words.
     """
-    parts = _parts(dsn)
+    given = _given(dsn)
     program = _find_program(installs)
-    password = {"PGPASSWORD": str(parts["password"])} if "password" in parts else {}
-    command = [program, "--schema-only", "--no-owner", "--no-privileges", "--no-tablespaces"]
+    command = [program, "--schema-only", *(f"--no-{what}" for what in _LEFT_OUT)]
     command.append(f"--lock-wait-timeout={LOCK_PATIENCE_S}s")
-    # In the connection string, where they hold over those of a service file.
-    options = add_options(str(parts.get("options") or os.environ.get("PGOPTIONS", "")), READ_ONLY)
-    target = conninfo.make_conninfo(without_password(dsn), options=options)
     try:
-        done = subprocess.run(
-            [*command, "--dbname", target],
-            capture_output=True, text=True, check=False, timeout=_PATIENCE_S,
-            env={"PGAPPNAME": APPLICATION, **os.environ, **password, "LC_ALL": "C"},
-        )  # fmt: skip
+        with _out_of_sight(given) as variables:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                timeout=_PATIENCE_S, env=foreign_environment(variables),
+            )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise ClusterError(f"pg_dump did not end within {_PATIENCE_S:.0f} s") from error
     if done.returncode != 0:
-        sslmode = str(parts.get("sslmode") or os.environ.get("PGSSLMODE", "prefer"))
+        said = concealed(done.stderr.strip(), dsn)
         raise ClusterError(
             "pg_dump could not read the definitions",
-            detail=done.stderr.strip() or None,
-            hint=hint_for(done.stderr, sslmode)
+            detail=said or None,
+            hint=hint_for(said, given.get("sslmode", "prefer"))
             or "pg_dump has to be as new as the server, and --table FILE.sql:NAME takes its output too.",
         )
     return done.stdout
 
 
-def _parts(dsn: str) -> dict[str, object]:
+def _given(dsn: str) -> dict[str, str]:
+    """All that the connection string, the environment and a service file say, without libpq's defaults.
+
+    libpq tells it of a connection only (PQconninfo). One is begun with a word that it refuses before it looks
+    for a host; ``sslmode``, which has that word, is told by another, to a socket that cannot exist.
+    """
+    parse(dsn)
+    compiled = {one.keyword: one.compiled for one in pq.Conninfo.get_defaults()}
+    said = {**_told(dsn, sslmode="refused"), "sslmode": _told(dsn, host="/dev/null", hostaddr="")["sslmode"]}
+    return {name: value for name, value in said.items() if value.encode() != compiled.get(name.encode())}
+
+
+def _told(dsn: str, **changes: str) -> dict[str, str]:
     try:
-        return dict(conninfo.conninfo_to_dict(dsn))
-    except psycopg.Error as error:
+        nowhere = conninfos.make_conninfo(dsn, **changes)
+    except psycopg.Error:
         # The text is not repeated: it may hold a password.
-        raise ClusterError("the part before the last colon is no connection string") from error
+        raise ConninfoError("invalid connection string", hint=ADVICE) from None
+    connection = pq.PGconn.connect_start(nowhere.encode())
+    try:
+        told = {one.keyword.decode(): one.val.decode() for one in connection.info if one.val is not None}
+        if not told:
+            # A service that no file defines, for instance.
+            said = concealed(connection.error_message.decode(errors="replace").strip(), dsn)
+            raise ConninfoError("unusable connection string", detail=said, hint=ADVICE)
+    finally:
+        connection.finish()
+    return told
+
+
+@contextmanager
+def _out_of_sight(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """libpq's variables that say the same: a command line is shown to every user of the machine.
+
+    What has no variable (``sslpassword``) stands in a service file that is removed at the end.
+    """
+    variables = {
+        one.keyword.decode(): one.envvar.decode()
+        for one in pq.Conninfo.get_defaults()
+        if one.envvar is not None
+    }
+    wanted = {"application_name": APPLICATION, **given}
+    wanted["options"] = add_options(given.get("options", ""), READ_ONLY)
+    wanted = {name: value for name, value in wanted.items() if name not in ("service", "servicefile")}
+    named = {variables[name]: value for name, value in wanted.items() if name in variables}
+    others = [f"{name}={value}\n" for name, value in wanted.items() if name not in variables]
+    with tempfile.TemporaryDirectory(prefix="walproof-service-") as folder:
+        if others:
+            file = Path(folder) / "pg_service.conf"
+            write_whole(file, f"[{_SERVICE}]\n{''.join(others)}")
+            named |= {"PGSERVICEFILE": str(file), "PGSERVICE": _SERVICE}
+        yield named
 
 
 def _find_program(installs: Sequence[Install]) -> str:

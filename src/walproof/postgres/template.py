@@ -17,6 +17,7 @@ from walproof.facts import Install
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.acting import acting_as
+from walproof.privilege.environment import child_environment
 from walproof.privilege.user import running_as, server_user
 
 _FORMAT = 1
@@ -40,6 +41,8 @@ def key_of(install: Install, initdb_options: Sequence[str], setup: str) -> str:
     """Name of the template for this install, these initdb options and this description of the load."""
     binary = Path(install.bindir) / "postgres"
     ingredients = [_FORMAT, install.version, str(binary.resolve()), binary.stat().st_mtime_ns]
+    if (user := server_user()) is not None:
+        ingredients.append(user.uid)  # who owns its files, and no other server can start on them
     text = json.dumps([*ingredients, list(initdb_options), setup])
     return f"{install.version}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
@@ -151,7 +154,8 @@ def clone(template: Path, folder: Path, *, flush: bool = True) -> None:
     """
     done = subprocess.run(
         ["cp", "--archive", "--reflink=auto", str(template / "data"), str(folder)],
-        capture_output=True, text=True, check=False, cwd="/", **running_as(server_user()),
+        capture_output=True, text=True, check=False, cwd="/", env=child_environment(),
+        **running_as(server_user()),
     )  # fmt: skip
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
@@ -162,4 +166,4 @@ def clone(template: Path, folder: Path, *, flush: bool = True) -> None:
 
 def sync(folder: Path) -> None:
     """Write back everything dirty on the filesystem of ``folder`` (syncfs)."""
-    subprocess.run(["sync", "--file-system", str(folder)], check=True)
+    subprocess.run(["sync", "--file-system", str(folder)], check=True, env=child_environment())

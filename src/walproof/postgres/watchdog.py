@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from walproof.postgres.reaper import reap
+from walproof.privilege.environment import child_environment
 from walproof.privilege.user import ServerUser, from_words, to_words
 
 
@@ -28,6 +29,7 @@ def start(workspace: Path, sockets: Path, user: ServerUser | None) -> subprocess
         # Its own session: a Ctrl-C on the terminal, or a signal to walproof's group, does not reach it.
         start_new_session=True,
         cwd="/",
+        env=child_environment(),
     )  # fmt: skip
 
 

@@ -32,7 +32,10 @@ from walproof.errors import DiskError
 from walproof.postgres import watchdog
 from walproof.postgres.reaper import reap
 from walproof.privilege.acting import acting_as
+from walproof.privilege.environment import child_environment
 from walproof.privilege.folders import check_above, own_folder
+from walproof.privilege.helper.client import RootHelper, notes_folder
+from walproof.privilege.helper.process import has_left_behind
 from walproof.privilege.user import ServerUser, from_words, running_as, to_words
 
 _SOCKET_PATH_BYTES_MAX = 107
@@ -58,6 +61,7 @@ class Workspace:
         self.token = "walproof-" + secrets.token_hex(6)
         self.sockets = Path(tempfile.gettempdir()) / self.token
         self._next_port = _FIRST_PORT
+        self._helper: RootHelper | None = None
 
     def __enter__(self) -> Workspace:
         if len(os.fsencode(self.sockets)) + len("/.s.PGSQL.65535") > _SOCKET_PATH_BYTES_MAX:
@@ -80,6 +84,8 @@ class Workspace:
         try:
             self._make_folders()
             self._check_reach()
+            if has_left_behind(notes_folder()):
+                self.helper()  # it begins with undoing that
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -91,6 +97,8 @@ class Workspace:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._helper is not None:
+            self._helper.__exit__(None, None, None)  # first: what it changed is the machine's
         reap(self.folder, self.sockets, self.user)
         self._lock_path.unlink(missing_ok=True)
         os.close(self._lock)
@@ -99,6 +107,12 @@ class Workspace:
         self._watchdog.wait()
         if self.work.is_relative_to(_MEMORY) and not any((self.work / "running").glob("*.lock*")):
             shutil.rmtree(self.work, ignore_errors=True)
+
+    def helper(self) -> RootHelper:
+        """The process that does what needs root: begins when first asked for, ends with the workspace."""
+        if self._helper is None:
+            self._helper = RootHelper(self.user).__enter__()
+        return self._helper
 
     def make_folder(self, name: str) -> Path:
         """A new, empty folder in the workspace that the servers' user owns."""
@@ -142,8 +156,9 @@ class Workspace:
         if self.user is None:
             return
         reached = subprocess.run(
-            ["test", "-x", str(self.folder)], check=False, cwd="/", **running_as(self.user)
-        )
+            ["test", "-x", str(self.folder)], check=False, cwd="/", env=child_environment(),
+            **running_as(self.user),
+        )  # fmt: skip
         if reached.returncode != 0:
             raise DiskError(
                 f'user "{self.user.name}" cannot reach folder "{self.work}"',

@@ -12,7 +12,8 @@ from psycopg import conninfo as conninfos
 from psycopg import pq
 from psycopg.rows import TupleRow
 
-from walproof.errors import ProbeError
+from walproof.errors import ConninfoError, ProbeError
+from walproof.settings.conninfo import ADVICE, concealed, parse
 from walproof.settings.refusal import hint_for
 from walproof.settings.session import APPLICATION, PATIENCE_S, READ_ONLY, add_options, streaming
 
@@ -65,7 +66,8 @@ def connect_foreign(conninfo: str) -> psycopg.Connection[TupleRow]:
     """Open a session on a server that walproof did not start, in autocommit mode.
 
     It reads only, finds the server's own functions only, and has time-outs (`READ_ONLY`). What the user gave
-    by ``conninfo``, environment or service file holds, except for these settings. Raises ProbeError.
+    by ``conninfo``, environment or service file holds, except for these settings.
+    Raises ConninfoError, ProbeError.
     """
     given = resolve(conninfo)
     try:
@@ -80,10 +82,11 @@ def connect_foreign(conninfo: str) -> psycopg.Connection[TupleRow]:
             autocommit=True,
         )
     except psycopg.Error as error:
-        said = one_line(error)
+        said = concealed(one_line(error), conninfo)
+        # Not "from error": its text is libpq's.
         raise ProbeError(
             "could not connect to the server", detail=said, hint=hint_for(said, given.get("sslmode", ""))
-        ) from error
+        ) from None
 
 
 def streaming_parameters(
@@ -117,18 +120,16 @@ def streaming_parameters(
 
 
 def resolve(conninfo: str) -> dict[str, str]:
-    """What libpq makes of a connection string, the environment and service files. Raises ProbeError.
+    """What libpq makes of a connection string, the environment and service files. Raises ConninfoError.
 
     libpq tells it of a connection only (PQconninfo), so one is begun, to a socket that cannot exist.
     """
+    parse(conninfo)
     try:
         nowhere = conninfos.make_conninfo(conninfo, host="/dev/null", hostaddr="")
-    except psycopg.Error as error:
+    except psycopg.Error:
         # The text is not repeated: it may hold a password.
-        raise ProbeError(
-            "invalid connection string",
-            hint='Such as "host=db1 dbname=shop user=me", or postgresql://me@db1/shop.',
-        ) from error
+        raise ConninfoError("invalid connection string", hint=ADVICE) from None
     connection = pq.PGconn.connect_start(nowhere.encode())
     try:
         return {one.keyword.decode(): one.val.decode() for one in connection.info if one.val is not None}

@@ -50,6 +50,12 @@ def observe_environment(folder: Path) -> dict[str, str]:
     return {name: value for name, value in facts.items() if value}
 
 
+def machine_facts() -> dict[str, str]:
+    """Those of the facts that tell machines apart and stay the same."""
+    facts = observe_environment(Path("/"))
+    return {name: facts[name] for name in ("cpu", "cores") if name in facts}
+
+
 def this_machine() -> tuple[str, int, int]:
     """Model of its processor, number of cores, bytes of a page of memory."""
     facts = observe_environment(Path("/"))

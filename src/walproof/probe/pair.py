@@ -15,7 +15,7 @@ from types import TracebackType
 import psycopg
 from psycopg.rows import TupleRow
 
-from walproof.errors import ProbeError
+from walproof.errors import ConninfoError, ProbeError
 from walproof.facts.replication import Look, ReplicationWindow, Sender, Session, Standby, Upstream
 from walproof.probe import pair_queries as queries
 from walproof.probe.connection import connect_foreign, one_line
@@ -250,7 +250,7 @@ class PairObserver:
 def _open(conninfo: str, which: str) -> _Connection:
     try:
         return connect_foreign(conninfo)
-    except ProbeError as error:
+    except (ConninfoError, ProbeError) as error:
         said = error.detail or error.message
         hint = error.hint or f"Check --{which}: a libpq connection string or URI."
         if "hot standby mode is disabled" in said.lower() or "not accepting connections" in said.lower():

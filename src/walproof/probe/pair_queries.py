@@ -83,12 +83,22 @@ def tick(is_in_recovery: bool) -> str:
 
 
 def standby(version_num: int) -> str:
-    """Clock, received, replayed, last commit, pause, startup's reads, conflicts, prefetch."""
+    """Clock, received, replayed, last commit, pause, startup's reads, conflicts, prefetch.
+
+    From 19 the three that pg_stat_recovery has are of one moment. It is empty once a standby is promoted;
+    then the functions answer, or complain, as they do before 19.
+    """
     pause = (
         "pg_get_wal_replay_pause_state()"
         if version_num >= 140000
         else "CASE WHEN pg_is_wal_replay_paused() THEN 'paused' ELSE 'not paused' END"
     )
+    replayed, committed, source = "pg_last_wal_replay_lsn()", "pg_last_xact_replay_timestamp()", ""
+    if version_num >= 190000:
+        replayed = f"coalesce(r.last_replayed_end_lsn, {replayed})"
+        committed = f"coalesce(r.recovery_last_xact_time, {committed})"
+        pause = f"CASE WHEN r.pause_state IS NULL THEN {pause} ELSE r.pause_state END"
+        source = "FROM (SELECT 1) AS always LEFT JOIN pg_stat_recovery r ON true"
     reads = "NULL"
     if version_num >= 160000:
         reads = "(SELECT sum(reads)::int8 FROM pg_stat_io WHERE backend_type = 'startup'"
@@ -102,13 +112,14 @@ def standby(version_num: int) -> str:
     return f"""
         SELECT extract(epoch FROM clock_timestamp())::float8,
                (pg_last_wal_receive_lsn() - '0/0')::int8,
-               (pg_last_wal_replay_lsn() - '0/0')::int8,
-               extract(epoch FROM pg_last_xact_replay_timestamp())::float8,
+               ({replayed} - '0/0')::int8,
+               extract(epoch FROM {committed})::float8,
                {pause}, {reads},
                (SELECT jsonb_build_object('tablespace', sum(confl_tablespace), 'lock', sum(confl_lock),
                     'snapshot', sum(confl_snapshot), 'bufferpin', sum(confl_bufferpin),
                     'deadlock', sum(confl_deadlock){slot}) FROM pg_stat_database_conflicts),
                {prefetch}
+          {source}
         """
 
 

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from walproof.errors import ProbeError
 from walproof.facts.profile import KERNEL_MARK
+from walproof.privilege.environment import child_environment
 from walproof.probe.processes import read_proc
 from walproof.probe.startup import state_of
 
@@ -85,7 +86,7 @@ class PerfProfiler:
             [perf, "record", "--freq", str(_HZ), "--call-graph", "dwarf", "--pid", str(pid),
              "--output", str(self._file)],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            start_new_session=True,
+            start_new_session=True, env=child_environment(),
         )  # fmt: skip
         try:
             self._wait_until_attached()
@@ -104,7 +105,7 @@ class PerfProfiler:
             done = subprocess.run(
                 [self._perf, "script", "--input", str(self._file), "--fields", "ip,sym", "--no-inline"],
                 stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False,
-                timeout=_READ_PATIENCE_S,
+                timeout=_READ_PATIENCE_S, env=child_environment(),
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             self.abandon()

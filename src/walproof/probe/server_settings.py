@@ -23,6 +23,7 @@ other settings amount to."""
 def server_facts(conninfo: str) -> tuple[dict[str, str], str]:
     """(settings that differ from their boot values, as SHOW prints them with units; text of ``version()``).
 
+    effective_wal_level (from 19) is there whatever it is: it is not wal_level while a logical slot exists.
     Settings of this session or its role and those that name places or may hold secrets are left out.
     Raises ProbeError.
     """
@@ -30,7 +31,8 @@ def server_facts(conninfo: str) -> tuple[dict[str, str], str]:
         with connect(conninfo) as connection:
             settings = connection.execute(
                 "SELECT name, current_setting(name) FROM pg_settings"
-                " WHERE setting IS DISTINCT FROM boot_val AND source NOT IN ('client', 'session', 'user')"
+                " WHERE (setting IS DISTINCT FROM boot_val OR name = 'effective_wal_level')"
+                " AND source NOT IN ('client', 'session', 'user')"
                 " AND name !~ %s ORDER BY name",
                 (_PRIVATE,),
             ).fetchall()

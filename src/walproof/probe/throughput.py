@@ -103,6 +103,21 @@ def read_pgbench_logs(
     return Observation(metrics, _per_second(t_s, latency_ms, duration, sample_rate), tuple(warnings))
 
 
+def read_transactions(logs: Iterable[Path]) -> tuple[Floats, Floats]:
+    """(when each transaction that succeeded ended, in Unix seconds and in their order; its latency in ms).
+
+    Raises ProbeError as ``read_pgbench_logs``.
+    """
+    tables = [table for path in _files(logs) if (table := _read(path, [])) is not None]
+    if not tables:
+        raise ProbeError("pgbench logged no transaction")
+    table = np.concatenate([table[:, : _EPOCH_US + 1] for table in tables])
+    table = table[table[:, _TIME] >= 0]
+    ended = table[:, _EPOCH] + table[:, _EPOCH_US] / 1e6
+    order = np.argsort(ended, kind="stable")
+    return ended[order], table[order, _TIME] / 1000.0
+
+
 def _files(logs: Path | Iterable[Path]) -> list[Path]:
     if not isinstance(logs, Path):
         files = sorted(logs)

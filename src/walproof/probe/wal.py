@@ -49,6 +49,8 @@ class RecordCount:
     records: int
     fpi: int
     fpi_bytes: int
+    level_changes: int = 0
+    """How often logical decoding was switched on or off (from 19, without a restart)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,8 @@ class Reading:
     buffers_full: int
     flushes: int
     sync_ms: float | None
+    fpi_bytes: int | None = None
+    """From 19."""
 
 
 class WalProbe:
@@ -68,8 +72,9 @@ class WalProbe:
     images), ``wal_fpi_bytes`` and ``wal_fpi_share`` (of ``wal_bytes``), ``wal_flushes`` (fsync and the like;
     with an open_* wal_sync_method every write is one),
     ``wal_buffers_full``, ``wal_bytes_stat`` (record bytes as pg_stat_wal reports them, unscaled),
-    ``wal_sync_ms_avg`` (only with track_wal_io_timing) and ``wal_since_redo_bytes_start``: how far the WAL
-    was from the last redo point when the window opened, which tells where in a checkpoint cycle it lies.
+    ``wal_sync_ms_avg`` (only with track_wal_io_timing), ``wal_level_changes`` (of effective_wal_level,
+    where there were some) and ``wal_since_redo_bytes_start``: how far the WAL was from the last redo point
+    when the window opened, which tells where in a checkpoint cycle it lies.
     """
 
     def __init__(self) -> None:
@@ -126,8 +131,8 @@ class WalProbe:
                 "wal_fpi": float(count.fpi),
                 "wal_fpi_bytes": float(count.fpi_bytes),
             }
-            if distance > 0:
-                metrics["wal_fpi_share"] = count.fpi_bytes / distance
+            if count.level_changes:
+                metrics["wal_level_changes"] = float(count.level_changes)
         if self._start is not None and end is not None:
             if not reported and count is None:
                 warnings.append("sessions were still at work: WAL counts may be up to a second behind")
@@ -136,6 +141,8 @@ class WalProbe:
             warnings.append(
                 "WAL records and full-page images were not counted, and PostgreSQL 13 has no pg_stat_wal"
             )
+        if distance > 0 and "wal_fpi_bytes" in metrics:
+            metrics["wal_fpi_share"] = metrics["wal_fpi_bytes"] / distance
         return Observation(metrics, warnings=tuple(warnings))
 
     def abandon(self) -> None:
@@ -191,6 +198,7 @@ class WalProbe:
             buffers_full=int(wal["wal_buffers_full"]),
             flushes=int(writes if by_write else syncs),
             sync_ms=float(sync_ms) if setting["timed"] and not by_write else None,
+            fpi_bytes=int(wal["wal_fpi_bytes"]) if "wal_fpi_bytes" in wal else None,
         )
 
     def _wait_for_reports(self, subject: Subject) -> bool:
@@ -231,7 +239,11 @@ def count_records(subject: Subject, start: Lsn, end: Lsn) -> RecordCount | None:
             detail=error.message,
             hint="WAL that a checkpoint recycles within the window can be kept with wal_keep_size.",
         ) from error
-    return RecordCount(counted.totals.records, counted.images.count, counted.images.bytes)
+    changes = 0
+    if "XLOG" in counted.rmgrs:
+        status = counted.rmgrs["XLOG"].operations.get("LOGICAL_DECODING_STATUS_CHANGE")
+        changes = status.records if status is not None else 0
+    return RecordCount(counted.totals.records, counted.images.count, counted.images.bytes, changes)
 
 
 def scale_counters(
@@ -258,6 +270,8 @@ def scale_counters(
         "wal_buffers_full": (end.buffers_full - start.buffers_full) * share,
         "wal_bytes_stat": float(size),
     }
+    if start.fpi_bytes is not None and end.fpi_bytes is not None:
+        metrics["wal_fpi_bytes"] = (end.fpi_bytes - start.fpi_bytes) * share
     if start.sync_ms is not None and end.sync_ms is not None and flushes > 0:
         metrics["wal_sync_ms_avg"] = (end.sync_ms - start.sync_ms) / flushes
     return metrics

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import signal
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import psycopg
 from walproof.errors import WorkloadError
 from walproof.facts import Workload
 from walproof.privilege.acting import acting_as
+from walproof.privilege.environment import child_environment
 from walproof.privilege.user import running_as, server_user
 
 _LOG_PREFIX = "pgbench_log"
@@ -75,7 +77,7 @@ class PgbenchRun:
         with output, errors:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True,
-                cwd="/", **running_as(self._user),
+                cwd="/", env=child_environment(), **running_as(self._user),
             )  # fmt: skip
 
     @property
@@ -118,6 +120,16 @@ class PgbenchRun:
             )
         return read_summary(output)
 
+    def end(self) -> None:
+        """Let it end as if its time were up: sessions finish their transactions, and logs are complete.
+
+        For a workload with ``duration_s``; ``finish`` follows.
+        """
+        # pgbench.c, setalarm: what --time sets is this signal's handler. Any other signal ends it in the
+        # middle of a line.
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGALRM)
+
     def kill(self) -> None:
         """End it at once, and wait."""
         if self._process.poll() is None:
@@ -134,7 +146,7 @@ def initialise(pgbench: Path, workload: Workload, target: Target) -> None:
         [str(pgbench), *target.arguments, "--initialize", "--quiet", f"--scale={workload.scale}",
          target.database],
         stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, cwd="/",
-        **running_as(server_user()),
+        env=child_environment(), **running_as(server_user()),
     )  # fmt: skip
     if done.returncode != 0:
         raise WorkloadError(

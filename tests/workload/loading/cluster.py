@@ -7,22 +7,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.lab.silence import Silence
 from walproof.facts import Install, Plan
-from walproof.lab.load_source import PreparedLoad, prepare_loads
-from walproof.lab.study import Overrides, resolve
-from walproof.lab.studyfile import check_study
+from walproof.lab.asked import Overrides
+from walproof.lab.kinds.loading.source import PreparedLoad, prepare_loads
+from walproof.lab.reading import check_study
+from walproof.lab.study import resolve
+from walproof.lab.trial import Bench
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.workload.loading.owner import loader_conninfo
 from walproof.workload.loading.table import Session
-
-
-class Silent:
-    """Says nothing."""
-
-    def __getattr__(self, name: str) -> Any:
-        return lambda *_: None
 
 
 def load_plan(
@@ -38,12 +34,17 @@ def load_plan(
     return resolve(study, Overrides(), folder=Path("/somewhere"), given=(install,))
 
 
+def bench_of(plan: Plan, install: Install, workspace: Workspace) -> Bench:
+    """Where loads of the plan are prepared, without pgbench."""
+    return Bench(plan, workspace, {install.label: install}, Path(), {}, Silence())
+
+
 @contextmanager
 def loaded_cluster(
     plan: Plan, install: Install, workspace: Workspace, settings: dict[str, str]
 ) -> Iterator[tuple[Cluster, PreparedLoad]]:
     """A running clone of the plan's template."""
-    (prepared,) = prepare_loads(plan, {install.label: install}, workspace, Silent()).values()
+    (prepared,) = prepare_loads(bench_of(plan, install, workspace)).values()
     folder = workspace.make_folder("loads")
     templates.clone(prepared.folder, folder, flush=False)
     cluster = Cluster(install, workspace, folder)

@@ -15,13 +15,13 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.workload.loading.cluster import Silent, connect, load_plan, loaded_cluster
+from tests.workload.loading.cluster import bench_of, connect, load_plan, loaded_cluster
 from tests.workload.loading.shop import NARROW, REPLAY, SHOP
 from walproof.errors import StudyError, WorkloadError
-from walproof.facts import Install, LoadMethod
-from walproof.lab.load_cut import LoadCutLab, cut_load
-from walproof.lab.load_source import Expected, prepare_loads
-from walproof.lab.load_trial import TableLoad
+from walproof.facts import Install, Load, LoadMethod
+from walproof.lab.kinds.loading.cut import LoadCutLab, cut_load
+from walproof.lab.kinds.loading.source import Expected, prepare_loads
+from walproof.lab.kinds.loading.table_load import TableLoad
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import discover
 from walproof.postgres.reach import reachable_install
@@ -69,15 +69,18 @@ def test_every_method_ends_with_the_same_rows(chosen: Install, workspace: Worksp
     """The clone runs with wal_level=minimal, so that loads after a TRUNCATE skip WAL as well."""
     install = reachable_install(chosen, server_user())
     plan = load_plan(install, SHOP, '"Orders"', _variants(METHODS), ROWS, replay=REPLAY)
-    assert plan.load is not None
     settings = {"wal_level": "minimal", "max_wal_senders": "0", "autovacuum": "off"}
     assert ("merge" in [one.variant for one in plan.left_out]) == (install.version_num < 150000)
     with loaded_cluster(plan, install, workspace, settings) as (cluster, prepared):
         assert set(prepared.differing) == set()
         assert prepared.rows == ROWS
         for variant in plan.variants:
-            seen = TableLoad(cluster, prepared, plan.load, variant.load).measure(()).metrics
-            assert seen["rows"] == prepared.rows_of(variant.load), variant.name
+            seen = (
+                TableLoad(cluster, prepared, plan.kind_as(Load), variant.conditions_as(LoadMethod))
+                .measure(())
+                .metrics
+            )
+            assert seen["rows"] == prepared.rows_of(variant.conditions_as(LoadMethod)), variant.name
             assert seen["complete_rows_per_s"] <= seen["finished_rows_per_s"] <= seen["rows_per_s"]
             assert seen["client_cpu_s"] > 0
             _empty(cluster, '"Orders", audit')
@@ -90,31 +93,35 @@ def test_drivers_with_their_own_types(embedded: Install, workspace: Workspace) -
         "adbc": {"feed": "adbc"},
     }
     plan = load_plan(embedded, NARROW, "public.narrow", _variants(methods), ROWS)
-    assert plan.load is not None
     assert "adbc" in [one.name for one in plan.variants]
     with loaded_cluster(plan, embedded, workspace, {"autovacuum": "off"}) as (cluster, prepared):
-        probed = TableLoad(cluster, prepared, plan.load, plan.variants[0].load).measure(plan.probes).metrics
+        probed = (
+            TableLoad(cluster, prepared, plan.kind_as(Load), plan.variants[0].conditions_as(LoadMethod))
+            .measure(plan.probes)
+            .metrics
+        )
         assert probed["server_busy"] >= 0
         _empty(cluster, "narrow")
         for variant in plan.variants[1:]:
-            TableLoad(cluster, prepared, plan.load, variant.load).measure(())
+            TableLoad(cluster, prepared, plan.kind_as(Load), variant.conditions_as(LoadMethod)).measure(())
             _empty(cluster, "narrow")
         other = {
             count: Expected(Contents(one.contents.rows, "1"), one.elsewhere)
             for count, one in prepared.expected.items()
         }
         with pytest.raises(WorkloadError, match="does not hold the rows") as raised:
-            TableLoad(cluster, replace(prepared, expected=other), plan.load, LoadMethod()).measure(())
+            TableLoad(cluster, replace(prepared, expected=other), plan.kind_as(Load), LoadMethod()).measure(
+                ()
+            )
         assert "checksum 1, got" in str(raised.value.detail)
 
 
 def test_clients_run_as_the_user_of_the_servers(embedded: Install, workspace: Workspace) -> None:
     """Also those that have Python values, which they read by themselves."""
     plan = load_plan(embedded, NARROW, "narrow", _variants({"values": {"feed": "executemany"}}), ROWS)
-    assert plan.load is not None
     user = server_user()
     with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared):
-        load = TableLoad(cluster, prepared, plan.load, plan.variants[0].load)
+        load = TableLoad(cluster, prepared, plan.kind_as(Load), plan.variants[0].conditions_as(LoadMethod))
 
         def look() -> None:
             clients = [one for one in psutil.Process().children() if "client" in " ".join(one.cmdline())]
@@ -138,11 +145,14 @@ def test_what_a_crash_in_the_middle_leaves(embedded: Install, workspace: Workspa
         "a batch a session": {"feed": "stage", "batch_rows": ROWS // 3, "sessions": 3},
     }
     plan = load_plan(embedded, NARROW, "narrow", _variants(methods), ROWS)
-    assert plan.load is not None
     settings = {"autovacuum": "off"}
     for variant in plan.variants:
         with loaded_cluster(plan, embedded, workspace, settings) as (cluster, prepared):
-            seen = TableLoad(cluster, prepared, plan.load, variant.load).break_off(settings).metrics
+            seen = (
+                TableLoad(cluster, prepared, plan.kind_as(Load), variant.conditions_as(LoadMethod))
+                .break_off(settings)
+                .metrics
+            )
         left[variant.name] = (seen["crash_rows_share"], seen["crash_lacks"])
         workspace.remove_folder(cluster.folder)
     assert left["one transaction"] == (0.0, 0.0)
@@ -162,16 +172,17 @@ def test_what_a_power_cut_in_the_middle_leaves(embedded: Install, workspace: Wor
         "unlogged": {"feed": "copy", "batch_rows": 100, "steps": ["unlogged"]},
     }
     plan = load_plan(embedded, NARROW, "narrow", _variants(methods), ROWS, power_cut=1)
-    assert plan.load is not None
-    (prepared,) = prepare_loads(plan, {embedded.label: embedded}, workspace, Silent()).values()
-    lab = LoadCutLab(workspace, embedded, prepared, plan.load)
+    (prepared,) = prepare_loads(bench_of(plan, embedded, workspace)).values()
+    lab = LoadCutLab(workspace, embedded, prepared, plan.kind_as(Load))
     left = {
-        variant.name: cut_load(lab, variant.load, {"autovacuum": "off"}, number, 7).metrics
+        variant.name: cut_load(
+            lab, variant.conditions_as(LoadMethod), {"autovacuum": "off"}, number, 7
+        ).metrics
         for number, variant in enumerate(plan.variants)
     }
     # Without a flush even a commit that was acknowledged goes.
-    lab = replace(lab, load=replace(plan.load, power_cut=2))
-    unsafe = cut_load(lab, plan.variant("batches").load, {"fsync": "off"}, 9, 7).metrics
+    lab = replace(lab, load=replace(plan.kind_as(Load), power_cut=2))
+    unsafe = cut_load(lab, plan.variant("batches").conditions_as(LoadMethod), {"fsync": "off"}, 9, 7).metrics
     assert all((one["cut_images"], one["cut_broken"]) == (1, 0) for one in left.values())
     assert left["one transaction"]["cut_rows_share_max"] == 0
     assert left["batches"]["cut_rows_share_min"] == left["batches"]["cut_rows_share_max"] == 700 / ROWS
@@ -239,9 +250,8 @@ def test_a_parquet_file_arrives_with_its_nulls(
     columns = {"id": [1, 2], "account": [7, None], "kind": ["a,b", None], "amount": [0.5, 2.0]}
     importlib.import_module("pyarrow.parquet").write_table(arrow.table(columns), file)
     plan = load_plan(embedded, NARROW, "narrow", _variants({"copy": {}}), 10, file=str(file))
-    assert plan.load is not None
     with loaded_cluster(plan, embedded, workspace, {}) as (cluster, prepared):
-        TableLoad(cluster, prepared, plan.load, LoadMethod()).measure(())
+        TableLoad(cluster, prepared, plan.kind_as(Load), LoadMethod()).measure(())
         with connect(cluster) as session:
             found = session.execute("SELECT id, account, kind, amount FROM narrow ORDER BY 1").fetchall()
     assert found == [(1, 7, "a,b", 0.5), (2, None, None, 2.0)]
@@ -262,9 +272,8 @@ def test_the_rows_of_a_file_and_partitions(embedded: Install, workspace: Workspa
         "CREATE TABLE p2 PARTITION OF p FOR VALUES FROM ('2026-01-02') TO ('2026-02-01');"
     )
     generated = load_plan(embedded, ddl, "p", _variants({"copy": {}}), 10)
-    assert generated.load is not None
     with loaded_cluster(generated, embedded, workspace, {}) as (cluster, prepared):
-        TableLoad(cluster, prepared, generated.load, LoadMethod()).measure(())
+        TableLoad(cluster, prepared, generated.kind_as(Load), LoadMethod()).measure(())
         with connect(cluster) as session:
             row = session.execute("SELECT (SELECT count(*) FROM p1), (SELECT count(*) FROM p2)").fetchone()
         assert row == (5, 5)
@@ -274,10 +283,9 @@ def test_the_rows_of_a_file_and_partitions(embedded: Install, workspace: Workspa
     given = load_plan(
         embedded, ddl, "p", _variants({"copy": {}, "late": {"steps": ["late indexes"]}}), 10, file=str(file)
     )
-    assert given.load is not None
     with loaded_cluster(given, embedded, workspace, {}) as (cluster, prepared):
         assert (prepared.rows, prepared.differing) == (3, ("id",))
-        seen = TableLoad(cluster, prepared, given.load, LoadMethod()).measure(())
+        seen = TableLoad(cluster, prepared, given.kind_as(Load), LoadMethod()).measure(())
         assert "values of id differ" in seen.warnings[-1]
 
 
@@ -290,17 +298,24 @@ def test_a_table_that_holds_rows_keeps_them(embedded: Install, workspace: Worksp
     }
     refused = load_plan(embedded, NARROW, "narrow", _variants(methods), 300, filled=200)
     with pytest.raises(WorkloadError, match="1 of 3 methods") as raised:
-        prepare_loads(refused, {embedded.label: embedded}, workspace, Silent())
+        prepare_loads(bench_of(refused, embedded, workspace))
     assert "the table holds rows, which TRUNCATE would take" in str(raised.value.detail)
     with pytest.raises(StudyError, match="holds generated rows"):
         load_plan(embedded, NARROW, "narrow", _variants({"a": {}}), 300, filled=200, file="rows.csv")
     allowed = load_plan(embedded, NARROW, "narrow", _variants(methods)[:2], 300, filled=200)
-    assert allowed.load is not None
     settings = {"autovacuum": "off"}
     with loaded_cluster(allowed, embedded, workspace, settings) as (cluster, prepared):
-        seen = TableLoad(cluster, prepared, allowed.load, allowed.variant("late").load).measure(()).metrics
+        seen = (
+            TableLoad(
+                cluster, prepared, allowed.kind_as(Load), allowed.variant("late").conditions_as(LoadMethod)
+            )
+            .measure(())
+            .metrics
+        )
         assert (seen["rows"], prepared.expected[300].contents.rows) == (300, 500)
         with connect(cluster) as session:
             session.execute("DELETE FROM narrow WHERE id > 200")
-        broken = TableLoad(cluster, prepared, allowed.load, allowed.variant("batches").load)
+        broken = TableLoad(
+            cluster, prepared, allowed.kind_as(Load), allowed.variant("batches").conditions_as(LoadMethod)
+        )
         assert broken.break_off(settings).metrics["crash_rows_share"] == 100 / 300

@@ -13,11 +13,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.workload.loading.cluster import Silent, connect, load_plan, loaded_cluster
+from tests.workload.loading.cluster import bench_of, connect, load_plan, loaded_cluster
 from tests.workload.loading.shop import SHOP
 from walproof.errors import WorkloadError
 from walproof.facts import Install
-from walproof.lab.load_source import prepare_loads, table_of
+from walproof.lab.kinds.loading.source import prepare_loads, table_of
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
@@ -97,10 +97,11 @@ def test_usual_dumps_apply(install: Install, workspace: Workspace) -> None:
 
 
 def _program(marker: Path) -> str:
+    # The program reads what it is given: one that does not can be gone when the row is written.
     return f"""
 CREATE TABLE a (x int PRIMARY KEY);
 CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS
-  $$ BEGIN COPY (SELECT 1) TO PROGRAM 'touch {marker}'; RETURN new; END $$;
+  $$ BEGIN COPY (SELECT 1) TO PROGRAM 'cat > {marker}'; RETURN new; END $$;
 CREATE TRIGGER t BEFORE INSERT ON a FOR EACH ROW EXECUTE FUNCTION f();
 """
 
@@ -112,10 +113,10 @@ def test_a_trigger_starts_no_program(embedded: Install, workspace: Workspace, as
     variants = [{"name": "copy"}]
     plan = load_plan(embedded, _program(marker), "a", variants, 10, ddl_as_superuser=as_superuser)
     if as_superuser:
-        prepare_loads(plan, {embedded.label: embedded}, workspace, Silent())
+        prepare_loads(bench_of(plan, embedded, workspace))
     else:
         with pytest.raises(WorkloadError, match="permission denied") as raised:
-            prepare_loads(plan, {embedded.label: embedded}, workspace, Silent())
+            prepare_loads(bench_of(plan, embedded, workspace))
         assert "--ddl-as-superuser" in str(raised.value.hint)
     assert marker.exists() is as_superuser
     marker.unlink(missing_ok=True)

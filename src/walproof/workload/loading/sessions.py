@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from walproof.errors import WorkloadError
+from walproof.privilege.environment import child_environment
 from walproof.privilege.user import server_user, to_words
 from walproof.workload.loading.client import Order, Outcome, order_line, read_outcome
 
@@ -43,6 +44,7 @@ class LoadSessions:
                 [sys.executable, "-P", "-m", "walproof.workload.loading.client", order.folder,
                  *to_words(server_user())],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd="/",
+                env=child_environment(),
             )  # fmt: skip
             self._clients.append(client)
             assert client.stdin is not None

@@ -1,0 +1,313 @@
+"""``walproof advise``: what a running server, or one that was recorded, should set, and why."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from walproof.cli import options
+from walproof.errors import ProbeError, SettingError
+from walproof.units import format_bytes, format_duration, parse_bytes, parse_duration_s
+
+if TYPE_CHECKING:
+    from walproof.advise.server.case import ServerCase
+    from walproof.facts.server import ServerWindow
+    from walproof.observe.server import ServerObserver
+    from walproof.settings.durability import DurabilityClass
+
+SERVER_FILE = "server.json"
+"""Beside the segments of a recording that ``--save`` keeps: what was seen of the server."""
+PLATFORM_NAMES = (
+    "conf, alter-system, patroni, cnpg, zalando, crunchy, rds, rds-terraform, aurora, azure, cloudsql"
+)
+_SHORTEST_S = 1.0
+_LOOK_S = 600.0
+_DEMO_S = 60.0
+"""Two checkpoints of the demo by time, and many by size."""
+_WAL_MOST = "4GB"
+
+
+def advise(
+    target: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DSN|FOLDER", help='A server ("service=shop", "host=db1 user=me"), or a recording of one.'
+        ),
+    ] = None,
+    demo: Annotated[
+        bool,
+        typer.Option("--demo", help="Look at a throw-away server, badly configured and under load."),
+    ] = False,
+    pg: options.OnePg = None,
+    for_: Annotated[
+        str | None, typer.Option("--for", metavar="TIME", help="How long to look. Default: 10min.")
+    ] = None,
+    recovery_target: Annotated[
+        str | None, typer.Option("--recovery-target", metavar="TIME", help="Longest crash recovery.")
+    ] = None,
+    wal_disk: Annotated[
+        str | None, typer.Option("--wal-disk", metavar="SIZE", help="Room for pg_wal.")
+    ] = None,
+    may_lose: Annotated[
+        str,
+        typer.Option(
+            "--may-lose", metavar="WHAT", help="What a crash may cost: nothing, commits, table, cluster."
+        ),
+    ] = "nothing",
+    platform: Annotated[
+        str, typer.Option("--platform", metavar="NAME", help=f"Whose lines to write: {PLATFORM_NAMES}.")
+    ] = "alter-system",
+    mute: Annotated[
+        list[str] | None, typer.Option("--mute", metavar="RULE", help="Leave a rule out. May be repeated.")
+    ] = None,
+    since: Annotated[
+        Path | None,
+        typer.Option("--since", metavar="FILE", help="Earlier advice (--json): what is new, what is gone?"),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            "--save", metavar="DIR", help="Keep what was seen in a new folder, to be advised from again."
+        ),
+    ] = None,
+    wal_most: Annotated[
+        str, typer.Option("--wal-most", metavar="SIZE", help="WAL that is recorded at most.")
+    ] = _WAL_MOST,
+    calibration: Annotated[
+        Path | None,
+        typer.Option("--calibration", metavar="FILE", help="For --recovery-target; default this machine's."),
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page as well.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option("--markdown", metavar="FILE", help="Write Markdown as well.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Look at a server, without writing, and say what to change: evidence, gain, risk, lines, and undo.
+
+    Membership in pg_monitor is enough for statistics; with REPLICATION the WAL is recorded, too (contents
+    never reach the disk), and settings are simulated on it. Nothing is changed on the server.
+    """
+    from walproof.advise.server.rules import RULES
+    from walproof.advise.server.rules import advise as ask_rules
+    from walproof.cli.promises import may_lose as class_of
+    from walproof.platforms.registry import platform as platform_of
+    from walproof.report.advice.view import advice_view
+
+    written_for = platform_of(platform)
+    allowed = class_of(may_lose)
+    if (target is None) is not demo:
+        raise SettingError(
+            "name a server or a folder, or say --demo",
+            hint='Such as: walproof advise "service=shop" --for 10min',
+        )
+    if pg is not None and not demo:
+        raise SettingError("--pg is for --demo", hint="A server that runs has its own PostgreSQL.")
+    most = parse_bytes(wal_most)
+    seconds = _seconds(for_, demo=demo)
+    for name in mute or ():
+        if name not in RULES:
+            raise SettingError(f'no rule "{name}"', hint=f"Rules: {', '.join(RULES)}.")
+    with ExitStack() as stack:
+        if target is None:
+            target = stack.enter_context(_demo(pg))
+        if Path(target).is_dir():
+            folder, window = Path(target), _recorded(Path(target))
+        else:
+            folder = save if save is not None else _temporary(stack)
+            window = _observed(target, seconds, most, folder)
+            if save is not None:
+                _keep(window, folder)
+        case = _case(
+            window,
+            folder,
+            allowed,
+            options.duration_s(recovery_target),
+            None if wal_disk is None else options.positive_bytes("--wal-disk", wal_disk),
+            calibration,
+        )
+    advised = ask_rules(case, mute or ())
+    view = advice_view(advised, written_for)
+    if since is not None:
+        from dataclasses import replace
+
+        from walproof.report.advice.since import since as compare
+
+        view = replace(view, since=compare(since, advised.advice).sentences)
+    if html is not None or markdown is not None:
+        from walproof.cli.files import write_file
+        from walproof.report.advice.page import to_html, to_markdown
+
+        if html is not None:
+            write_file(html, to_html(view))
+        if markdown is not None:
+            write_file(markdown, to_markdown(view))
+    if json:
+        from walproof.report.advice.json import to_json
+
+        sys.stdout.write(to_json(view))
+        return
+    from walproof.report.advice.terminal import print_advice
+
+    print_advice(view, options.result_console())
+
+
+def _seconds(for_: str | None, *, demo: bool) -> float:
+    """How long to look. Raises SettingError, UnitError."""
+    if for_ is None:
+        return _DEMO_S if demo else _LOOK_S
+    seconds = parse_duration_s(for_)
+    if seconds < _SHORTEST_S:
+        raise SettingError(f"--for is {for_}: expected at least {_SHORTEST_S:g} s")
+    return seconds
+
+
+@contextmanager
+def _demo(pg: str | None) -> Iterator[str]:
+    """Connection string of a server that is made for this look alone."""
+    from walproof.lab.demo import demo_server
+    from walproof.postgres.install import discover, find
+
+    install = find(pg) if pg is not None else discover()[0]
+    with demo_server(install, options.work_folder(None), _say) as conninfo:
+        yield conninfo
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def _temporary(stack: ExitStack) -> Path:
+    """A folder for the recording that is gone when the command ends."""
+    parent = Path(tempfile.mkdtemp(prefix="walproof-advise-"))
+    stack.callback(shutil.rmtree, parent, ignore_errors=True)
+    return parent / "recording"
+
+
+def _observed(conninfo: str, seconds: float, most: int, folder: Path) -> ServerWindow:
+    """Look for so long, and record the WAL meanwhile where that is allowed. Raises ProbeError."""
+    from walproof.observe.server import ServerObserver
+
+    with ServerObserver(conninfo) as observer:
+        refused = _record(observer, conninfo, seconds, most, folder)
+        window = observer.window()
+    if refused is None:
+        return window
+    from dataclasses import replace
+
+    return replace(window, lacks=(*window.lacks, f"the WAL: {refused}"))
+
+
+def _record(observer: ServerObserver, conninfo: str, seconds: float, most: int, folder: Path) -> str | None:
+    """Record WAL, stripped, while looking; why there is none, if so."""
+    from walproof.lab.capture import CaptureOrder, capture
+
+    received = 0
+
+    def watch(passed_s: float, so_far: int, _free: int) -> None:
+        nonlocal received
+        received = so_far
+        observer.tick()
+        _progress(
+            f"looked for {format_duration(passed_s)} of {format_duration(seconds)}: "
+            f"{format_bytes(so_far)} of WAL"
+        )
+
+    try:
+        order = CaptureOrder(conninfo, seconds, folder, is_stripped=True)
+        capture(order, watch, lambda: received > most, lambda _beginning: None)
+    except ProbeError as error:
+        _progress("")
+        sys.stderr.write(f"the WAL is not recorded: {error.message}; statistics alone\n")
+        observer.wait(seconds, lambda: False)
+        return error.message if error.detail is None else f"{error.message} ({error.detail})"
+    _progress("")
+    return None
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+
+def _recorded(folder: Path) -> ServerWindow:
+    """What was seen of a server whose recording is in a folder. Raises WalError, StoreError."""
+    from walproof.advise.server.recorded import window_of
+    from walproof.facts.codec import from_json
+    from walproof.facts.server import ServerWindow
+    from walproof.wal.recording import read_recording
+
+    kept = folder / SERVER_FILE
+    if kept.exists():
+        try:
+            return from_json(ServerWindow, kept.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingError(f'could not read "{kept}": {error}') from error
+    return window_of(read_recording(folder))
+
+
+def _keep(window: ServerWindow, folder: Path) -> None:
+    from walproof.cli.files import write_file
+    from walproof.facts.codec import to_json
+
+    write_file(folder / SERVER_FILE, to_json(window))
+
+
+def _case(
+    window: ServerWindow,
+    folder: Path,
+    may_lose: DurabilityClass,
+    recovery_s: float | None,
+    wal_disk_bytes: int | None,
+    calibration: Path | None,
+) -> ServerCase:
+    """The window with its WAL read and simulated, where there is any."""
+    from walproof.advise.server.case import ServerCase
+    from walproof.analysis.whatif import Limits
+
+    limits = Limits(wal_disk_bytes, None, recovery_s)
+    if not any(folder.glob("0*")):
+        return ServerCase(window, limits=limits, may_lose=may_lose)
+    from walproof.analysis.whatif import Question, study
+    from walproof.wal import stats
+    from walproof.wal.recording import find_recording, recorded_versions
+    from walproof.wal.target import SETTINGS, target_of
+    from walproof.wal.whatif import identify, simulate
+
+    recording = find_recording([folder])
+    if recording is None:
+        raise SettingError(
+            f'folder "{folder}" holds WAL and no recording.json',
+            hint='"walproof wal capture" and "walproof advise --save" write one; "walproof wal whatif" '
+            "reads any WAL.",
+        )
+    version, segment_size = identify(folder)
+    present = {
+        name: recording.settings[name]
+        for name in SETTINGS
+        if name in recording.settings and name != "wal_compression"
+    }
+    own = target_of(version, segment_size, [present])
+    question = Question(own, True, recorded=recorded_versions([folder]))
+    times = None
+    if recovery_s is not None:
+        from walproof.analysis.forecast import forecast_distances, of_minors
+        from walproof.cli.costs import find_costs
+
+        times = forecast_distances(
+            folder,
+            full_page_writes=own.full_page_writes,
+            costs=of_minors(find_costs(calibration, version), recorded_versions([folder])),
+        )
+    simulated = simulate(folder, targets=question.targets())
+    found = study(simulated, question, None if times is None else times.longest_s)
+    return ServerCase(window, stats(folder), found, limits, may_lose)

@@ -1,0 +1,83 @@
+"""``walproof wal part``: a part of WAL that one machine reads, for ``wal stats`` on another."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from walproof.cli import options
+from walproof.errors import WalError
+from walproof.units import Lsn, format_bytes
+
+
+@options.with_places
+def part(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...",
+            help="Segments or folders of a range of WAL, s3://, gs://, az:// as well; or parts, to be "
+            "joined to one.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="PART", help="File for the part.")],
+    start: Annotated[
+        str | None, typer.Option("--start", "-s", metavar="LSN", help="Where the part begins.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--end", "-e", metavar="LSN", help="Where it ends, and the next begins.")
+    ] = None,
+    timeline: options.Timeline = None,
+    json: options.Json = False,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="Cores to use. Default: all.")
+    ] = None,
+) -> None:
+    """Count a range of WAL and keep that in a file: "wal stats" puts such files together.
+
+    Ranges of one archive can be read on several machines, each with its own segments alone. Of all parts, in
+    their order, "wal stats" prints to the byte what it prints of the whole.
+    """
+    from walproof.cli.passes import PassProgress
+    from walproof.wal.parts import are_parts, load_parts, read_part
+
+    if are_parts(paths):
+        if (start, end, timeline) != (None, None, None):
+            raise WalError("--start, --end and --timeline are for WAL: parts are joined as they are")
+        made = load_parts(paths)
+    else:
+        bounds = [None if text is None else Lsn.parse(text) for text in (start, end)]
+        with PassProgress("reading WAL") as progress:
+            made = read_part(
+                *paths,
+                start=bounds[0],
+                end=bounds[1],
+                timeline=timeline,
+                threads=threads,
+                observe=progress.observe,
+            )
+    _write(out, made.data)
+    if json:
+        from json import dumps
+
+        sys.stdout.write(dumps(made.facts(), indent=2) + "\n")
+        return
+    console = options.result_console()
+    console.print(f"{out}: WAL from {made.start} to {made.end}, {format_bytes(len(made.data))}")
+    follows = (
+        f"The next part begins at {made.end}." if made.is_open else "The WAL ends there: it is the last."
+    )
+    console.print(follows, style="dim")
+
+
+def _write(path: Path, data: bytes) -> None:
+    """The whole file or none. Raises WalError."""
+    unfinished = path.with_name(path.name + ".tmp")
+    try:
+        unfinished.write_bytes(data)
+        unfinished.replace(path)
+    except OSError as error:
+        raise WalError(f'could not write part "{path}": {error.strerror}') from error

@@ -1,0 +1,38 @@
+"""``walproof store``: what is done to a store as a whole."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from dataclasses import asdict
+
+import typer
+
+from walproof.cli import options
+
+app = typer.Typer(help="Look after the store of facts.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Look after the store of facts."""
+
+
+@app.command("upgrade")
+def upgrade(
+    out: options.Out = options.DEFAULT_OUT, store: options.StoreUrl = None, json: options.Json = False
+) -> None:
+    """Bring a store that an earlier walproof wrote to today's form; what was there is kept."""
+    from walproof.errors import StoreError
+    from walproof.facts.upgrade import upgrade_store
+
+    path = out / "walproof.sqlite"
+    if store is None and not path.exists():
+        raise StoreError(f'folder "{out}" holds no results', hint="--out names another folder.")
+    done = upgrade_store(store if store is not None else path)
+    if json:
+        sys.stdout.write(json_module.dumps(asdict(done), indent=2) + "\n")
+    elif done.runs or done.kept:
+        sys.stdout.write(f"{done.store}: {done.runs} runs upgraded; kept as it was: {done.kept}\n")
+    else:
+        sys.stdout.write(f"{done.store}: has today's form already\n")

@@ -1,0 +1,147 @@
+"""Options of commands that measure a study, and how their texts are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Protocol
+
+import typer
+
+from walproof.cli import options
+from walproof.cli.declaration import Override, Repeated
+from walproof.errors import UnitError
+
+
+def parse_share(text: str) -> float:
+    """``3%`` or ``0.03`` -> 0.03. Raises UnitError."""
+    number = text.strip().removesuffix("%").strip()
+    try:
+        share = float(number) / (100 if text.strip().endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        raise UnitError(f'invalid share: "{text}"', hint="Write 3% or 0.03.")
+    return share
+
+
+def parse_names(text: str) -> tuple[str, ...]:
+    """``wal,waits`` -> those; ``none`` -> nothing."""
+    return () if text == "none" else tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def one_configuration(texts: Sequence[str]) -> dict[str, str]:
+    """Settings of every variant, of all texts together; the last word counts. Raises SettingError."""
+    return {name: value for settings in options.parse_sets(texts) for name, value in settings.items()}
+
+
+def installs(texts: Sequence[str]) -> tuple[str, ...]:
+    """Installs in the order in which they were named."""
+    return tuple(texts)
+
+
+Pg = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pg", metavar="DIR|VERSION",
+        help="PostgreSQL to run: a folder, 13.7, 16, embedded or embedded-16. May be repeated.",
+    ),
+    Override("pg", installs),
+]  # fmt: skip
+WalFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--waldir", metavar="FOLDER", help="One variant more: pg_wal in that folder, as on another disk."
+    ),
+    Override("waldir"),
+]
+Rounds = Annotated[
+    int | None, typer.Option("--rounds", min=1, help="Rounds to run (at most)."), Override("rounds")
+]
+DesignOption = Annotated[
+    str | None,
+    typer.Option(
+        "--design", metavar="WORD",
+        help="fresh (a server for each trial), toggled (settings changed on one), auto (as they allow).",
+    ),
+    Override("design"),
+]  # fmt: skip
+Passes = Annotated[
+    int | None,
+    typer.Option("--passes", min=2, help="Passes of a start whose settings are toggled."),
+    Override("passes"),
+]
+Within = Annotated[
+    str | None,
+    typer.Option(
+        "--within", metavar="SHARE", help="As many rounds as every ratio within +-3% takes, after a pilot."
+    ),
+    Override("within", parse_share),
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="TIME",
+        help="Begin no round that would end later: 30min. Says what that can tell.",
+    ),
+    Override("budget_s", options.duration_s),
+]
+Warmup = Annotated[
+    str | None,
+    typer.Option("--warmup", metavar="TIME", help="Load before each window."),
+    Override("warmup_s", options.duration_s),
+]
+Seed = Annotated[
+    int | None, typer.Option("--seed", help="Seed of orders and transactions."), Override("seed")
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device", metavar="DISK", help="Emulate a disk: doc-000-vm, or flush=1.43ms,write=200MB/s."
+    ),
+    Override("device"),
+]
+PowerCut = Annotated[
+    int | None,
+    typer.Option(
+        "--power-cut", metavar="N", min=1, help="Cut the power in each trial too, and check N images."
+    ),
+    Override("power_cut_images"),
+]
+KeepFailures = Annotated[
+    Path | None,
+    typer.Option("--keep-failures", metavar="DIR", help="Keep images that fail after a power cut."),
+]
+Out = Annotated[options.Out, Repeated.CHANGED]
+# The URL of a shared store may hold a password.
+StoreUrl = Annotated[options.StoreUrl, Repeated.NEVER]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved plan and stop."), Repeated.NEVER]
+Json = Annotated[options.Json, Repeated.NEVER]
+New = Annotated[
+    bool, typer.Option("--new", help="Leave an interrupted run alone; begin another."), Repeated.NEVER
+]
+
+
+class Execution(Protocol):
+    """The options of every command that carries out a plan."""
+
+    @property
+    def out(self) -> Path:
+        """Folder of results and reports."""
+
+    @property
+    def store(self) -> str | None:
+        """Where facts are kept; None: in ``out``."""
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether the plan is only printed."""
+
+    @property
+    def json(self) -> bool:
+        """Whether the result is printed as JSON."""
+
+    @property
+    def new(self) -> bool:
+        """Whether an interrupted run is left alone."""

@@ -1,0 +1,124 @@
+"""``walproof wal verify``: whether archives are whole, and to which moments they can restore."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from walproof.cli import options
+from walproof.cli.status import Status
+from walproof.errors import UnitError, WalError
+from walproof.units import Lsn, parse_duration_s
+
+if TYPE_CHECKING:
+    from walproof.wal.verify.reading import Since
+
+
+def verify(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...",
+            help="Repositories of pgBackRest, WAL-G or Barman, folders that archive_command fills, pg_wal; "
+            "s3://, gs://, az:// as well.",
+        ),
+    ],
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="LSN|SEGMENT|TIME",
+            help="Look only into segments from there on (TIME: 2026-11-22 03:00, or 26h for 26 hours ago).",
+        ),
+    ] = None,
+    backups: Annotated[
+        list[str] | None,
+        typer.Option("--backups", metavar="DIR", help="More base backups are there. May be repeated."),
+    ] = None,
+    kept: Annotated[
+        Path | None,
+        typer.Option("--kept", metavar="FILE", help="Keep results there; what did not change is not read."),
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Read everything, whatever was kept.")] = False,
+    json: options.Json = False,
+    prometheus: Annotated[
+        Path | None,
+        typer.Option(
+            "--prometheus", metavar="FILE", help="Write metrics as well (node_exporter's textfile)."
+        ),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="Cores to use. Default: all.")
+    ] = None,
+) -> None:
+    """Check that an archive is whole, and say to which moments it can restore.
+
+    Exit status 0: whole, 1: something is wrong with it, 2: it could not be looked at.
+    """
+    from walproof.cli.passes import PassProgress
+    from walproof.wal.verify.verify import verify as verify_archives
+
+    if again and kept is None:
+        raise WalError("--again needs --kept", hint="Without kept results everything is read anyway.")
+    with PassProgress("verifying") as progress:
+        found = verify_archives(
+            paths,
+            backups=backups or (),
+            since=_since(since),
+            kept=kept,
+            again=again,
+            threads=threads,
+            observe=progress.observe,
+        )
+    if prometheus is not None:
+        from walproof.report.wal.verify_prometheus import verification_prometheus
+
+        _write(prometheus, verification_prometheus(found))
+    if json:
+        from walproof.report.wal.verify_json import verification_json
+
+        sys.stdout.write(verification_json(found))
+    else:
+        from walproof.report.wal.verify import print_verification
+
+        print_verification(found, options.result_console())
+    sys.stdout.flush()
+    if not found.is_whole:
+        raise typer.Exit(Status.CHECK_FAILED)
+
+
+def _since(text: str | None) -> Since | None:
+    """Raises UnitError for what is none of them."""
+    if text is None:
+        return None
+    if "/" in text:
+        return Lsn.parse(text)
+    if re.fullmatch(r"[0-9A-F]{24}", text):
+        return text
+    try:
+        return datetime.fromisoformat(text).astimezone().timestamp()
+    except ValueError:
+        pass
+    try:
+        return time.time() - parse_duration_s(text)
+    except UnitError:
+        raise UnitError(
+            f'"{text}" is no LSN, segment or time',
+            hint="Such as 0/3A000000, 00000001000000000000003A, 2026-11-22T03:00 or 26h (ago).",
+        ) from None
+
+
+def _write(path: Path, text: str) -> None:
+    """The whole file or none: it may be read at any time. Raises WalError."""
+    unfinished = path.with_name(path.name + ".tmp")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        raise WalError(f'could not write metrics "{path}": {error.strerror}') from error

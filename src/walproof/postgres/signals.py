@@ -1,0 +1,113 @@
+"""Signals to processes that walproof did not start itself: the children of a server, what a killed lab left.
+
+The number of a process that ended may be another's by the time of a signal. So a handle is opened first
+(pidfd_open(2)), then it is asked whether that number is the process that is meant, and the signal goes to the
+handle: it reaches the process that was asked, or none. Children that walproof started itself keep their
+number until they are waited for, so subprocess may signal them. Standard library only, as the reaper.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+_LOOK_EVERY_S = 0.001
+_NOT_RUNNING = frozenset("TtZX")
+"""States of /proc/PID/stat: stopped, by a tracer too, and ended."""
+
+
+def send(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) -> None:
+    """Signal the process that has the number if ``is_meant`` says so, asked once it is held on to."""
+    with contextlib.suppress(OSError):
+        handle = os.pidfd_open(pid)
+        try:
+            if is_meant():
+                signal.pidfd_send_signal(handle, number)
+        finally:
+            os.close(handle)
+
+
+def parent(pid: int) -> int | None:
+    """The process that it is a child of; None when there is none of that number."""
+    fields = _stat(pid)
+    return None if fields is None else int(fields[1])
+
+
+def is_halted(pid: int) -> bool:
+    """Whether it is stopped or has ended, so that it does nothing."""
+    fields = _stat(pid)
+    return fields is None or fields[0] in _NOT_RUNNING
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Fields of /proc/PID/stat from the state on; the name before it may hold anything."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+class Descendants:
+    """Handles of the children of a process, and of theirs, while the block lasts; a context manager.
+
+    The process itself must be stopped, or it starts others meanwhile.
+    """
+
+    def __init__(self, ancestor: int) -> None:
+        self._ancestor = ancestor
+        self._handles: dict[int, int] = {}
+
+    def __enter__(self) -> Descendants:
+        family = [self._ancestor]
+        for one in family:
+            for pid in _children(one):
+                with contextlib.suppress(OSError):
+                    handle = os.pidfd_open(pid)
+                    if pid not in self._handles and parent(pid) == one:
+                        self._handles[pid] = handle
+                        family.append(pid)
+                    else:
+                        os.close(handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for handle in self._handles.values():
+            os.close(handle)
+        self._handles = {}
+
+    def send(self, number: signal.Signals) -> None:
+        """Signal those that have not ended."""
+        for handle in self._handles.values():
+            with contextlib.suppress(OSError):
+                signal.pidfd_send_signal(handle, number)
+
+    def wait_halted(self, deadline: float) -> None:
+        """Return when each is stopped or has ended, or at that time of ``time.monotonic``."""
+        while not all(map(is_halted, self._handles)) and time.monotonic() < deadline:
+            time.sleep(_LOOK_EVERY_S)
+
+    def wait_ended(self, deadline: float) -> None:
+        """Return when none has memory or files any more, or at that time of ``time.monotonic``.
+
+        Whoever inherits them may take its time to collect them.
+        """
+        for handle in self._handles.values():
+            poll = select.poll()
+            poll.register(handle, select.POLLIN)
+            poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+
+
+def _children(pid: int) -> list[int]:
+    return [
+        int(entry.name)
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit() and parent(int(entry.name)) == pid
+    ]

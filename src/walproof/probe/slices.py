@@ -1,0 +1,87 @@
+"""What is read at both ends of a slice: clock, WAL position, and CPU time of the server.
+
+Clock and position come from one statement, so that they belong together however late this session is served.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import psycopg
+
+from walproof.errors import ProbeError
+from walproof.probe.processes import children, read_proc
+from walproof.probe.throughput import read_transactions
+from walproof.units import Lsn
+
+_EDGE = "SELECT extract(epoch FROM clock_timestamp())::float8, pg_current_wal_insert_lsn()::text"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """One end of a slice."""
+
+    at: float
+    """Unix time."""
+    lsn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Transactions that ended within a stretch of time."""
+
+    transactions: int
+    latency_ms_sum: float
+    latency_ms_p50: float | None
+    latency_ms_p95: float | None
+    latency_ms_p99: float | None
+
+
+def read_edge(connection: psycopg.Connection[tuple[object, ...]]) -> Edge:
+    """Clock and WAL insert position of now. Raises ProbeError."""
+    try:
+        row = connection.execute(_EDGE).fetchone()
+    except psycopg.Error as error:
+        raise ProbeError(f"could not read the WAL position: {str(error).strip()}") from error
+    assert row is not None
+    return Edge(float(str(row[0])), int(Lsn.parse(str(row[1]))))
+
+
+def server_cpu_ns(postmaster_pid: int) -> dict[int, int]:
+    """Process id -> nanoseconds on a CPU, of the postmaster and its children; empty where the kernel does not
+    tell (/proc/PID/schedstat)."""
+    found = {}
+    for pid in (postmaster_pid, *children(postmaster_pid)):
+        text = read_proc(pid, "schedstat")
+        if text:
+            found[pid] = int(text.split()[0])
+    return found
+
+
+def cpu_spent_s(before: dict[int, int], after: dict[int, int]) -> float | None:
+    """What the processes that are there at the end used in between; None where nothing could be read.
+
+    A process that has ended meanwhile is not counted.
+    """
+    if not before or not after:
+        return None
+    return sum(ns - before.get(pid, 0) for pid, ns in after.items()) / 1e9
+
+
+def count_transactions(logs: Sequence[Path], stretches: Sequence[tuple[float, float]]) -> list[Counted]:
+    """What pgbench logged within each [begin, end), in Unix seconds. Raises ProbeError."""
+    ended, latency_ms = read_transactions(logs)
+    found = []
+    for begin, end in stretches:
+        low, high = np.searchsorted(ended, (begin, end))
+        own = latency_ms[low:high]
+        middle, p95, p99 = np.percentile(own, (50, 95, 99)) if own.size else (None, None, None)
+        found.append(Counted(int(own.size), float(own.sum()), _plain(middle), _plain(p95), _plain(p99)))
+    return found
+
+
+def _plain(value: object) -> float | None:
+    return None if value is None else float(str(value))

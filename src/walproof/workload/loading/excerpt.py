@@ -1,0 +1,193 @@
+"""What a dump of a whole database says of one table: its definition, and what that needs.
+
+A dump is taken apart into statements; those that make the table are kept, those that are attached to it
+(constraints, defaults, indexes, triggers, partitions), and, from there on, those that make what a kept
+statement names: types, functions, sequences, tables that foreign keys or functions mention, with what is
+attached to them. Everything else is dropped. pg_dump writes names with their schema (src/bin/pg_dump), in
+literals too; bodies of functions, which people wrote, may leave it out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from walproof.errors import WorkloadError
+from walproof.sqltext import Token, tokens
+from walproof.workload.loading.ddl import DdlStatement, statements
+
+_IS_DUMP = re.compile(r"^-- PostgreSQL database (?:cluster )?dump", re.MULTILINE)
+_COPY_IN = re.compile(r"COPY .*\bFROM STDIN\b")
+_ALWAYS = re.compile(
+    r"(?:SET|RESET|SELECT PG_CATALOG \. SET_CONFIG)\b"
+    r"|CREATE (?:EXTENSION|(?:OR REPLACE )?(?:TRUSTED )?(?:PROCEDURAL )?LANGUAGE)\b"
+)
+"""Outlines of what a dump begins with. An extension does not say which names it brings."""
+_NEVER = re.compile(
+    r"(?:CREATE|ALTER) (?:SUBSCRIPTION|PUBLICATION|USER|SERVER|FOREIGN|EVENT|ROLE|DATABASE|SYSTEM)\b"
+    r"|SET \w+_TIMEOUT\b"
+)
+"""Outlines of what no load of a table needs. Subscriptions, user mappings and servers hold passwords;
+time-outs are the restoring session's, and a newer pg_dump sets some that an older server does not know."""
+_MAKES = re.compile(
+    r"CREATE (?:OR REPLACE )?(?:UNLOGGED )?(?:TABLE|SEQUENCE|(?:MATERIALIZED |RECURSIVE )?VIEW|TYPE|DOMAIN"
+    r"|FUNCTION|PROCEDURE|AGGREGATE|COLLATION|CONVERSION|TEXT SEARCH \w+|SCHEMA)\b(?: IF NOT EXISTS)?"
+)
+_ROUTINE = re.compile(r"CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE)\b")
+_OF_TYPES = re.compile(
+    r"CREATE (?:CAST|OPERATOR|TRANSFORM|OPERATOR CLASS|OPERATOR FAMILY)\b|ALTER OPERATOR\b"
+)
+"""Statements that belong to the types and functions that they mention."""
+_ATTACHED = re.compile(
+    r"ALTER (?:TABLE|SEQUENCE|TYPE|DOMAIN|VIEW|MATERIALIZED VIEW|FUNCTION|PROCEDURE|INDEX)"
+    r"(?: IF EXISTS)?(?: ONLY)?"
+    r"|CREATE (?:UNIQUE )?INDEX\b.*? ON(?: ONLY)?"
+    r"|CREATE (?:OR REPLACE )?(?:CONSTRAINT )?TRIGGER\b.*? ON"
+    r"|CREATE POLICY\b.*? ON|CREATE STATISTICS\b.*? FROM|CREATE (?:OR REPLACE )?RULE\b.*? TO"
+)
+_INDEX = re.compile(r"CREATE (?:UNIQUE )?INDEX(?: CONCURRENTLY)?(?: IF NOT EXISTS)?")
+
+Chain = tuple[str, ...]
+"""``public.orders.id`` as its parts, folded as the server folds them."""
+
+
+@dataclass(slots=True)
+class _Piece:
+    """A statement, and what it is about."""
+
+    statement: DdlStatement
+    makes: Chain | None
+    attached_to: Chain | None
+    is_of_types: bool
+    is_preamble: bool
+    mentions: set[Chain] = field(default_factory=set)
+    words: set[str] = field(default_factory=set)
+    """Of a routine's body: names may stand there without a schema."""
+
+
+def excerpt(text: str, name: str) -> str:
+    """The statements of a dump that the table called ``name`` needs; other text as it is.
+
+    Raises WorkloadError where the dump makes no such table.
+    """
+    if _IS_DUMP.search(text) is None:
+        return text
+    outlines = [(one, one.outline) for one in statements(text)]
+    if any(_COPY_IN.match(outline) for _, outline in outlines):
+        return text  # refused when it is applied, with the line
+    pieces = [_piece(one, outline) for one, outline in outlines if not _NEVER.match(outline)]
+    wanted = _qualified(name)
+    if not any(piece.makes == wanted for piece in pieces):
+        raise WorkloadError(
+            f'table "{name}" does not exist', hint="Write the name as SQL would: schema.table."
+        )
+    kept = _needed(pieces, wanted)
+    return "\n\n".join(f"{piece.statement.sql};" for piece in pieces if id(piece) in kept) + "\n"
+
+
+def _needed(pieces: list[_Piece], wanted: Chain) -> set[int]:
+    """Identities of the pieces that are reached from the table."""
+    known, bare = {wanted}, set[str]()
+    kept: set[int] = set()
+    schemas = {piece.makes[0] for piece in pieces if piece.makes is not None and len(piece.makes) == 1}
+    while True:
+        found = [piece for piece in pieces if id(piece) not in kept and _is_needed(piece, known, bare)]
+        if not found:
+            return kept
+        for piece in found:
+            kept.add(id(piece))
+            known |= {chain[:2] for chain in piece.mentions if len(chain) > 1}
+            known |= {chain[:1] for chain in piece.mentions if chain[0] in schemas}
+            bare |= piece.words
+            if piece.attached_to is not None:
+                # Its index or constraint, which ALTER INDEX names.
+                known |= {(piece.attached_to[0], one) for one in _own_names(piece)}
+
+
+def _is_needed(piece: _Piece, known: set[Chain], bare: set[str]) -> bool:
+    if piece.is_preamble:
+        return True
+    if piece.makes is not None:
+        return piece.makes in known or (len(piece.makes) > 1 and piece.makes[-1] in bare)
+    if piece.attached_to is not None:
+        # Attached to what is made here, not only to what is mentioned: both are in ``known``.
+        return piece.attached_to[:2] in known
+    return piece.is_of_types and any(chain[:2] in known for chain in piece.mentions if len(chain) > 1)
+
+
+def _piece(statement: DdlStatement, outline: str) -> _Piece:
+    own = [one for one in tokens(statement.sql) if one.kind not in ("space", "comment")]
+    piece = _Piece(statement, None, None, bool(_OF_TYPES.match(outline)), bool(_ALWAYS.match(outline)))
+    is_routine = bool(_ROUTINE.match(outline))
+    if (made := _MAKES.match(outline)) is not None:
+        piece.makes = _chain_at(own, len(made[0].split()))
+    elif (attached := _ATTACHED.match(outline)) is not None:
+        piece.attached_to = _chain_at(_without_parentheses(own), len(attached[0].split()))
+    quoted = [_inner(one) for one in own if one.kind in ("literal", "dollar")]
+    for text in (statement.sql, *quoted):
+        chains = list(_chains(list(tokens(text))))
+        piece.mentions |= set(chains)
+        if is_routine:
+            piece.words |= {chain[0] for chain in chains}
+    return piece
+
+
+def _own_names(piece: _Piece) -> Iterator[str]:
+    """The name of the index or of the constraint that the statement makes."""
+    own = [one for one in tokens(piece.statement.sql) if one.kind not in ("space", "comment")]
+    words = [one.text.upper() for one in own]
+    if (made := _INDEX.match(" ".join(words[:6]))) is not None:
+        yield from (_chain_at(own, len(made[0].split())) or ())[-1:]
+    for at in range(len(words) - 2):
+        if words[at : at + 2] == ["ADD", "CONSTRAINT"]:
+            yield _folded(own[at + 2].text)
+
+
+def _inner(token: Token) -> str:
+    """What stands in the quotes."""
+    tag = token.text[: token.text.index("$", 1) + 1] if token.kind == "dollar" else "'"
+    return token.text[token.text.index(tag) :].removeprefix(tag).removesuffix(tag)
+
+
+def _chains(own: list[Token]) -> Iterator[Chain]:
+    """Every name with its parts."""
+    at = 0
+    own = [one for one in own if one.kind not in ("space", "comment")]
+    while at < len(own):
+        if own[at].kind not in ("word", "name"):
+            at += 1
+            continue
+        parts = [_folded(own[at].text)]
+        at += 1
+        while at + 1 < len(own) and own[at].text == "." and own[at + 1].kind in ("word", "name"):
+            parts.append(_folded(own[at + 1].text))
+            at += 2
+        yield tuple(parts)
+
+
+def _chain_at(own: list[Token], at: int) -> Chain | None:
+    return next(_chains(own[at:]), None) if at < len(own) else None
+
+
+def _without_parentheses(own: list[Token]) -> list[Token]:
+    """As an outline has them."""
+    kept, depth = [], 0
+    for token in own:
+        depth -= token.text == ")"
+        if depth <= 0 and token.text not in "()":
+            kept.append(token)
+        depth += token.text == "("
+    return kept
+
+
+def _qualified(name: str) -> Chain:
+    found = next(_chains(list(tokens(name))), ())
+    return found if len(found) > 1 else ("public", *found)
+
+
+def _folded(identifier: str) -> str:
+    """What the server makes of it."""
+    if identifier.startswith('"'):
+        return identifier[1:-1].replace('""', '"')
+    return identifier.lower()

@@ -1,0 +1,121 @@
+"""``walproof wal verify`` as a user types it: verdict, exit status, JSON, metrics, errors."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import walproof
+from tests.golden.unpack import unpack
+from tests.wal.damage import GoldenWal
+
+
+@pytest.fixture
+def wal(tmp_path: Path) -> Path:
+    folder = tmp_path / "archive"
+    folder.mkdir()
+    unpack(18, folder)
+    return folder
+
+
+def _damage(wal: Path, tmp_path: Path) -> str:
+    """Change a record in the second segment; its name."""
+    other = tmp_path / "other"
+    other.mkdir()
+    golden = GoldenWal(18, other)
+    name = sorted(golden.segments)[1]
+    data = bytearray(golden.segments[name])
+    data[20 * 8192 + 4000] ^= 1
+    (wal / name).write_bytes(data)
+    return name
+
+
+def test_a_whole_archive(wal: Path, tmp_path: Path) -> None:
+    done = walproof("wal", "verify", "archive", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second = done.stdout.splitlines()[:2]
+    assert first.startswith("whole: the WAL goes from 0/800000 to 0/A1")
+    assert "no base backup was found" in first
+    assert "PostgreSQL 18" in second
+    data = json.loads(walproof("wal", "verify", "--json", "archive", cwd=tmp_path).stdout)
+    assert data["whole"] is True
+    (archive,) = data["archives"]
+    assert archive["verdict"] == first
+    assert [one["kind"] for one in archive["problems"]] == ["unfinished"]
+
+
+def test_a_broken_archive(wal: Path, tmp_path: Path) -> None:
+    name = _damage(wal, tmp_path)
+    done = walproof("wal", "verify", "archive", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("broken, 1 problem")
+    assert f"file {wal / name}" in done.stdout
+    assert "A restore that reaches this place ends there." in done.stdout
+    assert "-> Replace the file" in done.stdout
+    (archive,) = json.loads(walproof("wal", "verify", "--json", "archive", cwd=tmp_path).stdout)["archives"]
+    problem = archive["problems"][0]
+    assert (problem["kind"], problem["segment"], problem["severity"]) == ("damaged", name, "error")
+    assert re.fullmatch(r"0/92[0-9A-F]{4}", problem["lsn"])
+    ends = [one["ended_by"]["reason"] for one in archive["ranges"]]
+    assert ends == ["damaged", "newest segment"]
+
+
+def test_metrics(wal: Path, tmp_path: Path) -> None:
+    """Prometheus' text format: each metric with help and type, each sample once."""
+    _damage(wal, tmp_path)
+    done = walproof("wal", "verify", "archive", "--prometheus", "walproof.prom", cwd=tmp_path)
+    assert done.returncode == 1
+    lines = (tmp_path / "walproof.prom").read_text().splitlines()
+    samples = [line for line in lines if not line.startswith("#")]
+    assert all(
+        re.fullmatch(r'walproof_archive_[a-z_]+(\{([a-z]+="[^"]*",?)+\})? [-0-9.e+]+', one) for one in samples
+    )
+    assert len({one.rsplit(" ", 1)[0] for one in samples}) == len(samples)
+    named = {one.split("{")[0].split(" ")[0] for one in samples}
+    assert {line.split()[2] for line in lines if line.startswith("# TYPE")} >= named
+    labels = f'archive="{wal}",layout="folder"'
+    assert f"walproof_archive_whole{{{labels}}} 0" in samples
+    assert f'walproof_archive_problems{{{labels},kind="damaged"}} 1' in samples
+    assert f'walproof_archive_problems{{{labels},kind="missing"}} 0' in samples
+
+
+def test_nightly(wal: Path, tmp_path: Path) -> None:
+    arguments = ("wal", "verify", "archive", "--kept", "kept", "--json")
+    first, second = (json.loads(walproof(*arguments, cwd=tmp_path).stdout)["archives"][0] for _ in range(2))
+    assert (first["read_files"], second["read_files"], second["kept_files"]) == (3, 0, 3)
+    since = walproof("wal", "verify", "archive", "--json", "--since", "0/900000", cwd=tmp_path)
+    assert json.loads(since.stdout)["archives"][0]["skipped_files"] == 1
+    hours = walproof("wal", "verify", "archive", "--json", "--since", "26h", cwd=tmp_path)
+    assert json.loads(hours.stdout)["archives"][0]["skipped_files"] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["gone"], 'could not open file "gone"'),
+        (["archive", "--since", "yesterday"], '"yesterday" is no LSN, segment or time'),
+        (["archive", "--again"], "--again needs --kept"),
+        (["archive", "--kept", "archive"], "could not use kept results"),
+        (["archive", "--prometheus", "gone/x.prom"], "could not write metrics"),
+        (["archive", "--backups", "gone"], 'could not open directory "gone"'),
+    ],
+)
+def test_mistakes(wal: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
+    done = walproof("wal", "verify", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"walproof: error: {message}"), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_names_cannot_speak_to_the_terminal(wal: Path, tmp_path: Path) -> None:
+    """A folder's name is somebody else's."""
+    name = _damage(wal, tmp_path)
+    folder = tmp_path / "evil\x1b[31m[bold]x"
+    wal.rename(folder)
+    done = walproof("wal", "verify", str(folder), cwd=tmp_path)
+    assert done.returncode == 1
+    assert "\x1b" not in done.stdout
+    assert name in done.stdout

@@ -1,0 +1,184 @@
+"""walproof advise on real servers: it finds what was done to them, changes nothing, and its lines work."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.cli.command import walproof
+from walproof.facts import Install
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.workspace import Workspace
+
+pytestmark = pytest.mark.live
+BAD = {
+    "max_wal_size": "64MB",
+    "min_wal_size": "32MB",
+    "checkpoint_completion_target": "0.5",
+    "wal_compression": "off",
+    "log_checkpoints": "off",
+    "full_page_writes": "on",
+    "checkpoint_timeout": "30s",
+    "wal_level": "replica",
+    "max_wal_senders": "4",
+    "shared_buffers": "64MB",
+    "synchronous_commit": "off",
+}
+
+
+@pytest.fixture
+def cluster(install: Install, workspace: Workspace) -> Iterator[Cluster]:
+    folder = workspace.make_folder("advised")
+    templates.clone(templates.prepare_empty(workspace, install, ()), folder)
+    made = Cluster(install, workspace, folder)
+    made.start(BAD)
+    with made.connect() as session:
+        session.execute("CREATE TABLE t (id uuid PRIMARY KEY, n int, pad text)")
+        session.execute("CREATE INDEX t_n ON t (n)")
+        session.execute(
+            "INSERT INTO t SELECT md5(i::text)::uuid, i, repeat('x', 100) FROM generate_series(1, 20000) i"
+        )
+        session.execute("SELECT pg_create_physical_replication_slot('idle', true)")
+        session.execute("CREATE ROLE looker LOGIN REPLICATION")
+        session.execute("GRANT pg_monitor TO looker")
+    yield made
+    made.stop("immediate")
+
+
+@contextmanager
+def _writing(cluster: Cluster) -> Iterator[None]:
+    over = threading.Event()
+
+    def write() -> None:
+        with psycopg.connect(cluster.conninfo, autocommit=True) as session:
+            turn = 0
+            while not over.is_set():
+                turn += 1
+                # About a row a page, after each checkpoint: hardly anything but images.
+                session.execute(
+                    "UPDATE t SET n = n + 1 WHERE abs(hashtext(id::text)) %% 50 = %s", [turn % 50]
+                )
+                session.execute("CHECKPOINT")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        yield
+    finally:
+        over.set()
+        writer.join()
+
+
+def _shown(cluster: Cluster) -> list[tuple[str, str]]:
+    with cluster.connect() as session:
+        return [
+            (str(name), str(value))
+            for name, value in session.execute(
+                "SELECT name, setting FROM pg_settings WHERE name <> 'transaction_deferrable' ORDER BY 1"
+            )
+        ]
+
+
+def _execute(cluster: Cluster, lines: str) -> None:
+    with cluster.connect() as session:
+        for line in lines.splitlines():
+            session.execute(line.encode())
+        session.execute("SELECT pg_sleep(0.3)")
+
+
+def test_what_was_done_to_it_is_found_and_the_lines_can_be_undone(cluster: Cluster, tmp_path: Path) -> None:
+    kept, page = tmp_path / "kept", tmp_path / "advice.html"
+    with _writing(cluster):
+        done = walproof(
+            "advise", f"{cluster.conninfo} user=looker", "--for", "2min", "--wal-most", "40MB", "--json",
+            "--save", str(kept), "--html", str(page), cwd=tmp_path,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    advice = {one["rule"]: one for one in told["advice"]}
+    assert {
+        "synchronous_commit", "slots", "wal_compression", "checkpoint_completion_target",
+        "log_checkpoints",
+    } <= set(advice), (told["dateline"], sorted(advice), told["fine"], told["unseen"])  # fmt: skip
+    (wal, *_) = advice["wal_compression"]["figures"]
+    assert wal["low"] <= wal["then"] <= wal["high"] < wal["now"]
+    assert "slots" in page.read_text()
+
+    with cluster.connect() as session:
+        left = session.execute("SELECT slot_name::text FROM pg_replication_slots").fetchall()
+    assert left == [("idle",)]
+
+    # The recording alone gives the same advice again, without a server.
+    again = walproof("advise", str(kept), "--json", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout) == told
+    assert json.loads((kept / "server.json").read_text())["version"] == cluster.install.version
+
+    before = _shown(cluster)
+    _execute(cluster, told["apply"])
+    assert ("log_checkpoints", "on") in _shown(cluster)
+    _execute(cluster, told["undo"])
+    assert _shown(cluster) == before
+
+
+def test_without_replication_there_is_advice_from_statistics(cluster: Cluster, tmp_path: Path) -> None:
+    with cluster.connect() as session:
+        session.execute("ALTER ROLE looker NOREPLICATION")
+    done = walproof("advise", f"{cluster.conninfo} user=looker", "--for", "1s", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "the WAL is not recorded" in done.stderr
+    told = json.loads(done.stdout)
+    assert {"slots", "log_checkpoints"} <= {one["rule"] for one in told["advice"]}
+    assert any(note.startswith("Not granted: the WAL: ") for note in told["notes"])
+
+
+def test_nothing_of_rows_reaches_what_is_kept(cluster: Cluster, tmp_path: Path) -> None:
+    canary = "canary" * 3
+    with cluster.connect() as session:
+        session.execute("CREATE TABLE secrets (word text)")
+    over = threading.Event()
+
+    def write() -> None:
+        with psycopg.connect(cluster.conninfo, autocommit=True) as session:
+            while not over.is_set():
+                session.execute("INSERT INTO secrets VALUES (%s)", [canary])
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        done = walproof(
+            "advise", f"{cluster.conninfo} user=looker", "--for", "2s", "--save", str(tmp_path / "kept"),
+            cwd=tmp_path,
+        )  # fmt: skip
+    finally:
+        over.set()
+        writer.join()
+    assert done.returncode == 0, done.stderr
+    files = [path for path in (tmp_path / "kept").rglob("*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) > 0
+    assert [path.name for path in files if canary.encode() in path.read_bytes()] == []
+
+
+def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+    done = walproof("advise", f"host={tmp_path} user=nobody", "--for", "1s", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "could not connect to the server" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_demo_needs_no_server(tmp_path: Path) -> None:
+    done = walproof("advise", "--demo", "--pg", "embedded", "--for", "2s", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert {"slots", "unlogged", "log_checkpoints"} <= {one["rule"] for one in told["advice"]}
+    both = walproof("advise", "--demo", "service=shop", cwd=tmp_path)
+    neither = walproof("advise", cwd=tmp_path)
+    assert (both.returncode, neither.returncode) == (2, 2)
+    assert "name a server or a folder, or say --demo" in both.stderr

@@ -1,0 +1,95 @@
+"""What the end of a run says of PostgreSQL versions, and when that fails it in CI, by runs in a run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import versions
+
+REPOSITORY = Path(__file__).parent.parent
+INSIDE = """
+from tests import versions
+import pytest
+
+@pytest.mark.parametrize("version", {versions!r})
+def test_something(version):
+    versions.note(version)
+
+def test_that_fails():
+    versions.note("12.9")
+    assert {sound!r}
+
+@pytest.fixture
+def made():
+    versions.note("14.2")
+
+def test_with_a_fixture(made):
+    pass
+"""
+ALL = ["13.7", "15.18", "16.14", "17.10", "18.4"]
+
+
+def run(
+    folder: Path, covered: list[str], *options: str, sound: bool = True, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """A whole run, in ``folder``, of tests that use these versions. No version is looked for or fetched."""
+    (folder / "inside").mkdir()
+    (folder / "inside/test_inside.py").write_text(INSIDE.format(versions=covered, sound=sound))
+    (folder / "pyproject.toml").write_text(
+        '[tool.pytest.ini_options]\ntestpaths = ["inside"]\naddopts = "--import-mode=importlib"\n'
+    )
+    (folder / "conftest.py").write_text(
+        "from tests import versions\n"
+        "versions.fetch_missing = lambda: None\nversions.has_19 = lambda: False\n"
+        "from tests.conftest import pytest_runtest_makereport, pytest_sessionfinish\n"
+        "from tests.conftest import pytest_terminal_summary\n"
+    )
+    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_ADDOPTS")}
+    path = os.pathsep.join([str(REPOSITORY), str(REPOSITORY / "src")])
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *options], cwd=folder, capture_output=True, text=True, check=False,
+        env={**kept, "PYTHONPATH": path, **environment},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "xdist"])
+def test_the_end_of_a_run_names_its_versions(tmp_path: Path, options: tuple[str, ...]) -> None:
+    done = run(tmp_path, ALL, *options, CI="true")
+    assert "PostgreSQL versions covered: 12.9, 13.7, 14.2, 15.18, 16.14, 17.10, 18.4\n" in done.stdout
+    assert "PostgreSQL 19 not covered" in done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_in_ci_a_version_that_is_missing_fails(tmp_path: Path) -> None:
+    done = run(tmp_path, ["13.7", "15.18", "16.14", "18.4"], CI="true")
+    assert "PostgreSQL 17 not covered: no test ran on it\n" in done.stdout
+    assert done.returncode == 1
+
+
+def test_elsewhere_it_is_said_only(tmp_path: Path) -> None:
+    done = run(tmp_path, ["13.7", "18.4"])
+    assert "PostgreSQL 15 not covered" in done.stdout
+    assert done.returncode == 0
+
+
+def test_a_part_of_the_tests_covers_what_it_covers(tmp_path: Path) -> None:
+    done = run(tmp_path, ["18.4"], "-k", "something", CI="true")
+    assert "PostgreSQL versions covered: 18.4\n" in done.stdout
+    assert "not covered" not in done.stdout
+    assert done.returncode == 0
+
+
+def test_a_test_that_fails_covers_nothing(tmp_path: Path) -> None:
+    done = run(tmp_path, ALL, sound=False)
+    assert "PostgreSQL versions covered: 13.7, 14.2" in done.stdout
+    assert done.returncode == 1
+
+
+def test_13_7_is_wanted_exactly_and_the_others_by_their_major() -> None:
+    assert list(versions.missing(["13.23", "15.1", "16.0", "17.12", "18.6", "19rc1"])) == ["13.7"]
+    assert [name for name in versions.missing(["19rc1"]) if name != "19"] == list(versions.WANTED)
