@@ -28,7 +28,8 @@ lint: $(READY) ## formatters, linters and type checkers, warnings as errors; stu
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) check --locked --quiet --manifest-path crates/walproof-fuzz/fuzz/Cargo.toml --target-dir target
 
-check-long: $(READY) ## long checks: decoder against pg_waldump, 100 power cuts of four versions, random kills, disturbances and file operations with ten seeds, the simulated disk with a piece missing
+check-long: $(READY) ## long checks: property tests with many new examples, decoder against pg_waldump, 100 power cuts of four versions, random kills, disturbances and file operations with ten seeds, the simulated disk with a piece missing
+	PROPTEST_CASES=5000 $(CARGO) test --workspace --locked --quiet
 	PYTHONPATH=. $(BIN)/python bench/wal_equality.py
 	PYTHONPATH=. $(BIN)/python bench/power_cut.py --cuts 102
 	for seed in 1 2 3 4 5 6 7 8 9 10; do \
