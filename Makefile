@@ -17,7 +17,7 @@ run: $(READY) ## the main job: the durability study in its quick form on the emb
 
 test: $(READY) ## every test, Rust and Python
 	$(CARGO) test --workspace --locked --quiet
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 lint: $(READY) ## formatters, linters and type checkers, warnings as errors; stubs against the native module
 	$(BIN)/ruff check .

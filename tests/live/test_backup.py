@@ -77,15 +77,15 @@ def _run(plan: Plan) -> dict[str, Trial]:
 
 @pytest.mark.pg(program="pg_basebackup")
 def test_full_backups_are_restored_to_the_moment(install: Install, work: Path) -> None:
-    plan = _plan(
-        install,
-        work,
-        {"name": "full"},
-        {"name": "paused", "backup": {"load": False, "checkpoint": "spread", "rate": "512MB/s"}},
-        {"name": "packed", "backup": {"compress": "gzip"}},
-        {"name": "compressed WAL", "settings": {"wal_compression": "on"}},
-        base={"fsync": "off", "checkpoint_timeout": "30s", "checkpoint_completion_target": 0.01},
-    )
+    variants: list[dict[str, Any]] = [{"name": "full"}, {"name": "packed", "backup": {"compress": "gzip"}}]
+    # What differs between versions is how backups are taken; ways to pause and to write WAL are seen in the newest.
+    if install.version_num >= 180000:
+        variants += [
+            {"name": "paused", "backup": {"load": False, "checkpoint": "spread", "rate": "512MB/s"}},
+            {"name": "compressed WAL", "settings": {"wal_compression": "on"}},
+        ]
+    base = {"fsync": "off", "checkpoint_timeout": "30s", "checkpoint_completion_target": 0.01}
+    plan = _plan(install, work, *variants, base=base)
     trials = _run(plan)
     for name, trial in trials.items():
         seen = trial.metrics

@@ -38,7 +38,7 @@ def cluster(embedded: Install, workspace: Workspace) -> Iterator[Cluster]:
 
 
 @pytest.mark.live
-@pytest.mark.parametrize("name", ["data/walproof.conf", "server.log"])
+@pytest.mark.parametrize("name", ["data/walproof.conf.new", "server.log"])
 def test_a_link_in_a_clusters_folder_leads_to_no_file_of_roots(
     cluster: Cluster, open_place: Path, name: str
 ) -> None:
@@ -54,6 +54,19 @@ def test_a_link_in_a_clusters_folder_leads_to_no_file_of_roots(
     assert precious.read_text() == "of root alone"
     assert precious.stat().st_uid == 0
     assert "of root" not in cluster.log_text()
+
+
+@pytest.mark.live
+def test_a_link_in_place_of_the_settings_is_replaced(cluster: Cluster, open_place: Path) -> None:
+    """They are written beside it and renamed, so that not even a file that the server may write is touched."""
+    elsewhere = open_place / "elsewhere"
+    elsewhere.write_text("somebody's")
+    elsewhere.chmod(0o666)
+    conf = cluster.data / "walproof.conf"
+    conf.symlink_to(elsewhere)
+    cluster.start({})
+    assert elsewhere.read_text() == "somebody's"
+    assert not conf.is_symlink()
 
 
 @pytest.mark.live

@@ -29,6 +29,7 @@ _SHARED_MEMORY = Path("/dev/shm")
 _QUIT_PATIENCE_S = 5.0
 _KILL_PATIENCE_S = 5.0
 _ORPHANS_PATIENCE_S = 0.5
+_DETACH_PATIENCE_S = 1.0
 _REMOVAL_PATIENCE_S = 10.0
 
 
@@ -109,7 +110,9 @@ def remove_remains(data: Path, user: ServerUser | None, ended: int | None = None
             for orphan in orphans:
                 _signal(orphan, signal.SIGKILL, user, lambda pid: pid in _servers_in(data, user))
         time.sleep(0.005)
-    free_shared_memory(data, user)
+    began = time.monotonic()
+    while not free_shared_memory(data, user) and time.monotonic() < began + _DETACH_PATIENCE_S:
+        time.sleep(0.005)
 
 
 def _lives(pid: int) -> bool:

@@ -60,22 +60,27 @@ def shared_memory_of(data: Path) -> tuple[tuple[int, ...], tuple[Path, ...]]:
     return (), ()
 
 
-def free_shared_memory(data: Path, user: ServerUser | None) -> None:
-    """Remove the shared memory of a data directory whose server was killed; one in use is left alone.
+def free_shared_memory(data: Path, user: ServerUser | None) -> bool:
+    """Remove the shared memory of a data directory whose server was killed; memory in use is left alone.
 
-    ``user`` ran the server (None: ourselves); what belongs to anybody else is left alone, too.
+    ``user`` ran the server (None: ourselves); what belongs to anybody else is left alone, too. Returns false
+    where a process still has it: whoever reads /proc/PID/maps of a process that ends keeps its memory for a
+    moment.
     """
     uid = os.geteuid() if user is None else user.uid
     with acting_as(user):
         segments, files = shared_memory_of(data)
         rows = [_row(segment) for segment in segments]
-        if any(row is None or row.attached or row.uid != uid for row in rows):
-            return
+        if any(row is None or row.uid != uid for row in rows):
+            return True
+        if any(row is not None and row.attached for row in rows):
+            return False
         libc = ctypes.CDLL(None, use_errno=True)
         for segment in segments:
             libc.shmctl(segment, _IPC_RMID, None)
         for file in files:
             file.unlink(missing_ok=True)
+    return True
 
 
 def _row(segment: int) -> _Row | None:
