@@ -78,7 +78,7 @@ def _run(plan: Plan) -> dict[str, Trial]:
 @pytest.mark.pg(program="pg_basebackup")
 def test_full_backups_are_restored_to_the_moment(install: Install, work: Path) -> None:
     variants: list[dict[str, Any]] = [{"name": "full"}, {"name": "packed", "backup": {"compress": "gzip"}}]
-    # What differs between versions is how backups are taken; ways to pause and to write WAL are seen in the newest.
+    # Versions differ in how backups are taken; ways to pause and to write WAL are seen in the newest alone.
     if install.version_num >= 180000:
         variants += [
             {"name": "paused", "backup": {"load": False, "checkpoint": "spread", "rate": "512MB/s"}},

@@ -58,7 +58,7 @@ def test_a_link_in_a_clusters_folder_leads_to_no_file_of_roots(
 
 @pytest.mark.live
 def test_a_link_in_place_of_the_settings_is_replaced(cluster: Cluster, open_place: Path) -> None:
-    """They are written beside it and renamed, so that not even a file that the server may write is touched."""
+    """They are written beside it and renamed: not even a file that the server may write is touched."""
     elsewhere = open_place / "elsewhere"
     elsewhere.write_text("somebody's")
     elsewhere.chmod(0o666)
