@@ -5,9 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 CARGO := cargo
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+  --no-emit-index-url
+UV := uv
+AUDIT := $(VENV)/audit/bin/pip-audit
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint check-long fuzz bench docs format clean
+.PHONY: help run test lint check-long fuzz bench docs format licenses audit lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -61,13 +66,32 @@ format: $(READY) ## rewrite sources in the project's format
 clean: ## remove what was built, keep results and caches
 	rm -rf $(VENV) target build src/walproof/_native*.so src/walproof/_preload*.so src/*.egg-info
 
+licenses: $(READY) ## write THIRD_PARTY_LICENSES again: what is linked into a wheel
+	$(BIN)/python bench/third_party_licenses.py
+
+audit: $(AUDIT) ## known vulnerabilities, licences and sources of what walproof is made of; 1: something was found, 2: something could not be checked
+	$(PYTHON) bench/audit.py --pip-audit $(AUDIT)
+
+lock: ## write requirements/*.txt again from pyproject.toml, by uv; LOCK_FLAGS=--upgrade takes newer versions
+	$(LOCK) $(LOCK_FLAGS) pyproject.toml --all-extras -o requirements/dev.txt
+	$(LOCK) $(LOCK_FLAGS) pyproject.toml -c requirements/dev.txt -o requirements/run.txt
+	$(LOCK) $(LOCK_FLAGS) --group audit -o requirements/audit.txt
+	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' | \
+	  $(LOCK) $(LOCK_FLAGS) - -o requirements/build.txt
+
+$(AUDIT): requirements/audit.txt
+	$(PYTHON) -m venv --clear $(VENV)/audit
+	$(VENV)/audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r $<
+	touch $@
+
 # Everything is built and installed into .venv; again when the sources of the native module or the
 # dependencies change.
-$(READY): pyproject.toml constraints.txt Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
+$(READY): pyproject.toml requirements/build.txt requirements/dev.txt rust-toolchain.toml Cargo.toml Cargo.lock $(shell find crates -name '*.rs' -o -name Cargo.toml)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "walproof needs Python 3.11 or newer; name one: make PYTHON=python3.12" >&2; exit 2; }
 	@command -v $(CARGO) >/dev/null || { echo "walproof needs a Rust toolchain (cargo) on PATH" >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "Debian keeps venv apart: apt install python3-venv" >&2; rm -rf $(VENV); exit 2; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(PIP) --require-hashes --only-binary :all: -r requirements/build.txt -r requirements/dev.txt
+	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from tests.cli.command import walproof
+from tests.postgres.installs import put_install
 
 
 def test_help_names_every_command(tmp_path: Path) -> None:
@@ -72,4 +73,22 @@ def test_installs_are_listed(tmp_path: Path) -> None:
     rows = json.loads(walproof("pg", "list", "--json", cwd=tmp_path).stdout)
     assert {row["origin"] for row in rows} >= {"embedded"}
     text = walproof("pg", "list", cwd=tmp_path).stdout
-    assert len(text.splitlines()) == len(rows)
+    assert len([line for line in text.splitlines() if not line.startswith(" ")]) == len(rows)
+
+
+def test_installs_below_a_known_fix_say_so(tmp_path: Path) -> None:
+    """Folders that can only say their version, in the place of fetched installs: 17.10 lacks a fix."""
+    for version in ("17.10", "17.11"):
+        bindir = put_install(tmp_path / f"cache/installs/{version}", version)
+        assert bindir.is_dir()
+    listed = walproof("pg", "list", cwd=tmp_path, WALPROOF_CACHE=str(tmp_path / "cache"))
+    lines = listed.stdout.splitlines()
+    (old,) = [at for at, line in enumerate(lines) if line.startswith("17.10 ")]
+    (new,) = [at for at, line in enumerate(lines) if line.startswith("17.11 ")]
+    assert lines[old + 1].startswith("  17.11 mends: records that clear bits of the visibility map")
+    assert "https://www.postgresql.org/docs/release/17.11/" in lines[old + 1]
+    assert not lines[new + 1].startswith("  17.")
+    assert "not all that there are" in listed.stderr
+    told = walproof("pg", "list", "--json", cwd=tmp_path, WALPROOF_CACHE=str(tmp_path / "cache")).stdout
+    fixes = {row["version"]: [fix["version"] for fix in row["missing_fixes"]] for row in json.loads(told)}
+    assert (fixes["17.10"], fixes["17.11"]) == (["17.11"], [])

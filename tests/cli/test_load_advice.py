@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -258,17 +257,14 @@ def test_psql_takes_the_recipe(folder: Path, embedded: Install, workspace: Works
         cluster.stop("immediate")
 
 
-def test_definitions_come_from_a_server_and_secrets_do_not(
-    embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", f"{embedded.bindir}{os.pathsep}{os.environ['PATH']}")
+def test_definitions_come_from_a_server_and_secrets_do_not(embedded: Install, workspace: Workspace) -> None:
     home = workspace.make_folder("schema")
     templates.clone(templates.prepare_empty(workspace, embedded, ()), home, flush=False)
     cluster = Cluster(embedded, workspace, home)
     cluster.start({})
     try:
         apply_ddl(cluster.conninfo, SHOP)
-        text = dump_schema(cluster.conninfo + " password=hush", [embedded])
+        text = dump_schema(cluster.conninfo + " password=hush", Path(embedded.bindir) / "pg_dump")
         with cluster.connect() as session:
             session.execute("CREATE DATABASE other")
         apply_ddl(cluster.conninfo.replace("dbname=postgres", "dbname=other"), text)
@@ -277,11 +273,8 @@ def test_definitions_come_from_a_server_and_secrets_do_not(
     assert "CREATE TABLE public.audit" in text
 
 
-def test_definitions_are_not_waited_for(
-    embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_definitions_are_not_waited_for(embedded: Install, workspace: Workspace) -> None:
     """pg_dump takes locks; where it would have to wait for one, it ends, instead of making others wait."""
-    monkeypatch.setenv("PATH", f"{embedded.bindir}{os.pathsep}{os.environ['PATH']}")
     home = workspace.make_folder("locked")
     templates.clone(templates.prepare_empty(workspace, embedded, ()), home, flush=False)
     cluster = Cluster(embedded, workspace, home)
@@ -292,14 +285,15 @@ def test_definitions_are_not_waited_for(
             session.execute("BEGIN")
             session.execute("LOCK TABLE audit")
             with pytest.raises(ClusterError, match="pg_dump could not read") as caught:
-                dump_schema(cluster.conninfo + " options='-c work_mem=5MB'", [embedded])
+                dump_schema(
+                    cluster.conninfo + " options='-c work_mem=5MB'", Path(embedded.bindir) / "pg_dump"
+                )
         assert "statement timeout" in (caught.value.detail or "")
     finally:
         cluster.stop("immediate")
 
 
-def test_a_pg_dump_without_ssl_says_so(embedded: Install, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", embedded.bindir)
+def test_a_pg_dump_without_ssl_says_so(embedded: Install) -> None:
     with pytest.raises(ClusterError) as caught:
-        dump_schema("host=127.0.0.1 port=1 sslmode=verify-full", [embedded])
+        dump_schema("host=127.0.0.1 port=1 sslmode=verify-full", Path(embedded.bindir) / "pg_dump")
     assert "sslmode=verify-full demands" in (caught.value.hint or ""), caught.value.detail

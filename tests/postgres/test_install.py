@@ -7,19 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.postgres.installs import put_install
 from walproof.errors import InstallError
 from walproof.facts import Install
 from walproof.postgres import build, install
-
-
-def put_install(prefix: Path, version: str, *programs: str) -> Path:
-    """A folder that looks like an install, for versions that no machine has: it can only say its version."""
-    (prefix / "bin").mkdir(parents=True)
-    for program in ("postgres", "initdb", *programs):
-        path = prefix / "bin" / program
-        path.write_text(f"#!/bin/sh\necho '{program} (PostgreSQL) {version}'\n")
-        path.chmod(0o755)
-    return prefix / "bin"
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -13,24 +12,24 @@ from walproof.postgres.schema import dump_schema
 PROGRAM = '#!/bin/sh\necho "words: $*"\nenv\n[ -z "$PGSERVICEFILE" ] || cat "$PGSERVICEFILE"\n'
 
 
-@pytest.fixture(autouse=True)
-def _pg_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "programs").mkdir()
-    program = tmp_path / "programs" / "pg_dump"
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    program = tmp_path / "pg_dump"
     program.write_text(PROGRAM)
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     for name in ("PGPASSWORD", "PGOPTIONS", "PGSERVICE", "PGHOST"):
         monkeypatch.delenv(name, raising=False)
+    return program
 
 
-def _told(dsn: str) -> list[str]:
-    return dump_schema(dsn, []).splitlines()
+def _told(program: Path, dsn: str) -> list[str]:
+    return dump_schema(dsn, program).splitlines()
 
 
-def test_nothing_of_the_address_is_a_word() -> None:
+def test_nothing_of_the_address_is_a_word(program: Path) -> None:
     words, *told = _told(
-        "postgresql://watcher:pass%40word@db1:5433/shop?sslpassword=pin&options=-c%20work_mem%3D5MB&keepalives_idle=9"
+        program,
+        "postgresql://watcher:pass%40word@db1:5433/shop?sslpassword=pin&options=-c%20work_mem%3D5MB&keepalives_idle=9",
     )
     for part in ("watcher", "pass@", "db1", "5433", "shop", "pin", "work_mem"):
         assert part not in words
@@ -47,25 +46,25 @@ def test_nothing_of_the_address_is_a_word() -> None:
 
 
 def test_service_files_and_the_environment_are_told_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     services = tmp_path / "services"
     services.write_text("[shop]\nhost=db2\ndbname=orders\nsslmode=require\nsslpassword=pin\n")
     monkeypatch.setenv("PGSERVICEFILE", str(services))
     monkeypatch.setenv("PGPASSWORD", "word")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "key")
-    told = _told("service=shop dbname=other")
+    told = _told(program, "service=shop dbname=other")
     for line in ("PGHOST=db2", "PGDATABASE=other", "PGSSLMODE=require", "PGPASSWORD=word", "sslpassword=pin"):
         assert line in told, line
     assert not any("key" in line and line.startswith("AWS") for line in told)
     with pytest.raises(ConninfoError, match="unusable connection string") as caught:
-        _told("service=absent password=canary")
+        _told(program, "service=absent password=canary")
     assert "absent" in (caught.value.detail or "")
     assert "canary" not in (caught.value.detail or "")
 
 
-def test_what_pg_dump_says_is_without_secrets(tmp_path: Path) -> None:
-    (tmp_path / "programs" / "pg_dump").write_text('#!/bin/sh\necho "bad $PGPASSWORD, $PGHOST" >&2\nexit 1\n')
+def test_what_pg_dump_says_is_without_secrets(program: Path) -> None:
+    program.write_text('#!/bin/sh\necho "bad $PGPASSWORD, $PGHOST" >&2\nexit 1\n')
     with pytest.raises(ClusterError) as caught:
-        _told("host=db1 password=canary")
+        _told(program, "host=db1 password=canary")
     assert caught.value.detail == "bad ***, db1"

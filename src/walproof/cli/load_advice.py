@@ -240,7 +240,6 @@ def _show(run: Run, store: Store, table: Table, may_lose: DurabilityClass, *, js
 
 def _read_table(text: str, install: Install) -> tuple[str, str, str | None]:
     """(the option as it may be stored, SQL, the table's name where it was given)."""
-    from walproof.postgres.schema import dump_schema
     from walproof.settings.conninfo import seems_conninfo, shown, split_table
 
     if not seems_conninfo(text):
@@ -252,7 +251,21 @@ def _read_table(text: str, install: Install) -> tuple[str, str, str | None]:
         # The text is not repeated: it may have been meant for a connection string.
         raise StudyError("--table names no table", hint="Write FILE.sql, FILE.sql:NAME, or DSN:NAME.")
     place, name = split_table(text)
-    return f"{shown(place)}:{name}", dump_schema(place, [install]), name
+    return f"{shown(place)}:{name}", _read_server(place, install), name
+
+
+def _read_server(dsn: str, install: Install) -> str:
+    """The definitions of a database, by the pg_dump that fits its server best."""
+    from walproof.postgres.clients import find_client
+    from walproof.postgres.install import discover
+    from walproof.postgres.schema import dump_schema
+    from walproof.probe.connection import connect_foreign
+
+    with connect_foreign(dsn) as session:
+        server = session.info.server_version
+    program = find_client("pg_dump", server, [install, *discover()])
+    _say(f"definitions are read by pg_dump {program.version} ({program.path})")
+    return dump_schema(dsn, program.path)
 
 
 def _read(path: Path) -> str:

@@ -25,8 +25,9 @@ def list_(
         bool, typer.Option("--available", help="What can be installed, as your mvn or npm know it.")
     ] = False,
 ) -> None:
-    """List what can be named with --pg; the first is the default."""
+    """List what can be named with --pg; the first is the default. Newer minors with known fixes are named."""
     from walproof.postgres.install import survey
+    from walproof.settings.fixes import looked_up
 
     if available:
         _list_available(json)
@@ -37,6 +38,8 @@ def list_(
         return
     for one in seen.installs:
         sys.stdout.write(f"{one.version:<8} {one.origin:<10} {one.bindir}\n")
+        sys.stdout.writelines(f"  {line}\n" for line in _missing(one))
+    sys.stderr.write(f"fixes of the write path: those known here on {looked_up()}, not all that there are\n")
     for folder, reason in seen.rejected:
         sys.stderr.write(f"left out: {folder}: {reason}\n")
 
@@ -78,6 +81,7 @@ def install(
     sys.stdout.write(f"{installed.version} {installed.bindir}\n")
     for name, value in origin.items():
         sys.stderr.write(f"{name}: {value}\n")
+    sys.stderr.writelines(f"{line}\n" for line in _missing(installed))
 
 
 @app.command("remove")
@@ -92,5 +96,23 @@ def remove(
     sys.stdout.write(json_module.dumps({"removed": version}) + "\n" if json else f"removed {version}\n")
 
 
-def _row(install: Install) -> dict[str, str]:
-    return {"version": install.version, "origin": install.origin, "bindir": install.bindir}
+def _missing(install: Install) -> tuple[str, ...]:
+    """A sentence for each known fix that a newer minor has."""
+    from walproof.settings.fixes import fixes_above
+
+    return tuple(fix.sentence for fix in fixes_above(install.version))
+
+
+def _row(install: Install) -> dict[str, object]:
+    from walproof.settings.fixes import fixes_above
+
+    fixes = [
+        {"version": fix.version, "what": fix.what, "harm": fix.harm, "source": fix.source}
+        for fix in fixes_above(install.version)
+    ]
+    return {
+        "version": install.version,
+        "origin": install.origin,
+        "bindir": install.bindir,
+        "missing_fixes": fixes,
+    }

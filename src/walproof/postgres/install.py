@@ -165,13 +165,12 @@ def examine(bindir: Path, origin: str) -> Install:
     """The install in ``bindir``. Raises InstallError when it does not run, is incomplete or is too old."""
     postgres = bindir / "postgres"
     try:
-        status = postgres.stat()
+        version, version_num = read_version(postgres)
     except OSError as error:
         raise InstallError(
             f'no PostgreSQL server in "{bindir}": {error.strerror}',
             hint="Name the folder that holds postgres and initdb, or the prefix above it.",
         ) from error
-    version, version_num = _read_version(str(postgres), status.st_mtime_ns, status.st_size)
     if not os.access(bindir / "initdb", os.X_OK):
         raise InstallError(
             f'incomplete PostgreSQL install: no initdb in "{bindir}"',
@@ -179,6 +178,15 @@ def examine(bindir: Path, origin: str) -> Install:
         )
     _refuse_old(version, bindir)
     return Install(version, version, version_num, str(bindir), origin)
+
+
+def read_version(program: Path) -> tuple[str, int]:
+    """What a program of PostgreSQL says of itself: ``18.4``, and 180004 as ``server_version_num`` has it.
+
+    Raises OSError when there is none; InstallError when it does not run or says something else.
+    """
+    status = program.stat()
+    return _ask_version(str(program), status.st_mtime_ns, status.st_size)
 
 
 def label_all(installs: Iterable[Install]) -> list[Install]:
@@ -241,20 +249,21 @@ def _embedded() -> list[Path]:
 
 
 @functools.lru_cache(maxsize=64)
-def _read_version(postgres: str, mtime_ns: int, size: int) -> tuple[str, int]:
+def _ask_version(program: str, mtime_ns: int, size: int) -> tuple[str, int]:
     # mtime and size are in the key so that an upgrade under a long-lived process is noticed.
     try:
         done = subprocess.run(
-            [postgres, "--version"], capture_output=True, text=True, timeout=30, env=child_environment()
+            [program, "--version"], capture_output=True, text=True, timeout=30, env=child_environment()
         )
     except (OSError, subprocess.SubprocessError) as error:
-        raise InstallError(f'could not run "{postgres}": {_reason(error)}') from error
+        raise InstallError(f'could not run "{program}": {_reason(error)}') from error
     match = _VERSION.search(done.stdout)
     if done.returncode != 0 or match is None:
         said = (done.stderr or done.stdout).strip().splitlines()
         raise InstallError(
-            f'could not read the version of "{postgres}"',
-            detail=f"postgres --version ended with {done.returncode}: {said[-1] if said else 'no output'}",
+            f'could not read the version of "{program}"',
+            detail=f"{Path(program).name} --version ended with {done.returncode}: "
+            f"{said[-1] if said else 'no output'}",
         )
     version = match[0].removeprefix("(PostgreSQL) ")
     return version, int(match[1]) * 10000 + int(match[2] or 0)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from psycopg import conninfo as conninfos
 from psycopg import pq
 
 from walproof.errors import ClusterError, ConninfoError
-from walproof.facts import Install
 from walproof.files import write_whole
 from walproof.privilege.environment import foreign_environment
 from walproof.settings.conninfo import ADVICE, concealed, parse
@@ -28,14 +26,13 @@ _LEFT_OUT = (
 _SERVICE = "walproof"
 
 
-def dump_schema(dsn: str, installs: Sequence[Install]) -> str:
-    """SQL of every definition in the database of ``dsn``, by the pg_dump of PATH or of an install.
+def dump_schema(dsn: str, program: Path) -> str:
+    """SQL of every definition in the database of ``dsn``, by the pg_dump ``program``.
 
     Raises ConninfoError; ClusterError, with pg_dump's own words.
     """
     given = _given(dsn)
-    program = _find_program(installs)
-    command = [program, "--schema-only", *(f"--no-{what}" for what in _LEFT_OUT)]
+    command = [str(program), "--schema-only", *(f"--no-{what}" for what in _LEFT_OUT)]
     command.append(f"--lock-wait-timeout={LOCK_PATIENCE_S}s")
     try:
         with _out_of_sight(given) as variables:
@@ -108,18 +105,3 @@ def _out_of_sight(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
             write_whole(file, f"[{_SERVICE}]\n{''.join(others)}")
             named |= {"PGSERVICEFILE": str(file), "PGSERVICE": _SERVICE}
         yield named
-
-
-def _find_program(installs: Sequence[Install]) -> str:
-    found = shutil.which("pg_dump")
-    if found is not None:
-        return found
-    for install in sorted(installs, key=lambda one: -one.version_num):
-        program = Path(install.bindir) / "pg_dump"
-        if program.exists():
-            return str(program)
-    raise ClusterError(
-        "pg_dump was not found",
-        detail="It is neither on PATH nor in a folder of --pg.",
-        hint="Run pg_dump --schema-only where the database is, and name its output: --table FILE.sql:NAME.",
-    )

@@ -34,6 +34,11 @@ class Fix:
         """``18.6``."""
         return f"{self.major}.{self.minor}"
 
+    @property
+    def sentence(self) -> str:
+        """What it mends, what may happen without it, and where that is said."""
+        return f"{self.version} mends: {self.what}. Without it: {self.harm} ({self.source})."
+
 
 def fixes_above(version: str) -> tuple[Fix, ...]:
     """Known fixes that a release lacks, oldest first; none of a version without a minor (19rc1)."""

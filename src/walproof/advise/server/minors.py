@@ -19,6 +19,6 @@ def minors(case: ServerCase) -> Found | None:
         "minors",
         Weight.DANGER,
         f"Install {case.major}.{max(fix.minor for fix in missing)} or a newer minor of {case.major}",
-        tuple(f"{fix.version} mends: {fix.what}. Without it: {fix.harm} ({fix.source})." for fix in missing),
+        tuple(fix.sentence for fix in missing),
         costs=("A restart. The data directory stays as it is.",),
     )
