@@ -23,9 +23,11 @@ from walproof.cli.declaration import (
     overrides,
     workload_table,
 )
+from walproof.cli.gate import Undecided
 from walproof.cli.load_advice import LoadAdviceOptions
 from walproof.cli.run import RunOptions, run
 from walproof.errors import SettingError, UnitError
+from walproof.facts import Promise, Side
 from walproof.lab.asked import Overrides
 from walproof.lab.studyfile import WorkloadTable
 
@@ -90,10 +92,12 @@ def test_every_option_is_repeated_by_a_name_that_typer_knows(kind: type[Any]) ->
     """Each option has a value; who types the command that repeats them gives the same options."""
     sample: dict[Any, object] = {
         str: "text", int: 3, float: 2.5, bool: True, Path: Path("folder"), list[str]: ["x", "y"],
+        Undecided: Undecided.ok,
     }  # fmt: skip
     values = {option.name: sample[_present(get_args(option.annotation)[0])] for option in options_of(kind)}
     never = [option.name for option in options_of(kind) if Repeated.NEVER in option.marks(Repeated)]
-    assert sorted(never) == ["dry_run", "json", "new", "store"]
+    of_gates = {"junit", "summary", "undecided"} & set(values)
+    assert sorted(never) == sorted({"dry_run", "json", "new", "store"} | of_gates)
     given: list[object] = []
 
     def take(options: Any) -> None:
@@ -113,12 +117,12 @@ def test_what_options_change_in_a_study() -> None:
         RunOptions(
             "durability", quick=True, set_=["a=1,b=2", "b=3"], rounds=3, within="3%", budget="30min",
             duration="10s", warmup="500ms", pg=["16", "15"], seed=0, probes="wal, waits", device="doc-000-vm",
-            power_cut=4, waldir=Path("wal"),
+            power_cut=4, waldir=Path("wal"), fail_if=["tps < 0.9x"],
         )
     ) == Overrides(
         quick=True, base={"a": "1", "b": "3"}, rounds=3, within=0.03, budget_s=1800.0, duration_s=10.0,
         warmup_s=0.5, pg=("16", "15"), seed=0, probes=("wal", "waits"), device="doc-000-vm",
-        power_cut_images=4, waldir=Path("wal"),
+        power_cut_images=4, waldir=Path("wal"), fail_if=(Promise("tps", Side.BELOW, 0.9),),
     )  # fmt: skip
     assert overrides(RunOptions("durability", probes="none")).probes == ()
     with pytest.raises(UnitError, match="invalid share"):
@@ -161,7 +165,7 @@ def _present(annotation: Any) -> Any:
 def _read_type(annotation: Any, read: Callable[[Any], object]) -> Any:
     """The type that a present value has once it is read."""
     assert get_origin(annotation) is Annotated
-    returned = get_type_hints(read)["return"]
+    returned = get_type_hints(read, localns={"Promise": Promise})["return"]
     return _present(get_args(annotation)[0] if returned is Any else returned)
 
 

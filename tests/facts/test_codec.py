@@ -9,7 +9,7 @@ import pytest
 
 from tests.facts.plans import plan
 from walproof.errors import StoreError
-from walproof.facts import LeftOut, Plan, Reference, Replay, Toggling
+from walproof.facts import Gate, LeftOut, Plan, Promise, Reference, Replay, Side, Toggling
 from walproof.facts.codec import from_json, plan_hash, to_json
 
 CHANGES: dict[str, Any] = {
@@ -42,6 +42,7 @@ CHANGES: dict[str, Any] = {
     "format": 3,
     "kind": Replay(1000, 2000, 500),
     "toggling": Toggling("default", 2, 40, 0.3, 0.03),
+    "gate": Gate((Promise("tps", Side.BELOW, 0.97),)),
 }
 
 

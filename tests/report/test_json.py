@@ -22,7 +22,7 @@ def document(facts: Any) -> dict[str, Any]:
 def test_keys_are_stable() -> None:
     found = document(durability())
     assert list(found) == [
-        "format", "run", "trials", "analysis", "power_cuts", "sweeps", "findings", "answer",
+        "format", "run", "trials", "analysis", "power_cuts", "sweeps", "findings", "gate", "answer",
     ]  # fmt: skip
     assert found["sweeps"] == []
     assert found["format"] == 1

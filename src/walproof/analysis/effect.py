@@ -131,6 +131,23 @@ def install_effects(
     return _family(groups, trials, metric, level)
 
 
+def workload_effects(
+    plan: Plan, against: str, trials: Sequence[Trial], metric: str = "tps", level: float = LEVEL
+) -> tuple[Effect, ...]:
+    """Every variant and install under the other workloads against the same under workload ``against``.
+
+    Raises AnalysisError when a round holds a cell twice.
+    """
+    groups = [
+        [(Cell(install.label, workload.name, v.name), Cell(install.label, against, v.name))]
+        for install in plan.installs
+        for workload in plan.workloads
+        for v in plan.variants
+        if workload.name != against
+    ]
+    return _family(groups, trials, metric, level)
+
+
 def _family(
     groups: Sequence[Sequence[tuple[Cell, Cell]]], trials: Sequence[Trial], metric: str, level: float
 ) -> tuple[Effect, ...]:

@@ -31,7 +31,7 @@ class Interval:
 
     def exp(self) -> Interval:
         """The interval of a log ratio, as one of the ratio."""
-        return Interval(math.exp(self.low), math.exp(self.high), self.level, self.method)
+        return Interval(_exp(self.low), _exp(self.high), self.level, self.method)
 
     def inverse(self) -> Interval:
         """The interval of a ratio, as one of the ratio the other way round."""
@@ -40,6 +40,14 @@ class Interval:
     def half_width(self, centre: float) -> float:
         """The farther end's distance from ``centre``, as a share of it (0.03 is 3 %)."""
         return max(self.high - centre, centre - self.low) / abs(centre)
+
+
+def _exp(log: float) -> float:
+    """Without an overflow: intervals of few degrees of freedom and a high level may reach anywhere."""
+    try:
+        return math.exp(log)
+    except OverflowError:
+        return math.inf
 
 
 def t_quantile(level: float, degrees: float) -> float:

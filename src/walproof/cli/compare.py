@@ -1,14 +1,18 @@
-"""``walproof compare``: an ad-hoc study, each ``--set`` a variant against the defaults."""
+"""``walproof compare``: an ad-hoc study, each ``--set`` a variant against the defaults.
+
+Installs (``--pg`` twice) and, for a gate, two versions of a workload can be compared instead.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from walproof.cli import options, study_options
+from walproof.cli import gate, options, study_options
 from walproof.cli.declaration import (
     Override,
     Repeated,
@@ -19,17 +23,23 @@ from walproof.cli.declaration import (
     workload_table,
 )
 
+if TYPE_CHECKING:
+    from walproof.lab.studyfile import ScriptTable
+
+THIS_VERSION, OTHER_VERSION = "this version", "the other version"
+"""Workloads of a gate on two versions."""
+
 
 @dataclass(frozen=True, slots=True)
 class CompareOptions:
     """What ``walproof compare`` is given."""
 
     set_: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--set", metavar="NAME=VALUE[,...]", help="One variant: its settings. Repeat for more variants."
         ),
-    ]
+    ] = None
     base: Annotated[
         list[str] | None,
         typer.Option("--base", metavar="NAME=VALUE", help="Setting of every variant, defaults included."),
@@ -48,6 +58,20 @@ class CompareOptions:
         Path | None,
         typer.Option("--setup", metavar="FILE", help="SQL that makes the script's own tables."),
         WorkloadKey("setup", str),
+    ] = None
+    script_against: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--script-against",
+            metavar="FILE[@WEIGHT]",
+            help="With --fail-if: scripts of the version that this one is compared with.",
+        ),
+    ] = None
+    setup_against: Annotated[
+        Path | None,
+        typer.Option(
+            "--setup-against", metavar="FILE", help="With --fail-if: SQL that makes that version's tables."
+        ),
     ] = None
     scale: Annotated[
         int, typer.Option("--scale", min=1, help="pgbench scale factor."), WorkloadKey("scale")
@@ -82,6 +106,10 @@ class CompareOptions:
     passes: study_options.Passes = None
     within: study_options.Within = None
     budget: study_options.Budget = None
+    fail_if: gate.FailIf = None
+    undecided: gate.UndecidedOption = gate.Undecided.fail
+    junit: gate.Junit = None
+    summary: gate.Summary = None
     pg: study_options.Pg = None
     seed: study_options.Seed = None
     device: study_options.Device = None
@@ -97,27 +125,76 @@ class CompareOptions:
 
 @declared
 def compare(given: CompareOptions) -> None:
-    """Compare settings with the defaults."""
+    """Compare settings with the defaults, or installs with the first one; decide a gate."""
     from walproof.cli.execution import carry_out
-    from walproof.lab.study import ad_hoc, resolve
-    from walproof.lab.studyfile import ScriptTable
+    from walproof.lab.study import Version, ad_hoc, resolve
 
+    gate.check(given)
+    _check(given)
     # What is measured is said in full: a window's length or its transactions, scripts or a built-in one.
     if given.transactions is not None:
         given = replace(given, duration=None)
     elif given.duration is None:
         given = replace(given, duration="10s")
+    against = _against(given)
     if given.script:
         given = replace(given, builtin=None)
-    workload = {
-        "name": f"scale {given.scale}",
-        "threads": min(given.threads, given.clients),
-        **workload_table(given),
-    }
-    scripts = [ScriptTable.model_validate(_script(text)) for text in given.script or []]
-    study = ad_hoc(options.parse_sets(given.set_), workload, scripts)
+    name = f"scale {given.scale}" if against is None else THIS_VERSION
+    study = ad_hoc(
+        options.parse_sets(given.set_ or []),
+        {"name": name, **_keys(given)},
+        _scripts(given.script),
+        None
+        if against is None
+        else Version({"name": OTHER_VERSION, **_keys(against)}, _scripts(against.script)),
+    )
     plan = resolve(study, overrides(given), folder=options.work_folder(given.on))
-    carry_out(plan, command_line("compare", given), given, keep_failures=given.keep_failures)
+    view = carry_out(plan, command_line("compare", given), given, keep_failures=given.keep_failures)
+    gate.conclude(view, given)
+
+
+def _check(given: CompareOptions) -> None:
+    """Refuse what compares nothing. Raises StudyError."""
+    from walproof.errors import StudyError
+
+    versions = given.script_against or given.setup_against is not None
+    if versions and not given.fail_if:
+        raise StudyError(
+            "two versions of scripts and tables are compared by a gate alone",
+            hint='Say what must not happen: --fail-if "wal_bytes_per_txn > 1.02x".',
+        )
+    if given.script_against and not given.script:
+        raise StudyError(
+            "--script-against needs --script", hint="--script is the version that is judged by the other one."
+        )
+    if not given.set_ and len(given.pg or []) < 2 and not versions:
+        raise StudyError(
+            "there is nothing to compare",
+            hint="Name settings (--set NAME=VALUE), or a second install (--pg twice)."
+            + (
+                " Or the other version of a workload (--script-against, --setup-against)."
+                * bool(given.fail_if)
+            ),
+        )
+
+
+def _against(given: CompareOptions) -> CompareOptions | None:
+    """The options of the other version: what is not given of it is as in this one. None without one."""
+    if not given.script_against and given.setup_against is None:
+        return None
+    scripts = given.script_against or given.script
+    setup = given.setup_against or given.setup
+    return replace(given, script=scripts, setup=setup, builtin=None if scripts else given.builtin)
+
+
+def _keys(given: CompareOptions) -> dict[str, object]:
+    return {"threads": min(given.threads, given.clients), **workload_table(given)}
+
+
+def _scripts(texts: Sequence[str] | None) -> list[ScriptTable]:
+    from walproof.lab.studyfile import ScriptTable
+
+    return [ScriptTable.model_validate(_script(text)) for text in texts or []]
 
 
 def _script(text: str) -> dict[str, str | int]:

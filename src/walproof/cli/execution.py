@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from walproof.cli import Interrupted
 from walproof.cli.files import write_file
@@ -19,6 +20,9 @@ from walproof.facts.codec import plan_hash, to_json
 from walproof.facts.store import Store
 from walproof.files import private_folder
 
+if TYPE_CHECKING:
+    from walproof.report.layout import ReportView
+
 
 def carry_out(
     plan: Plan,
@@ -28,18 +32,20 @@ def carry_out(
     study_text: str | None = None,
     keep_failures: Path | None = None,
     show: Callable[[Run, Store], None] | None = None,
-) -> None:
+) -> ReportView | None:
     """Run the plan (or print it), write the HTML report into ``--out``, print the result on stdout.
 
-    ``show`` prints another result than the report's own.
+    ``show`` prints another result than the report's own. Returns the report; None where the plan was printed.
     """
+    from walproof.advise.gate import say_beginning
+    from walproof.analysis.gate import GateRule
     from walproof.analysis.within import DueCells, Within
     from walproof.lab.session import execute
     from walproof.report.kinds.registry import report_kind
 
     if given.dry_run:
         sys.stdout.write(to_json(plan) + "\n" if given.json else plan_text(plan, command))
-        return
+        return None
     try:
         private_folder(given.out)
     except OSError as error:
@@ -53,25 +59,26 @@ def carry_out(
             sys.stderr.write(
                 f"run {unread.id} is finished, but was interrupted before its report: --new measures again\n"
             )
-            present(unread, store, out=given.out, json=given.json, show=show)
-            return
+            return present(unread, store, out=given.out, json=given.json, show=show)
         within = (
             None if plan.half_width is None else Within(plan, plan.half_width, report_kind(plan.kind).metric)
         )
+        if plan.gate is not None:
+            sys.stderr.write(f"{say_beginning(plan)}\n")
         with TerminalProgress(plan) as progress:
             run = execute(
                 plan,
                 store,
                 command,
                 DueCells(plan, within),
-                within or _never,
+                GateRule(plan) if plan.gate is not None else within or _never,
                 progress,
                 locks=given.out,
                 study_text=study_text,
                 fresh=given.new,
                 keep_failures=keep_failures,
             )
-        present(run, store, out=given.out, json=given.json, show=show)
+        return present(run, store, out=given.out, json=given.json, show=show)
     except Interrupted as signalled:
         signalled.kept = "finished trials are stored, and the same command resumes the run"
         raise
@@ -86,8 +93,8 @@ def present(
     out: Path,
     json: bool,
     show: Callable[[Run, Store], None] | None = None,
-) -> None:
-    """Print a run's result, as ``show`` does where there is one, and write its HTML report."""
+) -> ReportView:
+    """Print a run's result, as ``show`` does where there is one, and write its HTML report. Returns it."""
     from walproof.report.html import to_html
     from walproof.report.json import to_json
     from walproof.report.terminal import print_terminal
@@ -102,6 +109,7 @@ def present(
     else:
         print_terminal(view, result_console())
     sys.stderr.write(f"report: {path}\n")
+    return view
 
 
 def _finished_without_report(store: Store, plan: Plan, out: Path) -> Run | None:

@@ -46,6 +46,8 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
         "",
         f"rounds: {_rounds_text(plan)}; seed {plan.seed}; {len(plan.round_cells(1))} trials a round",
     ]
+    if plan.gate is not None:
+        lines += [f"gate: fails if {' or '.join(promise.text for promise in plan.gate.promises)}"]
     if plan.toggling is not None:
         lines.append(f"toggled on one server: {toggling_text(plan.toggling, len(plan.toggled))}")
     for sweep in sweeps_of(plan):
@@ -58,7 +60,10 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     if plan.device is not None:
         lines += [f"emulated disk: {plan.device} ({parse_device(plan.device).figures})"]
     lines += words.added_lines(plan)
-    if needs.length is not None:
+    if plan.gate is not None and plan.budget_s is not None:
+        most = format_duration(plan.budget_s)
+        lines += [f"length: until the gate is decided, {most} at most, after what is prepared"]
+    elif needs.length is not None:
         window_s = needs.length.window_s
         lines += [
             f"length: about {needs.length.duration_s / 60:.1f} minutes at most"

@@ -60,8 +60,12 @@ class TerminalProgress:
         if stored:
             self._say(f"resuming run {run.id}: {len(stored)} of at most {trials_most} trials are stored")
         else:
-            self._say(f"run {run.id}: {self._pilot()}at most {trials_most} trials")
+            most = "" if self._plan.gate is not None else f": {self._pilot()}at most {trials_most} trials"
+            self._say(f"run {run.id}{most}")
         self._most, self._ended, self._began = trials_most - len(stored), 0, time.monotonic()
+        if self._plan.gate is not None and self._plan.budget_s is not None:
+            spent = sum(trial.ended_at - trial.started_at for trial in stored)
+            self._left_s, self._told = self._plan.budget_s - spent, self._began
         if self._bar is not None:
             self._task = self._bar.add_task("", total=self._most, left="")
 
@@ -80,7 +84,9 @@ class TerminalProgress:
             result = f"    FAILED: {trial.reason}"
         else:
             result = self._words.outcome(trial)
-        where = f"[{self._ended}/{self._most}] round {trial.round}"
+        # How many trials a gate has, nobody knows before.
+        count = f"{self._ended}" if self._plan.gate is not None else f"{self._ended}/{self._most}"
+        where = f"[{count}] round {trial.round}"
         self._say(
             f"{where}  {self._name(trial.cell):<40} {result}" + (f"  ({left})" if self._bar is None else "")
         )
@@ -89,6 +95,9 @@ class TerminalProgress:
 
     def round_ended(self, trials: Sequence[Trial]) -> None:
         """Every cell of a round has been tried: say how wide the widest interval is, and what comes."""
+        if self._plan.gate is not None:
+            self._look(trials)
+            return
         if self._plan.half_width is None and self._plan.budget_s is None:
             return
         from walproof.advise.outlook import say_outlook
@@ -102,6 +111,15 @@ class TerminalProgress:
             self._say(line)
         # How many trials are to come is known better now than when the run began.
         self._left_s, self._told = found.seconds_more, time.monotonic()
+
+    def _look(self, trials: Sequence[Trial]) -> None:
+        from walproof.advise.gate import say_look
+        from walproof.analysis.gate import judge
+
+        found = judge(self._plan, trials, is_finished=False)
+        if found is not None and found.done == max(trial.round for trial in trials):
+            for line in say_look(self._plan, found, trials):
+                self._say(line)
 
     def _pilot(self) -> str:
         if self._plan.half_width is None:

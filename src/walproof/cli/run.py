@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from walproof.cli import options, study_options
+from walproof.cli import gate, options, study_options
 from walproof.cli.declaration import Override, command_line, declared, overrides
 
 
@@ -29,6 +29,10 @@ class RunOptions:
     passes: study_options.Passes = None
     within: study_options.Within = None
     budget: study_options.Budget = None
+    fail_if: gate.FailIf = None
+    undecided: gate.UndecidedOption = gate.Undecided.fail
+    junit: gate.Junit = None
+    summary: gate.Summary = None
     duration: Annotated[
         str | None,
         typer.Option("--duration", metavar="TIME", help="Length of each window: 10s."),
@@ -61,10 +65,14 @@ def run(given: RunOptions) -> None:
     from walproof.lab.kinds.registry import kind_of
     from walproof.lab.study import read_study, resolve
 
+    gate.check(given)
     studyfile, text, scripts = read_study(given.study)
     asked = overrides(given)
     # Where every trial is a power cut, the disk is simulated: memory is quicker, and nothing is worn out.
     in_memory = kind_of(studyfile, asked).works_in_memory
     folder = options.memory_folder(given.on) if in_memory else options.work_folder(given.on)
     plan = resolve(studyfile, asked, folder=folder, scripts=scripts)
-    carry_out(plan, command_line("run", given), given, study_text=text, keep_failures=given.keep_failures)
+    view = carry_out(
+        plan, command_line("run", given), given, study_text=text, keep_failures=given.keep_failures
+    )
+    gate.conclude(view, given)

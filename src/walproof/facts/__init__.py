@@ -1,5 +1,6 @@
 """Frozen facts of a run, and the append-only store that keeps them."""
 
+from walproof.facts.gate import Gate, Promise, Side
 from walproof.facts.kinds import (
     Conditions,
     Crash,
@@ -61,6 +62,7 @@ __all__ = [
     "Environment",
     "Failover",
     "FailoverConditions",
+    "Gate",
     "ImageState",
     "Install",
     "KernelAuditLevel",
@@ -74,12 +76,14 @@ __all__ = [
     "Plan",
     "PowerCut",
     "PowerCuts",
+    "Promise",
     "Reference",
     "Replay",
     "ReplayConditions",
     "Run",
     "Script",
     "Series",
+    "Side",
     "Slice",
     "Statement",
     "Statements",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
+from walproof.facts.gate import Gate
 from walproof.facts.kinds import (
     Conditions,
     Kind,
@@ -224,6 +225,8 @@ class Plan:
     """The emulated disk, as typed (``doc-000-vm``, ``flush=1.43ms,write=200MB/s``); None: the disk itself."""
     toggling: Toggling | None = None
     """None where no variant is toggled."""
+    gate: Gate | None = None
+    """Promises that the run decides; it ends when they are decided."""
     format: int = PLAN_FORMAT
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from walproof.errors import StudyError
-from walproof.facts import Install
+from walproof.facts import Install, Promise
 from walproof.lab.studyfile import StudyFile
 
 
@@ -35,6 +35,8 @@ class Overrides:
     """Passes of a start whose settings are toggled."""
     waldir: Path | None = None
     """One variant more: the baseline with pg_wal in that folder."""
+    fail_if: tuple[Promise, ...] = ()
+    """What the run has to decide."""
 
 
 @dataclass(frozen=True, slots=True)

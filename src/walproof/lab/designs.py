@@ -12,6 +12,7 @@ from typing import Any, get_args
 
 from walproof.errors import StudyError
 from walproof.facts import Design, Install, Kind, Toggling, Variant, Workload
+from walproof.facts.gate import OF_SLICES
 from walproof.lab.asked import Asked
 from walproof.lab.kind import LabKind
 from walproof.lab.studyfile import DesignChoice
@@ -130,6 +131,9 @@ def _whole_study(
         return "a number of transactions sets the length of each variant's load"
     if probes:
         return f"probe {probes[0]} needs a window of its own"
+    for promise in asked.overrides.fail_if:
+        if promise.metric not in OF_SLICES:
+            return f"{promise.metric}, which the gate is about, is not measured in slices"
     return None
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 from walproof.disk.device import parse_device
 from walproof.errors import StudyError
 from walproof.facts import Design, Install, Plan, Reference
+from walproof.facts.gate import BUDGET_S, ROUNDS_MOST
 from walproof.lab.asked import Asked, Overrides
 from walproof.lab.designs import DEFAULT_STARTS, toggling_of, with_designs
+from walproof.lab.gate import gate_of
 from walproof.lab.kinds.registry import kind_of
 from walproof.lab.reading import check_study, read_study_file
 from walproof.lab.studyfile import ScriptTable, StudyFile
@@ -88,6 +91,7 @@ def resolve(
         )
     variants = with_designs(asked, kind, half, base, variants, baseline, chosen, workloads)
     require_unique("variant", [variant.name for variant in variants])
+    gate = gate_of(asked, kind, chosen, workloads, variants)
     rounds, half_width, budget_s = _stop_rule(study, overrides)
     starts = rounds if _says_how_many(study, overrides) else min(rounds, DEFAULT_STARTS)
     if all(variant.design is Design.TOGGLED for variant in variants):
@@ -127,30 +131,54 @@ def resolve(
         quick=overrides.quick,
         device=None if overrides.device is None else parse_device(overrides.device).name,
         toggling=toggling_of(asked, variants, baseline, starts),
+        gate=gate,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a workload's scripts and tables."""
+
+    keys: Mapping[str, object]
+    """Of ``[[workload]]``, its name among them."""
+    scripts: Sequence[ScriptTable] = ()
+
+    @property
+    def table(self) -> dict[str, object]:
+        """``[[workload]]``."""
+        return {**self.keys, "script": [script.model_dump() for script in self.scripts]}
 
 
 def ad_hoc(
     sets: Sequence[Mapping[str, str]],
     workload: Mapping[str, object],
     scripts: Sequence[ScriptTable] = (),
+    against: Version | None = None,
 ) -> StudyFile:
     """The study that ``walproof compare`` runs: each of ``sets`` a variant against the defaults.
 
-    ``workload`` holds keys of ``[[workload]]``. Raises StudyError.
+    ``workload`` holds keys of ``[[workload]]``; ``against`` is the version that it is compared with.
+    Raises StudyError.
     """
     variants: list[dict[str, object]] = [{"name": "default"}]
     variants += [
         {"name": ", ".join(f"{name}={value}" for name, value in one.items()), "settings": dict(one)}
         for one in sets
     ]
+    if against is not None:
+        title = "What does this version of the workload cost, compared with the other one?"
+    elif sets:
+        title = "What do these settings buy, compared with the defaults?"
+    else:
+        title = "How do these installs of PostgreSQL compare?"
     return check_study(
         {
             "name": "compare",
-            "title": "What do these settings buy, compared with the defaults?",
+            "title": title,
             "design": {"design": "auto"},
-            "workload": [{**workload, "script": [script.model_dump() for script in scripts]}],
+            "workload": [one.table for one in (against, Version(workload, scripts)) if one is not None],
             "variant": variants,
+            "against": None if against is None else against.keys["name"],
         },
         "compare",
     )
@@ -164,6 +192,9 @@ def _installs(specs: Sequence[str]) -> tuple[Install, ...]:
 def _stop_rule(study: StudyFile, overrides: Overrides) -> tuple[int, float | None, float | None]:
     """(most rounds, half-width, budget). The command line's rule replaces the study's as a whole."""
     design = study.design
+    if overrides.fail_if:
+        # A gate ends by itself; what the study says of rounds is for studies that only measure.
+        return overrides.rounds or ROUNDS_MOST, None, overrides.budget_s or BUDGET_S
     if overrides.rounds is None and overrides.within is None and overrides.budget_s is None:
         if overrides.quick:
             return study.quick.rounds, None, None
@@ -177,7 +208,7 @@ def _stop_rule(study: StudyFile, overrides: Overrides) -> tuple[int, float | Non
 
 def _says_how_many(study: StudyFile, overrides: Overrides) -> bool:
     """Whether the number of rounds, or what ends them, was typed."""
-    given = (overrides.rounds, overrides.within, overrides.budget_s)
+    given = (overrides.rounds, overrides.within, overrides.budget_s, overrides.fail_if or None)
     typed = (study.design.rounds, study.design.within, study.design.budget)
     return any(one is not None for one in (*given, *(() if overrides.quick else typed)))
 

@@ -162,3 +162,5 @@ class StudyFile(Table):
     design: DesignTable = DesignTable()
     quick: QuickTable = QuickTable()
     reference: ReferenceTable | None = None
+    against: str | None = None
+    """Workload that a gate compares the others with."""

@@ -9,6 +9,7 @@ One object; keys stay, new ones may come:
     power_cuts  what survives, counts of images, losses, windows and bounds per variant (``CutSummary``)
     sweeps      of a study of loading: the steps of each sweep, and which points were skipped (``Climb``)
     findings    sentences with kind, subject, trials and metrics (``walproof.advise.Finding``)
+    gate        promises, each with outcome, ratio and interval; the looks (``Judgement``); null without one
     answer      question, answers, how_sure, what_would_help, next_commands: as the report says them
 
 Names carry their units; times are Unix seconds; shares are 0 to 1; unknown is null. Per-second series are
@@ -46,6 +47,7 @@ def to_json(view: ReportView) -> str:
             for sweep in sweeps_of(view.run.plan)
         ],
         "findings": view.findings,
+        "gate": view.gate,
         "answer": {
             "question": view.question,
             "answers": view.answers,

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from walproof.advise.finding import Finding
+from walproof.advise.gate import say_help
+from walproof.analysis.gate import Judgement, judge
 from walproof.analysis.summary import Analysis
 from walproof.facts import Run, Trial
 from walproof.report.answer import Answer, NextCommand, next_commands
@@ -14,6 +16,7 @@ from walproof.report.blocks import Block, Section, Table, Verdicts
 from walproof.report.cells import Cells
 from walproof.report.certainty import failure_blocks, outlier_paragraph, precision_tables, warning_table
 from walproof.report.figures.figure import Figure, FigureData
+from walproof.report.gate import gate_answers, gate_section
 from walproof.report.numbers import counted
 from walproof.report.setup import between_versions, environment_tables, plan_tables, repeat_blocks
 from walproof.report.words import KindWords
@@ -40,6 +43,8 @@ class ReportView:
     """The charts of the first page: the ratios."""
     verdicts: tuple[Verdicts, ...]
     sections: tuple[Section, ...]
+    gate: Judgement | None = None
+    """What the trials say of the plan's promises; None without any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,10 @@ def lay_out(
 ) -> ReportView:
     """The report with that body."""
     differences = between_versions(run)
+    gate = judge(run.plan, trials, is_finished=run.finished_at is not None)
+    gate_help = () if gate is None else say_help(run.plan, gate, trials)
     sections = (
+        gate_section(run, trials, gate),
         *body.sections,
         Section("setup", "What was run", (*plan_tables(run, words), *differences, *environment_tables(run))),
         Section("repeat", "Run it again", tuple(repeat_blocks(run))),
@@ -74,13 +82,14 @@ def lay_out(
         question=run.plan.title,
         description=" ".join(run.plan.description.split()),
         dateline=_dateline(run),
-        answers=body.answers,
+        answers=(*gate_answers(run, gate), *body.answers),
         how_sure=body.how_sure,
-        what_would_help=body.what_would_help,
+        what_would_help=(*gate_help, *body.what_would_help),
         next_commands=next_commands(run, analysis),
         overview=body.overview,
         verdicts=body.verdicts,
         sections=_finished(run, sections),
+        gate=gate,
     )
 
 

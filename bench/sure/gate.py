@@ -1,0 +1,229 @@
+r"""What does a gate conclude where the truth is known? On gates drawn from a stored run, and on live ones.
+
+    walproof compare --set commit_delay=0 --rounds 24 --out same
+    PYTHONPATH=. python bench/sure/gate.py drawn same --gates 1000
+    PYTHONPATH=. python bench/sure/gate.py live --out gates
+
+``drawn``: the run's two variants are the same server under two names. A gate is made of whole rounds of it
+(or starts), none twice, with the names exchanged in half of them; then nothing differs, or the second
+variant's figures are changed by a factor. Each gate is judged as a run would be. Gates share rounds, so that
+shares are less sure than their number says. 3,000 gates take about 3 minutes.
+
+``live``: gates of the command line, each with its own servers: 15 of equal settings, 5 of a load that writes
+2 % more WAL (a logical message in each transaction), 5 of a load that is 5 % slower (a pause before each).
+How much the load has to be changed is measured first. A gate takes 10 minutes at most (of WAL 2), all of them
+at most 3 h 40 min.
+
+Results are kept as JSON lines beside the run; the same command goes on where it was interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from walproof.analysis.gate import judge
+from walproof.cli.status import Status
+from walproof.facts import Gate, Plan, Slice, Trial
+from walproof.facts.gate import parse_promises
+from walproof.facts.store import Store
+
+PROMISES = ("tps < 0.97x", "wal_bytes_per_txn > 1.01x")
+CHANGES = {"unchanged": (1.0, 1.0), "5 % less tps": (0.95, 1.0), "2 % more WAL": (1.0, 1.02)}
+"""Name -> factors of throughput and of WAL for each transaction."""
+UNCHANGED, INJECTED = 15, 5
+OUTCOMES = {Status.DONE: "holds", Status.BROKEN: "broken", Status.UNDECIDED: "undecided"}
+LOAD = (
+    "\\set a random(1, 100000 * :scale)\n"
+    "UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :a;\n"
+)
+
+
+def main() -> None:
+    """Do the part that was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parts = parser.add_subparsers(dest="part", required=True)
+    drawn = parts.add_parser("drawn")
+    drawn.add_argument("folder", type=Path, help="--out of the run")
+    drawn.add_argument("--gates", type=int, default=1000)
+    drawn.add_argument("--rounds", type=int, help="of a gate; default: half of the run's")
+    live = parts.add_parser("live")
+    live.add_argument("--out", type=Path, required=True)
+    live.add_argument("--pg", default="embedded")
+    live.add_argument("--scale", type=int, default=10)
+    live.add_argument("--clients", type=int, default=4)
+    given = parser.parse_args()
+    if given.part == "drawn":
+        draw(given.folder, given.gates, given.rounds)
+    else:
+        given.out.mkdir(parents=True, exist_ok=True)
+        run_live(given)
+
+
+class Results:
+    """Outcomes by (kind, number), kept as they come."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        lines = path.read_text().splitlines() if path.exists() else []
+        self.found = {(one["kind"], one["number"]): one for one in map(json.loads, lines)}
+
+    def add(self, kind: str, number: int, **values: object) -> None:
+        """Keep one outcome."""
+        one = {"kind": kind, "number": number, **values}
+        self.found[kind, number] = one
+        with self._path.open("a") as stream:
+            stream.write(json.dumps(one) + "\n")
+
+    def print(self) -> None:
+        """A line for each kind."""
+        for kind in dict.fromkeys(kind for kind, _ in self.found):
+            own = [one for (name, _), one in self.found.items() if name == kind and "outcome" in one]
+            if not own:
+                continue
+            counts = Counter(one["outcome"] for one in own)
+            shares = ", ".join(f"{word} {counts[word] / len(own):.1%}" for word in OUTCOMES.values())
+            print(f"{kind:<16} {len(own):>5} gates: {shares}")
+
+
+def draw(folder: Path, gates: int, rounds: int | None) -> None:
+    """Judge gates made of a stored run's rounds."""
+    store = Store(folder / "walproof.sqlite")
+    run = store.run("last")
+    trials = store.trials(run.id)
+    store.close()
+    whole = sorted({trial.round for trial in trials})
+    size = rounds or len(whole) // 2
+    print(f"{run.id}: {len(whole)} rounds, {size} in a gate; fails if {' or '.join(PROMISES)}")
+    plan = replace(run.plan, rounds=size, budget_s=None, gate=Gate(parse_promises(PROMISES)))
+    results = Results(folder / "gates-drawn.jsonl")
+    began = time.monotonic()
+    for kind, (tps, wal) in CHANGES.items():
+        for number in range(gates):
+            if (kind, number) in results.found:
+                continue
+            chance = random.Random(f"{kind}/{number}")
+            made = [
+                changed
+                for at, source in enumerate(chance.sample(whole, size), 1)
+                for changed in _made(plan, trials, source, at, chance.random() < 0.5, tps, wal)
+            ]
+            found = judge(plan, made, is_finished=True)
+            assert found is not None
+            results.add(kind, number, outcome=found.outcome.value, rounds=found.done)
+    results.print()
+    print(f"{time.monotonic() - began:.0f} s")
+
+
+def _made(
+    plan: Plan, trials: Sequence[Trial], source: int, at: int, swaps: bool, tps: float, wal: float
+) -> Iterator[Trial]:
+    """The trials of a round as those of round ``at``: names exchanged or not, the second one's changed."""
+    base, other = plan.baseline, next(one.name for one in plan.variants if one.name != plan.baseline)
+    names = {base: other, other: base} if swaps else {base: base, other: other}
+    for trial in trials:
+        if trial.round != source:
+            continue
+        slices = tuple(_slice(one, names, other, tps, wal) for one in trial.slices)
+        # A start is stored as one of its baseline, whatever its slices are called.
+        variant = trial.variant if slices else names[trial.variant]
+        metrics = dict(trial.metrics)
+        if variant == other:
+            for name, factor in (("tps", tps), ("wal_bytes_per_txn", wal)):
+                metrics[name] = metrics.get(name, 0.0) * factor
+        yield replace(
+            trial, round=at, number=1000 * at + trial.number, variant=variant, slices=slices, metrics=metrics
+        )
+
+
+def _slice(one: Slice, names: dict[str, str], other: str, tps: float, wal: float) -> Slice:
+    if names[one.variant] != other:
+        return replace(one, variant=names[one.variant])
+    transactions = round(one.transactions * tps)
+    # WAL for each transaction that is left.
+    length = round((one.lsn_end - one.lsn_begin) * wal * transactions / max(1, one.transactions))
+    return replace(one, variant=other, transactions=transactions, lsn_end=one.lsn_begin + length)
+
+
+def run_live(given: argparse.Namespace) -> None:
+    """Every gate that is not there yet."""
+    results = Results(given.out / "gates-live.jsonl")
+    latency_us, wal_bytes = _measured(given, results)
+    (given.out / "load.sql").write_text(LOAD)
+    slower = f"\\sleep {max(1, round(latency_us * 0.0526))} us\n"
+    (given.out / "slower.sql").write_text(slower + LOAD)
+    # A message record has about 50 bytes beside its text; two messages would have their commits, too.
+    text = max(1, round(wal_bytes * 0.02) - 50)
+    message = f"SELECT pg_logical_emit_message(false, 'g', repeat('x', {text}));\n"
+    (given.out / "more.sql").write_text(LOAD + message)
+    versions = ["--script-against", "load.sql", "--design", "fresh"]
+    kinds = {
+        "unchanged": ["--set", "commit_delay=0", "--budget", "10min", *_promises(PROMISES)],
+        "5 % less tps": ["--script", "slower.sql", *versions, "--budget", "10min", *_promises(PROMISES[:1])],
+        "2 % more WAL": [
+            "--script", "more.sql", *versions, "--transactions", "1000", "--budget", "2min",
+            *_promises(PROMISES[1:]),
+        ],
+    }  # fmt: skip
+    for kind, words in kinds.items():
+        count = UNCHANGED if kind == "unchanged" else INJECTED
+        for number in range(count):
+            if (kind, number) not in results.found:
+                status, found, seconds = _walproof(given, number, words)
+                ratios = [[one["ratio"], one["interval"]] for one in found["gate"]["judged"]]
+                results.add(kind, number, outcome=OUTCOMES[Status(status)], seconds=seconds, ratios=ratios)
+                print(
+                    f"{kind} {number + 1} of {count}: {OUTCOMES[Status(status)]}, {seconds:.0f} s", flush=True
+                )
+    results.print()
+
+
+def _promises(texts: Sequence[str]) -> list[str]:
+    return [word for text in texts for word in ("--fail-if", text)]
+
+
+def _measured(given: argparse.Namespace, results: Results) -> tuple[float, float]:
+    """Latency in us and WAL in bytes of a transaction of the load."""
+    known = results.found.get(("the load", 0))
+    if known is None:
+        (given.out / "load.sql").write_text(LOAD)
+        words = ["--set", "commit_delay=0", "--script", "load.sql", "--design", "fresh", "--rounds", "3"]
+        _, found, _ = _walproof(given, 0, words)
+        metrics = [trial["metrics"] for trial in found["trials"] if trial["state"] == "done"]
+        means = {
+            name: sum(one[name] for one in metrics) / len(metrics)
+            for name in ("latency_ms_avg", "wal_bytes_per_txn")
+        }
+        results.add("the load", 0, **means)
+        known = results.found["the load", 0]
+    return 1000 * known["latency_ms_avg"], known["wal_bytes_per_txn"]
+
+
+def _walproof(
+    given: argparse.Namespace, seed: int, words: Sequence[str]
+) -> tuple[int, dict[str, Any], float]:
+    """(status, the report's JSON, seconds)."""
+    began = time.monotonic()
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "walproof", "compare", "--pg", given.pg, "--scale", str(given.scale),
+            "--clients", str(given.clients), "--seed", str(seed), "--json", *words,
+        ],
+        capture_output=True, text=True, check=False, cwd=given.out,
+    )  # fmt: skip
+    if done.returncode not in list(OUTCOMES):
+        sys.exit(f"walproof failed with {done.returncode}:\n{done.stderr}")
+    return done.returncode, json.loads(done.stdout), time.monotonic() - began
+
+
+if __name__ == "__main__":
+    main()

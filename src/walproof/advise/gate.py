@@ -1,0 +1,131 @@
+"""What a gate says: while it measures, and of what is still undecided when its time is over."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+from walproof.advise.wording import say_percent, say_ratio
+from walproof.analysis.gate import Judged, Judgement, Outcome
+from walproof.facts import Plan, Trial
+from walproof.units import format_duration
+
+_ROUNDS_SENSIBLE = 1000
+"""More rounds than this are no advice."""
+
+
+def say_beginning(plan: Plan) -> str:
+    """How long it may take, before anything is measured."""
+    assert plan.gate is not None
+    count = len(plan.gate.promises)
+    promises = "1 promise" if count == 1 else f"{count} promises"
+    most = f"{plan.rounds} {_noun(plan)}s" if plan.budget_s is None else format_duration(plan.budget_s)
+    return f"a gate of {promises}: measures until it is decided, {most} at most, after what is prepared"
+
+
+def say_look(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str, ...]:
+    """Lines after a look: what is known of each promise, and when the next look is."""
+    number = found.looks.index(found.done) + 1
+    lines = [f"look {number} of at most {len(found.looks)}, after {found.done} {_noun(plan)}s:"]
+    for one in found.judged:
+        known = "nothing measured" if one.ratio is None else say_ratio(one.ratio, one.interval)
+        line = f"  {one.promise.text}  {subject(plan, one)}: {known}, {one.outcome.value}"
+        if number == 1 and not found.is_over and one.outcome is Outcome.UNDECIDED:
+            line += _expected(one)
+        lines.append(line)
+    if not found.is_over:
+        after = next(later for earlier, later in pairwise(found.looks) if earlier == found.done)
+        each = sum(trial.ended_at - trial.started_at for trial in trials) / found.done
+        wait = format_duration(each * (after - found.done))
+        lines.append(f"  the next look is after {after} {_noun(plan)}s, in about {wait}")
+    return tuple(lines)
+
+
+def subject(plan: Plan, one: Judged) -> str:
+    """What is compared with what: only what differs is named."""
+    if one.cell.workload != one.baseline.workload:
+        return f"{one.cell.workload} against {one.baseline.workload}"
+    where = f", {one.cell.workload}" if len(plan.workloads) > 1 else ""
+    if one.cell.install != one.baseline.install:
+        return f"PostgreSQL {one.cell.install} against {one.baseline.install}{where}"
+    return f"{one.cell.variant}{where}"
+
+
+def say_answer(plan: Plan, found: Judgement) -> tuple[str, ...]:
+    """The gate's outcome in sentences."""
+    if found.outcome is Outcome.HOLDS:
+        return (f"It holds, known after {found.done} {_noun(plan)}s.",)
+    if found.outcome is Outcome.BROKEN:
+        return tuple(
+            f"Broken: {one.promise.text} for {subject(plan, one)}, which has "
+            f"{say_ratio(one.ratio or 0.0, one.interval)}."
+            for one in found.judged
+            if one.outcome is Outcome.BROKEN
+        )
+    spent = "" if found.done == 0 else f" after {found.done} {_noun(plan)}s"
+    return (
+        f"It is undecided{spent}.",
+        *(
+            f"{one.promise.text} for {subject(plan, one)}: {one.reason}."
+            for one in found.judged
+            if one.outcome is Outcome.UNDECIDED
+        ),
+    )
+
+
+def say_help(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str, ...]:
+    """What would decide it."""
+    undecided = [one for one in found.judged if one.outcome is Outcome.UNDECIDED]
+    if found.outcome is not Outcome.UNDECIDED or not found.done:
+        return ()
+    lines = [_more_rounds(plan, found, undecided, trials)]
+    of_wal = [one.promise.metric for one in undecided if one.promise.metric.startswith("wal_")]
+    if of_wal and any(workload.duration_s is not None for workload in plan.workloads):
+        lines.append(
+            f"The gate: {of_wal[0]} varies less where both sides run equally many transactions "
+            "(--transactions 2000; in a study file transactions instead of duration)."
+        )
+    return tuple(lines)
+
+
+def _more_rounds(plan: Plan, found: Judgement, undecided: Sequence[Judged], trials: Sequence[Trial]) -> str:
+    wanted = [_rounds_wanted(one) for one in undecided]
+    known = [rounds for rounds in wanted if rounds is not None]
+    if len(known) < len(wanted) or max(known) > _ROUNDS_SENSIBLE:
+        return (
+            "The gate: no number of rounds that makes sense would decide it. Limits farther from the ratios "
+            "would, and metrics that vary less: WAL bytes vary least."
+        )
+    each = sum(trial.ended_at - trial.started_at for trial in trials) / found.done
+    # A quarter more: the ratio moves, too.
+    rounds = math.ceil(1.25 * max(known))
+    more = f"--budget {math.ceil(rounds * each / 60)}min"
+    if found.done >= plan.rounds:
+        more = f"--rounds {rounds} {more}"
+    return f"The gate: {more} will probably decide it, if the ratios stay as they are."
+
+
+def _rounds_wanted(one: Judged) -> int | None:
+    """Rounds after which the interval would leave its limit out, if ratio and spread stay; None: unknown."""
+    if one.ratio is None or one.interval is None or one.interval.low <= 0:
+        return None
+    reach = math.log(one.interval.high / one.interval.low) / 2
+    distance = abs(math.log(one.ratio / one.promise.limit))
+    if distance == 0 or not math.isfinite(reach):
+        return None
+    return math.ceil(min(one.rounds * (reach / distance) ** 2, 1e9))
+
+
+def _expected(one: Judged) -> str:
+    """Whether the budget will probably do."""
+    if one.half_width_then is None or one.ratio is None or not math.isfinite(one.half_width_then):
+        return ""
+    text = f"; +-{say_percent(one.half_width_then)} expected by the end"
+    if math.log1p(one.half_width_then) > abs(math.log(one.ratio / one.promise.limit)):
+        text += ", which may not decide it"
+    return text
+
+
+def _noun(plan: Plan) -> str:
+    return "start" if plan.toggles_all else "round"

@@ -1,0 +1,270 @@
+"""A gate: which of its promises hold, which are broken, and when that is known.
+
+Every promise is judged for every comparison of the plan (a variant with the baseline, an install with the
+first, a workload with the one it is compared with). A few looks are planned
+(:mod:`walproof.analysis.inference.looks`); at each of them a promise has an interval that holds over all
+looks and all comparisons:
+
+- the whole interval beyond the limit: broken;
+- the whole interval on the allowed side: it holds;
+- the limit within the interval: undecided, and more rounds follow, up to the budget.
+
+Errors. Broken needs proof that the limit is crossed, and so does holding that it is not: where a ratio lies
+exactly at its limit, each of the two is concluded by mistake in at most ``FALSE_RATE / comparisons`` of the
+gates. A gate is broken when one promise is, so by Bonferroni's inequality at most ``FALSE_RATE`` of the gates
+whose ratios all keep their limits are called broken, however promises depend on each other. A gate holds when
+all promises do; that is called so by mistake even less often, as the broken one must be mistaken.
+
+The number of rounds at most follows from the budget and from the length of the first rounds, which tell
+nothing of a ratio, so that limits stay what they were planned to be. All here are functions of the plan and
+of its trials: a run that is resumed looks at the same rounds and decides the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from walproof.analysis.effect import Effect, effects, install_effects, workload_effects
+from walproof.analysis.inference.looks import Look, looks, planned_looks
+from walproof.analysis.inference.two_stage import Seen, width_after
+from walproof.analysis.interval import LEVEL, Interval
+from walproof.analysis.toggled import by_variant
+from walproof.analysis.within import PILOT_STARTS
+from walproof.facts import Cell, Gate, Plan, Promise, Trial, TrialState
+
+FALSE_RATE = 0.03
+"""Gates of ratios that keep all limits which may be called broken."""
+FIRST_ROUNDS = 4
+"""Rounds before the first look, where servers are started for each trial: their spread has to be known."""
+
+
+class Outcome(Enum):
+    """What is known of a promise, or of all together."""
+
+    HOLDS = "holds"
+    BROKEN = "broken"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A promise, judged for one comparison."""
+
+    promise: Promise
+    cell: Cell
+    baseline: Cell
+    outcome: Outcome
+    ratio: float | None
+    """At the look that decided, or at the last one; None before, and without a round that has both values."""
+    interval: Interval | None
+    """Of that look: it holds over all looks, and with all comparisons counted."""
+    rounds: int
+    """That have both values, at that look."""
+    reason: str | None
+    """Why it is undecided."""
+    half_width_then: float | None = None
+    """Of the interval at the last planned look, as a share, if the spread stays as seen; None: unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a gate's trials say."""
+
+    outcome: Outcome
+    judged: tuple[Judged, ...]
+    looks: tuple[int, ...]
+    """After which rounds was or will be looked; one is planned before the length of rounds is known."""
+    done: int
+    """The last round that was looked at; 0 before."""
+    is_over: bool
+    """Whether further rounds can change nothing."""
+    false_rate: float = FALSE_RATE
+
+
+def judge(plan: Plan, trials: Sequence[Trial], *, is_finished: bool) -> Judgement | None:
+    """The gate of the plan, by its trials; None for a plan without one.
+
+    ``is_finished``: no round will follow; then what is there beyond the last planned look is looked at, too.
+    Raises AnalysisError when a round holds a cell twice.
+    """
+    gate = plan.gate
+    if gate is None:
+        return None
+    whole = _whole_rounds(plan, trials)
+    planned = _planned(plan, trials, whole)
+    reached = tuple(number for number in planned if number <= whole)
+    if is_finished and whole and whole < planned[-1] and whole not in reached:
+        # The budget was over before the next look: what there is, is looked at.
+        planned = reached = (*reached, whole)
+    state = [_unseen(promise, one) for promise, one in _pairs(plan, gate)]
+    if not reached:
+        return Judgement(Outcome.UNDECIDED, tuple(state), planned, 0, is_over=is_finished)
+    limits = looks([number / planned[-1] for number in planned], 2 * FALSE_RATE / len(state))
+    done, is_over = 0, is_finished
+    for number, limit in zip(reached, limits, strict=False):
+        ahead = _Ahead(planned[-1] - number, 1 - limits[-1].p)
+        state = _looked(plan, gate, trials, number, limit, state, ahead)
+        done = number
+        if _together(state) is not Outcome.UNDECIDED or any(one.rounds == 0 for one in state):
+            is_over = True
+            break
+    outcome, seen = _together(state), by_variant(plan, trials)
+    return Judgement(
+        outcome=outcome,
+        judged=tuple(_with_reason(one, outcome, seen) for one in state),
+        looks=planned,
+        done=done,
+        is_over=is_over or done == planned[-1],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GateRule:
+    """Ends a run when its gate is decided, or cannot be."""
+
+    plan: Plan
+
+    def __call__(self, trials: Sequence[Trial]) -> bool:
+        """Whether these trials, which make whole rounds, are enough."""
+        found = judge(self.plan, trials, is_finished=False)
+        return found is not None and found.is_over
+
+
+def _pairs(plan: Plan, gate: Gate) -> list[tuple[Promise, Effect]]:
+    """Every promise with every comparison, which has no trial yet."""
+    return [
+        (promise, one) for promise in gate.promises for one in _effects(plan, gate, (), promise.metric, LEVEL)
+    ]
+
+
+def _effects(
+    plan: Plan, gate: Gate, trials: Sequence[Trial], metric: str, level: float
+) -> tuple[Effect, ...]:
+    if gate.against is not None:
+        return workload_effects(plan, gate.against, trials, metric, level)
+    if len(plan.installs) > 1:
+        return install_effects(plan, trials, metric, level)
+    return effects(plan, trials, metric, level)
+
+
+def _unseen(promise: Promise, one: Effect) -> Judged:
+    return Judged(promise, one.cell, one.baseline, Outcome.UNDECIDED, None, None, 0, "no look yet")
+
+
+def _whole_rounds(plan: Plan, trials: Sequence[Trial]) -> int:
+    """The last round up to which none lacks a trial."""
+    counts: dict[int, int] = {}
+    for trial in trials:
+        counts[trial.round] = counts.get(trial.round, 0) + 1
+    number = 0
+    while counts.get(number + 1, 0) >= len(plan.round_cells(number + 1)) > 0:
+        number += 1
+    return number
+
+
+def _planned(plan: Plan, trials: Sequence[Trial], whole: int) -> tuple[int, ...]:
+    """After which rounds to look. Until the first of them nobody knows how many the budget has room for."""
+    first = min(plan.rounds, PILOT_STARTS if plan.toggles_all else FIRST_ROUNDS)
+    if whole < first:
+        return (first,)
+    most = plan.rounds
+    if plan.budget_s is not None:
+        lengths = [
+            sum(trial.ended_at - trial.started_at for trial in trials if trial.round == number)
+            for number in range(1, first + 1)
+        ]
+        # A round is begun where one as long as the longest still fits.
+        each = max(sum(lengths) / first, 1e-3)
+        room = int((plan.budget_s - max(lengths)) / each) + 1
+        most = min(plan.rounds, max(first, room))
+    return planned_looks(first, most)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """The way from a look to the last planned one."""
+
+    rounds: int
+    level: float
+    """Of the intervals there."""
+
+    def half_width(self, effect: Effect) -> float | None:
+        """Of the effect's interval there, if the spread stays as seen."""
+        if effect.spread is None:
+            return None
+        if effect.toggled is not None:
+            return effect.toggled.half_width_after(effect.toggled.starts + self.rounds, self.level)
+        return width_after(Seen(effect.spread, effect.n), effect.n + self.rounds, self.level)
+
+
+def _looked(
+    plan: Plan,
+    gate: Gate,
+    trials: Sequence[Trial],
+    number: int,
+    limit: Look,
+    state: Sequence[Judged],
+    ahead: _Ahead,
+) -> list[Judged]:
+    """The state after the look at round ``number``; what was decided before stays so."""
+    part = [trial for trial in trials if trial.round <= number]
+    found: dict[tuple[str, Cell, Cell], Effect] = {}
+    for metric in dict.fromkeys(one.promise.metric for one in state if one.outcome is Outcome.UNDECIDED):
+        for effect in _effects(plan, gate, part, metric, 1 - limit.p):
+            found[metric, effect.cell, effect.baseline] = effect
+    after = []
+    for one in state:
+        if one.outcome is not Outcome.UNDECIDED:
+            after.append(one)
+            continue
+        effect = found[one.promise.metric, one.cell, one.baseline]
+        after.append(
+            Judged(
+                promise=one.promise,
+                cell=one.cell,
+                baseline=one.baseline,
+                outcome=_outcome(one.promise, effect.interval),
+                ratio=effect.ratio,
+                interval=effect.interval,
+                rounds=effect.n,
+                reason=None,
+                half_width_then=ahead.half_width(effect),
+            )
+        )
+    return after
+
+
+def _outcome(promise: Promise, interval: Interval | None) -> Outcome:
+    if interval is None:
+        return Outcome.UNDECIDED
+    if promise.is_broken_by(interval.low, interval.high):
+        return Outcome.BROKEN
+    return Outcome.HOLDS if promise.is_kept_by(interval.low, interval.high) else Outcome.UNDECIDED
+
+
+def _together(state: Sequence[Judged]) -> Outcome:
+    outcomes = {one.outcome for one in state}
+    if Outcome.BROKEN in outcomes:
+        return Outcome.BROKEN
+    return Outcome.HOLDS if outcomes == {Outcome.HOLDS} else Outcome.UNDECIDED
+
+
+def _with_reason(one: Judged, outcome: Outcome, trials: Sequence[Trial]) -> Judged:
+    """With the reason why it is undecided."""
+    if one.outcome is not Outcome.UNDECIDED:
+        return one
+    if one.rounds == 0:
+        failed = [
+            trial.reason
+            for trial in trials
+            if trial.cell in (one.cell, one.baseline) and trial.state is TrialState.FAILED
+        ]
+        why = f"trials failed: {failed[0]}" if failed else f"no trial has {one.promise.metric}"
+        return replace(one, reason=f"no round has both values; {why}")
+    if one.interval is None:
+        return replace(one, reason="one round says nothing of how much it varies")
+    if outcome is Outcome.BROKEN:
+        return replace(one, reason="the run ended because another promise is broken")
+    return replace(one, reason="the limit lies within the interval")

@@ -1,0 +1,130 @@
+"""The gate's options, and what a command does with its outcome: files for a forge, and an exit status."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+import typer
+
+from walproof.cli.declaration import Override, Repeated
+from walproof.cli.status import Status
+
+if TYPE_CHECKING:
+    from walproof.facts import Promise
+    from walproof.report.layout import ReportView
+
+
+class Undecided(StrEnum):
+    """What an undecided gate counts as."""
+
+    fail = "fail"
+    ok = "ok"
+
+
+def read_promises(texts: Sequence[str]) -> tuple[Promise, ...]:
+    """Those of ``--fail-if``. Raises StudyError, MetricError."""
+    from walproof.facts.gate import parse_promises
+
+    return parse_promises(texts)
+
+
+FailIf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-if", metavar="PROMISE",
+        help='A gate: exit with 10 where a ratio is proven to be so: "tps < 0.97x". May be repeated. '
+        "Measures until it is known, 10 minutes at most (--budget).",
+    ),
+    Override("fail_if", read_promises),
+]  # fmt: skip
+UndecidedOption = Annotated[
+    Undecided,
+    typer.Option("--undecided", help="What a gate that cannot decide in time exits with: fail (11), ok (0)."),
+    Repeated.NEVER,
+]
+Junit = Annotated[
+    Path | None,
+    typer.Option("--junit", metavar="FILE", help="The gate as JUnit XML, a test case for each promise."),
+    Repeated.NEVER,
+]
+Summary = Annotated[
+    Path | None,
+    typer.Option(
+        "--summary", metavar="FILE", help='The gate as Markdown, appended: --summary "$GITHUB_STEP_SUMMARY".'
+    ),
+    Repeated.NEVER,
+]
+
+
+class GateOptions(Protocol):
+    """The options of every command that decides a gate."""
+
+    @property
+    def fail_if(self) -> list[str] | None:
+        """The promises, as typed."""
+
+    @property
+    def undecided(self) -> Undecided:
+        """What an undecided gate counts as."""
+
+    @property
+    def junit(self) -> Path | None:
+        """File of the JUnit XML."""
+
+    @property
+    def summary(self) -> Path | None:
+        """File that the summary is appended to."""
+
+
+def check(given: GateOptions) -> None:
+    """Refuse before the first trial what could only fail after the last. Raises StudyError, ReportError."""
+    from walproof.errors import ReportError, StudyError
+
+    for flag, path in (("--junit", given.junit), ("--summary", given.summary)):
+        if path is None:
+            continue
+        if not given.fail_if:
+            raise StudyError(
+                f"{flag} is the form of a gate, and there is none",
+                hint='Say what must not happen: --fail-if "tps < 0.97x".',
+            )
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            what = "is a folder" if path.is_dir() else "lies in a folder that does not exist"
+            raise ReportError(f'{flag} "{path}" {what}', hint="Name a file in a folder that is there.")
+
+
+def conclude(view: ReportView | None, given: GateOptions) -> None:
+    """Write the gate's files and leave with its status; nothing without a gate.
+
+    Raises typer.Exit, StoreError.
+    """
+    if view is None or view.gate is None:
+        return
+    from walproof.analysis.gate import Outcome
+    from walproof.report.gate import summary
+    from walproof.report.junit import to_junit
+
+    is_ok = given.undecided is Undecided.ok
+    if given.junit is not None:
+        _write(given.junit, to_junit(view, undecided_ok=is_ok), "w")
+    if given.summary is not None:
+        _write(given.summary, summary(view), "a")
+    match view.gate.outcome:
+        case Outcome.BROKEN:
+            raise typer.Exit(Status.BROKEN)
+        case Outcome.UNDECIDED if not is_ok:
+            raise typer.Exit(Status.UNDECIDED)
+
+
+def _write(path: Path, text: str, mode: str) -> None:
+    """As its reader's umask has it: a forge reads these files, and no result is kept in them."""
+    from walproof.errors import ReportError
+
+    try:
+        with path.open(mode, encoding="utf-8") as stream:
+            stream.write(text)
+    except OSError as error:
+        raise ReportError(f'could not write "{path}": {error.strerror}') from error

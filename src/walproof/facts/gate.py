@@ -1,0 +1,148 @@
+"""A gate: promises about ratios of metrics, as they are typed and as a plan holds them.
+
+``tps < 0.97x`` is typed as what must not happen: throughput below 0.97 of the baseline's. Limits are ratios
+alone. Both sides are measured by the run that judges them; no number of another day is compared.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+
+from walproof.errors import StudyError
+from walproof.facts.kinds import Kind, Statements, Throughput
+from walproof.facts.metrics import Form, Metric, MetricKind, metric, metrics
+
+OF_SLICES = ("tps", "latency_ms_avg", "wal_bytes_per_txn", "server_cpu_us_per_txn")
+"""Metrics that slices of a toggled server have."""
+BUDGET_S = 600.0
+"""How long a gate may take that nobody said more about."""
+ROUNDS_MOST = 200
+"""Rounds that a gate may have, where its budget has room for more."""
+
+_QUANTITIES = frozenset({MetricKind.RATE, MetricKind.RATIO, MetricKind.DURATION})
+_JUDGED: dict[type[Kind], tuple[frozenset[str], frozenset[MetricKind]]] = {
+    # Totals over a window say how long it was, and how fast.
+    Throughput: (frozenset({"pgbench", "wal"}), _QUANTITIES),
+    # Of one statement, a count is what it costs.
+    Statements: (frozenset({"statements"}), _QUANTITIES | {MetricKind.COUNT, MetricKind.BYTES}),
+}
+"""Kinds that a gate may judge -> whose metrics, of what sort."""
+_FACTOR = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*x", re.IGNORECASE)
+_SHARE = re.compile(r"([+-]?\d+(?:\.\d*)?)\s*%")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+_FORM = 'A promise is a metric, "<" or ">", and a ratio: "tps < 0.97x" or "wal_bytes_per_txn > 1.02x".'
+
+
+class Side(Enum):
+    """On which side of its limit a ratio breaks a promise."""
+
+    BELOW = "<"
+    ABOVE = ">"
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What must not happen to a metric."""
+
+    metric: str
+    side: Side
+    limit: float
+    """A ratio to the baseline, above 0."""
+
+    @property
+    def text(self) -> str:
+        """As it can be typed: ``tps < 0.97x``."""
+        return f"{self.metric} {self.side.value} {self.limit_text}"
+
+    @property
+    def limit_text(self) -> str:
+        """``0.97x``: every digit that was typed."""
+        return format(Decimal(repr(self.limit)), "f").removesuffix(".0") + "x"
+
+    def is_broken_by(self, low: float, high: float) -> bool:
+        """Whether every ratio from ``low`` to ``high`` breaks it."""
+        return high < self.limit if self.side is Side.BELOW else low > self.limit
+
+    def is_kept_by(self, low: float, high: float) -> bool:
+        """Whether none of them does."""
+        return low >= self.limit if self.side is Side.BELOW else high <= self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What a run has to decide."""
+
+    promises: tuple[Promise, ...]
+    against: str | None = None
+    """Workload that the others are compared with; None: variants are compared, or installs."""
+
+
+def parse_promises(texts: Sequence[str]) -> tuple[Promise, ...]:
+    """Those of ``--fail-if``, in their order. Raises StudyError, MetricError."""
+    found = tuple(parse_promise(text) for text in texts)
+    for index, one in enumerate(found):
+        if one in found[:index]:
+            raise StudyError(f'--fail-if "{one.text}" is given twice', hint="Leave out one of them.")
+    return found
+
+
+def parse_promise(text: str) -> Promise:
+    """``tps < 0.97x``. Raises StudyError, and MetricError for a metric that is not declared."""
+    # The last sign: what stands before it may be the name of a statement.
+    at = max(text.rfind(side.value) for side in Side)
+    if at < 0:
+        raise StudyError(f'--fail-if "{text}" has no "<" or ">"', hint=_FORM)
+    name, limit = text[:at].strip(), text[at + 1 :].strip()
+    if not name or not limit or limit.startswith("="):
+        raise StudyError(f'--fail-if "{text}" cannot be read', hint=_FORM)
+    metric(name)  # raises where none is called so
+    return Promise(name, Side(text[at]), _limit(text, name, text[at], limit))
+
+
+def _limit(text: str, name: str, side: str, limit: str) -> float:
+    if match := _FACTOR.fullmatch(limit):
+        factor = float(match[1])
+        if factor > 0 and math.isfinite(factor):
+            return factor
+        raise StudyError(f'--fail-if "{text}" has a limit of {limit}', hint="A ratio is above 0.")
+    if match := _SHARE.fullmatch(limit):
+        changed = 1 + float(match[1]) / 100
+        meant = f'"{name} {side} {changed:.6g}x"' if changed > 0 else "a ratio above 0, such as 0.97x"
+        raise StudyError(f'--fail-if "{text}" has a limit in percent', hint=f"Write {meant}.")
+    if _NUMBER.fullmatch(limit):
+        raise StudyError(
+            f'--fail-if "{text}" has a limit without "x"',
+            detail="A gate judges ratios of what it measures on both sides; fixed numbers differ by machine "
+            "and day.",
+            hint=f'Write a ratio to the baseline: "{name} {side} {"0.97x" if side == "<" else "1.02x"}".',
+        )
+    raise StudyError(f'--fail-if "{text}" has no limit that can be read', detail=f"Got: {limit}", hint=_FORM)
+
+
+def has_gate(kind: Kind) -> bool:
+    """Whether studies of that kind may have a gate."""
+    return type(kind) in _JUDGED
+
+
+def may_be_judged(name: str, kind: Kind, *, is_toggled: bool) -> bool:
+    """Whether trials of that kind have the metric as a quantity whose ratio means something."""
+    if is_toggled:
+        return name in OF_SLICES
+    return _is_quantity(metric(name), kind)
+
+
+def judged_metrics(kind: Kind, *, is_toggled: bool) -> tuple[str, ...]:
+    """Names and patterns of all such metrics, as metrics.csv has them."""
+    if is_toggled:
+        return OF_SLICES
+    return tuple(one.name for one in metrics() if _is_quantity(one, kind))
+
+
+def _is_quantity(one: Metric, kind: Kind) -> bool:
+    writers, sorts = _JUDGED.get(type(kind), (frozenset(), frozenset()))
+    return not writers.isdisjoint(one.writers) and one.form is not Form.SERIES and one.kind in sorts

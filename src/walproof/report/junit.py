@@ -1,0 +1,79 @@
+"""A gate as JUnit XML, which forges and build servers read: a test case for each promise and comparison.
+
+The form is the one that the Ant task ``junitreport`` made common: ``testsuites`` > ``testsuite`` >
+``testcase``, with ``failure`` for what is broken, and ``error`` (or ``skipped``) for what is undecided.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree
+
+from walproof.advise.gate import subject
+from walproof.analysis.gate import Judged, Outcome
+from walproof.report.numbers import ratio
+from walproof.report.plaintext import one_line
+
+if TYPE_CHECKING:
+    from walproof.report.layout import ReportView
+
+
+def to_junit(view: ReportView, *, undecided_ok: bool) -> str:
+    """The document, with its declaration. ``undecided_ok``: what is undecided is skipped, no error."""
+    assert view.gate is not None
+    run, found = view.run, view.gate
+    counts = {outcome: sum(one.outcome is outcome for one in found.judged) for outcome in Outcome}
+    undecided = counts[Outcome.UNDECIDED]
+    spent = sum(trial.ended_at - trial.started_at for trial in view.trials)
+    totals = {
+        "tests": str(len(found.judged)),
+        "failures": str(counts[Outcome.BROKEN]),
+        "errors": "0" if undecided_ok else str(undecided),
+        "skipped": str(undecided) if undecided_ok else "0",
+        "time": f"{spent:.3f}",
+    }
+    root = ElementTree.Element("testsuites", {"name": "walproof", **totals})
+    suite = ElementTree.SubElement(
+        root,
+        "testsuite",
+        {
+            "name": one_line(f"walproof gate: {run.plan.study}"),
+            **totals,
+            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(run.created_at)),
+        },
+    )
+    properties = ElementTree.SubElement(suite, "properties")
+    for name, value in (("run", run.id), ("walproof", run.walproof_version), ("on", view.dateline)):
+        ElementTree.SubElement(properties, "property", {"name": name, "value": one_line(value)})
+    for one in found.judged:
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            {
+                "classname": one_line(f"walproof.{run.plan.study}.{subject(run.plan, one)}"),
+                "name": one_line(f"fails if {one.promise.text}"),
+                # All promises are decided by the same trials.
+                "time": f"{spent / len(found.judged):.3f}",
+            },
+        )
+        _outcome(case, one, undecided_ok=undecided_ok)
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _outcome(case: ElementTree.Element, one: Judged, *, undecided_ok: bool) -> None:
+    measured = f"ratio {ratio(one.ratio, one.interval)}, limit {one.promise.limit_text}"
+    if one.outcome is Outcome.HOLDS:
+        ElementTree.SubElement(case, "system-out").text = f"{measured}; {one.rounds} rounds"
+        return
+    if one.outcome is Outcome.BROKEN:
+        ElementTree.SubElement(
+            case, "failure", {"type": "broken", "message": f"{one.promise.text}: {measured}"}
+        ).text = f"{measured}; {one.rounds} rounds"
+        return
+    said = one_line(f"undecided: {one.reason}; {measured}")
+    if undecided_ok:
+        ElementTree.SubElement(case, "skipped", {"message": said})
+    else:
+        ElementTree.SubElement(case, "error", {"type": "undecided", "message": said})

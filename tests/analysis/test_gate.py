@@ -1,0 +1,195 @@
+"""A gate's errors, where the truth is known: false alarms, what is missed, when it ends."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from tests.analysis.facts import DEFAULT, INSTALL, OLDER, fail, make_plan, make_trials, make_workload
+from tests.analysis.slices import start, toggled_plan
+from walproof.analysis.gate import FALSE_RATE, FIRST_ROUNDS, GateRule, Judgement, Outcome, judge
+from walproof.facts import Cell, Gate, Plan, Trial, Variant
+from walproof.facts.gate import parse_promises
+
+OTHER = Variant("other", {})
+RUNS = 200
+
+
+def gated(plan: Plan, *promises: str, rounds: int = 30, against: str | None = None) -> Plan:
+    return replace(plan, rounds=rounds, gate=Gate(parse_promises(promises), against))
+
+
+def other_by(ratio: float) -> Callable[[Cell], float]:
+    return lambda cell: ratio if cell.variant == "other" else 1.0
+
+
+PLAN = gated(make_plan((DEFAULT, OTHER)), "tps < 0.97x")
+
+
+def decided(plan: Plan, trials: Sequence[Trial]) -> Judgement:
+    found = judge(plan, trials, is_finished=True)
+    assert found is not None
+    return found
+
+
+def outcomes(plan: Plan, ratio: float, noise: float = 0.02, runs: int = RUNS) -> dict[Outcome, float]:
+    """Share of the runs by outcome, when every variant has that ratio to the baseline."""
+    found = [
+        decided(
+            plan,
+            make_trials(
+                plan,
+                plan.rounds,
+                lambda cell: 500.0 if cell.variant == plan.baseline else 500.0 * ratio,
+                noise=noise,
+                round_noise=0.1,
+                seed=seed,
+            ),
+        ).outcome
+        for seed in range(runs)
+    ]
+    return {outcome: found.count(outcome) / runs for outcome in Outcome}
+
+
+def test_a_ratio_at_its_limit_is_called_broken_as_rarely_as_is_said() -> None:
+    """The hardest case that keeps the promise. Four standard deviations of a share over runs are allowed."""
+    shares = outcomes(PLAN, 0.97)
+    slack = 4 * math.sqrt(FALSE_RATE * (1 - FALSE_RATE) / RUNS)
+    assert shares[Outcome.BROKEN] <= FALSE_RATE + slack
+    # The mistake on the other side is as rare, and most gates say that they do not know.
+    assert shares[Outcome.HOLDS] <= FALSE_RATE + slack
+    assert shares[Outcome.UNDECIDED] > 0.85
+
+
+def test_several_promises_and_variants_are_no_more_often_called_broken() -> None:
+    """Four variants, all at the limit: without counting them together 10 % of the gates would be broken."""
+    variants = (DEFAULT, *(Variant(f"variant {number}", {}) for number in range(4)))
+    plan = gated(make_plan(variants), "tps < 0.97x", rounds=16)
+    shares = outcomes(plan, 0.97, runs=120)
+    assert shares[Outcome.BROKEN] <= FALSE_RATE + 4 * math.sqrt(FALSE_RATE * (1 - FALSE_RATE) / 120)
+
+
+def test_what_is_unchanged_holds_and_what_is_worse_is_caught() -> None:
+    """Trials that vary by 2 %, thirty rounds: 5 % less throughput, against a limit of 3 %."""
+    unchanged, worse = outcomes(PLAN, 1.0, runs=80), outcomes(PLAN, 0.94, runs=80)
+    assert unchanged[Outcome.HOLDS] > 0.95
+    assert unchanged[Outcome.BROKEN] == 0
+    assert worse[Outcome.BROKEN] > 0.9
+    assert worse[Outcome.HOLDS] == 0
+
+
+def test_a_gate_ends_as_soon_as_it_is_decided_and_a_resumed_run_decides_the_same() -> None:
+    """The rule after each round, as the lab asks it, ends where the report of all that was measured looks."""
+    ends = []
+    for seed, ratio in ((1, 1.0), (2, 0.8), (3, 0.97), (4, 1.3)):
+        trials = make_trials(PLAN, 30, other_by(ratio), seed=seed)
+        rule = GateRule(PLAN)
+        end = next(n for n in range(1, 31) if n == 30 or rule([t for t in trials if t.round <= n]))
+        seen = [trial for trial in trials if trial.round <= end]
+        found = decided(PLAN, seen)
+        assert found.done == end
+        assert found.is_over
+        assert found == judge(PLAN, seen, is_finished=False)
+        # More rounds, which a careless hand might add, change nothing.
+        assert found.judged == decided(PLAN, trials).judged
+        ends.append((found.outcome, end in found.looks))
+    assert [outcome for outcome, _ in ends[:2]] == [Outcome.HOLDS, Outcome.BROKEN]
+    assert all(looked for _, looked in ends)
+
+
+def test_looks_follow_from_the_budget_alone() -> None:
+    """Two trials of 15 s a round: 300 s have room for ten. Ratios change nothing about it."""
+    plan = replace(PLAN, budget_s=300.0, rounds=200)
+    for ratio in (0.5, 1.0):
+        trials = make_trials(plan, 10, other_by(ratio), noise=0.2)
+        found = decided(plan, trials)
+        assert len(found.looks) <= 5
+        assert (found.looks[0], found.looks[-1]) == (FIRST_ROUNDS, 10)
+    early = judge(plan, trials[:4], is_finished=False)
+    assert early is not None
+    assert (early.done, early.looks, early.is_over) == (0, (FIRST_ROUNDS,), False)
+
+
+def test_a_budget_that_is_over_before_the_next_look_has_a_last_one() -> None:
+    plan = gated(make_plan((DEFAULT, OTHER)), "tps < 0.5x")
+    trials = make_trials(plan, 2, lambda cell: 100.0, noise=0.001)
+    assert decided(plan, trials).outcome is Outcome.HOLDS
+    waiting = judge(plan, trials, is_finished=False)
+    assert waiting is not None
+    assert (waiting.outcome, waiting.done) == (Outcome.UNDECIDED, 0)
+    # A round that was interrupted is not looked at.
+    assert decided(plan, trials[:3]).done == 1
+
+
+def test_a_broken_promise_ends_the_run_for_the_others() -> None:
+    plan = gated(make_plan((DEFAULT, OTHER)), "tps < 0.97x", "latency_ms_avg > 1.03x")
+    slow = make_trials(plan, 30, lambda cell: 50.0 if cell.variant == "other" else 100.0, noise=0.01)
+    trials = [
+        replace(
+            trial, metrics={**trial.metrics, "latency_ms_avg": 1 + 0.3 * random.Random(trial.number).random()}
+        )
+        for trial in slow
+    ]
+    found = decided(plan, trials)
+    assert found.outcome is Outcome.BROKEN
+    assert [one.outcome for one in found.judged] == [Outcome.BROKEN, Outcome.UNDECIDED]
+    assert "another promise is broken" in (found.judged[1].reason or "")
+    assert found.done < 30
+
+
+def test_what_does_not_vary_is_decided_at_the_first_look() -> None:
+    """Bytes that are counted, and a limit that is met to the digit: a promise is broken beyond it alone."""
+    plan = gated(make_plan((DEFAULT, OTHER)), "wal_bytes_per_txn > 1.5x", "wal_bytes_per_txn > 1.4x")
+    trials = make_trials(
+        plan,
+        4,
+        lambda cell: 1500.0 if cell.variant == "other" else 1000.0,
+        noise=0,
+        metric="wal_bytes_per_txn",
+    )
+    found = decided(plan, trials)
+    assert [one.outcome for one in found.judged] == [Outcome.HOLDS, Outcome.BROKEN]
+
+
+def test_what_cannot_be_measured_ends_undecided_and_says_why() -> None:
+    trials = fail(make_trials(PLAN, 30, lambda cell: 100.0), lambda trial: trial.variant == "other")
+    found = decided(PLAN, trials)
+    assert (found.outcome, found.done, found.is_over) == (Outcome.UNDECIDED, FIRST_ROUNDS, True)
+    assert "trials failed: server did not start" in (found.judged[0].reason or "")
+    nothing = gated(make_plan((DEFAULT, OTHER)), "latency_ms_p99 > 1.1x")
+    found = decided(nothing, make_trials(nothing, 5, lambda cell: 100.0))
+    assert found.judged[0].reason == "no round has both values; no trial has latency_ms_p99"
+    assert judge(make_plan(), (), is_finished=True) is None
+
+
+def test_installs_and_versions_of_a_workload_are_compared() -> None:
+    """Each with the one that it is to be compared with, in the direction that is typed."""
+    builds = gated(make_plan((DEFAULT,), installs=(OLDER, INSTALL)), "tps < 0.97x")
+    (one,) = decided(builds, make_trials(builds, 8, lambda c: 90.0 if c.install == "18.3" else 100.0)).judged
+    assert (one.cell.install, one.baseline.install, one.outcome) == ("18.3", "15.9", Outcome.BROKEN)
+    versions = gated(
+        make_plan((DEFAULT,), (make_workload("other"), make_workload("this"))), "tps < 0.97x", against="other"
+    )
+    (one,) = decided(
+        versions, make_trials(versions, 8, lambda c: 200.0 if c.workload == "this" else 100.0)
+    ).judged
+    assert one.cell == Cell("18.3", "this", "default")
+    assert one.baseline.workload == "other"
+    assert one.outcome is Outcome.HOLDS
+    assert one.ratio == pytest.approx(2, rel=0.05)
+
+
+def test_slices_decide_as_rounds_do() -> None:
+    """Six starts of forty passes of slices that vary by 12 % and depend on each other."""
+    plan = toggled_plan("default", "same", "worse", passes=40, starts=6)
+    for name, effect, expected in (("same", 0.0, Outcome.HOLDS), ("worse", -0.15, Outcome.BROKEN)):
+        own = toggled_plan("default", name, passes=40, starts=6)
+        gate = gated(own, "tps < 0.92x", rounds=6)
+        rng = random.Random(5)
+        trials = [start(gate, number, rng, effects={name: effect}) for number in range(1, 7)]
+        assert decided(gate, trials).outcome is expected
+    assert plan.toggles_all

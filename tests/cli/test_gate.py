@@ -1,0 +1,52 @@
+"""What a gate is told on the command line: pages and the workflow name options that there are, and mistakes
+are refused before anything runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import walproof
+from walproof.cli.compare import CompareOptions
+from walproof.cli.declaration import options_of
+from walproof.cli.status import Status
+
+DOCS = Path(__file__).parents[2] / "docs"
+GATE = ("compare", "--pg", "embedded", "--fail-if", "wal_bytes_per_txn > 1.02x")
+
+
+@pytest.mark.parametrize("page", ["gate.md", "examples/write-path-gate.yml"])
+def test_pages_name_options_that_there_are(page: str) -> None:
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (DOCS / page).read_text()))
+    assert "--fail-if" in named
+    assert named <= {str(option.flag) for option in options_of(CompareOptions)}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (GATE, "there is nothing to compare"),
+        (("compare",), "there is nothing to compare"),
+        ((*GATE, "--script-against", "a.sql"), "--script-against needs --script"),
+        (("compare", "--setup-against", "a.sql"), "compared by a gate alone"),
+        (("compare", "--set", "commit_delay=1", "--junit", "a.xml"), "there is none"),
+        ((*GATE, "--set", "commit_delay=1", "--junit", "absent/a.xml"), "folder that does not exist"),
+        ((*GATE, "--set", "commit_delay=1", "--within", "3%"), "--within and --fail-if"),
+    ],
+)
+def test_mistakes_are_refused_before_anything_runs(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    done = walproof(*words, cwd=tmp_path)
+    assert done.returncode == Status.ERROR
+    assert said in done.stderr
+    assert "hint: " in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_dry_run_says_what_is_decided_and_how_long_it_may_take(tmp_path: Path) -> None:
+    done = walproof(*GATE, "--set", "commit_delay=1", "--budget", "3min", "--dry-run", cwd=tmp_path)
+    assert done.returncode == Status.DONE, done.stderr
+    assert "gate: fails if wal_bytes_per_txn > 1.02x\n" in done.stdout
+    assert "length: until the gate is decided, 3 min 00 s at most" in done.stdout
+    assert "--fail-if 'wal_bytes_per_txn > 1.02x'" in done.stdout

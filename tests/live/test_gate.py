@@ -1,0 +1,53 @@
+"""Gates on real servers, by the statuses and files that a build server sees."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.cli.command import walproof
+from walproof.cli.status import Status
+
+pytestmark = pytest.mark.live
+
+SMALL = ("--pg", "embedded", "--scale", "1", "--clients", "2")
+WAL = "wal_bytes_per_txn > 1.3x"
+
+
+def test_a_version_that_writes_twice_the_rows_breaks_a_promise_about_wal(tmp_path: Path) -> None:
+    """Its table and its script are the user's own; rows of one table are the other version's."""
+    (tmp_path / "table.sql").write_text("CREATE TABLE t (a int, b text)")
+    row = "INSERT INTO t VALUES (1, repeat('x', 300));\n"
+    (tmp_path / "before.sql").write_text(row)
+    (tmp_path / "after.sql").write_text(row * 4)
+    done = walproof(
+        "compare", "--setup", "table.sql", "--script", "after.sql", "--script-against", "before.sql", *SMALL,
+        "--transactions", "300", "--rounds", "2", "--fail-if", WAL, "--fail-if", "tps < 0.00001x",
+        "--junit", "gate.xml", "--summary", "gate.md", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == Status.BROKEN, done.stderr
+    assert "a gate of 2 promises: measures until it is decided, 10 min 00 s at most" in done.stderr
+    assert "The gate is broken" in done.stdout
+    cases = ElementTree.parse(tmp_path / "gate.xml").getroot().findall("testsuite/testcase")
+    assert [case.get("name") for case in cases] == [f"fails if {WAL}", "fails if tps < 0.00001x"]
+    assert cases[0].find("failure") is not None
+    assert cases[1].find("failure") is None
+    assert (tmp_path / "gate.md").read_text().startswith("# walproof: the gate is broken\n")
+
+
+def test_equal_settings_on_one_server_hold(tmp_path: Path) -> None:
+    """commit_delay is 0 anyway. The limits leave room for a busy machine: what is shown is the way, not how
+    narrow intervals are."""
+    done = walproof(
+        "compare", "--set", "commit_delay=0", *SMALL, "--passes", "6", "--rounds", "1", "--json",
+        "--fail-if", "wal_bytes_per_txn > 20x", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == Status.DONE, done.stderr
+    gate = json.loads(done.stdout)["gate"]
+    assert gate["outcome"] == "holds"
+    (one,) = gate["judged"]
+    assert one["promise"] == {"metric": "wal_bytes_per_txn", "side": ">", "limit": 20.0}
+    assert one["interval"]["low"] < one["ratio"] < one["interval"]["high"] < 20

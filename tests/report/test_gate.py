@@ -1,0 +1,162 @@
+"""A gate in a report, in JUnit XML, in a forge's summary; and the statuses that it leaves with."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import typer
+
+from tests.analysis.facts import DEFAULT, make_plan, make_trials
+from tests.report.facts import durability
+from walproof.advise.gate import say_help
+from walproof.analysis.gate import Outcome, judge
+from walproof.cli import gate as gate_cli
+from walproof.cli.gate import Undecided, conclude
+from walproof.cli.status import Status
+from walproof.errors import ReportError, StudyError
+from walproof.facts import Gate, Variant
+from walproof.facts.gate import parse_promises
+from walproof.report.gate import summary
+from walproof.report.html import to_html
+from walproof.report.junit import to_junit
+from walproof.report.layout import ReportView
+from walproof.report.markdown import to_markdown
+from walproof.report.view import build_view
+
+NASTY = 'a<b & "c" | `d` \x1b[31m\x00'
+TRUTH = {Outcome.HOLDS: 1.0, Outcome.BROKEN: 0.5, Outcome.UNDECIDED: 0.97}
+
+
+@cache
+def view(outcome: Outcome, name: str = "other") -> ReportView:
+    plan = make_plan((DEFAULT, Variant(name, {})))
+    plan = replace(plan, rounds=16, gate=Gate(parse_promises(["tps < 0.97x"])))
+    trials = make_trials(
+        plan, 16, lambda cell: 100.0 * (1.0 if cell.variant == "default" else TRUTH[outcome]), noise=0.01
+    )
+    found = build_view(replace(durability().run, plan=plan, finished_at=1.8e9), trials)
+    assert found.gate is not None
+    assert found.gate.outcome is outcome
+    return found
+
+
+@dataclass(frozen=True)
+class Given:
+    fail_if: list[str] | None = None
+    undecided: Undecided = Undecided.fail
+    junit: Path | None = None
+    summary: Path | None = None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "undecided", "status"),
+    [
+        (Outcome.HOLDS, Undecided.fail, Status.DONE),
+        (Outcome.HOLDS, Undecided.ok, Status.DONE),
+        (Outcome.BROKEN, Undecided.fail, Status.BROKEN),
+        (Outcome.BROKEN, Undecided.ok, Status.BROKEN),
+        (Outcome.UNDECIDED, Undecided.fail, Status.UNDECIDED),
+        (Outcome.UNDECIDED, Undecided.ok, Status.DONE),
+    ],
+)
+def test_three_outcomes_and_their_statuses(outcome: Outcome, undecided: Undecided, status: Status) -> None:
+    left = Status.DONE
+    try:
+        conclude(view(outcome), Given(undecided=undecided))
+    except typer.Exit as exit_:
+        left = Status(exit_.exit_code)
+    assert left is status
+    conclude(None, Given())
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_every_form_of_the_report_has_the_gate_first(outcome: Outcome) -> None:
+    found = view(outcome)
+    assert found.sections[0].title == "The gate"
+    assert found.answers[0].title == "The gate"
+    # A page with its figures takes a second; one is enough.
+    page = [to_html(found)] if outcome is Outcome.BROKEN else []
+    for text in (to_markdown(found), summary(found), *page):
+        assert outcome.value in text
+        assert "tps &lt; 0.97x" in text or "tps \\< 0.97x" in text
+    helps = [line for line in found.what_would_help if line.startswith("The gate")]
+    assert len(helps) == (outcome is Outcome.UNDECIDED)
+
+
+def test_help_is_a_command_that_can_be_typed() -> None:
+    """Rounds were the bound, so both bounds are named; of WAL, what makes it vary less."""
+    (line,) = [one for one in view(Outcome.UNDECIDED).what_would_help if one.startswith("The gate")]
+    assert re.search(r"--rounds \d+ --budget \d+min will probably|no number of rounds", line)
+    seen = view(Outcome.UNDECIDED)
+    plan = replace(seen.run.plan, gate=Gate(parse_promises(["wal_bytes_per_txn > 1.02x"])))
+    trials = [
+        replace(one, metrics={"wal_bytes_per_txn": 5000 + 500 * (one.number % 3)}) for one in seen.trials
+    ]
+    found = judge(plan, trials, is_finished=True)
+    assert found is not None
+    assert found.outcome is Outcome.UNDECIDED
+    assert "--transactions" in " ".join(say_help(plan, found, trials))
+
+
+def test_a_report_without_promises_has_no_gate() -> None:
+    facts = durability()
+    found = build_view(facts.run, facts.trials, facts.series)
+    assert found.gate is None
+    assert "gate" not in [section.id for section in found.sections]
+
+
+@pytest.mark.parametrize("undecided_ok", [False, True])
+@pytest.mark.parametrize("outcome", Outcome)
+def test_junit_has_a_case_for_each_promise_and_counts_that_agree(
+    outcome: Outcome, undecided_ok: bool
+) -> None:
+    root = ElementTree.fromstring(to_junit(view(outcome), undecided_ok=undecided_ok))
+    (suite,) = root
+    assert (root.tag, suite.tag) == ("testsuites", "testsuite")
+    cases = suite.findall("testcase")
+    assert [case.get("name") for case in cases] == ["fails if tps < 0.97x"]
+    for attribute, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        counted = len(suite.findall(f"testcase/{tag}"))
+        assert suite.get(attribute) == root.get(attribute) == str(counted)
+    expected = {
+        Outcome.HOLDS: "system-out",
+        Outcome.BROKEN: "failure",
+        Outcome.UNDECIDED: "skipped" if undecided_ok else "error",
+    }[outcome]
+    assert cases[0].find(expected) is not None
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", suite.get("timestamp") or "")
+
+
+def test_no_name_makes_markup() -> None:
+    """Variants are named by their settings' values, which may be anything."""
+    found = view(Outcome.UNDECIDED, NASTY)
+    root = ElementTree.fromstring(to_junit(found, undecided_ok=False))
+    (case,) = root.findall("testsuite/testcase")
+    assert 'a<b & "c"' in (case.get("classname") or "")
+    assert "\x1b" not in summary(found)
+    assert "a\\<b" in summary(found)
+
+
+def test_files_are_written_and_a_summary_is_added_to(tmp_path: Path) -> None:
+    forge = tmp_path / "summary.md"
+    forge.write_text("before\n")
+    given = Given(["tps < 0.97x"], junit=tmp_path / "gate.xml", summary=forge)
+    gate_cli.check(given)
+    with pytest.raises(typer.Exit):
+        conclude(view(Outcome.BROKEN), given)
+    assert forge.read_text().startswith("before\n# walproof: the gate is broken\n")
+    assert ElementTree.parse(tmp_path / "gate.xml").getroot().get("failures") == "1"
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_first_trial(tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match="does not exist"):
+        gate_cli.check(Given(["tps < 0.97x"], junit=tmp_path / "absent" / "gate.xml"))
+    with pytest.raises(ReportError, match="is a folder"):
+        gate_cli.check(Given(["tps < 0.97x"], summary=tmp_path))
+    with pytest.raises(StudyError, match="there is none"):
+        gate_cli.check(Given(junit=tmp_path / "gate.xml"))
