@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from tests.cli.command import walproof
+from walproof.cli.advise import case_of, recorded_window
 from walproof.facts import Install
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
+from walproof.settings.durability import DurabilityClass
 
 pytestmark = pytest.mark.live
 BAD = {
@@ -126,6 +130,71 @@ def test_what_was_done_to_it_is_found_and_the_lines_can_be_undone(cluster: Clust
     assert ("log_checkpoints", "on") in _shown(cluster)
     _execute(cluster, told["undo"])
     assert _shown(cluster) == before
+
+
+_READS = re.compile(
+    r"SELECT\b|SHOW\b|SET\b|BEGIN\b|COMMIT\b|ROLLBACK\b|IDENTIFY_SYSTEM|START_REPLICATION\b"
+    r"|CREATE_REPLICATION_SLOT \S+ TEMPORARY PHYSICAL"
+)
+_CATALOG = "SELECT md5(string_agg(c::text, ';' ORDER BY c.oid)) FROM pg_class c"
+_NEXT_XID = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
+
+
+def test_a_look_assigns_no_transaction_id_and_changes_no_object(cluster: Cluster, tmp_path: Path) -> None:
+    logged = {
+        **BAD, "autovacuum": "off", "log_line_prefix": "%u|", "log_statement": "all",
+        "log_replication_commands": "on",
+    }  # fmt: skip
+    cluster.reload(logged)
+
+    def seen() -> list[object]:
+        with cluster.connect() as session:
+            session.execute("SET default_transaction_read_only = on")
+            return [session.execute(query.encode()).fetchall() for query in (_NEXT_XID, _CATALOG)]
+
+    with cluster.connect() as session:
+        session.execute("CHECKPOINT")
+        session.execute("SELECT pg_sleep(0.3)")
+    before, settings, slots = seen(), _shown(cluster), _slots(cluster)
+    done = walproof(
+        "advise", f"{cluster.conninfo} user=looker", "--for", "1s", "--save", str(tmp_path / "kept"),
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "the WAL is not recorded" not in done.stderr
+    assert (seen(), _shown(cluster), _slots(cluster)) == (before, settings, slots)
+
+    told = re.findall(
+        r"^looker\|LOG:  (?:statement|execute [^:]*|received replication command):\s*(\S.*)$",
+        cluster.log_text(), re.MULTILINE,
+    )  # fmt: skip
+    assert any(one.startswith("CREATE_REPLICATION_SLOT") for one in told), told
+    assert sum(one.startswith("SELECT") for one in told) > 15
+    assert [one for one in told if not _READS.match(one)] == []
+
+
+@pytest.mark.pg("== 16")
+def test_wal_from_before_the_look_does_not_count(cluster: Cluster, tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    with _writing(cluster):
+        done = walproof(
+            "advise", f"{cluster.conninfo} user=looker", "--for", "1s", "--save", str(kept), cwd=tmp_path
+        )
+    assert done.returncode == 0, done.stderr
+    window = recorded_window(kept)
+    first, *others = window.looks
+
+    # The first look may even be in a segment before the one that the recording begins with.
+    earlier = replace(window, looks=(replace(first, lsn=first.lsn - (40 << 20)), *others))
+    for seen in (window, earlier):
+        wal = case_of(seen, kept, DurabilityClass.NONE, None, None, None).wal
+        assert wal is not None
+        assert first.lsn <= wal.start < wal.end <= others[-1].lsn
+
+
+def _slots(cluster: Cluster) -> list[tuple[object, ...]]:
+    with cluster.connect() as session:
+        return session.execute("SELECT slot_name, restart_lsn FROM pg_replication_slots").fetchall()
 
 
 def test_without_replication_there_is_advice_from_statistics(cluster: Cluster, tmp_path: Path) -> None:

@@ -59,6 +59,11 @@ def ratio_digits(interval: Interval) -> int:
     return digits
 
 
+def say_count(count: float, noun: str) -> str:
+    """``1 slot``, ``2 slots``, ``1,200 slots``."""
+    return f"{count:,.0f} {noun}" if round(count) == 1 else f"{count:,.0f} {noun}s"
+
+
 def say_list(parts: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     return " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)

@@ -14,7 +14,7 @@ import typer
 
 from walproof.cli import options
 from walproof.errors import ProbeError, SettingError
-from walproof.units import format_bytes, format_duration, parse_bytes, parse_duration_s
+from walproof.units import Lsn, format_bytes, format_duration, parse_bytes, parse_duration_s
 
 if TYPE_CHECKING:
     from walproof.advise.server.case import ServerCase
@@ -32,6 +32,8 @@ _LOOK_S = 600.0
 _DEMO_S = 60.0
 """Two checkpoints of the demo by time, and many by size."""
 _WAL_MOST = "4GB"
+_LEAST_READ_BYTES = 8192
+"""A page of WAL: less may hold no whole record."""
 
 
 def advise(
@@ -51,6 +53,12 @@ def advise(
     ] = None,
     recovery_target: Annotated[
         str | None, typer.Option("--recovery-target", metavar="TIME", help="Longest crash recovery.")
+    ] = None,
+    startup_budget: Annotated[
+        str | None,
+        typer.Option(
+            "--startup-budget", metavar="TIME", help="After which an orchestrator ends a server that starts."
+        ),
     ] = None,
     wal_disk: Annotated[
         str | None, typer.Option("--wal-disk", metavar="SIZE", help="Room for pg_wal.")
@@ -119,19 +127,20 @@ def advise(
         if target is None:
             target = stack.enter_context(_demo(pg))
         if Path(target).is_dir():
-            folder, window = Path(target), _recorded(Path(target))
+            folder, window = Path(target), recorded_window(Path(target))
         else:
             folder = save if save is not None else _temporary(stack)
             window = _observed(target, seconds, most, folder)
             if save is not None:
                 _keep(window, folder)
-        case = _case(
+        case = case_of(
             window,
             folder,
             allowed,
             options.duration_s(recovery_target),
             None if wal_disk is None else options.positive_bytes("--wal-disk", wal_disk),
             calibration,
+            options.duration_s(startup_budget),
         )
     advised = ask_rules(case, mute or ())
     view = advice_view(advised, written_for)
@@ -239,7 +248,7 @@ def _progress(text: str) -> None:
         sys.stderr.flush()
 
 
-def _recorded(folder: Path) -> ServerWindow:
+def recorded_window(folder: Path) -> ServerWindow:
     """What was seen of a server whose recording is in a folder. Raises WalError, StoreError."""
     from walproof.advise.server.recorded import window_of
     from walproof.facts.codec import from_json
@@ -262,21 +271,25 @@ def _keep(window: ServerWindow, folder: Path) -> None:
     write_file(folder / SERVER_FILE, to_json(window))
 
 
-def _case(
+def case_of(
     window: ServerWindow,
     folder: Path,
     may_lose: DurabilityClass,
     recovery_s: float | None,
     wal_disk_bytes: int | None,
     calibration: Path | None,
+    startup_budget_s: float | None = None,
 ) -> ServerCase:
     """The window with its WAL read and simulated, where there is any."""
+    from dataclasses import replace
+
     from walproof.advise.server.case import ServerCase
     from walproof.analysis.whatif import Limits
 
     limits = Limits(wal_disk_bytes, None, recovery_s)
+    unread = ServerCase(window, limits=limits, may_lose=may_lose, startup_budget_s=startup_budget_s)
     if not any(folder.glob("0*")):
-        return ServerCase(window, limits=limits, may_lose=may_lose)
+        return unread
     from walproof.analysis.whatif import Question, study
     from walproof.wal import stats
     from walproof.wal.recording import find_recording, recorded_versions
@@ -290,6 +303,12 @@ def _case(
             hint='"walproof wal capture" and "walproof advise --save" write one; "walproof wal whatif" '
             "reads any WAL.",
         )
+    start = None
+    if window.looks:
+        # The recording begins with a segment, much of which may be older than the first look.
+        start = max(Lsn(window.looks[0].lsn), recording.began.lsn)
+        if recording.ended.lsn - start < _LEAST_READ_BYTES:
+            return unread
     version, segment_size = identify(folder)
     present = {
         name: recording.settings[name]
@@ -298,16 +317,14 @@ def _case(
     }
     own = target_of(version, segment_size, [present])
     question = Question(own, True, recorded=recorded_versions([folder]))
-    times = None
-    if recovery_s is not None:
+    times, band = None, 1.0
+    if recovery_s is not None or startup_budget_s is not None:
         from walproof.analysis.forecast import forecast_distances, of_minors
         from walproof.cli.costs import find_costs
 
-        times = forecast_distances(
-            folder,
-            full_page_writes=own.full_page_writes,
-            costs=of_minors(find_costs(calibration, version), recorded_versions([folder])),
-        )
-    simulated = simulate(folder, targets=question.targets())
+        costs = of_minors(find_costs(calibration, version), recorded_versions([folder]))
+        band = costs.coefficients.band
+        times = forecast_distances(folder, full_page_writes=own.full_page_writes, start=start, costs=costs)
+    simulated = simulate(folder, targets=question.targets(), start=start)
     found = study(simulated, question, None if times is None else times.longest_s)
-    return ServerCase(window, stats(folder), found, limits, may_lose)
+    return replace(unread, wal=stats(folder, start=start), whatif=found, recovery_band=band)

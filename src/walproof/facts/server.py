@@ -92,6 +92,8 @@ class ServerTable:
     live: int
     fillfactor: int
     """Percent; 100 where nobody set it."""
+    moved: int | None = None
+    """Updates whose new row found no room on its page (16 and newer)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,12 +37,12 @@ _TABLES = """
     SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), pg_table_size(s.relid),
            c.relpersistence = 'u', s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del, s.n_live_tup,
            coalesce((SELECT option_value::int FROM pg_options_to_table(c.reloptions)
-                     WHERE option_name = 'fillfactor'), 100)
+                     WHERE option_name = 'fillfactor'), 100), {moved}
     FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
     ORDER BY s.n_tup_ins + s.n_tup_upd + s.n_tup_del DESC, 1 LIMIT %s"""
 _UNLOGGED = """
     SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), pg_table_size(c.oid),
-           true, 0, 0, 0, 0, greatest(c.reltuples, 0)::bigint, 100
+           true, 0, 0, 0, 0, greatest(c.reltuples, 0)::bigint, 100, NULL
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relpersistence = 'u' AND c.relkind = 'r'
     ORDER BY 2 DESC LIMIT %s"""
@@ -100,15 +100,16 @@ def read_standbys(ask: Asking) -> tuple[ServerStandby, ...]:
 def read_tables(ask: Asking) -> tuple[ServerTable, ...]:
     """Tables of the database with the most changes, and its unlogged ones."""
     found: dict[str, ServerTable] = {}
-    for query in (_TABLES, _UNLOGGED):
-        for name, size, unlogged, inserted, updated, hot, deleted, live, fill in ask.rows(
+    moved = "s.n_tup_newpage_upd" if ask.major >= 16 else "NULL"
+    for query in (_TABLES.format(moved=moved), _UNLOGGED):
+        for name, size, unlogged, inserted, updated, hot, deleted, live, fill, gone in ask.rows(
             "tables", query, [TABLES_MOST]
         ):
             found.setdefault(
                 str(name),
                 ServerTable(
                     str(name), int(size or 0), bool(unlogged), int(inserted), int(updated), int(hot),
-                    int(deleted), int(live), int(fill),
+                    int(deleted), int(live), int(fill), None if gone is None else int(gone),
                 ),
             )  # fmt: skip
     return tuple(found.values())

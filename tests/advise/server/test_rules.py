@@ -112,7 +112,8 @@ PROVOKED: dict[str, tuple[Change, Change]] = {
     "recovery_prefetch": (lambda w: with_settings(w, recovery_prefetch="off"), lambda w: w),
     "log_checkpoints": (lambda w: with_settings(w, log_checkpoints="off"), lambda w: w),
 }
-NEED_WAL = {"random keys", "hint images"}
+NEED_WAL = {"random keys", "hint images", "startup budget"}
+"""tests/advise/test_provoked.py asks these."""
 ALLOWED = {"flushes": DurabilityClass.LAST_COMMITS}
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from walproof.analysis.whatif import Limits, Study
 from walproof.facts.server import ServerWindow
 from walproof.settings.durability import DurabilityClass
-from walproof.wal.totals import RelationTotals, WalStats
+from walproof.wal.totals import RelationTotals, WalStats, WalTotals
 
 LEAST_WAL_BYTES = 16 << 20
 """WAL below which a window says nothing of what the server writes."""
@@ -25,6 +26,10 @@ class ServerCase:
     limits: Limits = field(default_factory=Limits)
     may_lose: DurabilityClass = DurabilityClass.NONE
     """What the owner allows a crash to cost."""
+    startup_budget_s: float | None = None
+    """After which an orchestrator ends a server that starts."""
+    recovery_band: float = 1.0
+    """How many times longer a recovery may be than ``whatif`` says, in 1 of 20 cases."""
 
     @property
     def major(self) -> int:
@@ -71,12 +76,26 @@ class ServerCase:
         """Whether so much was written that rates of the window mean something."""
         return (self.wal_bytes or 0.0) >= LEAST_WAL_BYTES
 
+    @property
+    def why_no_wal(self) -> str:
+        """Why rules that read the WAL cannot."""
+        if self.wal is None and (self.wal_bytes is None or self.writes):
+            return "the WAL was not recorded"
+        return "too little WAL was written in the window"
+
     def relation_wal(self, filenode: int) -> float | None:
         """WAL bytes of a relation in the window; None where the WAL was not recorded."""
+        return self._of_relation(filenode, lambda totals: totals.combined_bytes)
+
+    def relation_images(self, filenode: int) -> float | None:
+        """Bytes of its full-page images in the window; None where the WAL was not recorded."""
+        return self._of_relation(filenode, lambda totals: totals.image_bytes)
+
+    def _of_relation(self, filenode: int, bytes_of: Callable[[WalTotals], int]) -> float | None:
         if self.wal is None:
             return None
         rows: list[RelationTotals] = [row for row in self.wal.relations if row.relation == filenode]
-        return float(sum(row.totals.combined_bytes for row in rows))
+        return float(sum(bytes_of(row.totals) for row in rows))
 
     def is_on(self, name: str) -> bool | None:
         """A boolean setting; None where the version has none."""

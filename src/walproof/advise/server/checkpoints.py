@@ -204,16 +204,19 @@ def _from_counters(case: ServerCase) -> Found | None:
         Weight.GAIN,
         f"Double max_wal_size, to {larger} MB, and look again",
         (
-            f"{say_percent(share)} of {count:.0f} checkpoints were requested, most of them because "
-            "max_wal_size = "
-            f"{window.value('max_wal_size')} was reached: each begins a new round of full-page images.",
+            f"{say_percent(share)} of {count:.0f} checkpoints were requested: by max_wal_size = "
+            f"{window.value('max_wal_size')}, or by CHECKPOINT and base backups. "
+            "Each begins a new round of full-page images.",
         ),
         (Change("max_wal_size", f"{larger}MB"),),
         costs=(
             f"pg_wal takes up to {format_bytes(larger << 20)} and more, and a crash recovery reads more WAL.",
         ),
         sure=Sure.LOW,
-        unknown=("what the WAL would be: with REPLICATION it is recorded and simulated",),
+        unknown=(
+            "how many of them max_wal_size requested: the log says it (log_checkpoints)",
+            "what the WAL would be: with REPLICATION it is recorded and simulated",
+        ),
     )
 
 

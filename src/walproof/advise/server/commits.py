@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
-from walproof.advise.wording import say_percent
+from walproof.advise.wording import say_count, say_percent
 from walproof.settings.change import Change
 from walproof.settings.durability import DurabilityClass
 from walproof.units import format_duration
@@ -59,7 +59,9 @@ def flushes(case: ServerCase) -> Found | None:
         return None
     samples = sum(case.window.waits.values())
     if samples < LEAST_SAMPLES:
-        return Fine("flushes", f"Active sessions were seen {samples} times: nothing to wait for was found.")
+        return Fine(
+            "flushes", f"Active sessions were seen {say_count(samples, 'time')}: too seldom to wait for much."
+        )
     waiting = sum(case.window.waits.get(name, 0) for name in _FLUSH_WAITS)
     share = waiting / samples
     evidence = [f"{say_percent(share)} of what active sessions did was to wait for a flush of WAL."]
@@ -75,7 +77,7 @@ def flushes(case: ServerCase) -> Found | None:
         return Fine(
             "flushes",
             " ".join(evidence)
-            + " With --may-lose 'last commits' synchronous_commit=off would be advised; a disk that "
+            + " With --may-lose commits synchronous_commit=off would be advised; a disk that "
             "flushes faster "
             "gains the same and loses nothing.",
         )

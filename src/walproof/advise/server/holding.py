@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
-from walproof.advise.wording import say_list
+from walproof.advise.wording import say_count, say_list
 from walproof.facts.server import ServerSlot
 from walproof.settings.change import Change
 from walproof.units import format_bytes, format_duration
@@ -35,12 +35,12 @@ def slots(case: ServerCase) -> Found | None:
             steps=tuple(f"SELECT pg_drop_replication_slot('{_quoted(slot.name)}');" for slot in lost),
         )
     if not idle and limit is not None and limit >= 0:
-        return Fine("slots", f"{len(held)} slots, each in use and limited.")
+        return Fine("slots", f"{say_count(len(held), 'slot')}, each in use and limited.")
     if not idle:
         return (
             _without_limit(case, held, idle)
             if limit is not None
-            else Fine("slots", f"{len(held)} slots in use.")
+            else Fine("slots", f"{say_count(len(held), 'slot')} in use.")
         )
     return _without_limit(case, held, idle)
 
@@ -67,13 +67,18 @@ def _without_limit(case: ServerCase, held: list[ServerSlot], idle: list[ServerSl
         gb = max(1, cap >> 30)
         changes = (Change("max_slot_wal_keep_size", f"{gb}GB"),)
         costs = ("A slot that is further behind is lost, and its standby has to be made again.",)
+    if idle:
+        costs = ("A standby or subscriber whose slot was dropped has to be made again.", *costs)
     return Advice(
         "slots",
         Weight.DANGER,
-        "Drop the slots that nobody uses" if idle else "Limit what slots may keep",
+        "Bring back who uses the idle slots, or drop them" if idle else "Limit what slots may keep",
         tuple(evidence),
         changes,
-        steps=tuple(f"SELECT pg_drop_replication_slot('{_quoted(slot.name)}');" for slot in idle),
+        steps=(
+            *(("-- only where its standby or subscriber does not come back:",) if idle else ()),
+            *(f"SELECT pg_drop_replication_slot('{_quoted(slot.name)}');" for slot in idle),
+        ),
         costs=costs,
         sure=Sure.HIGH if idle else Sure.MEDIUM,
         unknown=() if room is not None else ("how much room pg_wal has: say --wal-disk",),
@@ -110,8 +115,8 @@ def archiver(case: ServerCase) -> Found | None:
             Weight.DANGER,
             "Repair the archiver before pg_wal fills the disk",
             (
-                f"It {since} ({count:.0f} failures)"
-                + (f", and {waiting} segments wait for it." if waiting else ".")
+                f"It {since} ({say_count(count, 'failure')})"
+                + (f"; segments that wait for it: {waiting}." if waiting else ".")
                 + " Backups cannot be restored beyond the last archived segment.",
             ),
             steps=("SELECT last_failed_wal, last_failed_time FROM pg_stat_archiver;",),
@@ -135,7 +140,7 @@ def archiver(case: ServerCase) -> Found | None:
         return Fine(
             "archiver", "The last segment that was tried was archived; how many wait could not be seen."
         )
-    return Fine("archiver", f"{waiting} segments wait for the archiver, and it works.")
+    return Fine("archiver", f"The archiver works; segments that wait for it: {waiting}.")
 
 
 def _segments(case: ServerCase) -> float | None:
@@ -149,7 +154,8 @@ def standbys(case: ServerCase) -> Found | None:
         return None
     late = [one for one in case.window.standbys if (one.behind_bytes or 0) > _FAR_BEHIND_BYTES]
     if not late:
-        return Fine("standbys", f"{len(case.window.standbys)} standbys, none more than 1 GB behind.")
+        count = say_count(len(case.window.standbys), "standby connection")
+        return Fine("standbys", f"{count}: none is more than 1 GB behind.")
     named = say_list([f'"{one.name}" ({format_bytes(one.behind_bytes or 0)})' for one in late])
     return Advice(
         "standbys",

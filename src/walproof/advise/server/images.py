@@ -17,7 +17,7 @@ IMAGE_SHARE = 0.3
 WORTH = 0.1
 HINT_SHARE = 0.1
 UUID_SHARE = 0.1
-"""Of the WAL, that of indexes whose keys are random."""
+"""Of the WAL, images of indexes that begin with a uuid. Keys in order fill page after page: hardly any."""
 _METHODS: tuple[Compression, ...] = ("lz4", "zstd", "pglz")
 
 
@@ -105,27 +105,29 @@ def random_keys(case: ServerCase) -> Found | None:
     if not uuids:
         return None
     if case.wal is None or not case.writes:
-        return Unseen("random keys", "the WAL was not recorded")
+        return Unseen("random keys", case.why_no_wal)
     total = float(case.wal.accounting.total_bytes)
-    costs = {index.name: case.relation_wal(index.filenode) or 0.0 for index in uuids}
+    costs = {index.name: case.relation_images(index.filenode) or 0.0 for index in uuids}
     costly = sorted((name for name in costs if costs[name] > 0), key=lambda name: -costs[name])
     share = sum(costs.values()) / total
     if share < UUID_SHARE:
-        return Fine("random keys", f"Indexes on uuid columns make {say_percent(share)} of the WAL.")
+        return Fine("random keys", f"Images of indexes on uuid columns make {say_percent(share)} of the WAL.")
     named = say_list([f"{name} ({say_percent(costs[name] / total)})" for name in costly[:3]])
     return Advice(
         "random keys",
         Weight.GAIN,
         "Make new keys in order of time (uuidv7() from 18 on, or in the application)",
         (
-            f"Indexes that begin with a uuid make {say_percent(share)} of the WAL: {named}.",
+            f"Images of indexes that begin with a uuid make {say_percent(share)} of the WAL: {named}.",
             "Keys in random order (uuid v4) touch another page with nearly every row, and after each "
-            "checkpoint every "
-            "page that is touched writes an image of 8 kB.",
+            "checkpoint every page that is touched writes a full-page image.",
         ),
         costs=("New keys tell when they were made. Old ones stay.",),
         sure=Sure.MEDIUM,
-        unknown=("whether the keys are random: version 7 of uuid is in order",),
+        unknown=(
+            "whether the keys are random: a uuid that refers to old rows has such images with ordered keys, "
+            "too",
+        ),
         benefit=sum(costs.values()) / max(case.hours, 1e-9),
     )
 
@@ -133,7 +135,7 @@ def random_keys(case: ServerCase) -> Found | None:
 def hint_images(case: ServerCase) -> Found | None:
     """Images that are there only because a hint bit was set."""
     if case.wal is None or not case.writes:
-        return Unseen("hint images", "the WAL was not recorded")
+        return Unseen("hint images", case.why_no_wal)
     images = case.wal.images
     share = images.hint_bytes / max(1, case.wal.accounting.total_bytes)
     if share < HINT_SHARE:

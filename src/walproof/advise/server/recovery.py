@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.settings.change import Change
+from walproof.units import format_duration
 
 
 def recovery_prefetch(case: ServerCase) -> Found | None:
@@ -25,6 +28,45 @@ def recovery_prefetch(case: ServerCase) -> Found | None:
         (Change("recovery_prefetch", "try"),),
         sure=Sure.MEDIUM,
         unknown=("how many pages would not be cached",),
+    )
+
+
+def startup_budget(case: ServerCase) -> Found | None:
+    """Whether the longest crash recovery ends before an orchestrator's start-up probe gives up."""
+    budget_s = case.startup_budget_s
+    if budget_s is None:
+        return None
+    expected_s = None if case.whatif is None else case.whatif.present.recovery_s
+    if expected_s is None:
+        return Unseen("startup budget", case.why_no_wal)
+    longest_s = expected_s * case.recovery_band
+    away = f"the longest crash recovery takes {format_duration(expected_s)}"
+    if case.recovery_band > 1:
+        away += f", and {format_duration(longest_s)} in 1 of 20 cases"
+    if longest_s <= budget_s:
+        return Fine(
+            "startup budget",
+            f"With the present settings {away}; the probe waits {format_duration(budget_s)}.",
+        )
+    # Twice the time: the cache is cold after a machine was lost, and the next load is larger.
+    enough_s = math.ceil(2 * longest_s / 10) * 10
+    return Advice(
+        "startup budget",
+        Weight.DANGER,
+        f"Let the start-up probe wait {enough_s} s, or make recovery shorter",
+        (
+            f"With the present settings {away}, and the probe ends a server that is not up after "
+            f"{format_duration(budget_s)}.",
+            "A crash recovery that is ended begins anew: the server may never come up.",
+        ),
+        steps=(
+            f"# Kubernetes: startupProbe.failureThreshold * periodSeconds >= {enough_s}",
+            f"# CloudNativePG: spec.startDelay: {enough_s}",
+            "# or shorter: walproof advise ... --recovery-target TIME",
+        ),
+        costs=("A server that hangs at its start is noticed later.",),
+        sure=Sure.MEDIUM,
+        unknown=("how much of the data is cached after a crash: a cold cache takes longer",),
     )
 
 

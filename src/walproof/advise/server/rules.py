@@ -37,6 +37,7 @@ RULES: Mapping[str, Rule] = {
     "unused indexes": wasted.unused_indexes,
     "HOT updates": wasted.hot_updates,
     "recovery_prefetch": recovery.recovery_prefetch,
+    "startup budget": recovery.startup_budget,
     "log_checkpoints": recovery.log_checkpoints,
 }
 

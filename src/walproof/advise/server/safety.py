@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.wording import say_list
+from walproof.facts.server import ServerTable
 from walproof.settings.change import Change
 from walproof.settings.durability import DurabilityClass
 from walproof.units import format_bytes
 
 _NAMED = 3
+_PASSING = 10
+"""Rows inserted for one that is there: what an unlogged table holds is on its way to somewhere else."""
 
 
 def fsync(case: ServerCase) -> Found | None:
@@ -73,7 +78,7 @@ def synchronous_commit(case: ServerCase) -> Found | None:
             ),
             (Change("synchronous_commit", "on"),),
             costs=("Commits wait for their flush.",),
-            unknown=("whether that loss is accepted: then say --may-lose 'last commits'",),
+            unknown=("whether that loss is accepted: then say --may-lose commits",),
         )
     if level == "local" and names:
         return Advice(
@@ -124,21 +129,32 @@ def unlogged(case: ServerCase) -> Found | None:
     tables = [table for table in case.window.tables if table.is_unlogged and table.bytes > 0]
     if not tables:
         return None
-    tables.sort(key=lambda table: -table.bytes)
-    named = say_list([f"{table.name} ({format_bytes(table.bytes)})" for table in tables[:_NAMED]])
-    rest = f" and {len(tables) - _NAMED} more" if len(tables) > _NAMED else ""
     if not case.may_lose < DurabilityClass.TABLE:
-        return Fine("unlogged", f"Unlogged, as is allowed: {named}{rest}.")
+        return Fine("unlogged", f"Unlogged, as is allowed: {_named(tables)}.")
+    staying = [table for table in tables if table.live * _PASSING > table.inserted or not table.inserted]
+    if not staying:
+        return Fine("unlogged", f"Unlogged tables are emptied as they are filled: {_named(tables)}.")
+    staying.sort(key=lambda table: -table.bytes)
     return Advice(
         "unlogged",
         Weight.DANGER,
         "Make sure that nobody needs the unlogged tables after a crash",
-        (f"A crash empties {named}{rest}; a standby has them empty always.",),
-        steps=tuple(f"ALTER TABLE {table.name} SET LOGGED;" for table in tables[:_NAMED]),
+        (f"A crash empties {_named(staying)}; on a standby they cannot be read.",),
+        steps=(
+            "-- only those that somebody needs:",
+            *(f"ALTER TABLE {table.name} SET LOGGED;" for table in staying[:_NAMED]),
+        ),
         costs=("SET LOGGED writes the whole table to WAL, and locks it meanwhile.",),
         sure=Sure.MEDIUM,
         unknown=("whether they hold what can be made again",),
     )
+
+
+def _named(tables: Sequence[ServerTable]) -> str:
+    """The largest of them, and how many more."""
+    largest = sorted(tables, key=lambda table: -table.bytes)
+    rest = f" and {len(tables) - _NAMED} more" if len(tables) > _NAMED else ""
+    return say_list([f"{one.name} ({format_bytes(one.bytes)})" for one in largest[:_NAMED]]) + rest
 
 
 def pending(case: ServerCase) -> Found | None:

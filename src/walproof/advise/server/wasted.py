@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
-from walproof.advise.wording import say_list, say_percent
-from walproof.facts.server import ServerIndex
+from walproof.advise.wording import say_count, say_list, say_percent
+from walproof.facts.server import ServerIndex, ServerTable
 from walproof.units import format_bytes, format_duration
 
 LEAST_STATISTICS_S = 7 * 86400
@@ -28,7 +28,7 @@ def unused_indexes(case: ServerCase) -> Found | None:
         if index.scans == 0 and not index.is_needed and index.bytes >= LEAST_INDEX_BYTES
     ]
     if not idle:
-        return Fine("unused indexes", f"Each of {len(case.window.indexes)} indexes was read, or is needed.")
+        return Fine("unused indexes", "Every index was read, is needed, or is small.")
     age_s = case.window.counted_s
     if age_s is None or age_s < LEAST_STATISTICS_S:
         return Unseen(
@@ -77,23 +77,24 @@ def _named(case: ServerCase, index: ServerIndex) -> str:
 
 def hot_updates(case: ServerCase) -> Found | None:
     """Tables whose updates write every index, for want of room on the page."""
-    busy = [table for table in case.window.tables if table.updated >= LEAST_UPDATES]
+    # Before its rows were updated once, a table that was just filled has no room anywhere, and makes it.
+    busy = [table for table in case.window.tables if table.updated >= max(LEAST_UPDATES, table.live)]
     if not busy:
         return None
-    cold = [
+    cold = [table for table in busy if table.hot_updated < HOT_SHARE * table.updated]
+    cramped = [
         table
-        for table in busy
-        if table.hot_updated < HOT_SHARE * table.updated and table.fillfactor > FILLFACTOR
+        for table in cold
+        if table.fillfactor > FILLFACTOR and (table.moved is None or table.moved >= HOT_SHARE * table.updated)
     ]
     if not cold:
-        return Fine("HOT updates", f"{len(busy)} tables are updated much, and most of their updates are HOT.")
-    cold.sort(key=lambda table: table.hot_updated - table.updated)
-    named = say_list(
-        [
-            f"{table.name} ({table.updated:,} updates, {say_percent(table.hot_updated / table.updated)} HOT)"
-            for table in cold[:_NAMED]
-        ]
-    )
+        return Fine("HOT updates", f"Updated much, and mostly HOT: {say_count(len(busy), 'table')}.")
+    if not cramped:
+        named = say_list([_updated(table) for table in cold[:_NAMED]])
+        return Fine("HOT updates", f"Room is there, so updates most likely change indexed columns: {named}.")
+    cramped.sort(key=lambda table: table.hot_updated - table.updated)
+    named = say_list([_updated(table) for table in cramped[:_NAMED]])
+    is_seen = all(table.moved is not None for table in cramped)
     return Advice(
         "HOT updates",
         Weight.GAIN,
@@ -103,13 +104,19 @@ def hot_updates(case: ServerCase) -> Found | None:
             "An update of an indexed column does so anyway, with any fillfactor.",
         ),
         steps=(
-            *(f"ALTER TABLE {table.name} SET (fillfactor = {FILLFACTOR});" for table in cold[:_NAMED]),
+            *(f"ALTER TABLE {table.name} SET (fillfactor = {FILLFACTOR});" for table in cramped[:_NAMED]),
             "-- holds for new pages; VACUUM FULL or pg_repack rewrites the old ones",
         ),
         costs=(f"Tables grow by up to {say_percent(100 / FILLFACTOR - 1)}.",),
-        sure=Sure.LOW,
+        sure=Sure.MEDIUM if is_seen else Sure.LOW,
         unknown=("whether the updates change indexed columns",),
     )
+
+
+def _updated(table: ServerTable) -> str:
+    moved = "" if table.moved is None else f", {say_percent(table.moved / table.updated)} to another page"
+    hot = say_percent(table.hot_updated / table.updated)
+    return f"{table.name} ({table.updated:,} updates, {hot} HOT{moved})"
 
 
 def statistics_age(case: ServerCase) -> str | None:
