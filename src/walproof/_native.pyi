@@ -1,5 +1,6 @@
 """The Rust half of walproof (crates/walproof-python), used through ``walproof.wal`` and ``walproof.disk``."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, TypedDict, final
@@ -9,6 +10,7 @@ from walproof.wal.progress import Observe
 from walproof.wal.whatif import Target
 
 __all__ = [
+    "WalLive",
     "WalPart",
     "WalRecords",
     "WalStripper",
@@ -152,6 +154,33 @@ def wal_strip(
     """
 
 @final
+class WalLive:
+    """What a recovery would have to do if the server crashed now, as its WAL arrives."""
+
+    def __new__(
+        cls,
+        segment_size: int,
+        *,
+        buffers: Sequence[int],
+        concurrency: int | None,
+        read_ahead: int,
+        redo: int | None,
+        relations: int,
+        trace_bytes: int,
+        trace_folder: str | os.PathLike[str] | None,
+    ) -> Self: ...
+    def observe(self, lsn: int, data: bytes) -> None:
+        """Bytes from ``lsn`` on. Raises WalError: a hole, or no WAL."""
+
+    def restart(self) -> None: ...
+    def set_redo(self, redo: int) -> None: ...
+    def switch_timeline(self, timeline: int, lsn: int) -> None: ...
+    def recompute(self, records: int) -> bool: ...
+    def snapshot(self) -> _Fields:
+        """Fields of Rust's `Snapshot`; ``checkpoint`` (location, redo point, whether of a shutdown, Unix time),
+        ``rmgrs`` (name, columns), ``relations`` (tablespace, database and file; counted from; columns),
+        ``others``, ``none`` (columns), ``commits``, ``aborts``, ``gaps`` (from, to)."""
+
 class WalStripper:
     """Strips WAL that comes in order, from the beginning of a segment on."""
 

@@ -27,6 +27,7 @@ mod parallel;
 mod part;
 mod record;
 mod recovery;
+mod stream;
 mod strip;
 mod verify;
 mod whatif;
@@ -38,6 +39,7 @@ pub use parallel::parallel;
 pub use part::part;
 pub use record::record;
 pub use recovery::recovery;
+pub use stream::stream;
 pub use strip::strip;
 pub use verify::verify;
 pub use whatif::whatif;
@@ -46,7 +48,7 @@ pub use whatif::whatif;
 pub type Check = fn(&[u8]);
 
 /// Every target, by its name: that of its folder in `fuzz/corpus`, and of its program.
-pub const TARGETS: [(&str, Check); 10] = [
+pub const TARGETS: [(&str, Check); 11] = [
     ("archive", archive),
     ("history", history),
     ("page", page),
@@ -54,6 +56,7 @@ pub const TARGETS: [(&str, Check); 10] = [
     ("part", part),
     ("record", record),
     ("recovery", recovery),
+    ("stream", stream),
     ("strip", strip),
     ("verify", verify),
     ("whatif", whatif),

@@ -11,6 +11,7 @@ mod records;
 mod recovery;
 mod source;
 mod stats;
+mod stream;
 mod strip;
 mod verify;
 mod watched;
@@ -60,5 +61,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<parts::WalPart>()?;
     module.add_class::<records::WalRecords>()?;
     module.add_class::<strip::WalStripper>()?;
+    module.add_class::<stream::WalLive>()?;
     disk::register(module)
 }

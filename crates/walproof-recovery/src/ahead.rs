@@ -49,6 +49,11 @@ impl Ahead {
         self.requests
     }
 
+    /// Bytes that it takes, roughly.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.pages.memory_bytes()
+    }
+
     /// A page is read.
     pub(crate) fn read(&mut self, fork: ForkNumber, block: u32) {
         let unread = File { last: NONE, start: 0, size: 0, left: 0 };

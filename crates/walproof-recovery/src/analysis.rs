@@ -9,19 +9,16 @@ use walproof_wal::{
     named_fields, Error, Finish, Gap, Lsn, PgVersion, Range, Reader, Record, Segments, WalIdentity,
 };
 
-use crate::ahead::Ahead;
+use crate::brief::Brief;
+use crate::counter::Counter;
 use crate::dirty::{runs, Dirty};
-use crate::dropped::{dropped, Dropped};
-use crate::kinds::Kinds;
 use crate::lanes::LANES;
 use crate::pages::Pages;
 use crate::pool::{PoolWork, Pools};
 use crate::prefetchers::DISTANCE_MULTIPLIER;
 use crate::recent::{Misses, Recent, DISTANT_PAGES, RECENT_PAGES};
-use crate::reference::{
-    flags_of, Event, Images, Piece, Reference, BUILT, DONE, FAR, LAST, NOT_REPLAYED, RECORD_MOST,
-};
-use crate::work::{compacts, Work};
+use crate::reference::{Event, Images, Piece, Reference, DONE, FAR, LAST, RECORD_MOST};
+use crate::work::Work;
 use crate::written::{Crashed, Written};
 
 /// References in a piece of the stream.
@@ -92,7 +89,7 @@ impl Recovery {
 
 /// `maintenance_io_concurrency`, if nobody changed it; 0 where recovery does not prefetch (before 15).
 #[must_use]
-fn default_concurrency(version: PgVersion) -> u32 {
+pub(crate) fn default_concurrency(version: PgVersion) -> u32 {
     match version {
         PgVersion::V13 | PgVersion::V14 => 0,
         PgVersion::V15 | PgVersion::V16 | PgVersion::V17 => 10,
@@ -167,15 +164,8 @@ type Sent = (Piece, usize);
 struct Decoder<'a> {
     plan: &'a Plan,
     version: PgVersion,
-    written: Option<Written>,
+    counter: Counter,
     sender: SyncSender<Sent>,
-    kinds: Kinds,
-    pages: Pages,
-    ahead: Ahead,
-    piece: Piece,
-    /// References before `piece`.
-    base: u64,
-    work: Work,
     features: Vec<Features>,
     last_end: Lsn,
 }
@@ -190,14 +180,8 @@ impl<'a> Decoder<'a> {
         Decoder {
             plan,
             version,
-            written,
+            counter: Counter::new(plan.images, plan.read_ahead, written),
             sender,
-            kinds: Kinds::new(),
-            pages: Pages::new(),
-            ahead: Ahead::new(plan.read_ahead),
-            piece: Piece::default(),
-            base: 0,
-            work: Work::default(),
             features: Vec::new(),
             last_end: Lsn(0),
         }
@@ -209,90 +193,31 @@ impl<'a> Decoder<'a> {
             self.mark();
         }
         self.last_end = record.end;
-        self.work.add_record(record);
-        self.work.unforeseen += u64::from(self.kinds.is_unforeseen(&record.header));
-        let mut compacts = compacts(self.version, record);
-        for block in record.blocks {
-            let (page, is_new, is_far) = self.pages.number(block.relation, block.fork, block.block);
-            let mut flags = flags_of(record, block, self.plan.images, is_new);
-            if is_far {
-                flags |= FAR;
-            }
-            let at = self.base + self.piece.references.len() as u64;
-            if self.written.as_mut().is_some_and(|written| written.is_newer(page, at, flags)) {
-                flags |= DONE;
-                self.work.done += 1;
-            }
-            if is_new && flags & (BUILT | NOT_REPLAYED) == 0 {
-                if let Some((fork, block)) = self.pages.place(page) {
-                    self.ahead.read(fork, block);
-                }
-            }
-            self.work.restored += u64::from(flags & BUILT != 0 && !block.will_init);
-            self.work.compactions += u64::from(compacts && flags & (BUILT | DONE) == 0);
-            compacts = false;
-            self.piece.references.push(Reference { page, flags });
-        }
-        if !record.blocks.is_empty() {
-            if let Some(last) = self.piece.references.last_mut() {
-                last.flags |= LAST;
-            }
-            if self.piece.references.len() >= PIECE {
-                self.send();
-            }
-        }
-        if let Some(dropped) = dropped(record) {
-            self.drop_pages(&dropped);
-        }
-    }
-
-    fn drop_pages(&mut self, dropped: &Dropped) {
-        self.work.add_dropped(dropped);
-        let at = self.base + self.piece.references.len() as u64;
-        let events = &mut self.piece.events;
-        let mut drop_all = |relation, fork, first| {
-            for page in self.pages.of_relation(relation, fork, first) {
-                events.push((at, Event::Drop(page)));
-                if let Some((fork, block)) = self.pages.place(page) {
-                    self.ahead.forget(fork, block);
-                }
-            }
-        };
-        match dropped {
-            Dropped::Relations(relations) => {
-                for relation in relations {
-                    (0..4).for_each(|fork| drop_all(*relation, fork, 0));
-                }
-            }
-            Dropped::End(relation, first) => drop_all(*relation, 0, *first),
-            Dropped::Database(database) => {
-                for (relation, fork) in self.pages.of_database(*database) {
-                    drop_all(relation, fork, 0);
-                }
-            }
+        self.counter.add(&Brief::of(self.version, record));
+        if self.counter.piece.references.len() >= PIECE {
+            self.send();
         }
     }
 
     fn mark(&mut self) {
-        self.piece.events.push((self.base + self.piece.references.len() as u64, Event::Mark));
-        let (pages, disk_requests) = (self.pages.count(), self.ahead.requests());
-        let work = Work { pages, disk_requests, ..self.work };
+        let at = self.counter.at();
+        self.counter.piece.events.push((at, Event::Mark));
+        let work = self.counter.work();
         self.features.push(Features { end: self.last_end, work, pools: Vec::new(), pools_off: Vec::new() });
     }
 
     fn send(&mut self) {
         let next = Piece { references: Vec::with_capacity(PIECE + RECORD_MOST), events: Vec::new() };
-        let piece = std::mem::replace(&mut self.piece, next);
-        self.base += piece.references.len() as u64;
+        let piece = self.counter.take(next);
         // A receiver that is gone has panicked, which is found out when it is waited for.
-        let _ = self.sender.send((piece, self.pages.count() as usize));
+        let _ = self.sender.send((piece, self.counter.pages.count() as usize));
     }
 
     fn finish(mut self, end: Lsn) -> (Vec<Features>, Pages) {
         self.last_end = end;
         self.mark();
         self.send();
-        (self.features, self.pages)
+        (self.features, self.counter.pages)
     }
 }
 

@@ -5,6 +5,9 @@
 use crate::pages::Page;
 use crate::reference::{Event, Reference, DONE, NOT_REPLAYED};
 
+/// The bits of a block's number: a block of another file begins with none.
+const LAST_BLOCK: u64 = 0xFFFF_FFFF;
+
 /// Which pages replay changed and nothing dropped afterwards.
 #[derive(Debug, Default)]
 pub(crate) struct Dirty {
@@ -70,6 +73,6 @@ pub(crate) fn runs(pages: &[Page], places: &[(u32, u32)]) -> u64 {
         .map(|(fork, block)| u64::from(*fork) << 32 | u64::from(*block))
         .collect();
     own.sort_unstable();
-    let follows = own.windows(2).filter(|pair| matches!(pair, [one, next] if one + 1 == *next)).count();
+    let follows = own.windows(2).filter(|pair| matches!(pair, [one, next] if one + 1 == *next && next & LAST_BLOCK != 0)).count();
     (own.len() - follows) as u64
 }

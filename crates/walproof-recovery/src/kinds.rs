@@ -1,6 +1,6 @@
 //! Which records come unexpected: a processor foretells what code is next from what mostly came after the same code.
 
-use walproof_wal::RecordHeader;
+use walproof_wal::RmgrId;
 
 /// Bits of a kind: resource managers, each with 16 operations.
 const KIND_BITS: u32 = 8 + 4;
@@ -35,8 +35,8 @@ impl Kinds {
 
     /// Whether the record is of another kind than the one that mostly followed records like the four before it.
     #[inline]
-    pub(crate) fn is_unforeseen(&mut self, header: &RecordHeader) -> bool {
-        let kind = u16::from(header.rmgr.0) << 4 | u16::from(header.info >> 4);
+    pub(crate) fn is_unforeseen(&mut self, rmgr: RmgrId, info: u8) -> bool {
+        let kind = u16::from(rmgr.0) << 4 | u16::from(info >> 4);
         let place = (self.history & CONTEXT).wrapping_mul(HASH) >> (u64::BITS - HASH_BITS);
         self.history = self.history << KIND_BITS | u64::from(kind);
         let Some(expected) = self.expected.get_mut(place as usize) else { return false };
@@ -56,7 +56,6 @@ impl Kinds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use walproof_wal::{Lsn, RmgrId};
 
     const INSERT: (RmgrId, u8) = (RmgrId(10), 0x00);
     const KEY: (RmgrId, u8) = (RmgrId::BTREE, 0x00);
@@ -65,10 +64,8 @@ mod tests {
     /// Places of the records that were not foreseen.
     fn unforeseen(kinds: &[(RmgrId, u8)]) -> Vec<usize> {
         let mut own = Kinds::new();
-        let header =
-            |(rmgr, info)| RecordHeader { rmgr, info, total_length: 24, xid: 0, prev: Lsn(0), crc: 0 };
         let places = kinds.iter().enumerate();
-        places.filter_map(|(place, kind)| own.is_unforeseen(&header(*kind)).then_some(place)).collect()
+        places.filter_map(|(place, kind)| own.is_unforeseen(kind.0, kind.1).then_some(place)).collect()
     }
 
     #[test]

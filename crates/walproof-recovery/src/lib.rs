@@ -22,11 +22,12 @@
 //! ```
 //!
 //! From the bottom up: `pages` (numbers of pages), `dropped` (what records remove), `kinds` (which records come
-//! unexpected), `reference` (the stream that is simulated), `recent` (which pages a processor's caches still hold),
+//! unexpected), `brief` (what is needed of a record),
+//! `reference` (the stream that is simulated), `recent` (which pages a processor's caches still hold),
 //! `lanes` (sizes of `shared_buffers` side by side), `prefetchers` (what looks ahead in each), `pool`
 //! (`shared_buffers`), `ahead` (what the kernel reads by itself), `dirty` (what the checkpoint has to do), `written`
-//! (pages that are newer than their records), `work` (counts of records), `redo` (where recovery begins), `analysis`
-//! (the pass).
+//! (pages that are newer than their records), `work` (counts of records), `counter` (from records to that stream), `redo` (where recovery begins), `analysis`
+//! (the pass), `live` (the same while the WAL arrives).
 //!
 //! Deliberately absent: time, which is the business of whoever has measured a machine, and pages' contents: which pages
 //! on disk are newer than their records is simulated, too.
@@ -35,10 +36,13 @@
 
 mod ahead;
 mod analysis;
+mod brief;
+mod counter;
 mod dirty;
 mod dropped;
 mod kinds;
 mod lanes;
+mod live;
 mod pages;
 mod pool;
 mod prefetchers;
@@ -49,6 +53,7 @@ mod work;
 mod written;
 
 pub use analysis::{analyse, Features, Plan, Recovery};
+pub use live::{Causes, Clock, Live, LivePlan, RelationCause, Snapshot, State};
 pub use pool::PoolWork;
 pub use recent::{DISTANT_PAGES, RECENT_PAGES};
 pub use redo::last_checkpoint;

@@ -76,6 +76,17 @@ impl Pages {
         self.places.get(page as usize).copied()
     }
 
+    /// The number of a block's page, if a reference named it.
+    #[inline]
+    pub(crate) fn find(&self, fork: ForkNumber, block: u32) -> Option<Page> {
+        self.numbers.find(fork, block).filter(|page| *page != NONE)
+    }
+
+    /// Bytes that they take, roughly.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.numbers.memory_bytes() + self.places.capacity() as u64 * 12
+    }
+
     /// The relations' forks of a database.
     pub(crate) fn of_database(&self, database: u32) -> Vec<(RelFileLocator, u8)> {
         self.forks.iter().filter(|(relation, _)| relation.database == database).collect()

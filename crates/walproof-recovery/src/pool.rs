@@ -68,7 +68,8 @@ named_fields! {
 pub(crate) struct Pools {
     /// What is known of each page, and the buffers that have it.
     states: Vec<u64>,
-    frames: Vec<[u32; LANES]>,
+    /// Of each page one for each size, in turn.
+    frames: Vec<u32>,
     pools: Vec<Pool>,
     /// Their bits.
     lanes: u64,
@@ -78,6 +79,31 @@ pub(crate) struct Pools {
     is_before_19: bool,
     /// Where asked for: pages that were written, each before the reference of that number.
     pub(crate) written: Option<Vec<(Page, u64)>>,
+    /// What was changed, where it is to be undone.
+    journal: Option<Vec<Change>>,
+}
+
+/// What stood at a place before, or what is to be undone there. Lanes are numbers of `pools`.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    State(Page, u64),
+    Frame(usize, u32),
+    /// Page of a buffer.
+    Buffer(usize, u32, Page),
+    /// A buffer that was free.
+    Popped(usize, u32),
+    /// A buffer became free.
+    Pushed(usize),
+    /// A buffer was used for the first time.
+    Grown(usize),
+}
+
+/// Notes a change where it is to be undone.
+#[inline]
+fn note(journal: &mut Option<Vec<Change>>, change: Change) {
+    if let Some(journal) = journal {
+        journal.push(change);
+    }
 }
 
 /// Buffers of one size.
@@ -109,6 +135,7 @@ impl Pools {
             prefetchers: (concurrency > 0).then(|| Prefetchers::new(concurrency, lanes)),
             is_before_19: version < PgVersion::V19,
             written: None,
+            journal: None,
         }
     }
 
@@ -132,7 +159,7 @@ impl Pools {
         pages: usize,
     ) {
         self.states.resize(self.states.len().max(pages), 0);
-        self.frames.resize(self.frames.len().max(pages), [u32::MAX; LANES]);
+        self.frames.resize(self.frames.len().max(pages * self.pools.len()), u32::MAX);
         let mut events = events.iter().peekable();
         let mut starts = true;
         for (at, reference) in (base..until).zip(references) {
@@ -152,6 +179,63 @@ impl Pools {
         }
     }
 
+    /// The work so far of each size, with what is dirty now.
+    pub(crate) fn works(&self) -> Vec<(u32, PoolWork)> {
+        let dirty = dirty(&self.states);
+        let works = self.pools.iter().zip(dirty);
+        works.map(|(pool, resident)| (pool.size, PoolWork { resident, ..pool.work })).collect()
+    }
+
+    /// What the works would be after [`Pools::replay`] of all of these, which is undone.
+    pub(crate) fn works_after(
+        &mut self,
+        references: &[Reference],
+        base: u64,
+        events: &[(u64, Event)],
+        pages: usize,
+    ) -> Vec<(u32, PoolWork)> {
+        let before: Vec<_> = self.pools.iter().map(|pool| (pool.hand, pool.work)).collect();
+        let prefetchers = self.prefetchers.clone();
+        self.journal = Some(Vec::new());
+        self.replay(references, base, base + references.len() as u64, events, pages);
+        let works = self.works();
+        for change in self.journal.take().into_iter().flatten().rev() {
+            self.undo(change);
+        }
+        self.prefetchers = prefetchers;
+        for (pool, (hand, work)) in self.pools.iter_mut().zip(before) {
+            (pool.hand, pool.work) = (hand, work);
+        }
+        works
+    }
+
+    fn undo(&mut self, change: Change) {
+        match change {
+            Change::State(page, before) => put(&mut self.states, page as usize, before),
+            Change::Frame(place, before) => put(&mut self.frames, place, before),
+            Change::Buffer(lane, frame, before) => {
+                if let Some(pool) = self.pools.get_mut(lane) {
+                    put(&mut pool.pages, frame as usize, before);
+                }
+            }
+            Change::Popped(lane, frame) => {
+                self.pools.get_mut(lane).into_iter().for_each(|pool| pool.free.push(frame));
+            }
+            Change::Pushed(lane) => {
+                self.pools.get_mut(lane).and_then(|pool| pool.free.pop());
+            }
+            Change::Grown(lane) => {
+                self.pools.get_mut(lane).and_then(|pool| pool.pages.pop());
+            }
+        }
+    }
+
+    /// Bytes that they take, roughly.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let buffers: usize = self.pools.iter().map(|pool| pool.pages.len() + pool.free.len()).sum();
+        (self.states.len() * 8 + self.frames.len() * 4 + buffers * 4) as u64
+    }
+
     fn happen(&mut self, event: Event) {
         match event {
             Event::Drop(page) => self.drop_page(page),
@@ -169,6 +253,7 @@ impl Pools {
     fn touch(&mut self, reference: Reference, at: u64) {
         let page = reference.page as usize;
         let Some(state) = self.states.get_mut(page) else { return };
+        note(&mut self.journal, Change::State(reference.page, *state));
         let there = (*state / u64::from(HELD)) & ONES;
         // 5 is the only count with both its outer bits.
         let mut grows = there & !(*state & *state >> 2);
@@ -191,6 +276,7 @@ impl Pools {
         else {
             return;
         };
+        note(&mut self.journal, Change::State(reference.page, *state));
         let mut held = 1 | HELD;
         pool.work.misses += 1;
         if reference.flags & BUILT == 0 {
@@ -205,22 +291,29 @@ impl Pools {
             held |= DIRTY;
         }
         *state |= u64::from(held) << pool.shift;
-        let frame = pool.take_frame(&mut self.states, at, self.written.as_mut());
+        let frame = pool.take_frame(lane, &mut self.states, at, self.written.as_mut(), &mut self.journal);
         if let Some(own) = pool.pages.get_mut(frame as usize) {
+            note(&mut self.journal, Change::Buffer(lane, frame, *own));
             *own = reference.page;
         }
-        if let Some(own) = self.frames.get_mut(reference.page as usize).and_then(|own| own.get_mut(lane)) {
+        let place = reference.page as usize * self.pools.len() + lane;
+        if let Some(own) = self.frames.get_mut(place) {
+            note(&mut self.journal, Change::Frame(place, *own));
             *own = frame;
         }
     }
 
     fn drop_page(&mut self, page: Page) {
+        let first = page as usize * self.pools.len();
         let (Some(state), Some(frames)) =
-            (self.states.get_mut(page as usize), self.frames.get_mut(page as usize))
+            (self.states.get_mut(page as usize), self.frames.get(first..first + self.pools.len()))
         else {
             return;
         };
-        for ((pool, frame), own) in self.pools.iter_mut().zip(frames).zip(state.to_le_bytes()) {
+        note(&mut self.journal, Change::State(page, *state));
+        for (lane, ((pool, frame), own)) in
+            self.pools.iter_mut().zip(frames).zip(state.to_le_bytes()).enumerate()
+        {
             // Whose file was gone, or shorter, when the server crashed: there was nothing to be read.
             pool.work.disk_reads -= u64::from(own & FROM_DISK != 0);
             if own & HELD == 0 {
@@ -228,7 +321,9 @@ impl Pools {
             }
             if self.is_before_19 {
                 pool.free.push(*frame);
+                note(&mut self.journal, Change::Pushed(lane));
             } else if let Some(own) = pool.pages.get_mut(*frame as usize) {
+                note(&mut self.journal, Change::Buffer(lane, *frame, *own));
                 *own = Page::MAX;
             }
         }
@@ -246,6 +341,7 @@ impl Pools {
                 prefetchers.pass(look);
             } else if let Some(state) = self.states.get_mut(reference.page as usize) {
                 let fetched = look.lanes & !(*state / u64::from(HELD));
+                note(&mut self.journal, Change::State(reference.page, *state));
                 for pool in each(fetched) {
                     if let Some(pool) = self.pools.get_mut(pool) {
                         pool.work.prefetches += 1;
@@ -287,13 +383,22 @@ impl Pool {
 
     /// A buffer for the page of reference number `before`: one that was freed, one that was never used, or the clock's
     /// next victim.
-    fn take_frame(&mut self, states: &mut [u64], before: u64, written: Option<&mut Vec<(Page, u64)>>) -> u32 {
+    fn take_frame(
+        &mut self,
+        lane: usize,
+        states: &mut [u64],
+        before: u64,
+        written: Option<&mut Vec<(Page, u64)>>,
+        journal: &mut Option<Vec<Change>>,
+    ) -> u32 {
         if let Some(frame) = self.free.pop() {
+            note(journal, Change::Popped(lane, frame));
             return frame;
         }
         let used = self.pages.len() as u32;
         if used < self.size {
             self.pages.push(Page::MAX);
+            note(journal, Change::Grown(lane));
             self.work.frames += 1;
             return used;
         }
@@ -302,6 +407,7 @@ impl Pool {
             self.hand = if at + 1 == self.size { 0 } else { at + 1 };
             let Some(page) = self.pages.get(at as usize) else { return at };
             let Some(state) = states.get_mut(*page as usize) else { return at };
+            note(journal, Change::State(*page, *state));
             let own = (*state >> self.shift) as u8;
             if own & USAGE > 0 {
                 *state -= 1 << self.shift;
@@ -319,6 +425,12 @@ impl Pool {
             }
             return at;
         }
+    }
+}
+
+fn put<T>(places: &mut [T], at: usize, value: T) {
+    if let Some(place) = places.get_mut(at) {
+        *place = value;
     }
 }
 

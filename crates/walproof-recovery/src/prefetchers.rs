@@ -28,7 +28,7 @@ const FETCHED: u64 = 2;
 /// The queues of references that were looked at and not yet replayed (`LsnReadQueue`).
 ///
 /// Most servers look at the same reference at the same time: those in step do it together.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Prefetchers {
     in_flight_most: u32,
     distance: u64,

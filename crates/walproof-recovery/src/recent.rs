@@ -70,6 +70,11 @@ impl Recent {
         }
     }
 
+    /// Bytes that they take, roughly.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        (self.links.capacity() * size_of::<Link>()) as u64
+    }
+
     pub(crate) fn misses(&self) -> Misses {
         self.misses
     }

@@ -1,7 +1,8 @@
 //! The stream of block references that is simulated, in 8 bytes each.
 
-use walproof_wal::{BlockRef, Record, RmgrId};
+use walproof_wal::{BlockRef, RmgrId};
 
+use crate::brief::Brief;
 use crate::pages::Page;
 
 /// Block references of a record, at most (`XLR_MAX_BLOCK_ID` + 1, src/include/access/xlogrecord.h).
@@ -46,9 +47,9 @@ pub enum Images {
 
 /// What replay and the prefetcher do with a reference, `LAST` apart. `is_new`: no reference named the page before.
 #[inline]
-pub(crate) fn flags_of(record: &Record<'_>, block: &BlockRef, images: Images, is_new: bool) -> u32 {
-    let is_hint = record.header.rmgr == RmgrId::XLOG && record.header.info & 0xF0 == FPI_FOR_HINT;
-    let is_forced = record.header.rmgr == RmgrId::XLOG && !is_hint;
+pub(crate) fn flags_of(record: &Brief<'_>, block: &BlockRef, images: Images, is_new: bool) -> u32 {
+    let is_hint = record.rmgr == RmgrId::XLOG && record.info & 0xF0 == FPI_FOR_HINT;
+    let is_forced = record.rmgr == RmgrId::XLOG && !is_hint;
     let is_applied = block.image.is_some_and(|image| image.apply);
     let (has_image, is_applied) = match images {
         Images::Recorded => (block.image.is_some(), is_applied),
@@ -68,7 +69,7 @@ pub(crate) fn flags_of(record: &Record<'_>, block: &BlockRef, images: Images, is
     }
     // A heap page that becomes all-visible gets neither image nor location where hint bits are not logged: the first
     // record of a page that has no image tells.
-    if is_new && block.image.is_none() && record.only_marks_visible(block) {
+    if is_new && block.image.is_none() && record.marks_visible && block.fork == 0 {
         flags |= UNMARKED;
     }
     flags

@@ -2,6 +2,7 @@
 
 use walproof_wal::{named_fields, Compression, PgVersion, PruneFlags, Record, RmgrId};
 
+use crate::brief::Brief;
 use crate::dropped::Dropped;
 
 named_fields! {
@@ -99,10 +100,10 @@ named_fields! {
 }
 
 impl Work {
-    pub(crate) fn add_record(&mut self, record: &Record<'_>) {
+    pub(crate) fn add_record(&mut self, record: &Brief<'_>) {
         self.records += 1;
-        self.record_bytes += u64::from(record.header.total_length);
-        self.gin_records += u64::from(record.header.rmgr == RmgrId::GIN);
+        self.record_bytes += u64::from(record.length);
+        self.gin_records += u64::from(record.rmgr == RmgrId::GIN);
         self.references += record.blocks.len() as u64;
         for block in record.blocks {
             self.initialised += u64::from(block.will_init);

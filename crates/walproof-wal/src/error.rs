@@ -123,6 +123,22 @@ pub enum Error {
         /// Its words.
         message: String,
     },
+    /// WAL that arrives does not follow what arrived before.
+    #[error("WAL from {expected} to {got} is missing")]
+    Hole {
+        /// Where what arrived before ends.
+        expected: Lsn,
+        /// Where what arrives now begins.
+        got: Lsn,
+    },
+    /// WAL that arrives can only go on on a newer timeline.
+    #[error("timeline {got} is not newer than timeline {latest}")]
+    OldTimeline {
+        /// The timeline that was asked for.
+        got: u32,
+        /// That of the WAL before.
+        latest: u32,
+    },
     /// A range that ends before it starts.
     #[error("start WAL location {start} is after end WAL location {end}")]
     EmptyRange {
@@ -327,6 +343,7 @@ impl Error {
                 "Set PGBACKREST_REPO1_CIPHER_PASS, or PGBACKREST_CONFIG to a file that has repo1-cipher-pass."
                     .to_owned(),
             ),
+            Error::Hole { .. } => Some("Begin anew at the later location: what the WAL asks of recovery is then known from a later checkpoint on.".to_owned()),
             Error::History { .. } => {
                 Some("Lines are: timeline, location where it was left, reason; oldest first.".to_owned())
             }

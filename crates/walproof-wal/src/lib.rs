@@ -33,7 +33,7 @@
 //!
 //! From the bottom up: `lsn` (locations, segment names), `version`, `page`, `image`, `fields` (structs that tell their
 //! fields by name), `block`, `record`, `rmgr` (names of operations), `watch` (progress, and the stop from outside), `source` (files), `pages` (files as one sequence of pages), `reader` (records in
-//! order), `transaction` (checkpoints, commits), `visibility` (pruning, the visibility map), `line` (records as text), `relations`, `rate` and `tally` (totals that can be put
+//! order), `feed` (records of bytes that arrive), `transaction` (checkpoints, commits), `visibility` (pruning, the visibility map), `line` (records as text), `relations`, `rate` and `tally` (totals that can be put
 //! together from parts), `parallel` (parts on several cores), `stats` (the whole), `edge` (records over the edges of segments), `part` (parts of other machines), `strip` (segments without contents), `verify` (files apart from each other, whatever is wrong), `page_table` (for simulations over records). No module knows one further
 //! down this list.
 //!
@@ -48,6 +48,7 @@ mod bytes;
 pub mod data_page;
 mod edge;
 mod error;
+mod feed;
 mod fields;
 mod image;
 mod line;
@@ -75,6 +76,7 @@ mod watch;
 pub use accounting::Accounting;
 pub use block::{BlockRef, RelFileLocator};
 pub use error::{Error, Invalid};
+pub use feed::Feed;
 pub use fields::{ByMethod, ToValue, Value};
 pub use image::{Compression, Image, BLOCK_SIZE};
 pub use line::Style;

@@ -77,7 +77,7 @@ impl<T: Copy> PageTable<T> {
     /// The value of a page.
     #[inline]
     pub fn page(&mut self, fork: ForkNumber, block: u32) -> &mut T {
-        let run = self.run(u64::from(fork) << 32 | u64::from(block >> RUN_BITS));
+        let run = self.run(key(fork, block));
         if self.arena.len() <= run {
             self.arena.resize(run + 1, [self.empty; RUN]);
         }
@@ -88,6 +88,17 @@ impl<T: Copy> PageTable<T> {
         page
     }
 
+    /// The value of a page, if its run was touched.
+    #[inline]
+    pub fn find(&self, fork: ForkNumber, block: u32) -> Option<T> {
+        let key = key(fork, block);
+        let run = match self.recent.get(slot(key)) {
+            Some(&(recent, run)) if recent == key => run,
+            _ => *self.runs.get(&key)?,
+        };
+        self.arena.get(run as usize)?.get(block as usize & (RUN - 1)).copied()
+    }
+
     /// Bytes that the table takes, roughly.
     pub fn memory_bytes(&self) -> u64 {
         let run = size_of::<[T; RUN]>() as u64;
@@ -96,7 +107,7 @@ impl<T: Copy> PageTable<T> {
 
     #[inline]
     fn run(&mut self, key: u64) -> usize {
-        let slot = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as usize % RECENT;
+        let slot = slot(key);
         if let Some(&(recent, run)) = self.recent.get(slot) {
             if recent == key {
                 return run as usize;
@@ -109,6 +120,18 @@ impl<T: Copy> PageTable<T> {
         }
         run as usize
     }
+}
+
+/// The run that a block is in.
+#[inline]
+fn key(fork: ForkNumber, block: u32) -> u64 {
+    u64::from(fork) << 32 | u64::from(block >> RUN_BITS)
+}
+
+/// Where among the runs that were looked for lately.
+#[inline]
+fn slot(key: u64) -> usize {
+    (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as usize % RECENT
 }
 
 #[cfg(test)]
@@ -134,6 +157,8 @@ mod tests {
                 let page = table.page(expected, block);
                 prop_assert_eq!(*page, model.get(&(relation, fork, block)).copied().unwrap_or_default());
                 *page = value;
+                prop_assert_eq!(table.find(expected, block), Some(value));
+                prop_assert_eq!(table.find(expected, block ^ 1 << 20), None);
                 model.insert((relation, fork, block), value);
             }
             prop_assert_eq!(forks.iter().count(), numbers.len());

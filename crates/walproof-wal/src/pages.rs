@@ -200,41 +200,8 @@ impl Pages {
     }
 
     fn validate(&self, header: PageHeader, page: Lsn, latest_timeline: u32) -> Result<(), Invalid> {
-        let (segment, offset) = self.place(page);
-        let expected = self.identity;
-        if header.magic != expected.version.magic() {
-            return Err(Invalid::Magic { got: header.magic, segment, lsn: page, offset });
-        }
-        if !header.has_known_flags(expected.version) || (offset == 0 && header.long.is_none()) {
-            return Err(Invalid::PageInfo { got: header.info, segment, lsn: page, offset });
-        }
-        if let Some(long) = header.long {
-            if long.system_identifier != expected.system_identifier {
-                return Err(Invalid::SystemIdentifier {
-                    got: long.system_identifier,
-                    expected: expected.system_identifier,
-                    lsn: page,
-                });
-            }
-            if long.segment_size != expected.segment_size {
-                return Err(Invalid::SegmentSize {
-                    got: long.segment_size,
-                    expected: expected.segment_size,
-                    lsn: page,
-                });
-            }
-            if long.block_size != PAGE_SIZE {
-                return Err(Invalid::BlockSize { got: long.block_size, expected: PAGE_SIZE, lsn: page });
-            }
-        }
-        if header.address != page {
-            return Err(Invalid::PageAddress { got: header.address, segment, lsn: page, offset });
-        }
-        if header.timeline < latest_timeline {
-            let (got, latest) = (header.timeline, latest_timeline);
-            return Err(Invalid::Timeline { got, latest, segment, lsn: page, offset });
-        }
-        Ok(())
+        let (segment, _) = self.place(page);
+        validate(header, page, segment, self.identity, latest_timeline)
     }
 
     /// Brings the page at `page` into the buffer.
@@ -317,6 +284,50 @@ impl Pages {
         let what = Invalid::ShortRead { segment, offset, got, expected: PAGE_SIZE as usize };
         Error::Invalid { what, segment, previous: None }
     }
+}
+
+/// Compares a page's header with where it stands, as `XLogReaderValidatePageHeader` does.
+pub(crate) fn validate(
+    header: PageHeader,
+    page: Lsn,
+    segment: SegmentName,
+    expected: WalIdentity,
+    latest_timeline: u32,
+) -> Result<(), Invalid> {
+    let offset = u32::try_from(page.offset_in(u64::from(expected.segment_size))).unwrap_or(u32::MAX);
+    if header.magic != expected.version.magic() {
+        return Err(Invalid::Magic { got: header.magic, segment, lsn: page, offset });
+    }
+    if !header.has_known_flags(expected.version) || (offset == 0 && header.long.is_none()) {
+        return Err(Invalid::PageInfo { got: header.info, segment, lsn: page, offset });
+    }
+    if let Some(long) = header.long {
+        if long.system_identifier != expected.system_identifier {
+            return Err(Invalid::SystemIdentifier {
+                got: long.system_identifier,
+                expected: expected.system_identifier,
+                lsn: page,
+            });
+        }
+        if long.segment_size != expected.segment_size {
+            return Err(Invalid::SegmentSize {
+                got: long.segment_size,
+                expected: expected.segment_size,
+                lsn: page,
+            });
+        }
+        if long.block_size != PAGE_SIZE {
+            return Err(Invalid::BlockSize { got: long.block_size, expected: PAGE_SIZE, lsn: page });
+        }
+    }
+    if header.address != page {
+        return Err(Invalid::PageAddress { got: header.address, segment, lsn: page, offset });
+    }
+    if header.timeline < latest_timeline {
+        let (got, latest) = (header.timeline, latest_timeline);
+        return Err(Invalid::Timeline { got, latest, segment, lsn: page, offset });
+    }
+    Ok(())
 }
 
 /// The first segment whose first page can be understood. The oldest segment of a server is in use; newer ones

@@ -14,6 +14,7 @@ use crate::pages::{Pages, WalIdentity};
 use crate::record::{checksum, Record, RecordHeader, ALIGNMENT, HEADER_SIZE, MAX_LENGTH};
 use crate::rmgr::RmgrId;
 use crate::source::Segments;
+use crate::version::PgVersion;
 
 const PAGE: u64 = PAGE_SIZE as u64;
 const XLOG_SWITCH: u8 = 0x40;
@@ -505,7 +506,7 @@ impl Reader {
             if self.is_past_end(end) {
                 return Ok(Attempt::PastEnd);
             }
-            finish(bytes, header, lsn, self.identity(), &mut self.blocks, &mut self.fragments)
+            finish(bytes, header, lsn, self.identity().version, &mut self.blocks, &mut self.fragments)
                 .map_err(|what| self.invalid(what))?;
             return Ok(self.found(lsn, end.align_up(ALIGNMENT), header, false));
         }
@@ -565,8 +566,8 @@ impl Reader {
                 let Some(header) = header else {
                     return Err(self.too_short(lsn, total_length));
                 };
-                let identity = self.identity();
-                finish(&self.assembled, header, lsn, identity, &mut self.blocks, &mut self.fragments)
+                let version = self.identity().version;
+                finish(&self.assembled, header, lsn, version, &mut self.blocks, &mut self.fragments)
                     .map_err(|what| self.invalid(what))?;
                 let mut attempt = self.found(lsn, end, header, true);
                 if let Attempt::Found(_, body) = &mut attempt {
@@ -591,26 +592,8 @@ impl Reader {
         Attempt::Found(Found { lsn, end: next, header, is_assembled }, body)
     }
 
-    /// The checks of `ValidXLogRecordHeader`.
     fn validate(&self, header: RecordHeader, lsn: Lsn) -> Result<(), Error> {
-        if (header.total_length as usize) < HEADER_SIZE {
-            return Err(self.too_short(lsn, header.total_length));
-        }
-        if !header.rmgr.is_valid(self.identity().version) {
-            return Err(self.invalid(Invalid::ResourceManager { lsn, got: header.rmgr.0 }));
-        }
-        let is_linked = match self.previous {
-            Some(previous) => header.prev == previous,
-            // Nothing was read before: the link can only be known to point backwards.
-            None => header.prev < lsn,
-        };
-        if !is_linked {
-            return Err(self.invalid(Invalid::PrevLink { lsn, got: header.prev }));
-        }
-        if header.total_length > MAX_LENGTH {
-            return Err(self.invalid(Invalid::RecordTooLong { lsn, got: header.total_length }));
-        }
-        Ok(())
+        validate(header, lsn, self.previous, self.identity().version).map_err(|what| self.invalid(what))
     }
 
     fn is_past_end(&self, lsn: Lsn) -> bool {
@@ -618,7 +601,7 @@ impl Reader {
     }
 
     fn too_short(&self, lsn: Lsn, got: u32) -> Error {
-        self.invalid(Invalid::RecordLength { lsn, expected: HEADER_SIZE as u32, got })
+        self.invalid(too_short(lsn, got))
     }
 
     fn invalid(&self, what: Invalid) -> Error {
@@ -643,17 +626,49 @@ pub(crate) fn is_switch(header: RecordHeader) -> bool {
     header.rmgr == RmgrId::XLOG && header.info & 0xF0 == XLOG_SWITCH
 }
 
+/// The checks of `ValidXLogRecordHeader`; `previous` is the record before, if it was read.
+pub(crate) fn validate(
+    header: RecordHeader,
+    lsn: Lsn,
+    previous: Option<Lsn>,
+    version: PgVersion,
+) -> Result<(), Invalid> {
+    if (header.total_length as usize) < HEADER_SIZE {
+        return Err(too_short(lsn, header.total_length));
+    }
+    if !header.rmgr.is_valid(version) {
+        return Err(Invalid::ResourceManager { lsn, got: header.rmgr.0 });
+    }
+    let is_linked = match previous {
+        Some(previous) => header.prev == previous,
+        // Nothing was read before: the link can only be known to point backwards.
+        None => header.prev < lsn,
+    };
+    if !is_linked {
+        return Err(Invalid::PrevLink { lsn, got: header.prev });
+    }
+    if header.total_length > MAX_LENGTH {
+        return Err(Invalid::RecordTooLong { lsn, got: header.total_length });
+    }
+    Ok(())
+}
+
+pub(crate) fn too_short(lsn: Lsn, got: u32) -> Invalid {
+    Invalid::RecordLength { lsn, expected: HEADER_SIZE as u32, got }
+}
+
 /// Checks a whole record's checksum, then takes it apart.
-fn finish(
+#[inline]
+pub(crate) fn finish(
     bytes: &[u8],
     header: RecordHeader,
     lsn: Lsn,
-    identity: WalIdentity,
+    version: PgVersion,
     blocks: &mut BlockRefs,
     fragments: &mut Fragments,
 ) -> Result<(), Invalid> {
     if checksum(bytes) != Some(header.crc) {
         return Err(Invalid::Checksum { lsn });
     }
-    block::decode(bytes, lsn, identity.version, blocks, fragments)
+    block::decode(bytes, lsn, version, blocks, fragments)
 }

@@ -18,6 +18,7 @@ _UsageError: Any = typer.BadParameter.__base__
 
 SUBCOMMANDS = (
     "advise",
+    "watch",
     "run",
     "compare",
     "load-advice",

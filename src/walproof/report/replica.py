@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 
+_CALM = {Pace.KEEPS_UP: "It keeps up.", Pace.CATCHES_UP: "It catches up."}
+"""What is said of a standby that is behind, where nothing is wrong."""
+
+
 def replica_data(window: ReplicationWindow, diagnosis: Diagnosis) -> dict[str, Any]:
     """One diagnosis, keys named as in the facts. Positions are LSNs; connection strings are left out."""
     split, last = diagnosis.split, window.last
@@ -91,7 +95,7 @@ def replica_panel(title: str, window: ReplicationWindow, diagnosis: Diagnosis) -
     lines += [Text(line, style="dim") for line in _processes(window, diagnosis)]
     lines.append(Text())
     if not diagnosis.causes:
-        lines.append(Text("No cause for concern.", style="green"))
+        lines.append(Text(_CALM.get(diagnosis.split.pace, "No cause for concern."), style="green"))
     for cause in diagnosis.causes:
         lines.append(
             Text(f"{cause.cause.value}: {cause.sentence}", style="bold" if cause.is_intended else "bold red")

@@ -259,6 +259,18 @@ def redo_missing(first: int, redo: int) -> str:
     return format_bytes(first - redo)
 
 
+def check_buffers(buffers: Sequence[int]) -> list[int]:
+    """Sizes of shared_buffers, in buffers of 8 kB, each once. Raises WalError: one that no server can have."""
+    sizes = list(dict.fromkeys(buffers))
+    for size in sizes:
+        if not 16 <= size <= BUFFERS_MOST:
+            raise WalError(
+                f"shared_buffers is out of range: {size} buffers",
+                detail=f"It is 16 (128 kB) to {BUFFERS_MOST} buffers of 8 kB.",
+            )
+    return sizes
+
+
 def analyse(
     *paths: Path,
     buffers: Sequence[int],
@@ -285,13 +297,8 @@ def analyse(
 
     Raises WalError as ``walproof.wal.stats``, and for sizes that no server can have.
     """
-    sizes = list(dict.fromkeys(buffers))
-    for size in (*sizes, *([] if crashed is None else [crashed])):
-        if not 16 <= size <= BUFFERS_MOST:
-            raise WalError(
-                f"shared_buffers is out of range: {size} buffers",
-                detail=f"It is 16 (128 kB) to {BUFFERS_MOST} buffers of 8 kB.",
-            )
+    sizes = check_buffers(buffers)
+    check_buffers([] if crashed is None else [crashed])
     assert all(one <= other for one, other in pairwise(marks)), "marks ascend"
     with reading(paths) as wal:
         raw = wal.call(

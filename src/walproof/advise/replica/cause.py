@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -10,6 +10,7 @@ from typing import TypeAlias
 from walproof.analysis.replication import (
     IDLE_WAITS,
     KEEPING_UP_S,
+    UNFLUSHED_TAIL_BYTES,
     LagSplit,
     Stage,
     share,
@@ -40,6 +41,7 @@ class Cause(StrEnum):
     REPLAY_CPU = "single-core replay"
     REPLAY_IO = "replay I/O"
     REPLAY = "replay"
+    UNEXPLAINED = "unexplained"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,16 @@ def replay_is_late(window: ReplicationWindow, split: LagSplit) -> bool:
     """Whether WAL that the standby has waits for the startup process, which is not idle, paused or held."""
     if window.last.standby.pause_state != "not paused" or not is_late(split, Stage.REPLAY):
         return False
-    return share(window.waits.get("startup", {}), IDLE_WAITS) < 0.5
+    return share(window.waits.get("startup", {}), IDLE_WAITS) < 0.5 or is_stuck(window, split)
+
+
+def is_stuck(window: ReplicationWindow, split: LagSplit) -> bool:
+    """Whether nothing is replayed although the standby has WAL for it.
+
+    A startup process that a signal stops while it waits for WAL is shown as waiting for it ever after.
+    """
+    waiting = split.stage(Stage.REPLAY).lag_bytes
+    return not has_moved(window) and waiting >= UNFLUSHED_TAIL_BYTES
 
 
 def replay_rate(split: LagSplit) -> str:
@@ -108,6 +119,13 @@ def most_seen(waits: dict[str, int] | object, names: tuple[str, ...]) -> str:
         if any(event == name or (name.endswith("/") and event.startswith(name)) for name in names)
     }
     return max(fitting, key=lambda event: fitting[event]).split("/", 1)[-1] if fitting else "nothing"
+
+
+def ranked(waits: Mapping[str, int]) -> str:
+    """The three events that were seen most, with their shares; empty where nothing was seen."""
+    total = sum(waits.values())
+    most = sorted(waits.items(), key=lambda item: -item[1])[:3]
+    return ", ".join(f"{event} {percent(count / total)}" for event, count in most)
 
 
 def percent(one: float) -> str:

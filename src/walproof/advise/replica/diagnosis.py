@@ -2,7 +2,7 @@
 
 A table of rules, each a function of the window and its split. States come first (nothing arrives, paused),
 because they explain every lag that follows from them; then what limits each stage on WAL's way. A pair that
-is idle, or that keeps up, has no cause.
+is idle, or that keeps up, has no cause. One that falls behind has one always, if only "unexplained".
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from walproof.advise.replica.cause import NamedCause, Rule
 from walproof.advise.replica.holding import apply_delay, conflict, replay_paused
 from walproof.advise.replica.replaying import replay, replay_cpu, replay_io, replay_starved
 from walproof.advise.replica.sending import flush, generation, network
+from walproof.advise.replica.unexplained import unexplained
 from walproof.analysis.replication import LagSplit, split_lag
 from walproof.facts.replication import ReplicationWindow
 
@@ -52,5 +53,7 @@ class Diagnosis:
 def diagnose(window: ReplicationWindow) -> Diagnosis:
     """The lag of the window, split, and its causes."""
     split = split_lag(window)
-    found = [rule(window, split) for rule in RULES]
-    return Diagnosis(split, tuple(cause for cause in found if cause is not None))
+    found = [cause for rule in RULES if (cause := rule(window, split)) is not None]
+    if not found and (admitted := unexplained(window, split)) is not None:
+        found = [admitted]
+    return Diagnosis(split, tuple(found))

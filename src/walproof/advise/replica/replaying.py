@@ -9,12 +9,14 @@ from walproof.advise.replica.cause import (
     NamedCause,
     most_seen,
     percent,
+    ranked,
     replay_is_late,
     replay_rate,
 )
 from walproof.advise.replica.holding import apply_delay, conflict, replay_paused
 from walproof.analysis.replication import (
     CPU_WAITS,
+    IDLE_WAITS,
     IO_WAITS,
     LagSplit,
     share,
@@ -37,6 +39,13 @@ def replay_starved(window: ReplicationWindow, split: LagSplit) -> NamedCause | N
     ]
     if load.stopped_share:
         evidence.append(f"a signal had stopped it (state T) in {percent(load.stopped_share)} of the looks")
+    if load.stopped_share >= BUSY_SHARE:
+        return NamedCause(
+            Cause.REPLAY_STARVED,
+            "A signal has stopped the startup process: nothing is replayed until it is continued.",
+            (*evidence[1:], replay_rate(split)),
+            ("Find who stopped it (a debugger, a profiler, SIGSTOP), and send it SIGCONT.",),
+        )
     return NamedCause(
         Cause.REPLAY_STARVED,
         "Replay gets too little CPU: others have the cores that the startup process needs.",
@@ -117,13 +126,17 @@ def replay(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
     if not replay_is_late(window, split) or any(rule(window, split) is not None for rule in named):
         return None
     waits = window.waits.get("startup", {})
-    most = ", ".join(
-        f"{event} {percent(count / sum(waits.values()))}"
-        for event, count in sorted(waits.items(), key=lambda item: -item[1])[:3]
-    )
+    seen = f"the startup process was seen in: {ranked(waits) or 'nothing'}"
+    if waits and share(waits, IDLE_WAITS) >= 0.5:
+        return NamedCause(
+            Cause.UNEXPLAINED,
+            "Nothing is replayed: the startup process is shown as waiting for WAL that the standby has.",
+            (seen, replay_rate(split)),
+            ("On the standby's machine, look at that process: state T is a process that a signal stopped.",),
+        )
     return NamedCause(
         Cause.REPLAY,
         "Replay is behind, and no single cause stands out.",
-        (f"the startup process was seen in: {most or 'nothing'}", replay_rate(split)),
+        (seen, replay_rate(split)),
         ("Watch for longer (--every 10s).",),
     )

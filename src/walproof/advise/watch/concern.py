@@ -1,0 +1,45 @@
+"""What a concern is, and the limits that rules compare with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+SETTLED_S = 10.0
+"""Rules about rates say nothing before a server has been seen for so long."""
+
+
+class Severity(IntEnum):
+    """As monitoring systems count them."""
+
+    WARNING = 1
+    CRITICAL = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Concern:
+    """Something that somebody should know."""
+
+    key: str
+    """What it is about, the same from look to look: ``slot etl``."""
+    severity: Severity
+    sentence: str
+    evidence: tuple[str, ...]
+    advice: tuple[str, ...] = ()
+    since: float | None = None
+    """When it began, seconds of the epoch by the server's clock; None where only the first sighting is
+    known, which `Concerns` fills in."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """From when on something is a concern, seconds."""
+
+    recovery_s: float | None = None
+    """Longest crash recovery (--recovery-target)."""
+    full_warning_s: float = 4 * 3600.0
+    """Until pg_wal is full."""
+    full_critical_s: float = 3600.0
+    lag_warning_s: float = 15.0
+    """Age of what a standby has replayed."""
+    lag_critical_s: float = 300.0

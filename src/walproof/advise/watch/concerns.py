@@ -1,0 +1,65 @@
+"""All rules about a watched server, and since when each of them has had something to say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from walproof.advise.replica.diagnosis import Diagnosis
+from walproof.advise.watch.concern import Concern, Severity, Thresholds
+from walproof.advise.watch.crash import recovery
+from walproof.advise.watch.standbys import pair, standbys
+from walproof.advise.watch.storm import storms
+from walproof.advise.watch.wal import archive, room, slots
+from walproof.analysis.watch.assessment import Assessment
+from walproof.analysis.watch.causes import WalCauses
+from walproof.analysis.watch.clock import CrashClock
+
+
+class Concerns:
+    """Follows the concerns of one server: what goes and comes back begins anew."""
+
+    def __init__(self, limits: Thresholds) -> None:
+        self._limits = limits
+        self._since: dict[str, float] = {}
+
+    def of(
+        self,
+        seen: Assessment,
+        clock: CrashClock | None,
+        causes: WalCauses | None,
+        pairs: Mapping[str, Diagnosis],
+        now: float,
+    ) -> tuple[Concern, ...]:
+        """The worst first. ``pairs``: standby -> what a session on both servers says; ``now``: Unix time."""
+        found = list(self._found(seen, clock, causes, pairs))
+        keys = {one.key for one in found}
+        at = now if seen.look is None else seen.look.at
+        self._since = {key: self._since.get(key, at) for key in keys}
+        known = [one if one.since is not None else replace(one, since=self._since[one.key]) for one in found]
+        return tuple(sorted(known, key=lambda one: (-one.severity, one.key)))
+
+    def _found(
+        self,
+        seen: Assessment,
+        clock: CrashClock | None,
+        causes: WalCauses | None,
+        pairs: Mapping[str, Diagnosis],
+    ) -> Iterator[Concern]:
+        if seen.no_answer is not None:
+            gone = seen.no_answer
+            advice = (gone.hint,) if gone.hint else ()
+            yield Concern(
+                "server", Severity.CRITICAL, "The server does not answer.", (gone.reason,), advice, gone.since
+            )
+            return
+        yield from room(seen, self._limits)
+        yield from slots(seen, self._limits)
+        yield from archive(seen, self._limits)
+        yield from standbys(seen, self._limits, tuple(pairs))
+        for name, diagnosis in pairs.items():
+            yield from pair(name, diagnosis, self._limits)
+        if clock is not None:
+            yield from recovery(clock, self._limits)
+        if causes is not None:
+            yield from storms(causes)

@@ -1,0 +1,63 @@
+"""Rules about standbys: those of `advise.replica`, asked of what the upstream shows.
+
+The upstream alone shows on which way WAL is late, and not what replay waits for; that needs a session on the
+standby. So a cause that lies on the standby is named where the standby is watched, too (`pair`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from walproof.advise.replica.cause import Cause, NamedCause
+from walproof.advise.replica.diagnosis import Diagnosis, diagnose
+from walproof.advise.watch.concern import Concern, Severity, Thresholds
+from walproof.analysis.replication import LagSplit
+from walproof.analysis.watch.assessment import Assessment
+from walproof.analysis.watch.standbys import STALE_S
+from walproof.units import format_bytes, format_duration
+
+_STATES = (Cause.MISSING_SEGMENT, Cause.WALRECEIVER_ABSENT, Cause.REPLAY_PAUSED)
+"""Causes that are named before the lag is long: nothing will arrive, or be replayed, by itself."""
+
+
+def standbys(seen: Assessment, limits: Thresholds, paired: Sequence[str] = ()) -> Iterator[Concern]:
+    """Standbys whose lag is longer than a late message explains; those in ``paired`` have their own rule."""
+    for state in seen.standbys:
+        if state.split.lag_s < max(STALE_S, limits.lag_warning_s) or state.standby.name in paired:
+            continue
+        found = diagnose(state.window)
+        # What the startup process waits for is only seen on the standby: no advice about looking longer.
+        causes = [cause for cause in found.causes if cause.cause not in (Cause.REPLAY, Cause.UNEXPLAINED)]
+        key = f"standby {state.standby.name}"
+        if causes:
+            yield _concern(key, causes[0], state.split, limits)
+        else:
+            yield Concern(
+                key,
+                _severity(state.split, limits),
+                f'Standby "{state.standby.name}" replays late; only the standby itself shows why.',
+                (_behind(state.split),),
+                ("Name the standby on the command line, too.",),
+            )
+
+
+def pair(name: str, found: Diagnosis, limits: Thresholds) -> Iterator[Concern]:
+    """A pair of which both servers are watched."""
+    is_late = found.split.lag_s >= limits.lag_warning_s
+    for cause in found.causes[:1]:
+        if not cause.is_intended and (is_late or cause.cause in _STATES):
+            yield _concern(f"standby {name}", cause, found.split, limits)
+
+
+def _concern(key: str, cause: NamedCause, split: LagSplit, limits: Thresholds) -> Concern:
+    sentence = f"{cause.cause.value}: {cause.sentence}"
+    return Concern(key, _severity(split, limits), sentence, (_behind(split), *cause.evidence), cause.advice)
+
+
+def _severity(split: LagSplit, limits: Thresholds) -> Severity:
+    return Severity.CRITICAL if split.lag_s >= limits.lag_critical_s else Severity.WARNING
+
+
+def _behind(split: LagSplit) -> str:
+    least = "at least " if split.is_least else ""
+    return f"{format_bytes(split.lag_bytes)} and {least}{format_duration(split.lag_s)} behind"

@@ -1,0 +1,180 @@
+"""Rules about WAL that piles up: the room for it, slots, the archiver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from walproof.advise.watch.concern import SETTLED_S, Concern, Severity, Thresholds
+from walproof.analysis.watch.archive import ArchiveState
+from walproof.analysis.watch.assessment import Assessment
+from walproof.analysis.watch.disk import Holder, HolderKind
+from walproof.units import format_bytes, format_duration
+
+STILL_S = 20.0
+"""An archiver that has segments waiting and finishes none for so long is stuck."""
+_BACKLOG = 4
+"""Segments that have to wait, more than before, until an archiver is said to fall behind."""
+_SETTLED_ARCHIVE_S = 20.0
+
+
+def room(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
+    """pg_wal fills its room."""
+    disk = seen.disk
+    if disk is None or disk.room_bytes is None:
+        return
+    if disk.full_s is not None and disk.full_s < limits.full_warning_s and seen.seen_s >= SETTLED_S:
+        holder = disk.holder
+        assert holder is not None
+        is_critical = disk.full_s < limits.full_critical_s
+        yield Concern(
+            "pg_wal full",
+            Severity.CRITICAL if is_critical else Severity.WARNING,
+            f"pg_wal is full in {format_duration(disk.full_s)} at this rate; then the server stops.",
+            (
+                f"{_sized(disk.pg_wal_bytes)} of {format_bytes(disk.room_bytes)} are used",
+                f"{holder_words(holder)} holds {format_bytes(holder.held_bytes)}, "
+                f"{format_bytes(holder.growth_bytes_per_s or 0)}/s more",
+            ),
+            ("Free what holds the WAL, or make room; never remove files in pg_wal by hand.",),
+        )
+    if disk.max_wal_bytes > disk.room_bytes:
+        yield Concern(
+            "max_wal_size",
+            Severity.WARNING,
+            "max_wal_size is larger than the room for pg_wal.",
+            (f"max_wal_size is {format_bytes(disk.max_wal_bytes)}, --wal-disk "
+             f"{format_bytes(disk.room_bytes)}",),
+            ("Lower max_wal_size; it is a soft limit that a busy server reaches and passes.",),
+        )  # fmt: skip
+
+
+def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
+    """Replication slots that hold WAL for nobody, or that are about to lose theirs."""
+    look, disk = seen.look, seen.disk
+    if look is None or disk is None:
+        return
+    held = {one.name: one for one in disk.holders if one.kind is HolderKind.SLOT}
+    for slot in look.slots:
+        key = f"slot {slot.name}"
+        own = held.get(slot.name)
+        if slot.wal_status == "lost":
+            yield Concern(
+                key,
+                Severity.CRITICAL,
+                f'Slot "{slot.name}" has lost WAL that its consumer needs: it can never go on.',
+                ("its wal_status is lost", f"max_slot_wal_keep_size is {_limit(seen)}"),
+                ("Make its consumer anew, and drop the slot.",),
+            )
+        elif slot.wal_status == "unreserved":
+            yield Concern(
+                key,
+                Severity.CRITICAL,
+                f'Slot "{slot.name}" loses its WAL at the next checkpoint.',
+                ("its wal_status is unreserved", f"max_slot_wal_keep_size is {_limit(seen)}", *_held(own)),
+                ("Get its consumer to read now, or raise max_slot_wal_keep_size.",),
+            )
+        elif not slot.is_active and own is not None and own.held_bytes >= look.segment_bytes:
+            unlimited = look.size("max_slot_wal_keep_size") is None
+            yield Concern(
+                key,
+                Severity.WARNING,
+                f'Nobody reads from slot "{slot.name}", and the server keeps WAL for it'
+                + (" without limit." if unlimited else "."),
+                (*_held(own), *_idle(slot.inactive_s)),
+                (
+                    f"If its consumer does not come back: SELECT pg_drop_replication_slot('{slot.name}');",
+                    "max_slot_wal_keep_size bounds what a slot may keep.",
+                ),
+                None if slot.inactive_s is None else look.at - slot.inactive_s,
+            )
+        elif slot.is_active and own is not None and own.held_bytes > disk.max_wal_bytes:
+            yield Concern(
+                key,
+                Severity.WARNING,
+                f'The consumer of slot "{slot.name}" is late: it holds more than max_wal_size.',
+                _held(own),
+                ("See what its consumer waits for; a logical one waits for long transactions, too.",),
+            )
+
+
+def archive(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
+    """An archiver that fails, is stuck, or is slower than the WAL."""
+    state = seen.archive
+    if state is None or not state.waiting:
+        return
+    waits = f"{state.waiting:,} segments wait" + (" (estimated)" if state.is_estimated else "")
+    if state.is_failing:
+        yield Concern(
+            "archiver",
+            Severity.CRITICAL,
+            "The archiver fails: WAL is neither archived nor removed.",
+            (f"the last call failed, for {state.failed_segment}", f"{state.failures} calls failed while "
+             f"walproof watched the last {format_duration(seen.seen_s)}", waits),
+            ("Read the server's log for what archive_command or archive_library says.",),
+            state.since,
+        )  # fmt: skip
+    elif state.still_s >= STILL_S:
+        yield Concern(
+            "archiver",
+            Severity.CRITICAL,
+            "The archiver is stuck: segments wait, and no call ends.",
+            (f"none was archived for {format_duration(state.still_s)}, and none failed", waits),
+            ("See what archive_command or archive_library does: a mount or a network that hangs?",),
+            state.since,
+        )
+    elif _falls_behind(state, seen):
+        yield Concern(
+            "archiver",
+            Severity.WARNING,
+            "The archive falls behind: every call succeeds, and they are too slow together.",
+            (f"{_a_minute(state.made_per_s)} segments a minute are made, "
+             f"{_a_minute(state.archived_per_s)} archived", waits),
+            ("Archive several segments at once or compress less; a larger wal_segment_size makes fewer "
+             "calls (initdb only).",),
+            state.since,
+        )  # fmt: skip
+
+
+def _falls_behind(state: ArchiveState, seen: Assessment) -> bool:
+    if seen.seen_s < _SETTLED_ARCHIVE_S or state.made_per_s is None or state.archived_per_s is None:
+        return False
+    is_more = state.waiting_change > 0 and (state.waiting or 0) >= _BACKLOG
+    return is_more and state.archived_per_s < state.made_per_s
+
+
+def holder_words(holder: Holder) -> str:
+    """Who holds WAL, as a page says it."""
+    match holder.kind:
+        case HolderKind.SLOT:
+            return f'slot "{holder.name}"'
+        case HolderKind.ARCHIVER:
+            return "the archiver"
+        case HolderKind.KEEP_SIZE:
+            return "wal_keep_size"
+        case HolderKind.CHECKPOINT:
+            return "the last checkpoint"
+
+
+def _held(own: Holder | None) -> tuple[str, ...]:
+    if own is None:
+        return ()
+    growth = own.growth_bytes_per_s or 0
+    more = f", {format_bytes(growth)}/s more" if growth > 0 else ""
+    return (f"it holds {format_bytes(own.held_bytes)}{more}",)
+
+
+def _idle(inactive_s: float | None) -> tuple[str, ...]:
+    return () if inactive_s is None else (f"nobody has used it for {format_duration(inactive_s)}",)
+
+
+def _limit(seen: Assessment) -> str:
+    assert seen.look is not None
+    return seen.look.settings.get("max_slot_wal_keep_size", "not known")
+
+
+def _sized(count: int | None) -> str:
+    return "an unknown part" if count is None else format_bytes(count)
+
+
+def _a_minute(per_s: float | None) -> str:
+    return "-" if per_s is None else f"{per_s * 60:.3g}"

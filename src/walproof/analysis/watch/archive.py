@@ -1,0 +1,124 @@
+"""Whether the archive keeps up with the WAL, also where every call of the archiver succeeds but too slowly.
+
+The backlog is what waits in archive_status; where the role may not list it, the segments between the last
+one that was archived and the one that is written (names of segments count up; timelines are left out).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from walproof.analysis.watch.history import rate
+from walproof.facts.watch import WatchedArchiver, WatchLook
+
+_SEGMENT = re.compile(r"[0-9A-F]{24}")
+_CLEAR = 1
+"""Segments that may wait without anything being late: one is always being archived."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveState:
+    """The archiver now."""
+
+    waiting: int | None
+    """Segments that wait; None where that is not to be seen."""
+    is_estimated: bool
+    """Whether ``waiting`` comes from the name of the last archived segment."""
+    waiting_change: int
+    """By how many the backlog grew within the window."""
+    made_per_s: float | None
+    """Segments of WAL that are filled a second."""
+    archived_per_s: float | None
+    failures: int
+    """Failed calls within the window."""
+    is_failing: bool
+    """The last call failed."""
+    failed_segment: str | None
+    since: float | None
+    """When the backlog began, seconds of the epoch by the server's clock; None where there is none."""
+    is_least: bool
+    """Whether it had begun before anybody looked."""
+    still_s: float
+    """For how long segments wait and none was archived, seconds."""
+    caught_up_s: float | None
+    """Until none waits, at these rates; None: never, or nothing waits."""
+
+
+class ArchiveWatch:
+    """Follows the archiver of one server from look to look."""
+
+    def __init__(self) -> None:
+        self._clear_at: float | None = None
+        self._moved_s: float | None = None
+        self._archived: int | None = None
+
+    def see(self, look: WatchLook) -> None:
+        """Take note of a look."""
+        archiver = look.archiver
+        if archiver is None:
+            return
+        waiting, _ = waiting_segments(look, archiver)
+        if waiting is not None and waiting <= _CLEAR:
+            self._clear_at = look.at
+        if self._moved_s is None or archiver.archived != self._archived or not waiting:
+            self._moved_s = look.seen_s
+        self._archived = archiver.archived
+
+    def state(self, looks: tuple[WatchLook, ...]) -> ArchiveState | None:
+        """From the looks of a window; None where the server archives nothing."""
+        last = looks[-1]
+        archiver = last.archiver
+        if archiver is None or last.settings.get("archive_mode", "off") == "off":
+            return None
+        if last.is_in_recovery and last.settings.get("archive_mode") != "always":
+            return None
+        waiting, is_estimated = waiting_segments(last, archiver)
+        first = looks[0].archiver
+        before = None if first is None else waiting_segments(looks[0], first)[0]
+        made = rate(looks, lambda look: look.lsn)
+        made = None if made is None else made / last.segment_bytes
+        done = rate(looks, lambda look: None if look.archiver is None else look.archiver.archived)
+        is_late = waiting is not None and waiting > _CLEAR
+        since = None
+        if is_late:
+            since = self._clear_at
+            if since is None:
+                since = archiver.last_at if _is_failing(archiver) else looks[0].at
+        return ArchiveState(
+            waiting=waiting,
+            is_estimated=is_estimated,
+            waiting_change=0 if waiting is None or before is None else waiting - before,
+            made_per_s=made,
+            archived_per_s=None if done is None else max(0.0, done),
+            failures=0 if first is None else max(0, archiver.failed - first.failed),
+            is_failing=_is_failing(archiver),
+            failed_segment=archiver.failed_segment,
+            since=since,
+            is_least=is_late and self._clear_at is None,
+            still_s=0.0 if not waiting or self._moved_s is None else last.seen_s - self._moved_s,
+            caught_up_s=_caught_up_s(waiting, made, done),
+        )
+
+
+def waiting_segments(look: WatchLook, archiver: WatchedArchiver) -> tuple[int | None, bool]:
+    """(segments that wait for the archiver, whether that is estimated)."""
+    if archiver.ready is not None:
+        return archiver.ready, False
+    if archiver.last_segment is None or not _SEGMENT.fullmatch(archiver.last_segment):
+        return None, True
+    per_file = 2**32 // look.segment_bytes
+    last = int(archiver.last_segment[8:16], 16) * per_file + int(archiver.last_segment[16:], 16)
+    return max(0, look.lsn // look.segment_bytes - last - 1), True
+
+
+def _is_failing(archiver: WatchedArchiver) -> bool:
+    if archiver.failed_at is None:
+        return False
+    return archiver.last_at is None or archiver.failed_at > archiver.last_at
+
+
+def _caught_up_s(waiting: int | None, made: float | None, done: float | None) -> float | None:
+    if not waiting or made is None or done is None or done <= made:
+        return None
+    return waiting / (done - made)

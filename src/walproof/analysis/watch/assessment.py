@@ -1,0 +1,124 @@
+"""One server at a moment, assessed: everything that a page, an alert or a program is told of it.
+
+`Assessor` is fed with every sighting in order and holds no clock of its own: the same sightings give the same
+assessments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from walproof.analysis.watch.archive import ArchiveState, ArchiveWatch
+from walproof.analysis.watch.checkpoint import CheckpointState, checkpoint_state
+from walproof.analysis.watch.disk import DiskState, disk_state
+from walproof.analysis.watch.history import History
+from walproof.analysis.watch.standbys import StandbyState, standby_states
+from walproof.facts.watch import NoAnswer, WatchLook
+
+STALE_LOOKS = 3.0
+"""A server that has not been seen for so many intervals does not answer."""
+_EVENTS_MOST = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened to a server while it was watched."""
+
+    at: float
+    """Seconds of the epoch, by the server's clock."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """One server at a moment."""
+
+    name: str
+    look: WatchLook | None
+    """The newest; None where the server was never seen."""
+    seen_s: float
+    """For how long rates have been looked at."""
+    no_answer: NoAnswer | None
+    """Set while it does not answer; the other parts are then those of its last look."""
+    wal_bytes_per_s: float | None = None
+    disk: DiskState | None = None
+    archive: ArchiveState | None = None
+    checkpoint: CheckpointState | None = None
+    standbys: tuple[StandbyState, ...] = ()
+    events: tuple[Event, ...] = ()
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """What could not be read, and why."""
+        return () if self.look is None else self.look.lacks
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the user said of a server."""
+
+    wal_disk_bytes: int | None = None
+
+
+class Assessor:
+    """Follows one server."""
+
+    def __init__(self, name: str, limits: Limits, every_s: float) -> None:
+        self._name = name
+        self._limits = limits
+        self._stale_s = max(2.0, STALE_LOOKS * every_s)
+        self._history = History()
+        self._archive = ArchiveWatch()
+        self._gone: NoAnswer | None = None
+        self._events: list[Event] = []
+        self._is_seen = False
+
+    def see(self, sightings: Sequence[WatchLook | NoAnswer]) -> None:
+        """Take note of what was seen, oldest first."""
+        for one in sightings:
+            if isinstance(one, NoAnswer):
+                self._gone = one
+                continue
+            happened = self._history.add(one)
+            if happened is not None:
+                self._events = [*self._events, Event(one.at, happened)][-_EVENTS_MOST:]
+                self._archive = ArchiveWatch()
+            self._archive.see(one)
+            self._gone, self._is_seen = None, True
+
+    def assess(self, now_s: float, now: float) -> Assessment:
+        """All that is known at a moment; ``now_s``, ``now``: the observer's monotonic clock and Unix time."""
+        if not self._is_seen:
+            never = self._gone or NoAnswer(now_s, now, "no answer yet")
+            return Assessment(self._name, None, 0.0, never)
+        last, looks = self._history.last, self._history.window()
+        gone = self._gone
+        if gone is None and now_s - last.seen_s > self._stale_s:
+            # A session that waits for a network which is cut says nothing.
+            gone = NoAnswer(now_s, now - (now_s - last.seen_s), "a question has not been answered yet")
+        archive = self._archive.state(looks)
+        disk = disk_state(looks, self._limits.wal_disk_bytes, None if archive is None else archive.waiting)
+        return Assessment(
+            name=self._name,
+            look=last,
+            seen_s=last.seen_s - looks[0].seen_s,
+            no_answer=gone,
+            wal_bytes_per_s=disk.wal_bytes_per_s,
+            disk=disk,
+            archive=archive,
+            checkpoint=None if last.is_in_recovery else checkpoint_state(looks),
+            standbys=standby_states(looks, self._history.looks),
+            events=tuple(self._events),
+        )
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """The names, with a number where several are the same."""
+    counts: Mapping[str, int] = {name: list(names).count(name) for name in names}
+    seen: dict[str, int] = {}
+    found = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        found.append(name if counts[name] == 1 else f"{name} #{seen[name]}")
+    return found

@@ -1,0 +1,110 @@
+"""Who writes the WAL, live: relations and resource managers, page images against records.
+
+Totals of a stream grow only, so rates are differences of two snapshots some seconds apart.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from walproof.wal.relations import Relation
+from walproof.wal.stream import StreamSnapshot, WalTotals
+
+WINDOW_S = 60.0
+"""Length of the window of rates."""
+_STEP_S = 5.0
+"""Between two snapshots that are kept: each knows a thousand relations."""
+_TOP = 5
+Place = tuple[int, int, int]
+"""Tablespace, database, file number of a relation."""
+
+
+@dataclass(frozen=True, slots=True)
+class WalCause:
+    """One relation."""
+
+    place: Place
+    name: str
+    """``shop: public.orders_pkey``, or its numbers where the role may not read the catalog."""
+    kind: str
+    """``table``, ``index``, ...; empty where it is not known."""
+    bytes_per_s: float
+    share: float
+    """Of all WAL of the window."""
+    image_share: float
+    """Of its own WAL: page images."""
+    images_per_record: float
+
+
+@dataclass(frozen=True, slots=True)
+class WalCauses:
+    """WAL by cause in the window."""
+
+    seconds: float
+    bytes_per_s: float
+    image_share: float
+    commits_per_s: float
+    top: tuple[WalCause, ...]
+    """The relations with most WAL, most first."""
+    totals: Mapping[str, WalTotals]
+    """Resource manager -> all since the stream began."""
+
+    @property
+    def costliest(self) -> WalCause | None:
+        """The first of them."""
+        return self.top[0] if self.top else None
+
+
+class CauseWatch:
+    """Follows the totals of one stream."""
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[float, StreamSnapshot]] = deque()
+        self._last: tuple[float, StreamSnapshot] | None = None
+
+    def see(self, seen_s: float, snapshot: StreamSnapshot) -> None:
+        """Take note of a snapshot; ``seen_s``: the observer's monotonic clock."""
+        if self._kept and snapshot.all.records < self._kept[-1][1].all.records:
+            self._kept.clear()  # another stream
+        if not self._kept or seen_s - self._kept[-1][0] >= _STEP_S:
+            self._kept.append((seen_s, snapshot))
+        while seen_s - self._kept[0][0] > WINDOW_S and len(self._kept) > 1:
+            self._kept.popleft()
+        self._last = seen_s, snapshot
+
+    def forget(self) -> None:
+        """The stream has ended."""
+        self._kept.clear()
+        self._last = None
+
+    def causes(self, names: Mapping[Place, Relation]) -> WalCauses | None:
+        """Of the window; None until there are two snapshots."""
+        if self._last is None or self._last[0] <= self._kept[0][0]:
+            return None
+        (then_s, then), (now_s, now) = self._kept[0], self._last
+        seconds, grown = now_s - then_s, now.since(then)
+        total = grown.all.bytes
+        ranked = sorted(grown.by_relation.items(), key=lambda one: -one[1].bytes)[:_TOP]
+        return WalCauses(
+            seconds=seconds,
+            bytes_per_s=total / seconds,
+            image_share=grown.all.image_bytes / total if total else 0.0,
+            commits_per_s=grown.commits / seconds,
+            top=tuple(_cause(place, one, total, seconds, names.get(place)) for place, one in ranked),
+            totals=now.by_rmgr,
+        )
+
+
+def _cause(place: Place, own: WalTotals, total: int, seconds: float, relation: Relation | None) -> WalCause:
+    space, database, number = place
+    return WalCause(
+        place=place,
+        name=f"file {space}/{database}/{number}" if relation is None else relation.label,
+        kind="" if relation is None else relation.kind,
+        bytes_per_s=own.bytes / seconds,
+        share=own.bytes / total if total else 0.0,
+        image_share=own.image_bytes / own.bytes if own.bytes else 0.0,
+        images_per_record=own.image_count / own.records if own.records else 0.0,
+    )

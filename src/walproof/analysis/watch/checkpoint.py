@@ -1,0 +1,53 @@
+"""When the next checkpoint begins, by time or by WAL, whichever comes first.
+
+By time checkpoint_timeout after the last one began; by WAL when max_wal_size / (1 +
+checkpoint_completion_target) have been written since the last redo point (src/backend/access/transam/xlog.c,
+CalculateCheckpointSegments, XLogCheckpointNeeded).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from walproof.analysis.watch.history import grown, rate
+from walproof.facts.watch import WatchLook
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointState:
+    """Checkpoints of one server."""
+
+    distance_bytes: int
+    """WAL since the redo point of the last completed checkpoint: what recovery reads."""
+    age_s: float
+    """Since that checkpoint began."""
+    next_s: float | None
+    """Until the next one begins; None while one should be running."""
+    is_by_size: bool
+    """Whether WAL brings it, not time."""
+    requested: int | None
+    """Begun within the window for want of room or by a command, not by time."""
+
+
+def checkpoint_state(looks: tuple[WatchLook, ...]) -> CheckpointState | None:
+    """From the looks of a window; None where the control file is not to be read."""
+    last = looks[-1]
+    if last.checkpoint is None:
+        return None
+    distance = max(0, last.lsn - last.checkpoint.redo)
+    age_s = max(0.0, last.at - last.checkpoint.at)
+    by_time = (last.seconds("checkpoint_timeout") or 300.0) - age_s
+    target = float(last.settings.get("checkpoint_completion_target", "0.9"))
+    room = (last.size("max_wal_size") or 1 << 30) / (1 + target) - distance
+    wal_rate = rate(looks, lambda look: look.lsn) or 0.0
+    by_size = room / wal_rate if wal_rate > 0 else None
+    is_by_size = by_size is not None and by_size < by_time
+    requested = grown(looks, "checkpoints_requested")
+    next_s = by_size if is_by_size else by_time
+    return CheckpointState(
+        distance_bytes=distance,
+        age_s=age_s,
+        next_s=None if next_s is None or next_s <= 0 else next_s,
+        is_by_size=is_by_size,
+        requested=None if requested is None else int(requested),
+    )

@@ -1,0 +1,145 @@
+"""What keeps WAL in pg_wal, and when the room for it is used up at these rates.
+
+A server removes or recycles segments at checkpoints, except for those that somebody still needs: replication
+slots, the archiver, wal_keep_size, and crash recovery itself from the redo point on (manual, "WAL
+Configuration"; src/backend/access/transam/xlog.c, KeepLogSeg). Who needs the oldest holds the rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from walproof.analysis.watch.history import rate
+from walproof.facts.watch import WatchLook
+
+_LATE_CHECKPOINT = 2
+"""Times max_wal_size: a busy server passes the limit itself before a checkpoint has completed."""
+
+
+class HolderKind(StrEnum):
+    """Who needs WAL."""
+
+    CHECKPOINT = "checkpoint"
+    SLOT = "slot"
+    ARCHIVER = "archiver"
+    KEEP_SIZE = "wal_keep_size"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """One who needs WAL that the server has written."""
+
+    kind: HolderKind
+    name: str
+    """Of a slot; else empty."""
+    held_bytes: int
+    """From the oldest WAL that it needs to the end of WAL."""
+    growth_bytes_per_s: float | None
+    """None where it was seen once only."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskState:
+    """pg_wal now."""
+
+    pg_wal_bytes: int | None
+    room_bytes: int | None
+    """What may be used for pg_wal (--wal-disk)."""
+    wal_bytes_per_s: float | None
+    max_wal_bytes: int
+    """max_wal_size, in bytes: the soft limit of what checkpoints alone leave."""
+    holders: tuple[Holder, ...]
+    """Who holds most first."""
+    full_s: float | None
+    """Seconds until the room is used up at these rates; None: never, or not known."""
+    lost_slot_s: float | None
+    """Seconds until the holder, a slot, may be invalidated (max_slot_wal_keep_size)."""
+
+    @property
+    def holder(self) -> Holder | None:
+        """Who keeps more WAL than checkpoints would; None where nobody does."""
+        first = self.holders[0] if self.holders else None
+        if first is None or first.kind is not HolderKind.CHECKPOINT:
+            return first
+        return first if first.held_bytes > _LATE_CHECKPOINT * self.max_wal_bytes else None
+
+
+def disk_state(looks: tuple[WatchLook, ...], room_bytes: int | None, waiting: int | None) -> DiskState:
+    """From the looks of a window; ``waiting``: segments that wait for the archiver."""
+    last = looks[-1]
+    wal_rate = rate(looks, lambda look: look.lsn)
+    holders = [*_checkpoint(looks), *_slots(looks), *_archiver(looks, waiting), *_keep_size(last)]
+    # Of two that hold the same, checkpoints come last: they let go by themselves.
+    holders.sort(key=lambda one: (-one.held_bytes, one.kind is HolderKind.CHECKPOINT))
+    found = DiskState(
+        last.pg_wal_bytes, room_bytes, wal_rate, last.size("max_wal_size") or 1 << 30, tuple(holders), None,
+        None,
+    )  # fmt: skip
+    return DiskState(
+        found.pg_wal_bytes, room_bytes, wal_rate, found.max_wal_bytes, found.holders,
+        _full_s(found), _lost_slot_s(found, last),
+    )  # fmt: skip
+
+
+def _checkpoint(looks: tuple[WatchLook, ...]) -> list[Holder]:
+    point = looks[-1].checkpoint
+    if point is None:
+        return []
+    # Between two checkpoints it grows with the WAL.
+    growth = rate(looks, lambda look: look.lsn)
+    return [Holder(HolderKind.CHECKPOINT, "", max(0, looks[-1].lsn - point.redo), growth)]
+
+
+def _slots(looks: tuple[WatchLook, ...]) -> list[Holder]:
+    found = []
+    for slot in looks[-1].slots:
+        if slot.restart is None:
+            continue
+
+        def held(look: WatchLook, name: str = slot.name) -> float | None:
+            own = next((one for one in look.slots if one.name == name), None)
+            return None if own is None or own.restart is None else look.lsn - own.restart
+
+        found.append(
+            Holder(HolderKind.SLOT, slot.name, max(0, looks[-1].lsn - slot.restart), rate(looks, held))
+        )
+    return found
+
+
+def _archiver(looks: tuple[WatchLook, ...], waiting: int | None) -> list[Holder]:
+    if not waiting:
+        return []
+    size = looks[-1].segment_bytes
+
+    # Not from the backlog, which grows by whole segments.
+    made = rate(looks, lambda look: look.lsn)
+    done = rate(looks, lambda look: None if look.archiver is None else look.archiver.archived)
+    growth = None if made is None or done is None else made - done * size
+    return [Holder(HolderKind.ARCHIVER, "", waiting * size, growth)]
+
+
+def _keep_size(last: WatchLook) -> list[Holder]:
+    kept = last.size("wal_keep_size")
+    return [Holder(HolderKind.KEEP_SIZE, "", min(kept, last.lsn), 0.0)] if kept else []
+
+
+def _full_s(state: DiskState) -> float | None:
+    """What lies in pg_wal beyond what is needed is used again first, so it may take a little longer."""
+    holder = state.holder
+    if holder is None or state.room_bytes is None:
+        return None
+    if not holder.growth_bytes_per_s or holder.growth_bytes_per_s <= 0:
+        return None
+    used = holder.held_bytes if state.pg_wal_bytes is None else max(state.pg_wal_bytes, holder.held_bytes)
+    return max(0.0, (state.room_bytes - used) / holder.growth_bytes_per_s)
+
+
+def _lost_slot_s(state: DiskState, last: WatchLook) -> float | None:
+    holder = state.holder
+    if holder is None or holder.kind is not HolderKind.SLOT or not holder.growth_bytes_per_s:
+        return None
+    safe = next((slot.safe_bytes for slot in last.slots if slot.name == holder.name), None)
+    if safe is None or holder.growth_bytes_per_s <= 0:
+        return None
+    return max(0.0, safe / holder.growth_bytes_per_s)

@@ -1,0 +1,88 @@
+"""Looks at one server over a sliding window, and rates of it.
+
+Rates are made by the observer's monotonic clock, so that a clock which jumps, on either side, changes none.
+Where the server is another one, was restarted, or has gone back in its WAL, the window begins anew.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from walproof.facts.watch import WatchLook
+
+RATE_S = 60.0
+"""Length of the window of rates."""
+KEPT_S = 600.0
+"""How long looks are kept, for the age of what standbys have replayed."""
+_LOOKS_MOST = 4000
+
+Figure = Callable[[WatchLook], float | None]
+
+
+class History:
+    """Looks at one server, oldest first."""
+
+    def __init__(self) -> None:
+        self._looks: deque[WatchLook] = deque(maxlen=_LOOKS_MOST)
+
+    def add(self, look: WatchLook) -> str | None:
+        """Keep a look. Returns what happened to the server since the one before, if anything did."""
+        happened = None if not self._looks else _happened(self._looks[-1], look)
+        if happened is not None:
+            self._looks.clear()
+        self._looks.append(look)
+        while look.seen_s - self._looks[0].seen_s > KEPT_S:
+            self._looks.popleft()
+        return happened
+
+    @property
+    def last(self) -> WatchLook:
+        """The newest look."""
+        return self._looks[-1]
+
+    @property
+    def looks(self) -> tuple[WatchLook, ...]:
+        """All that are kept."""
+        return tuple(self._looks)
+
+    def window(self, seconds: float = RATE_S) -> tuple[WatchLook, ...]:
+        """The looks of the last ``seconds``, the newest always among them."""
+        since_s = self.last.seen_s - seconds
+        return tuple(look for look in self._looks if look.seen_s >= since_s)
+
+
+def rate(looks: tuple[WatchLook, ...], figure: Figure) -> float | None:
+    """By how much a figure grows a second, from the first to the last look that has it.
+
+    None where it was seen once at most.
+    """
+    known = [(look.seen_s, value) for look in looks if (value := figure(look)) is not None]
+    if len(known) < 2 or known[-1][0] <= known[0][0]:
+        return None
+    return (known[-1][1] - known[0][1]) / (known[-1][0] - known[0][0])
+
+
+def grown(looks: tuple[WatchLook, ...], counter: str) -> float | None:
+    """By how much a counter grew in the window; None where it is absent or was reset meanwhile."""
+    if len(looks) < 2:
+        return None
+    first, last = looks[0].counters.get(counter), looks[-1].counters.get(counter)
+    return None if first is None or last is None or last < first else last - first
+
+
+def _happened(before: WatchLook, now: WatchLook) -> str | None:
+    if before.system_identifier != now.system_identifier:
+        return "another database system answers"
+    if before.is_in_recovery and not now.is_in_recovery:
+        return "the standby was promoted"
+    if not before.is_in_recovery and now.is_in_recovery:
+        return "the server is a standby now"
+    if (now.started_at or 0.0) > (before.started_at or now.started_at or 0.0):
+        return "the server was started again"
+    if now.lsn < before.lsn:
+        return "the server's WAL went back"
+    old, new = before.checkpoint, now.checkpoint
+    if old is not None and new is not None and old.timeline != new.timeline:
+        return f"the server went over to timeline {new.timeline}"
+    return None

@@ -1,0 +1,82 @@
+"""Where the WAL is that each standby has not replayed, as its upstream knows it.
+
+pg_stat_replication has all positions of `walproof.analysis.replication` but what the standby's processes wait
+for, so the same split of the lag is made of it, and the same rules can be asked. A standby tells of replay
+with its next message only, wal_receiver_status_interval (10 s) later at most: `STALE_S`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from walproof.analysis.replication import LagSplit, split_lag
+from walproof.facts.replication import Look, Receiver, ReplicationWindow, Sender, Standby, Upstream
+from walproof.facts.watch import WatchedStandby, WatchLook
+
+STALE_S = 12.0
+"""A replay position of the upstream's may be that old although nothing is late."""
+_TRAIL_STEP = 2
+"""Every second look of the history is enough for ages."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyState:
+    """One standby, seen from its upstream."""
+
+    standby: WatchedStandby
+    window: ReplicationWindow
+    split: LagSplit
+
+
+def standby_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...]) -> tuple[StandbyState, ...]:
+    """All that stream now. ``looks``: of the window of rates; ``history``: all, for ages."""
+    trail = tuple((look.seen_s, look.lsn) for look in history[:-1][::_TRAIL_STEP])
+    trail = (*trail, (history[-1].seen_s, history[-1].lsn))
+    found = []
+    for standby in looks[-1].standbys:
+        seen = [(look, own) for look in looks if (own := _same(look, standby)) is not None]
+        waits: dict[str, int] = {}
+        for _, own in seen:
+            waits[own.wait] = waits.get(own.wait, 0) + 1
+        window = ReplicationWindow(
+            first=_look(*seen[0]),
+            last=_look(*seen[-1]),
+            waits={"startup": {}, "walreceiver": {}, "walsender": waits},
+            states={},
+            trail=trail,
+            upstream_settings=looks[-1].settings,
+            standby_settings={},
+            segment_bytes=looks[-1].segment_bytes,
+            is_cascade=looks[-1].is_in_recovery,
+            is_local=False,
+            clock_skew_s=0.0,
+            clock_skew_error_s=0.0,
+        )
+        found.append(StandbyState(standby, window, split_lag(window)))
+    return tuple(found)
+
+
+def _same(look: WatchLook, standby: WatchedStandby) -> WatchedStandby | None:
+    """The same walsender at an earlier look."""
+    return next((one for one in look.standbys if one.pid == standby.pid), None)
+
+
+def _look(look: WatchLook, standby: WatchedStandby) -> Look:
+    sender = Sender(
+        pid=standby.pid, application_name=standby.name, state=standby.state, sync_state=standby.sync_state,
+        sent=standby.sent, write_lag_s=None, flush_lag_s=None, replay_lag_s=None,
+        reply_age_s=standby.reply_age_s,
+    )  # fmt: skip
+    return Look(
+        at_s=look.seen_s,
+        upstream=Upstream(clock_s=look.at, inserted=look.lsn, flushed=look.lsn, sender=sender),
+        standby=Standby(
+            clock_s=look.at,
+            received=standby.flushed,
+            replayed=standby.replayed,
+            replayed_commit_s=None,
+            pause_state="not paused",
+            # The upstream's word for a stream that runs; "catchup" streams, too.
+            receiver=Receiver(0, "streaming", standby.written, standby.flushed, None),
+        ),
+    )

@@ -1,0 +1,100 @@
+"""What the stream of one server tells: crash clock and causes of WAL, and the costs of the clock."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from walproof.analysis.forecast import Costs
+from walproof.analysis.watch.causes import CauseWatch, WalCauses
+from walproof.analysis.watch.clock import CrashClock, crash_clock
+from walproof.cli.costs import find_costs
+from walproof.facts.watch import StreamPhase, StreamState
+from walproof.observe.feed import FeedBeginning, WalFeed, WalSink
+from walproof.observe.names import RelationNames
+from walproof.units import Lsn, parse_bytes
+from walproof.wal.recovery import PAGE_BYTES
+from walproof.wal.stream import ClockState, StreamSnapshot, WalStream
+
+_REASONS = {
+    ClockState.NO_CHECKPOINT: "no redo point is known yet; the next checkpoint brings one",
+    ClockState.HOLE: "WAL is missing since the redo point; the next checkpoint ends that",
+    ClockState.TRACE_TOO_LONG: "the last checkpoint took longer than is kept in mind; the next one ends that",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the stream tells at a moment."""
+
+    state: StreamState
+    clock: CrashClock | None = None
+    causes: WalCauses | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Clock:
+    """Context manager: streams while its block lasts."""
+
+    def __init__(self, conninfo: str, max_retained_bytes: int, calibration: Path | None) -> None:
+        self._calibration = calibration
+        self._feed = WalFeed(conninfo, self._begin, max_retained_bytes)
+        self._names = RelationNames(conninfo)
+        self._causes = CauseWatch()
+        self._costs = Costs()
+        self._buffers = 0
+        self._stack = ExitStack()
+        if calibration is not None:
+            # A file that cannot be read is said before anything is watched.
+            find_costs(calibration, 0, other_machine=True)
+
+    def __enter__(self) -> Clock:
+        self._stack.enter_context(self._feed)
+        self._stack.enter_context(self._names)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the end of WAL was reached, or will not be."""
+        return self._feed.state.phase in (StreamPhase.LIVE, StreamPhase.BROKEN)
+
+    def now(self) -> Told:
+        """The clock, the causes, how the stream is doing, and where the costs come from."""
+        state, snapshot = self._feed.state, self._feed.snapshot()
+        if snapshot is None:
+            self._causes.forget()
+            return Told(state)
+        assert isinstance(snapshot, StreamSnapshot)
+        self._causes.see(time.monotonic(), snapshot)
+        causes = self._causes.causes(self._names.by_place)
+        if causes is not None and any(not one.kind for one in causes.top):
+            self._names.want()
+        if snapshot.clock is None:
+            return Told(replace(state, reason=_REASONS.get(snapshot.state, "")), None, causes)
+        clock = crash_clock(snapshot.clock, self._buffers, self._costs, is_recomputing=snapshot.recomputing)
+        return Told(state, clock, causes, self._costs.notes)
+
+    def _begin(self, beginning: FeedBeginning) -> WalSink:
+        self._buffers = parse_bytes(beginning.shared_buffers) // PAGE_BYTES
+        self._costs = self._costs_of(beginning)
+        return WalStream(
+            buffers=[self._buffers],
+            segment_size=beginning.segment_bytes,
+            redo=Lsn(beginning.redo),
+            concurrency=beginning.io_concurrency,
+            read_ahead_kb=self._costs.disk.read_ahead_kb,
+            trace_folder=tempfile.gettempdir(),
+        )
+
+    def _costs_of(self, beginning: FeedBeginning) -> Costs:
+        """This machine's calibrations say nothing of a server elsewhere."""
+        major = beginning.version_num // 10000
+        if self._calibration is not None:
+            return find_costs(self._calibration, major, other_machine=True)
+        return find_costs(None, major) if beginning.is_here else Costs()

@@ -1,0 +1,172 @@
+"""What `walproof watch` saw of one server at one moment.
+
+Read by ``observe``, and all that ``analysis/watch`` knows of a server. Positions in WAL are bytes since its
+beginning, sizes bytes, ages seconds. A time carries its clock: seconds of the epoch by the server's clock
+(``at``, ``..._at``), or seconds of the observer's monotonic clock (``seen_s``), which alone makes rates: a
+server's clock may jump. None stands for what the role may not see or the version does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from walproof.units import parse_bytes, parse_duration_s
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedSlot:
+    """A row of pg_replication_slots."""
+
+    name: str
+    kind: str
+    """``physical`` or ``logical``."""
+    is_active: bool
+    is_temporary: bool
+    restart: int | None
+    """Oldest position that it keeps WAL from; None when it keeps nothing."""
+    wal_status: str | None
+    """reserved, extended, unreserved, lost."""
+    safe_bytes: int | None
+    """WAL until it may be invalidated (max_slot_wal_keep_size); None without that limit."""
+    inactive_s: float | None = None
+    """Since when nobody uses it (17 and newer)."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedStandby:
+    """A row of pg_stat_replication."""
+
+    name: str
+    """Its application_name."""
+    pid: int
+    """Of the walsender."""
+    state: str
+    sync_state: str
+    slot: str | None
+    sent: int
+    written: int
+    flushed: int
+    replayed: int
+    reply_age_s: float | None
+    """Seconds since its last message, by the server's clock alone."""
+    wait: str
+    """What the walsender waits for: ``Type/Event`` or ``running``."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedArchiver:
+    """A row of pg_stat_archiver, and what waits for it."""
+
+    archived: int
+    failed: int
+    last_segment: str | None
+    """The last file that was archived: a segment, or a history or backup file."""
+    last_at: float | None
+    failed_segment: str | None
+    failed_at: float | None
+    ready: int | None
+    """Files in archive_status that end with .ready; None where the role may not list them."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedCheckpoint:
+    """The last completed checkpoint, of pg_control_checkpoint()."""
+
+    redo: int
+    at: float
+    """When it began."""
+    timeline: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatchLook:
+    """One server at one moment."""
+
+    seen_s: float
+    at: float
+    version: str
+    version_num: int
+    system_identifier: str | None
+    started_at: float | None
+    is_in_recovery: bool
+    lsn: int
+    """Up to where WAL was written; of a standby, replayed."""
+    settings: Mapping[str, str]
+    """As SHOW prints them; those that are watched (``observe/watch_queries.py``)."""
+    checkpoint: WatchedCheckpoint | None = None
+    counters: Mapping[str, float] = field(default_factory=dict)
+    """Name as in ``observe/counters.py`` -> count."""
+    pg_wal_bytes: int | None = None
+    archiver: WatchedArchiver | None = None
+    slots: tuple[WatchedSlot, ...] = ()
+    standbys: tuple[WatchedStandby, ...] = ()
+    lacks: tuple[str, ...] = ()
+    """``what: the server's reason`` for everything that could not be read."""
+
+    @property
+    def major(self) -> int:
+        """The major version."""
+        return self.version_num // 10000
+
+    @property
+    def segment_bytes(self) -> int:
+        """Size of a WAL segment."""
+        return parse_bytes(self.settings.get("wal_segment_size", "16MB"))
+
+    def size(self, name: str) -> int | None:
+        """A setting that is a size, in bytes; None where it is absent, or -1 for no limit."""
+        value = self.settings.get(name)
+        return None if value is None or value.startswith("-") else parse_bytes(value)
+
+    def seconds(self, name: str) -> float | None:
+        """A setting that is a time, in seconds; None where it is absent."""
+        value = self.settings.get(name)
+        return None if value is None or value.startswith("-") else parse_duration_s(value)
+
+    def lacks_of(self, what: str) -> str | None:
+        """Why something could not be read; None where it could."""
+        return next((one.partition(": ")[2] for one in self.lacks if one.startswith(f"{what}: ")), None)
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """A server that cannot be looked at."""
+
+    seen_s: float
+    since: float
+    """Seconds of the epoch by the observer's clock: when it was first seen not to answer."""
+    reason: str
+    """In the words of libpq or of the server, without secrets."""
+    hint: str | None = None
+
+
+class StreamPhase(StrEnum):
+    """How a stream of WAL is doing."""
+
+    OFF = "off"
+    """Not asked for."""
+    BEGINNING = "beginning"
+    """No WAL has come yet."""
+    CATCHING_UP = "catching up"
+    """WAL since the redo point is being read."""
+    LIVE = "live"
+    BROKEN = "broken"
+    """Refused or ended; it is tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamState:
+    """The stream of WAL that a server is watched by."""
+
+    phase: StreamPhase
+    reason: str = ""
+    """Why there is none, in the words of the server or of libpq, without secrets."""
+    hint: str | None = None
+    since: float | None = None
+    """When it got into this phase, seconds of the epoch by the observer's clock."""
+    received: int | None = None
+    """Up to where WAL was read."""
+    received_bytes: int = 0
+    """WAL that was read since watching began."""

@@ -1,0 +1,250 @@
+"""Streams a server's WAL into whoever counts it, in a thread, and begins anew when the stream ends.
+
+Reading begins at the redo point of the last completed checkpoint, so that what a crash would have to recover
+is known as soon as the end is reached. The temporary slot is the session's: when walproof is killed or cut
+off, the server drops it. The server keeps more for it than for itself up to ``max_retained_bytes``; then the
+stream is given up and begun anew later. Nothing is stored.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from walproof.errors import ConninfoError, ProbeError, WalError
+from walproof.facts.watch import StreamPhase, StreamState
+from walproof.observe import watch_queries as queries
+from walproof.observe.backoff import Backoff
+from walproof.probe.connection import connect_foreign, one_line, streaming_parameters
+from walproof.probe.replication import Keepalive, StreamEnd, WalStream
+from walproof.probe.slot import look_at_slot
+from walproof.probe.startup import is_here
+from walproof.settings.session import PATIENCE_S
+from walproof.units import Lsn, format_bytes
+
+_WAIT_S = 0.2
+_LOOK_S = 1.0
+"""Between two looks at what the server keeps, and two replies."""
+_LATE_LOOKS = 5
+"""A stream that has not come to where the end was so many looks ago is catching up."""
+
+
+class WalSink(Protocol):
+    """Who counts WAL."""
+
+    def observe(self, lsn: Lsn, data: bytes) -> None:
+        """Take the bytes from ``lsn`` on. Raises WalError where they are no WAL."""
+        ...
+
+    def recompute(self, records: int = ...) -> bool:
+        """Go on with work that was put off; whether there is more."""
+        ...
+
+    def snapshot(self) -> Any:
+        """What is known now; None before anything is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FeedBeginning:
+    """Whose WAL comes, and from where."""
+
+    version_num: int
+    system_identifier: int
+    timeline: int
+    segment_bytes: int
+    start: int
+    """Beginning of a segment."""
+    redo: int
+    shared_buffers: str
+    """Of the server, as SHOW prints it."""
+    io_concurrency: int
+    """maintenance_io_concurrency."""
+    is_here: bool
+    """Whether the server runs on this machine."""
+
+
+class WalFeed:
+    """Context manager: feeds a sink while its block lasts; ``begin`` makes one for each stream."""
+
+    def __init__(
+        self, conninfo: str, begin: Callable[[FeedBeginning], WalSink], max_retained_bytes: int
+    ) -> None:
+        self._conninfo = conninfo
+        self._begin = begin
+        self._most = max_retained_bytes
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="walproof-feed", daemon=True)
+        self._lock = threading.Lock()
+        self._sink: WalSink | None = None
+        self._state = StreamState(StreamPhase.BEGINNING, since=time.time())
+        self._late = 0
+        self._fault: BaseException | None = None
+
+    def __enter__(self) -> WalFeed:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join(timeout=5.0)
+
+    @property
+    def state(self) -> StreamState:
+        """How the stream is doing. Raises what the thread raised by a fault of ours."""
+        if self._fault is not None:
+            raise self._fault
+        return self._state
+
+    def snapshot(self) -> Any:
+        """What the sink knows; None while the end of WAL has not been reached."""
+        with self._lock:
+            if self._sink is None or self._state.phase is not StreamPhase.LIVE:
+                return None
+            return self._sink.snapshot()
+
+    def _run(self) -> None:
+        backoff = Backoff()
+        try:
+            while not self._stopping.is_set():
+                try:
+                    self._stream(backoff)
+                except (ProbeError, ConninfoError, WalError) as error:
+                    reason = error.message if error.detail is None else f"{error.message}: {error.detail}"
+                    self._broken(reason, error.hint)
+                except psycopg.Error as error:
+                    self._broken(one_line(error), None)
+                if not self._stopping.is_set():
+                    self._stopping.wait(backoff.failed())
+        except BaseException as fault:  # ours: raised again by state
+            self._fault = fault
+
+    def _broken(self, reason: str, hint: str | None) -> None:
+        self._go(StreamPhase.BROKEN, reason, hint)
+        with self._lock:
+            self._sink = None
+
+    def _go(self, phase: StreamPhase, reason: str = "", hint: str | None = None) -> None:
+        if phase is not self._state.phase:
+            self._state = replace(self._state, since=time.time())
+        self._state = replace(self._state, phase=phase, reason=reason, hint=hint)
+
+    def _stream(self, backoff: Backoff) -> None:
+        """One stream, from its beginning until it ends. Raises ProbeError, WalError, psycopg.Error."""
+        with connect_foreign(self._conninfo) as control:
+            _refuse(control)
+            parameters = streaming_parameters(self._conninfo, control, PATIENCE_S)
+            with WalStream(parameters) as stream:
+                slot = f"walproof_watch_{secrets.token_hex(6)}"
+                stream.make_slot(slot)
+                beginning = _beginning(control, stream)
+                self._sink = self._begin(beginning)
+                stream.start(slot, Lsn(beginning.start), beginning.timeline)
+                self._state = replace(self._state, received=beginning.start)
+                self._go(StreamPhase.CATCHING_UP)
+                self._late = _LATE_LOOKS
+                self._receive(stream, control, slot, backoff)
+
+    def _receive(
+        self, stream: WalStream, control: psycopg.Connection[TupleRow], slot: str, backoff: Backoff
+    ) -> None:
+        end = self._look(control, slot)
+        told_s = heard_s = time.monotonic()
+        while not self._stopping.is_set():
+            message = stream.receive(_WAIT_S)
+            now_s = time.monotonic()
+            wants_reply = False
+            if message is not None:
+                heard_s = now_s
+                if isinstance(message, Keepalive):
+                    wants_reply = message.wants_reply
+                else:
+                    self._take(message.start, message.data)
+            else:
+                with self._lock:
+                    assert self._sink is not None
+                    self._sink.recompute()
+            if message is None and now_s - heard_s > PATIENCE_S:
+                raise StreamEnd(f"the server said nothing for {PATIENCE_S:g} s")
+            if self._state.phase is StreamPhase.CATCHING_UP and (self._state.received or 0) >= end:
+                self._settle(end)
+            if wants_reply or now_s - told_s >= _LOOK_S:
+                assert self._state.received is not None
+                stream.confirm(self._state.received, self._state.received, wants_reply=True)
+            if now_s - told_s >= _LOOK_S:
+                self._settle(end)
+                if self._state.phase is StreamPhase.LIVE:
+                    backoff.succeeded()
+                end = self._look(control, slot)
+                told_s = time.monotonic()
+
+    def _take(self, start: int, data: memoryview) -> None:
+        received = self._state.received
+        if start != received:
+            raise StreamEnd(f"the server sent WAL of {Lsn(start)}, expected {Lsn(received or 0)}")
+        with self._lock:
+            assert self._sink is not None
+            self._sink.observe(Lsn(start), bytes(data))
+        count = len(data)
+        self._state = replace(
+            self._state, received=start + count, received_bytes=self._state.received_bytes + count
+        )
+
+    def _settle(self, end: int) -> None:
+        """Whether all has come that was there at the look before."""
+        self._late = 0 if (self._state.received or 0) >= end else self._late + 1
+        self._go(StreamPhase.LIVE if self._late < _LATE_LOOKS else StreamPhase.CATCHING_UP)
+
+    def _look(self, control: psycopg.Connection[TupleRow], slot: str) -> int:
+        """End of the WAL that may be streamed. Raises StreamEnd when the server keeps too much."""
+        look = look_at_slot(control, slot)
+        if look.is_synchronous:
+            raise StreamEnd(_SYNCHRONOUS)
+        row = control.execute(queries.CHECKPOINT.encode()).fetchone()
+        # What lies after the redo point the server keeps for itself.
+        if row is not None and look.confirmed is not None and int(row[0]) - look.confirmed > self._most:
+            raise StreamEnd(
+                f"the server retained {format_bytes(int(row[0]) - look.confirmed)} of WAL for the stream, "
+                f"more than {format_bytes(self._most)} (--max-retained): the network is slower than the "
+                "server writes"
+            )
+        return look.flushed
+
+
+_SYNCHRONOUS = (
+    "synchronous_standby_names would make a synchronous standby of the stream; give it another name by "
+    "application_name=NAME in the connection string"
+)
+
+
+def _refuse(control: psycopg.Connection[TupleRow]) -> None:
+    """Raises ProbeError where WAL cannot be streamed without harm."""
+    row = control.execute("SELECT pg_is_in_recovery()").fetchone()
+    if row is not None and row[0]:
+        raise ProbeError("the server is a standby: its crash clock is not known")
+    if look_at_slot(control, "").is_synchronous:
+        raise ProbeError(_SYNCHRONOUS)
+
+
+def _beginning(control: psycopg.Connection[TupleRow], stream: WalStream) -> FeedBeginning:
+    """Asked for after the slot is made, so that WAL from the redo point on is kept."""
+    identity = stream.identify()
+    row = control.execute(
+        "SELECT (redo_lsn - '0/0')::int8, pg_size_bytes(current_setting('wal_segment_size')),"
+        " current_setting('shared_buffers'), current_setting('maintenance_io_concurrency')::int"
+        " FROM pg_control_checkpoint()"
+    ).fetchone()
+    assert row is not None
+    redo, segment_bytes, shared_buffers = int(row[0]), int(row[1]), str(row[2])
+    return FeedBeginning(
+        control.info.server_version, identity.system_identifier, identity.timeline, segment_bytes,
+        redo // segment_bytes * segment_bytes, redo, shared_buffers, int(row[3]),
+        is_here(control),
+    )  # fmt: skip

@@ -1,0 +1,172 @@
+"""One look at a server that is watched: a handful of short questions through one session that cannot write.
+
+Lists of folders (pg_wal, archive_status) may be long where a server is in trouble. They are asked for again
+only when twenty times as long has passed as they took, so that looking costs a server a twentieth at most.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+from psycopg.rows import TupleRow
+
+from walproof.errors import ProbeError
+from walproof.facts.watch import (
+    WatchedArchiver,
+    WatchedCheckpoint,
+    WatchedSlot,
+    WatchedStandby,
+    WatchLook,
+)
+from walproof.observe import watch_queries as queries
+from walproof.observe.asking import Asking
+from walproof.observe.counters import counter_queries
+
+OWN_SLOTS = "walproof_"
+"""What names of walproof's own slots begin with: they are not reported."""
+_SETTINGS_S = 30.0
+_REST = 20.0
+"""Of the time that a list of files took, until it is asked for again."""
+_WATCHED = ("checkpoints", "WAL")
+"""Counters that are read."""
+PG_WAL = "the size of pg_wal"
+READY = "segments that wait for the archiver"
+
+
+class Looker:
+    """A session on one server."""
+
+    def __init__(
+        self, session: psycopg.Connection[TupleRow], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._session = session
+        self._ask = Asking(session)
+        self._clock = clock
+        self._settings: dict[str, str] = {}
+        self._settings_s = -_SETTINGS_S
+        self._system: str | None = None
+        self._version: tuple[str, int] | None = None
+        self._lists: dict[str, tuple[float, Any]] = {}
+
+    def look(self) -> WatchLook:
+        """Look now. Raises ProbeError when the server is gone, or shows not even its clock."""
+        now = self._ask.rows("the clock", queries.NOW)
+        if not now:
+            raise ProbeError("the server does not tell its clock", detail="; ".join(self._ask.lacks))
+        at, is_in_recovery, lsn, started_at = now[0]
+        seen_s = self._clock()
+        self._identify(seen_s)
+        assert self._version is not None
+        version, version_num = self._version
+        return WatchLook(
+            seen_s=seen_s,
+            at=float(at),
+            version=version,
+            version_num=version_num,
+            system_identifier=self._system,
+            started_at=None if started_at is None else float(started_at),
+            is_in_recovery=bool(is_in_recovery),
+            lsn=int(lsn or 0),
+            settings=self._settings,
+            checkpoint=self._checkpoint(),
+            counters=self._counters(),
+            pg_wal_bytes=self._listed(PG_WAL, queries.PG_WAL),
+            archiver=self._archiver(),
+            slots=self._slots(),
+            standbys=self._standbys(),
+            lacks=self._ask.lacks,
+        )
+
+    def _identify(self, now_s: float) -> None:
+        """Settings may change by a reload; a session's server stays what it is."""
+        ask = self._ask
+        if self._version is None:
+            text, number = ask.rows("the version", queries.WHO)[0]
+            self._version = str(text).split()[0], int(number)
+            self._system = ask.value("the system identifier", queries.SYSTEM)
+        if now_s - self._settings_s >= _SETTINGS_S:
+            # Anew: a right that was granted meanwhile is no longer missing.
+            self._ask = ask = Asking(self._session)
+            rows = ask.rows("settings", queries.SETTINGS, [list(queries.SETTINGS_READ)])
+            self._settings = {str(name): str(value) for name, value in rows} or self._settings
+            self._settings_s = now_s
+
+    def _checkpoint(self) -> WatchedCheckpoint | None:
+        rows = self._ask.rows("the last checkpoint", queries.CHECKPOINT)
+        if not rows:
+            return None
+        redo, at, timeline = rows[0]
+        return WatchedCheckpoint(int(redo), float(at), int(timeline))
+
+    def _counters(self) -> dict[str, float]:
+        found: dict[str, float] = {}
+        for query in counter_queries(self._ask.major):
+            if query.about in _WATCHED:
+                found |= self._ask.named(query.about, query.sql)
+        return found
+
+    def _archiver(self) -> WatchedArchiver | None:
+        rows = self._ask.rows("the archiver", queries.ARCHIVER)
+        if not rows:
+            return None
+        archived, failed, last, last_at, failed_segment, failed_at = rows[0]
+        ready = None
+        if self._settings.get("archive_mode", "off") != "off":
+            ready = self._listed(READY, queries.READY)
+        return WatchedArchiver(
+            int(archived), int(failed), _text(last), _number(last_at), _text(failed_segment),
+            _number(failed_at), ready,
+        )  # fmt: skip
+
+    def _slots(self) -> tuple[WatchedSlot, ...]:
+        return tuple(
+            WatchedSlot(
+                str(name), str(kind), bool(active), bool(temporary), _count(restart), _text(status),
+                _count(safe), _number(inactive),
+            )
+            for name, kind, active, temporary, restart, status, safe, inactive in self._ask.rows(
+                "slots", queries.slots(self._ask.major)
+            )
+            if not str(name).startswith(OWN_SLOTS)
+        )  # fmt: skip
+
+    def _standbys(self) -> tuple[WatchedStandby, ...]:
+        found = []
+        for row in self._ask.rows("standbys", queries.STANDBYS):
+            name, pid, state, sync_state, slot, sent, written, flushed, replayed, reply_age_s, wait = row
+            is_own = slot is not None and str(slot).startswith(OWN_SLOTS)
+            # A backup has no positions but what was sent; a role without rights sees names alone.
+            if is_own or state in (None, "backup") or replayed is None:
+                continue
+            found.append(
+                WatchedStandby(
+                    str(name), int(pid), str(state), str(sync_state), _text(slot), int(sent or 0),
+                    int(written or 0), int(flushed or 0), int(replayed), _number(reply_age_s), str(wait),
+                )
+            )  # fmt: skip
+        return tuple(found)
+
+    def _listed(self, about: str, query: str) -> int | None:
+        """A figure from a list of files, as old as the cost of the list makes it."""
+        due_s, found = self._lists.get(about, (0.0, None))
+        begun_s = self._clock()
+        if begun_s >= due_s:
+            found = _count(self._ask.value(about, query))
+            ended_s = self._clock()
+            self._lists[about] = ended_s + _REST * (ended_s - begun_s), found
+        return None if found is None else int(found)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _count(value: Any) -> int | None:
+    return None if value is None else int(value)

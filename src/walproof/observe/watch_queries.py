@@ -1,0 +1,53 @@
+"""What is asked of a server that is watched, at every look, for versions 13 to 19.
+
+Each query reads one view or calls one function, so that a right that is missing costs its own panel alone.
+Manual, "The Cumulative Statistics System", "System Administration Functions". Positions come as bytes, times
+as seconds.
+"""
+
+from __future__ import annotations
+
+SETTINGS_READ = (
+    "archive_mode", "archive_timeout", "autovacuum", "checkpoint_completion_target", "checkpoint_timeout",
+    "full_page_writes", "maintenance_io_concurrency", "max_slot_wal_keep_size", "max_wal_senders",
+    "max_wal_size", "min_wal_size", "recovery_init_sync_method", "recovery_prefetch", "shared_buffers",
+    "wal_compression", "wal_keep_size", "wal_level", "wal_segment_size",
+)  # fmt: skip
+"""None of them can hold a secret."""
+SETTINGS = "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s)"
+
+NOW = """
+    SELECT extract(epoch FROM clock_timestamp())::float8, pg_is_in_recovery(),
+           (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END
+             - '0/0')::int8,
+           extract(epoch FROM pg_postmaster_start_time())::float8"""
+WHO = "SELECT current_setting('server_version'), current_setting('server_version_num')::int"
+SYSTEM = "SELECT system_identifier::text FROM pg_control_system()"
+CHECKPOINT = """
+    SELECT (redo_lsn - '0/0')::int8, extract(epoch FROM checkpoint_time)::float8, timeline_id
+      FROM pg_control_checkpoint()"""
+PG_WAL = "SELECT sum(size)::int8 FROM pg_ls_waldir()"
+READY = "SELECT count(*) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'"
+ARCHIVER = """
+    SELECT archived_count, failed_count, last_archived_wal, extract(epoch FROM last_archived_time)::float8,
+           last_failed_wal, extract(epoch FROM last_failed_time)::float8
+      FROM pg_stat_archiver"""
+_SLOTS = """
+    SELECT slot_name, slot_type, active, temporary, (restart_lsn - '0/0')::int8, wal_status, safe_wal_size,
+           {inactive}
+      FROM pg_replication_slots ORDER BY slot_name"""
+_INACTIVE = "extract(epoch FROM clock_timestamp() - inactive_since)::float8"
+STANDBYS = """
+    SELECT r.application_name, r.pid, r.state, r.sync_state, s.slot_name::text,
+           (r.sent_lsn - '0/0')::int8, (r.write_lsn - '0/0')::int8, (r.flush_lsn - '0/0')::int8,
+           (r.replay_lsn - '0/0')::int8, extract(epoch FROM clock_timestamp() - r.reply_time)::float8,
+           coalesce(a.wait_event_type || '/' || a.wait_event, 'running')
+      FROM pg_stat_replication r
+      LEFT JOIN pg_replication_slots s ON s.active_pid = r.pid
+      LEFT JOIN pg_stat_activity a ON a.pid = r.pid
+     ORDER BY r.application_name, r.pid"""
+
+
+def slots(major: int) -> str:
+    """The replication slots."""
+    return _SLOTS.format(inactive=_INACTIVE if major >= 17 else "NULL")

@@ -1,0 +1,88 @@
+"""Keeps looking at one server, in a thread, whatever becomes of the server or of the network.
+
+A look that fails ends the session; another one is opened after a wait that grows. What was seen last, or
+since when nothing is seen, is at hand at any time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import closing
+
+from walproof.errors import ConninfoError, ProbeError
+from walproof.facts.watch import NoAnswer, WatchLook
+from walproof.observe.backoff import Backoff
+from walproof.observe.looking import Looker
+from walproof.probe.connection import connect_foreign
+
+SHORTEST_S = 0.2
+"""Between two looks."""
+
+
+class Watcher:
+    """Context manager: looks at a server every ``every_s`` seconds while its block lasts."""
+
+    def __init__(self, conninfo: str, every_s: float) -> None:
+        """``conninfo``: libpq's words or a URI."""
+        self._conninfo = conninfo
+        self._every_s = max(SHORTEST_S, every_s)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="walproof-watch", daemon=True)
+        self._changed = threading.Condition()
+        self._seen: list[WatchLook | NoAnswer] = []
+        self._fault: BaseException | None = None
+
+    def __enter__(self) -> Watcher:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        # A session that waits for a dead network ends with the process; nobody waits for it.
+        self._thread.join(timeout=2.0)
+
+    def take(self, patience_s: float = 0.0) -> list[WatchLook | NoAnswer]:
+        """What was seen since it was last asked, oldest first; waits for the first for ``patience_s``.
+
+        Raises what the thread raised by a fault of ours.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._seen or self._fault, patience_s)
+            if self._fault is not None:
+                raise self._fault
+            seen, self._seen = self._seen, []
+            return seen
+
+    def _run(self) -> None:
+        backoff = Backoff()
+        gone: NoAnswer | None = None
+        try:
+            while not self._stopping.is_set():
+                try:
+                    with closing(connect_foreign(self._conninfo)) as session:
+                        looker = Looker(session)
+                        while not self._stopping.is_set():
+                            begun_s = time.monotonic()
+                            self._tell(looker.look())
+                            gone = None
+                            backoff.succeeded()
+                            self._stopping.wait(max(0.0, begun_s + self._every_s - time.monotonic()))
+                except (ProbeError, ConninfoError) as error:
+                    gone = NoAnswer(
+                        time.monotonic(),
+                        time.time() if gone is None else gone.since,
+                        error.detail or error.message,
+                        error.hint,
+                    )
+                    self._tell(gone)
+                    self._stopping.wait(backoff.failed())
+        except BaseException as fault:  # ours: raised again by take()
+            with self._changed:
+                self._fault = fault
+                self._changed.notify_all()
+
+    def _tell(self, seen: WatchLook | NoAnswer) -> None:
+        with self._changed:
+            self._seen.append(seen)
+            self._changed.notify_all()

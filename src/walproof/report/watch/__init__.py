@@ -1,0 +1,1 @@
+"""Watched servers as a page, as lines, as JSON, for Prometheus, and for a monitoring system's check."""

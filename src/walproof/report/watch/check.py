@@ -1,0 +1,99 @@
+"""Watched servers for a monitoring system: one line, a status of 0 to 3, figures after a bar.
+
+The form is that of Nagios plugins (Monitoring Plugins Development Guidelines, "Plugin Output", "Performance
+data"): ``WALPROOF WARNING - text | 'label'=value;warning;critical``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from walproof.advise.watch.concern import Thresholds
+from walproof.facts.watch import StreamPhase
+from walproof.report.watch.view import ServerView
+
+
+class Nagios(IntEnum):
+    """Statuses of plugins."""
+
+    OK = 0
+    WARNING = 1
+    CRITICAL = 2
+    UNKNOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The answer to a check."""
+
+    status: Nagios
+    text: str
+
+
+def check(views: Sequence[ServerView], limits: Thresholds) -> Checked:
+    """The worst of all servers. What was asked for and is not known is UNKNOWN, unless something is worse."""
+    unknown = [line for view in views for line in _unknown(view, limits)]
+    worst = max((view.severity for view in views), default=0)
+    status = Nagios(worst)
+    if unknown and status is not Nagios.CRITICAL:
+        status = Nagios.UNKNOWN
+    said = [f"{view.name}: {concern.sentence}" for view in views for concern in view.concerns] + unknown
+    if not said:
+        said = [f"{len(views)} server{'s' * (len(views) > 1)} watched, no concern"]
+    figures = " ".join(figure for view in views for figure in _figures(view, limits))
+    text = _one_line("; ".join(said))
+    return Checked(status, f"WALPROOF {status.name} - {text}" + (f" | {figures}" if figures else ""))
+
+
+def failed(message: str) -> Checked:
+    """A check that could not be made at all."""
+    return Checked(Nagios.UNKNOWN, f"WALPROOF UNKNOWN - {_one_line(message)}")
+
+
+def _unknown(view: ServerView, limits: Thresholds) -> Iterator[str]:
+    if view.seen.no_answer is not None or view.seen.look is None or view.seen.look.is_in_recovery:
+        return
+    if limits.recovery_s is not None and view.clock is None:
+        stream = view.stream
+        why = stream.reason if stream.phase is StreamPhase.BROKEN else f"the stream of WAL is {stream.phase}"
+        yield f"{view.name}: how long recovery takes is not known: {why}"
+    disk = view.seen.disk
+    if disk is not None and disk.room_bytes is not None and disk.pg_wal_bytes is None:
+        yield f"{view.name}: the size of pg_wal is not known: {view.seen.look.lacks_of('the size of pg_wal')}"
+
+
+def _figures(view: ServerView, limits: Thresholds) -> Iterator[str]:
+    """Performance data. A label holds no quote and no equals sign."""
+    seen = view.seen
+    if view.clock is not None:
+        target = "" if limits.recovery_s is None else f"{limits.recovery_s:g}"
+        yield _figure(view, "crash_recovery", f"{view.clock.warm.seconds:.3f}s;{target};{target};0")
+    if seen.disk is not None and seen.disk.pg_wal_bytes is not None:
+        room = "" if seen.disk.room_bytes is None else str(seen.disk.room_bytes)
+        yield _figure(view, "pg_wal", f"{seen.disk.pg_wal_bytes}B;;;0;{room}")
+    if seen.disk is not None and seen.disk.full_s is not None:
+        # The lower, the worse: a range of good values, "10:".
+        yield _figure(
+            view, "pg_wal_full",
+            f"{seen.disk.full_s:.0f}s;{limits.full_warning_s:g}:;{limits.full_critical_s:g}:;0",
+        )  # fmt: skip
+    if seen.archive is not None and seen.archive.waiting is not None:
+        yield _figure(view, "archive_waiting", f"{seen.archive.waiting};;;0")
+    lags = {state.standby.name: state.split.lag_s for state in seen.standbys}
+    lags |= {name: diagnosis.split.lag_s for name, diagnosis in view.pairs.items()}
+    for name, lag_s in lags.items():
+        yield _figure(
+            view, f"lag {name}", f"{lag_s:.3f}s;{limits.lag_warning_s:g};{limits.lag_critical_s:g};0"
+        )
+
+
+def _figure(view: ServerView, label: str, value: str) -> str:
+    name = f"{view.name} {label}".replace("'", "").replace("=", ":").replace("|", "")
+    return f"'{name}'={value}"
+
+
+def _one_line(text: str) -> str:
+    """A bar would begin the performance data."""
+    return " ".join(text.replace("|", "/").split())

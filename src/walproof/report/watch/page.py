@@ -1,0 +1,92 @@
+"""Watched servers as a page of a terminal: a block a server, as wide as the terminal is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from walproof.advise.watch.concern import Concern, Severity
+from walproof.report.watch.panels import Panel, clock_time, panels
+from walproof.report.watch.plain import notes
+from walproof.report.watch.view import ServerView, about
+
+if TYPE_CHECKING:
+    from rich.console import Group, RenderableType
+
+_NARROW = 90
+"""Below so many columns a remark stands under its figure."""
+_STYLES = {0: "green", int(Severity.WARNING): "yellow", int(Severity.CRITICAL): "bold red"}
+_MARKS = {0: "●", int(Severity.WARNING): "▲", int(Severity.CRITICAL): "✖"}
+"""Beside the colour, for terminals and eyes without."""
+
+
+def watch_page(views: Sequence[ServerView], width: int) -> Group:
+    """All servers below each other; concerns after the panels of their server."""
+    from rich.console import Group
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    for place, view in enumerate(views):
+        if place:
+            parts.append(Text())
+        parts += _server(view, width)
+    return Group(*parts)
+
+
+def _server(view: ServerView, width: int) -> list[RenderableType]:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    style = _STYLES[view.severity]
+    head = Text.assemble(
+        (f"{_MARKS[view.severity]} ", style), (view.name, "bold"), (f"  {about(view)}", "dim")
+    )
+    if view.seen.look is not None:
+        head.append(f"  {clock_time(view.seen.look.at)}", "dim")
+    parts: list[RenderableType] = [head]
+    if view.seen.no_answer is not None:
+        gone = view.seen.no_answer
+        text = f"does not answer since {clock_time(gone.since)}: {gone.reason}"
+        parts.append(Padding(Text(text, style="bold red"), (0, 0, 0, 2)))
+    else:
+        parts.append(Padding(_table(panels(view), width), (0, 0, 0, 2)))
+        for concern in view.concerns:
+            parts += _concern(concern)
+    for event in view.seen.events[-1:]:
+        parts.append(Padding(Text(f"{clock_time(event.at)} {event.text}", "yellow"), (0, 0, 0, 2)))
+    parts += [Padding(Text(line, "dim"), (0, 0, 0, 2)) for line in notes(view)]
+    return parts
+
+
+def _table(lines: Sequence[Panel], width: int) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    is_narrow = width < _NARROW
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=not is_narrow)
+    table.add_column(no_wrap=not is_narrow)
+    if not is_narrow:
+        table.add_column(ratio=1)
+    for line in lines:
+        figure = Text(line.figure, "bold yellow" if line.is_bad else "bold")
+        if is_narrow:
+            if line.remark:
+                figure.append(f"\n{line.remark}", "not bold")
+            table.add_row(line.label, figure)
+        else:
+            table.add_row(line.label, figure, line.remark)
+    return table
+
+
+def _concern(concern: Concern) -> list[RenderableType]:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    style = _STYLES[int(concern.severity)]
+    since = "" if concern.since is None else f" (since {clock_time(concern.since)})"
+    head = Text.assemble((f"{_MARKS[int(concern.severity)]} {concern.sentence}", style), (since, "dim"))
+    parts: list[RenderableType] = [Padding(head, (0, 0, 0, 2))]
+    parts += [Padding(Text(f"- {line}"), (0, 0, 0, 4)) for line in concern.evidence]
+    parts += [Padding(Text(f"-> {line}", "green"), (0, 0, 0, 4)) for line in concern.advice]
+    return parts

@@ -1,0 +1,196 @@
+"""The panels of a watched server: label, figure, remark. The page aligns them, plain mode reads them out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from walproof.advise.watch.wal import holder_words
+from walproof.analysis.replication import LagSplit, Pace
+from walproof.analysis.watch.archive import ArchiveState
+from walproof.analysis.watch.clock import CrashClock, Span
+from walproof.analysis.watch.standbys import STALE_S, StandbyState
+from walproof.facts.watch import StreamPhase
+from walproof.report.watch.view import ServerView
+from walproof.units import format_bytes, format_duration
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One line of a server."""
+
+    label: str
+    figure: str
+    remark: str = ""
+    is_bad: bool = False
+    """Whether it is what a concern is about."""
+
+
+def panels(view: ServerView) -> tuple[Panel, ...]:
+    """The panels in the order of the page."""
+    seen = view.seen
+    if seen.look is None:
+        return ()
+    found: list[Panel] = []
+    if not seen.look.is_in_recovery:
+        found += _crash(view)
+    found += [*_pg_wal(view), *_archive(view), *_checkpoint(view), *_causes(view), *_standbys(view)]
+    return tuple(found)
+
+
+def clock_time(at: float) -> str:
+    """``09:12`` of the local day, with the date where it is another day."""
+    local = time.localtime(at)
+    form = "%H:%M:%S" if time.strftime("%F", local) == time.strftime("%F") else "%Y-%m-%d %H:%M"
+    return time.strftime(form, local)
+
+
+def _crash(view: ServerView) -> Iterator[Panel]:
+    target = "" if view.target_s is None else f"; target {format_duration(view.target_s)}"
+    clock = view.clock
+    if clock is None:
+        if view.stream.phase is not StreamPhase.OFF:
+            yield Panel("if it crashed now", "not known", _without_clock(view) + target)
+        return
+    is_bad = any(one.key == "crash recovery" for one in view.concerns)
+    yield Panel("if it crashed now", _spanned(clock.warm), f"{_parts(clock)}{target}", is_bad)
+    yield Panel(
+        "if the machine were lost",
+        _spanned(clock.cold),
+        f"cold cache: redo {_short(clock.cold_redo_s)}, checkpoint {_short(clock.cold_checkpoint_s)}",
+    )
+
+
+def _without_clock(view: ServerView) -> str:
+    stream = view.stream
+    match stream.phase:
+        case StreamPhase.CATCHING_UP:
+            left = 0
+            if view.seen.look is not None and stream.received is not None:
+                left = max(0, view.seen.look.lsn - stream.received)
+            return f"reading the WAL since the redo point, {format_bytes(left)} left"
+        case StreamPhase.BROKEN:
+            return f"no WAL: {stream.reason}" + (f" ({stream.hint})" if stream.hint else "")
+        case _:
+            return stream.reason or "waiting for WAL"
+
+
+def _parts(clock: CrashClock) -> str:
+    parts = f"redo {_short(clock.redo_s)}, checkpoint {_short(clock.checkpoint_s)}"
+    return f"{parts}; recomputing" if clock.is_recomputing else parts
+
+
+def _spanned(span: Span) -> str:
+    return f"{_short(span.seconds)} ({_short(span.low)} to {_short(span.high)})"
+
+
+def _short(seconds: float) -> str:
+    """Nobody needs milliseconds of a forecast."""
+    if seconds < 1:
+        return f"{seconds:.1f} s"
+    return format_duration(seconds if seconds >= 60 else round(seconds, 1 if seconds < 10 else 0))
+
+
+def _pg_wal(view: ServerView) -> Iterator[Panel]:
+    disk = view.seen.disk
+    assert view.seen.look is not None
+    if disk is None:
+        return
+    size = "not known" if disk.pg_wal_bytes is None else format_bytes(disk.pg_wal_bytes)
+    figure = size if disk.room_bytes is None else f"{size} of {format_bytes(disk.room_bytes)}"
+    words = []
+    if disk.full_s is not None:
+        words.append(f"full in {format_duration(disk.full_s)} at this rate")
+    if disk.lost_slot_s is not None:
+        words.append(f"the slot's WAL is safe for {format_duration(disk.lost_slot_s)}")
+    if disk.wal_bytes_per_s is not None:
+        words.append(f"{format_bytes(disk.wal_bytes_per_s)}/s of WAL")
+    if disk.holder is not None:
+        words.append(f"holder: {holder_words(disk.holder)} ({format_bytes(disk.holder.held_bytes)})")
+    if disk.pg_wal_bytes is None:
+        words.append("its size needs pg_monitor")
+    is_bad = any(one.key in ("pg_wal full", "max_wal_size") or one.key.startswith("slot ")
+                 for one in view.concerns)  # fmt: skip
+    yield Panel("pg_wal", figure, "; ".join(words), is_bad)
+
+
+def _archive(view: ServerView) -> Iterator[Panel]:
+    state = view.seen.archive
+    if state is None:
+        return
+    concern = next((one for one in view.concerns if one.key == "archiver"), None)
+    figure = "not known" if state.waiting is None else f"{state.waiting:,} segments wait"
+    if state.is_estimated and state.waiting is not None:
+        figure = f"about {figure}"
+    words = [_rates(state)] if state.made_per_s is not None else []
+    if concern is not None:
+        verb = "failing" if state.is_failing else "falling behind"
+        if state.since is not None:
+            before = "since before" if state.is_least and not state.is_failing else "since"
+            words.append(f"{verb} {before} {clock_time(state.since)}")
+        else:
+            words.append(verb)
+    elif state.caught_up_s is not None and (state.waiting or 0) > 1:
+        words.append(f"caught up in {format_duration(state.caught_up_s)}")
+    yield Panel("archive", figure, "; ".join(words), concern is not None)
+
+
+def _rates(state: ArchiveState) -> str:
+    made = (state.made_per_s or 0.0) * 60
+    return f"{made:.3g}/min made, {(state.archived_per_s or 0.0) * 60:.3g}/min archived"
+
+
+def _checkpoint(view: ServerView) -> Iterator[Panel]:
+    state = view.seen.checkpoint
+    if state is None:
+        return
+    if state.next_s is None:
+        figure = "running or due"
+    else:
+        figure = f"{'by size' if state.is_by_size else 'by time'} in {format_duration(state.next_s)}"
+    yield Panel(
+        "next checkpoint", figure, f"{format_bytes(state.distance_bytes)} of WAL since the last redo point"
+    )
+
+
+def _causes(view: ServerView) -> Iterator[Panel]:
+    causes = view.causes
+    if causes is None:
+        return
+    words = [f"page images {causes.image_share:.0%}"]
+    if causes.costliest is not None:
+        words.append(f"costliest: {causes.costliest.name} {format_bytes(causes.costliest.bytes_per_s)}/s")
+    is_bad = any(one.key.startswith("index ") for one in view.concerns)
+    yield Panel("WAL", f"{format_bytes(causes.bytes_per_s)}/s", "; ".join(words), is_bad)
+
+
+def _standbys(view: ServerView) -> Iterator[Panel]:
+    shown = set()
+    for name, diagnosis in view.pairs.items():
+        shown.add(name)
+        yield _standby(name, diagnosis.split, view, is_exact=True)
+    for state in view.seen.standbys:
+        if state.standby.name not in shown:
+            yield _standby(state.standby.name, state.split, view, is_exact=False, state=state)
+
+
+def _standby(
+    name: str, split: LagSplit, view: ServerView, *, is_exact: bool, state: StandbyState | None = None
+) -> Panel:
+    concern = next((one for one in view.concerns if one.key == f"standby {name}"), None)
+    label = f"standby {name}"
+    is_calm = split.lag_s < (STALE_S if not is_exact else 1.0) and concern is None
+    if split.pace is Pace.CAUGHT_UP or is_calm:
+        on_the_way = f"{format_bytes(split.lag_bytes)} on the way" if split.lag_bytes else ""
+        return Panel(label, "keeps up", on_the_way)
+    worst = max(split.stages, key=lambda stage: (stage.lag_s, stage.lag_bytes))
+    least = "at least " if split.is_least else ""
+    words = [f"mostly {worst.stage.value}", format_bytes(split.lag_bytes)]
+    if split.catch_up_s is not None:
+        words.append(f"caught up in {format_duration(split.catch_up_s)}")
+    elif split.pace is Pace.NEVER:
+        words.append("not catching up")
+    return Panel(
+        label, f"{least}{format_duration(split.lag_s)} behind", "; ".join(words), concern is not None
+    )

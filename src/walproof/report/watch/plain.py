@@ -1,0 +1,43 @@
+"""Watched servers as sentences, one a line, for screen readers, logs and terminals without cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from walproof.analysis.watch.clock import NOT_INCLUDED
+from walproof.report.watch.panels import clock_time, panels
+from walproof.report.watch.view import ServerView, about
+
+
+def plain_text(views: Sequence[ServerView], *, is_first: bool) -> str:
+    """All servers, each line complete by itself; notes with the first look only."""
+    return "".join(f"{line}\n" for view in views for line in _lines(view, is_first))
+
+
+def _lines(view: ServerView, is_first: bool) -> Iterator[str]:
+    at = "" if view.seen.look is None else f", {clock_time(view.seen.look.at)}"
+    yield f"{view.name}: {about(view)}{at}"
+    if view.seen.no_answer is not None:
+        gone = view.seen.no_answer
+        yield f"{view.name}: does not answer since {clock_time(gone.since)}: {gone.reason}"
+        return
+    for panel in panels(view):
+        mark = "attention, " if panel.is_bad else ""
+        remark = f"; {panel.remark}" if panel.remark else ""
+        yield f"{view.name}: {mark}{panel.label}: {panel.figure}{remark}"
+    for concern in view.concerns:
+        since = "" if concern.since is None else f" Since {clock_time(concern.since)}."
+        yield f"{view.name}: {concern.severity.name.lower()}: {concern.sentence}{since}"
+        for line in (*concern.evidence, *concern.advice):
+            yield f"{view.name}:   {line}"
+    yield from (f"{view.name}: {clock_time(event.at)}: {event.text}" for event in view.seen.events[-1:])
+    if is_first:
+        yield from (f"{view.name}: note: {line}" for line in notes(view))
+
+
+def notes(view: ServerView) -> Iterator[str]:
+    """What was not read, and what figures leave out."""
+    yield from (f"not readable: {lack}" for lack in view.seen.lacks)
+    yield from view.notes
+    if view.clock is not None:
+        yield f"{NOT_INCLUDED[0].upper()}{NOT_INCLUDED[1:]}."

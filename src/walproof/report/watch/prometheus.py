@@ -1,0 +1,246 @@
+"""Watched servers as metrics for Prometheus (its documentation, "Metric and label naming").
+
+The table `METRICS` is all there is: docs, alert rules and the dashboard are tested against it. What is not
+known has no sample; an alert on it is ``absent()``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from walproof.advise.watch.concern import Severity
+from walproof.facts.watch import StreamPhase
+from walproof.report.watch.view import ServerView
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.core import Metric
+
+Sample = tuple[tuple[str, ...], float | None]
+"""Values of the labels after ``server``, and the figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchMetric:
+    """A row of the table."""
+
+    name: str
+    """As it is scraped; a counter ends with ``_total``."""
+    about: str
+    samples: Callable[[ServerView], Iterable[Sample]]
+    labels: tuple[str, ...] = ()
+
+    @property
+    def is_counter(self) -> bool:
+        """Whether it only grows."""
+        return self.name.endswith("_total")
+
+
+def _one(figure: Callable[[ServerView], float | None]) -> Callable[[ServerView], Iterable[Sample]]:
+    return lambda view: [((), figure(view))]
+
+
+def _up(view: ServerView) -> float:
+    return float(view.seen.no_answer is None)
+
+
+def _standbys(figure: str) -> Callable[[ServerView], Iterator[Sample]]:
+    def samples(view: ServerView) -> Iterator[Sample]:
+        splits = {state.standby.name: state.split for state in view.seen.standbys}
+        splits |= {name: diagnosis.split for name, diagnosis in view.pairs.items()}
+        for name, split in splits.items():
+            yield (name,), getattr(split, figure)
+
+    return samples
+
+
+def _stages(view: ServerView) -> Iterator[Sample]:
+    splits = {state.standby.name: state.split for state in view.seen.standbys}
+    splits |= {name: diagnosis.split for name, diagnosis in view.pairs.items()}
+    for name, split in splits.items():
+        for stage in split.stages:
+            yield (name, stage.stage.value.replace(" ", "_")), float(stage.lag_bytes)
+
+
+def _slots(view: ServerView) -> Iterator[Sample]:
+    if view.seen.look is not None:
+        for slot in view.seen.look.slots:
+            if slot.restart is not None:
+                yield (slot.name,), float(max(0, view.seen.look.lsn - slot.restart))
+
+
+def _active_slots(view: ServerView) -> Iterator[Sample]:
+    if view.seen.look is not None:
+        for slot in view.seen.look.slots:
+            yield (slot.name,), float(slot.is_active)
+
+
+def _causes(view: ServerView) -> Iterator[Sample]:
+    for name, totals in {} if view.causes is None else view.causes.totals.items():
+        yield (name, "records"), float(totals.record_bytes)
+        yield (name, "images"), float(totals.image_bytes)
+
+
+def _concerns(view: ServerView) -> Iterator[Sample]:
+    for severity in Severity:
+        yield (severity.name.lower(),), float(sum(one.severity is severity for one in view.concerns))
+
+
+METRICS: tuple[WatchMetric, ...] = (
+    WatchMetric("walproof_up", "Whether the server answers.", _one(_up)),
+    WatchMetric(
+        "walproof_stream_live",
+        "Whether WAL is streamed up to the end, so that the crash clock is known.",
+        _one(lambda view: float(view.stream.phase is StreamPhase.LIVE)),
+    ),
+    WatchMetric(
+        "walproof_stream_received_bytes_total",
+        "WAL that was streamed from the server since watching began.",
+        _one(lambda view: float(view.stream.received_bytes)),
+    ),
+    WatchMetric(
+        "walproof_crash_recovery_seconds",
+        "Forecast: how long crash recovery would take now. The sync of the data directory is not included.",
+        lambda view: [] if view.clock is None else [
+            (("warm",), view.clock.warm.seconds), (("cold",), view.clock.cold.seconds),
+        ],
+        ("cache",),
+    ),
+    WatchMetric(
+        "walproof_crash_recovery_high_seconds",
+        "Upper end of the range that holds 9 of 10 recoveries.",
+        lambda view: [] if view.clock is None else [
+            (("warm",), view.clock.warm.high), (("cold",), view.clock.cold.high),
+        ],
+        ("cache",),
+    ),
+    WatchMetric(
+        "walproof_crash_recovery_target_seconds",
+        "Longest crash recovery that is accepted (--recovery-target).",
+        _one(lambda view: view.target_s),
+    ),
+    WatchMetric(
+        "walproof_redo_distance_bytes",
+        "WAL from the last redo point to the end: what crash recovery reads.",
+        _one(lambda view: None if view.seen.checkpoint is None else view.seen.checkpoint.distance_bytes),
+    ),
+    WatchMetric(
+        "walproof_next_checkpoint_seconds",
+        "Until the next checkpoint begins, by time or by WAL.",
+        _one(lambda view: None if view.seen.checkpoint is None else view.seen.checkpoint.next_s),
+    ),
+    WatchMetric(
+        "walproof_wal_bytes_total",
+        "WAL by resource manager, page images apart, since the stream began.",
+        _causes,
+        ("cause", "part"),
+    ),
+    WatchMetric(
+        "walproof_wal_position_bytes_total",
+        "Position in the WAL up to which the server has written; its rate is the rate of WAL.",
+        _one(lambda view: None if view.seen.look is None else float(view.seen.look.lsn)),
+    ),
+    WatchMetric(
+        "walproof_pg_wal_bytes",
+        "Size of the files in pg_wal.",
+        _one(lambda view: None if view.seen.disk is None else view.seen.disk.pg_wal_bytes),
+    ),
+    WatchMetric(
+        "walproof_pg_wal_room_bytes",
+        "Room for pg_wal (--wal-disk).",
+        _one(lambda view: None if view.seen.disk is None else view.seen.disk.room_bytes),
+    ),
+    WatchMetric(
+        "walproof_pg_wal_full_seconds",
+        "Until pg_wal fills its room at present rates; absent while it does not fill.",
+        _one(lambda view: None if view.seen.disk is None else view.seen.disk.full_s),
+    ),
+    WatchMetric(
+        "walproof_wal_held_bytes",
+        "WAL that somebody needs: checkpoint, slot, archiver or wal_keep_size.",
+        lambda view: [] if view.seen.disk is None else [
+            ((holder.kind.value, holder.name), float(holder.held_bytes))
+            for holder in view.seen.disk.holders
+        ],
+        ("holder", "name"),
+    ),
+    WatchMetric("walproof_slot_held_bytes", "WAL that a replication slot holds.", _slots, ("slot",)),
+    WatchMetric("walproof_slot_active", "Whether a slot is used.", _active_slots, ("slot",)),
+    WatchMetric(
+        "walproof_archive_waiting_segments",
+        "Segments that wait for the archiver.",
+        _one(lambda view: None if view.seen.archive is None else view.seen.archive.waiting),
+    ),
+    WatchMetric(
+        "walproof_archived_segments_total",
+        "Segments that were archived.",
+        _one(lambda view: None if view.seen.look is None or view.seen.look.archiver is None
+             else float(view.seen.look.archiver.archived)),
+    ),
+    WatchMetric(
+        "walproof_archive_failures_total",
+        "Calls of the archiver that failed.",
+        _one(lambda view: None if view.seen.look is None or view.seen.look.archiver is None
+             else float(view.seen.look.archiver.failed)),
+    ),
+    WatchMetric(
+        "walproof_archive_behind_since_timestamp_seconds",
+        "When the backlog of the archive began; absent where there is none.",
+        _one(lambda view: None if view.seen.archive is None else view.seen.archive.since),
+    ),
+    WatchMetric(
+        "walproof_standby_lag_seconds",
+        "Age of what a standby has replayed.",
+        _standbys("lag_s"),
+        ("standby",),
+    ),
+    WatchMetric(
+        "walproof_standby_lag_bytes",
+        "WAL that a standby has not replayed, by where it is.",
+        _stages,
+        ("standby", "stage"),
+    ),
+    WatchMetric(
+        "walproof_standby_catch_up_seconds",
+        "Until a standby has replayed all at present rates; absent unless it catches up.",
+        _standbys("catch_up_s"),
+        ("standby",),
+    ),
+    WatchMetric("walproof_concerns", "Concerns by severity.", _concerns, ("severity",)),
+)  # fmt: skip
+
+
+def registry(views: Callable[[], Sequence[ServerView]]) -> CollectorRegistry:
+    """A registry that collects what ``views`` returns when it is scraped."""
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.registry import Collector
+
+    class Watched(Collector):
+        """The servers at the moment of a scrape."""
+
+        def collect(self) -> Iterator[Metric]:
+            yield from families(views())
+
+    found = CollectorRegistry()
+    found.register(Watched())
+    return found
+
+
+def families(views: Sequence[ServerView]) -> Iterator[Metric]:
+    """The metrics of all servers."""
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    for row in METRICS:
+        labels = ("server", *row.labels)
+        family: CounterMetricFamily | GaugeMetricFamily
+        if row.is_counter:
+            family = CounterMetricFamily(row.name.removesuffix("_total"), row.about, labels=labels)
+        else:
+            family = GaugeMetricFamily(row.name, row.about, labels=labels)
+        for view in views:
+            for values, figure in row.samples(view):
+                if figure is not None:
+                    family.add_metric((view.name, *values), float(figure))
+        yield family

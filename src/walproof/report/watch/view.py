@@ -1,0 +1,51 @@
+"""One watched server, with all that is said of it: what the page and every other form are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from walproof.advise.replica.diagnosis import Diagnosis
+from walproof.advise.watch.concern import Concern, Severity
+from walproof.analysis.watch.assessment import Assessment
+from walproof.analysis.watch.causes import WalCauses
+from walproof.analysis.watch.clock import CrashClock
+from walproof.facts.watch import StreamPhase, StreamState
+
+
+@dataclass(frozen=True, slots=True)
+class ServerView:
+    """One server at a moment."""
+
+    seen: Assessment
+    concerns: tuple[Concern, ...]
+    stream: StreamState = field(default_factory=lambda: StreamState(StreamPhase.OFF))
+    clock: CrashClock | None = None
+    causes: WalCauses | None = None
+    pairs: Mapping[str, Diagnosis] = field(default_factory=dict)
+    """Standby -> what sessions on both servers say."""
+    target_s: float | None = None
+    """--recovery-target."""
+    notes: tuple[str, ...] = ()
+    """Where the costs of the clock come from, and what was not used."""
+
+    @property
+    def name(self) -> str:
+        """As it is shown."""
+        return self.seen.name
+
+    @property
+    def severity(self) -> int:
+        """0 where nothing is a concern, else that of the worst."""
+        return max((int(one.severity) for one in self.concerns), default=0)
+
+
+def about(view: ServerView) -> str:
+    """Version and role: ``PostgreSQL 18.4, primary``."""
+    look = view.seen.look
+    if look is None:
+        return "not seen yet"
+    return f"PostgreSQL {look.version}, {'standby' if look.is_in_recovery else 'primary'}"
+
+
+__all__ = ["ServerView", "Severity", "about"]

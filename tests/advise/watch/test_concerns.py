@@ -1,0 +1,164 @@
+"""Each trouble is named within 30 s of looks, and a healthy server has none for an hour."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.watching import (
+    BEGAN,
+    MB,
+    SEGMENT,
+    START,
+    Server,
+    assessed,
+    assessor,
+    clock,
+    concerns,
+    slot,
+    standby,
+)
+from walproof.advise.watch.concern import Severity, Thresholds
+from walproof.advise.watch.concerns import Concerns
+from walproof.analysis.watch.causes import WalCause, WalCauses
+from walproof.analysis.watch.disk import HolderKind
+
+
+def test_a_healthy_server_is_no_concern_for_an_hour() -> None:
+    """Its standby's replay position is as old as a status message every 10 s makes it."""
+    server = Server(
+        slots=[slot("standby", is_active=True)],
+        standby=lambda lsn, second: standby(lsn, lsn, lsn - 2 * MB * (second % 10)),
+    )
+    found, named = assessor(64 << 30), Concerns(Thresholds(recovery_s=60.0))
+    for second in range(3600):
+        look = server.look(second)
+        found.see([replace(look, slots=(replace(server.slots[0], restart=look.lsn - 2 * SEGMENT),))])
+        if second % 5 == 0:
+            seen = found.assess(float(second), BEGAN + second)
+            assert named.of(seen, clock(20.0), None, {}, BEGAN) == (), second
+
+
+def test_an_archiver_that_fails_is_named_with_its_file_and_since_when() -> None:
+    (one,) = concerns(assessed(Server(archived_share=0.0, is_failing=True)))
+    assert (one.key, one.severity) == ("archiver", Severity.CRITICAL)
+    assert "fails" in one.sentence
+    assert any(f"{1:08X}{START // SEGMENT // 256:08X}" in line for line in one.evidence)
+    assert one.since == BEGAN + 15  # the second segment began to wait at 16 s, at 2 MB/s
+
+
+def test_an_archiver_whose_call_never_ends_is_stuck() -> None:
+    (one,) = concerns(assessed(Server(archived_share=0.0), seconds=29))
+    assert (one.key, one.severity) == ("archiver", Severity.CRITICAL)
+    assert "stuck" in one.sentence
+
+
+def test_an_archive_that_is_too_slow_falls_behind_although_every_call_succeeds() -> None:
+    server = Server(wal_bytes_per_s=20 * MB, archived_share=0.7)
+    (one,) = concerns(assessed(server))
+    assert (one.key, one.severity) == ("archiver", Severity.WARNING)
+    assert "falls behind" in one.sentence
+    assert one.since is not None
+    assert BEGAN <= one.since < BEGAN + 10
+
+
+def test_without_the_right_to_list_files_the_backlog_is_estimated() -> None:
+    seen = assessed(Server(wal_bytes_per_s=20 * MB, archived_share=0.7, lists_files=False))
+    assert seen.archive is not None
+    assert seen.archive.is_estimated
+    exact = assessed(Server(wal_bytes_per_s=20 * MB, archived_share=0.7)).archive
+    assert exact is not None
+    assert seen.archive.waiting == exact.waiting
+    assert [one.key for one in concerns(seen)] == ["archiver"]
+
+
+def test_an_idle_slot_is_named_and_fills_the_disk() -> None:
+    room = 100 * SEGMENT
+    seen = assessed(Server(slots=[slot("etl")]), room_bytes=room)
+    assert seen.disk is not None
+    assert seen.disk.holder is not None
+    assert (seen.disk.holder.kind, seen.disk.holder.name) == (HolderKind.SLOT, "etl")
+    assert seen.disk.holder.held_bytes == 61 * MB
+    # 10 segments are used, 90 are left, at 2 MB/s.
+    assert seen.disk.full_s == pytest.approx(90 * 16 / 2)
+    found = {one.key: one for one in concerns(seen)}
+    assert set(found) == {"slot etl", "pg_wal full"}
+    assert found["pg_wal full"].severity is Severity.CRITICAL
+    assert "without limit" in found["slot etl"].sentence
+
+
+@pytest.mark.parametrize(
+    ("status", "words"), [("lost", "has lost WAL"), ("unreserved", "loses its WAL at the next checkpoint")]
+)
+def test_a_slot_that_loses_its_wal_is_critical(status: str, words: str) -> None:
+    (one,) = concerns(assessed(Server(slots=[slot("etl", wal_status=status)])))
+    assert one.severity is Severity.CRITICAL
+    assert words in one.sentence
+
+
+def test_a_limit_of_slots_is_told_before_the_disk_is_full() -> None:
+    seen = assessed(Server(slots=[slot("etl", safe_bytes=200 * MB)]), room_bytes=1000 * SEGMENT)
+    assert seen.disk is not None
+    assert seen.disk.lost_slot_s == pytest.approx(100.0)
+
+
+def test_a_narrow_link_is_named_from_the_upstream_alone() -> None:
+    server = Server(
+        standby=lambda lsn, second: standby(
+            START + second * MB // 2, START + second * MB // 2, START + second * MB // 2,
+            "Client/WalSenderWriteData",
+        )
+    )  # fmt: skip
+    (one,) = concerns(assessed(server))
+    assert one.key == "standby a"
+    assert one.sentence.startswith("network: ")
+
+
+def test_replay_that_stands_still_is_named_from_the_upstream_alone() -> None:
+    """A long query on the standby: WAL arrives and is flushed, none is replayed."""
+    (one,) = concerns(assessed(Server(standby=lambda lsn, second: standby(lsn, lsn, START))))
+    assert one.key == "standby a"
+    assert "replays late" in one.sentence
+    assert any("command line" in line for line in one.advice)
+
+
+def storm(kind: str, images_per_record: float, share: float = 0.6) -> WalCauses:
+    name = "shop: public.orders_id_idx"
+    one = WalCause((1663, 5, 16400), name, kind, 3e6, share, 0.95, images_per_record)
+    return WalCauses(20.0, 5e6, 0.8, 100.0, (one,), {})
+
+
+def test_an_index_with_random_keys_is_named_while_it_floods_the_wal() -> None:
+    (one,) = concerns(assessed(Server()), causes=storm("index", 0.8))
+    assert one.key == "index shop: public.orders_id_idx"
+    assert "random order" in one.sentence
+
+
+@pytest.mark.parametrize("causes", [storm("table", 0.8), storm("index", 0.01), storm("index", 0.8, 0.1)])
+def test_a_table_or_an_index_with_keys_in_order_is_none(causes: WalCauses) -> None:
+    assert concerns(assessed(Server()), causes=causes) == ()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "severity"), [(40.0, None), (50.0, Severity.WARNING), (70.0, Severity.CRITICAL)]
+)
+def test_recovery_is_compared_with_its_target(seconds: float, severity: Severity | None) -> None:
+    """The band of 40 s ends at 56 s, that of 50 s at 70 s."""
+    found = concerns(assessed(Server()), Thresholds(recovery_s=60.0), clock(seconds))
+    assert [one.severity for one in found] == ([] if severity is None else [severity])
+
+
+def test_a_concern_keeps_the_time_of_its_beginning_until_it_goes() -> None:
+    named, found = Concerns(Thresholds()), assessor()
+    idle = Server(slots=[slot("etl")])
+    sinces = []
+    for second in range(20):
+        server = Server() if second == 15 else idle
+        found.see([server.look(second)])
+        now = named.of(found.assess(float(second), BEGAN + second), None, None, {}, BEGAN)
+        sinces.append(now[0].since if now else None)
+    first = next(one for one in sinces if one is not None)
+    assert sinces[14] == first
+    assert sinces[15] is None
+    assert sinces[19] == BEGAN + 16

@@ -1,0 +1,133 @@
+"""A watched server in every form: page, lines, JSON, check, metrics; from the same assessments."""
+
+from __future__ import annotations
+
+import json
+import re
+from io import StringIO
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from rich.console import Console
+
+from tests.watching import BEGAN, MB, SEGMENT, Server, assessed, assessor, clock, concerns, gone, slot, view
+from walproof.advise.watch.concern import Thresholds
+from walproof.facts.watch import StreamPhase, StreamState
+from walproof.report.watch.check import Nagios, check, failed
+from walproof.report.watch.json import watch_line
+from walproof.report.watch.page import watch_page
+from walproof.report.watch.plain import plain_text
+from walproof.report.watch.prometheus import METRICS, registry
+from walproof.report.watch.view import ServerView
+
+LIMITS = Thresholds(recovery_s=60.0)
+CALM = view(Server(), crash=clock(20.0))
+TROUBLED = view(
+    Server(slots=[slot('a "quoted" name')], archived_share=0.0, is_failing=True),
+    room_bytes=100 * SEGMENT, crash=clock(90.0),
+)  # fmt: skip
+
+
+def unseen() -> ServerView:
+    found = assessor()
+    found.see([gone()])
+    return ServerView(found.assess(1.0, BEGAN), ())
+
+
+GONE = unseen()
+
+
+def page(views: list[ServerView], width: int) -> str:
+    text = StringIO()
+    Console(file=text, width=width, no_color=True, force_terminal=False).print(watch_page(views, width))
+    return text.getvalue()
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_the_page_fits_and_says_all_that_matters(width: int) -> None:
+    text = page([CALM, TROUBLED, GONE], width)
+    assert max(map(len, text.splitlines())) <= width
+    words = " ".join(text.split())
+    for said in ("if it crashed now", "1 min 30 s", "archiver", "does not answer", "connection refused"):
+        assert said in words, said
+    # Marks say what colours say.
+    assert "● db1" in words
+    assert "✖ db1" in words
+
+
+def test_plain_lines_are_complete_by_themselves() -> None:
+    lines = plain_text([CALM, TROUBLED], is_first=True).splitlines()
+    assert all(line.startswith("db1: ") for line in lines)
+    said = "db1: if it crashed now: 20 s (14 s to 28 s); redo 18 s, checkpoint 2 s; target 1 min 00 s"
+    assert said in lines
+    assert any("attention, pg_wal: " in line for line in lines)
+    assert "●" not in "".join(lines)
+    again = plain_text([CALM], is_first=False)
+    assert "not included" in "".join(lines)
+    assert "not included" not in again
+
+
+def test_json_is_a_line_with_the_figures_of_the_page() -> None:
+    line = watch_line(TROUBLED)
+    assert line.count("\n") == 1
+    data = json.loads(line)
+    assert data["crash"]["warm"]["seconds"] == 90.0
+    assert data["disk"]["room_bytes"] == 100 * SEGMENT
+    assert {one["key"] for one in data["concerns"]} >= {"archiver", "crash recovery"}
+    assert json.loads(watch_line(GONE))["no_answer"]["reason"] == "connection refused"
+
+
+def test_a_check_has_the_status_of_the_worst_server() -> None:
+    assert check([CALM], LIMITS).status is Nagios.OK
+    done = check([CALM, TROUBLED], LIMITS)
+    assert done.status is Nagios.CRITICAL
+    assert done.text.startswith("WALPROOF CRITICAL - db1: ")
+    text, _, figures = done.text.partition(" | ")
+    assert "\n" not in text
+    assert "'db1 crash_recovery'=90.000s;60;60;0" in figures
+    # The form that Nagios reads: 'label'=value[unit];[warning];[critical];[min];[max]
+    for figure in re.findall(r"'[^']+'=\S+", figures):
+        assert re.fullmatch(r"'[^'=]+'=[\d.]+(s|B)?(;[\d.:]*){0,4}", figure), figure
+
+
+def test_a_warning_is_a_warning() -> None:
+    seen = assessed(Server(slots=[slot("etl")]))
+    assert check([ServerView(seen, concerns(seen))], Thresholds()).status is Nagios.WARNING
+
+
+def test_what_was_asked_for_and_is_not_known_is_unknown() -> None:
+    seen = assessed(Server())
+    broken = ServerView(seen, (), StreamState(StreamPhase.BROKEN, "must be replication role"))
+    done = check([broken], LIMITS)
+    assert done.status is Nagios.UNKNOWN
+    assert "must be replication role" in done.text
+    assert check([broken], Thresholds()).status is Nagios.OK
+    blind = ServerView(assessed(Server(lists_files=False), room_bytes=64 << 30), ())
+    assert check([blind], Thresholds()).status is Nagios.UNKNOWN
+    assert failed("no | such").text == "WALPROOF UNKNOWN - no / such"
+
+
+def test_metrics_are_what_prometheus_reads() -> None:
+    text = generate_latest(registry(lambda: [CALM, TROUBLED])).decode()
+    found = {family.name: family for family in text_string_to_metric_families(text)}
+    names = {row.name.removesuffix("_total") for row in METRICS}
+    assert set(found) == names
+    recovery = {
+        sample.labels["cache"]: sample.value for sample in found["walproof_crash_recovery_seconds"].samples
+        if sample.value == 90.0
+    }  # fmt: skip
+    assert recovery == {"warm": 90.0, "cold": 90.0}
+    held = found["walproof_slot_held_bytes"].samples
+    assert [(one.labels["slot"], one.value) for one in held] == [('a "quoted" name', 61 * MB)]
+    assert found["walproof_archive_failures"].type == "counter"
+
+
+def test_names_of_metrics_follow_the_convention() -> None:
+    """Base units last; a counter ends with total (Prometheus, "Metric and label naming")."""
+    for row in METRICS:
+        assert re.fullmatch(r"walproof_[a-z_]+", row.name)
+        assert row.about.endswith(".")
+        base = row.name.removesuffix("_total")
+        units = ("_seconds", "_bytes", "_segments", "_up", "_live", "_active", "_failures", "_concerns")
+        assert base.endswith(units), row.name

@@ -1,0 +1,64 @@
+"""Alert rules, dashboard, unit and container file: they parse, and every metric that they name exists."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+from typer.main import get_command
+
+from walproof.cli.app import app
+from walproof.report.watch.prometheus import METRICS
+
+ROOT = Path(__file__).parent.parent.parent
+FOLDER = ROOT / "examples" / "watch"
+NAMES = {row.name for row in METRICS}
+LABELS = {label for row in METRICS for label in row.labels} | {"server"}
+
+
+def named(text: str) -> set[str]:
+    return set(re.findall(r"\bwalproof_[a-z_]+", text))
+
+
+def test_alert_rules_are_about_metrics_that_exist() -> None:
+    rules = [
+        rule
+        for group in yaml.safe_load((FOLDER / "alerts.yml").read_text())["groups"]
+        for rule in group["rules"]
+    ]
+    assert len(rules) == len({rule["alert"] for rule in rules}) >= 8
+    for rule in rules:
+        assert named(rule["expr"]), rule
+        assert named(rule["expr"]) <= NAMES, named(rule["expr"]) - NAMES
+        assert rule["labels"]["severity"] in ("info", "warning", "critical")
+        used = re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"])
+        assert set(used) <= LABELS, rule
+
+
+def test_the_dashboard_shows_metrics_that_exist() -> None:
+    board = json.loads((FOLDER / "dashboard.json").read_text())
+    asked = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    assert set().union(*map(named, asked)) <= NAMES
+    assert len(board["panels"]) == len({panel["id"] for panel in board["panels"]})
+    legends = [target["legendFormat"] for panel in board["panels"] for target in panel["targets"]]
+    assert {label for text in legends for label in re.findall(r"{{(\w+)}}", text)} <= LABELS
+
+
+def test_the_page_lists_every_metric() -> None:
+    listed = named((ROOT / "docs" / "watch.md").read_text())
+    assert listed >= NAMES, NAMES - listed
+    assert listed - NAMES == set()
+
+
+@pytest.mark.parametrize("name", ["walproof-watch.service", "Containerfile"])
+def test_options_of_unit_and_container_exist(name: str) -> None:
+    text = (FOLDER / name).read_text()
+    begins = ("ExecStart=", "ENTRYPOINT ")
+    command = next(line for line in text.splitlines() if line.startswith(begins))
+    watch = get_command(app).get_command(None, "watch")  # type: ignore[attr-defined]
+    flags = {flag for parameter in watch.params for flag in parameter.opts}
+    given = set(re.findall(r"--[a-z-]+", command))
+    assert {"--listen", "--plain"} <= given <= flags
