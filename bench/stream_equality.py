@@ -1,11 +1,11 @@
 """Is what `walproof.wal.stream` says while WAL arrives what the same WAL says that was cut there?
 
-    python bench/stream_equality.py                       # recordings of 15 to 18 in tests/golden, 250 moments each
+    python bench/stream_equality.py            # recordings of 15 to 18 in tests/golden, 250 moments each
     python bench/stream_equality.py --moments 1000 FOLDER ...
 
-At random moments, and around every checkpoint's record, the snapshot is compared with `find_redo` and `analyse`
-of the files up to that location: all fields, for four sizes of shared_buffers. Bytes are fed in pieces of random
-sizes. A difference is printed, and the status is 1.
+At random moments, and around every checkpoint's record, the snapshot is compared with `find_redo` and
+`analyse` of the files up to that location: all fields, for four sizes of shared_buffers. Bytes are fed in
+pieces of random sizes. A difference is printed, and the status is 1.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ def compare(folder: Path, count: int, seed: int) -> tuple[Counter[str], int]:
 
 
 def main() -> int:
+    """Compare, print; the status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--moments", type=int, default=250, help="of each recording")
     parser.add_argument("--seed", type=int, default=1)

@@ -1,11 +1,11 @@
 """What it costs to follow a server's WAL: CPU for each GB that arrives, and memory of 2 million pages.
 
-    python bench/stream_speed.py --wal FOLDER ...   # recordings: bench/wal_speed.py --keep makes images and records
+    python bench/stream_speed.py --wal FOLDER ...   # bench/wal_speed.py --keep makes images and records
     python bench/stream_speed.py --pages            # WAL of this program's own that names 2 million pages
 
-WAL is fed in pieces of 128 kB, with a snapshot for each 50 MB: a server that writes 50 MB/s, asked every second.
-Printed are CPU seconds of the whole process for a GB, and what that is of a core at 50 MB/s. Reading the files
-is not part of it.
+WAL is fed in pieces of 128 kB, with a snapshot for each 50 MB: a server that writes 50 MB/s, asked every
+second. Printed are CPU seconds of the whole process for a GB, and what that is of a core at 50 MB/s. Reading
+the files is not part of it.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ REFERENCES = 32
 
 
 def main() -> None:
+    """Print a line for each recording."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--wal", type=Path, nargs="*", default=[], help="folders of plain segments")
     parser.add_argument("--pages", action="store_true", help="2 million pages, in order and at random")
@@ -68,8 +69,8 @@ def follow(folder: Path) -> None:
     print(
         f"{folder.name}: {fed / 1e9:.2f} GB, {last.all.records} records, {images:.0%} images, "
         f"{'no clock' if last.clock is None else f'{last.clock.pages} pages'}: "
-        f"{cpu / fed * 1e9:.2f} s/GB, snapshots {snapshots / fed * 1e9:.3f} s/GB: {of_a_core:.1%} of a core at 50 MB/s; "
-        f"simulations {last.memory_bytes / 1e6:.0f} MB"
+        f"{cpu / fed * 1e9:.2f} s/GB, snapshots {snapshots / fed * 1e9:.3f} s/GB: "
+        f"{of_a_core:.1%} of a core at 50 MB/s; simulations {last.memory_bytes / 1e6:.0f} MB"
     )
 
 
@@ -88,8 +89,9 @@ def name_pages(count: int, spread: int) -> None:
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert last.clock is not None
     print(
-        f"{last.clock.pages} pages, one of {spread} in their files: simulations {last.memory_bytes / 1e6:.0f} MB, "
-        f"process grew by {(after - before) * 1024 / 1e6:.0f} MB; a snapshot takes {took * 1e3:.1f} ms"
+        f"{last.clock.pages} pages, one of {spread} in their files: "
+        f"simulations {last.memory_bytes / 1e6:.0f} MB, process grew by {(after - before) * 1024 / 1e6:.0f} MB; "
+        f"a snapshot takes {took * 1e3:.1f} ms"
     )
 
 
@@ -128,6 +130,7 @@ def pages_of(bodies: list[bytes]) -> bytes:
 
 
 def page_header(at: int, left: int) -> bytes:
+    """Of the page at that offset, with so many bytes of a record to go on with."""
     is_long = at % SEGMENT == 0
     info = (2 if is_long else 0) | (1 if left > 0 else 0)
     header = struct.pack("<HHIQII", MAGIC, info, 1, SEGMENT + at, max(0, left), 0)
@@ -147,6 +150,7 @@ TABLE = _table()
 
 
 def crc32c(data: bytes) -> int:
+    """As records have it."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from walproof.errors import WalError
 from walproof.units import Lsn
 from walproof.wal import stats
 from walproof.wal.recovery import RecoveryWork, analyse, find_redo
-from walproof.wal.stream import ClockState, StreamSnapshot, WalStream, WalTotals
+from walproof.wal.stream import ClockState, WalStream, WalTotals
 
 VERSIONS = (13, 14, 15, 16, 17, 18, 19)
 BUFFERS = (16, 128, 4096)
@@ -92,3 +91,86 @@ def test_at_random_moments_it_is_what_the_files_hold_until_there(
         assert told.clock is not None
         assert told.end == told.clock.end
     assert known > MOMENTS // 2, "most of the recording is behind a checkpoint"
+
+
+@pytest.mark.parametrize("version", [16, 18])
+def test_totals_are_those_of_stats_and_add_up_between_snapshots(
+    recorded: dict[int, Recorded], version: int
+) -> None:
+    wal = recorded[version]
+    # Few relations are told apart, so that some are moved to the others meanwhile.
+    stream, middle = wal.stream(relations_most=2), wal.length // 2
+    wal.feed(stream, 0, middle)
+    before = stream.snapshot()
+    wal.feed(stream, middle, wal.length)
+    after = stream.snapshot()
+    totals = after.all
+    written = wal.totals.totals
+    assert (totals.records, totals.bytes) == (written.records, written.combined_bytes())
+    assert totals.image_bytes == wal.totals.images.bytes
+    parts = [row.totals for row in after.by_relation.values()] + [after.other_relations, after.no_relation]
+    assert sum(parts, WalTotals()) == totals
+    assert after.other_relations.records > before.other_relations.records
+    between = after.since(before)
+    parts = [*between.by_relation.values(), between.other_relations, between.no_relation]
+    assert sum(parts, WalTotals()) == between.all == after.all - before.all
+    assert sum(between.by_rmgr.values(), WalTotals()) == between.all
+    assert between.commits == after.commits - before.commits
+
+
+@pytest.mark.parametrize("version", [15, 17])
+def test_it_begins_in_the_middle_with_a_redo_point_that_is_told(
+    recorded: dict[int, Recorded], version: int
+) -> None:
+    wal = recorded[version]
+    redo = find_redo(wal.folder, threads=1).redo
+    page = redo // 8192 * 8192
+    stream = wal.stream(redo=redo)
+    # From the middle of the page before.
+    wal.feed(stream, page - wal.base - 5_000, wal.length)
+    told = stream.snapshot()
+    assert (told.redo, told.clock) == wal.cut(wal.length)
+    late = wal.stream(redo=redo)
+    wal.feed(late, page - wal.base + 8192, wal.length)
+    assert late.snapshot().clock != told.clock
+
+
+def test_a_hole_is_refused_and_a_restart_needs_a_checkpoint(recorded: dict[int, Recorded]) -> None:
+    wal = recorded[18]
+    stream, middle = wal.stream(), wal.length // 2
+    wal.feed(stream, 0, middle)
+    before = stream.snapshot()
+    with pytest.raises(WalError, match="is missing"):
+        stream.observe(Lsn(wal.base + middle + 1), b"x")
+    assert stream.snapshot() == before
+    # What came before is passed over.
+    stream.observe(wal.base, wal.bytes[:middle])
+    assert stream.snapshot() == before
+    stream.restart()
+    assert (stream.snapshot().state, stream.snapshot().clock) == (ClockState.HOLE, None)
+    wal.feed(stream, middle + 40_000, wal.length)
+    (gap,) = stream.snapshot().gaps
+    assert (gap.start, gap.end >= wal.base + middle + 40_000) == (before.end, True)
+
+
+def test_what_is_no_wal_is_an_error_until_a_restart(recorded: dict[int, Recorded]) -> None:
+    wal = recorded[18]
+    stream = wal.stream()
+    wal.feed(stream, 0, 3 * 8192)
+    before = stream.snapshot()
+    for at in (3 * 8192, 4 * 8192):
+        with pytest.raises(WalError, match="magic number"):
+            stream.observe(Lsn(wal.base + at), bytes(8192))
+    assert stream.snapshot().end == before.end
+    stream.restart()
+    wal.feed(stream, 5 * 8192, wal.length)
+    assert stream.snapshot().end == wal.totals.end
+    with pytest.raises(WalError, match="not newer"):
+        stream.switch_timeline(1, wal.totals.end)
+
+
+def test_sizes_that_no_server_has() -> None:
+    with pytest.raises(WalError, match="shared_buffers"):
+        WalStream(buffers=[3], segment_size=16 << 20)
+    with pytest.raises(WalError, match="segments of"):
+        WalStream(buffers=[128], segment_size=1000)

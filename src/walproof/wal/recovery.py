@@ -260,7 +260,7 @@ def redo_missing(first: int, redo: int) -> str:
 
 
 def check_buffers(buffers: Sequence[int]) -> list[int]:
-    """Sizes of shared_buffers, in buffers of 8 kB, each once. Raises WalError: one that no server can have."""
+    """Sizes of shared_buffers, in buffers of 8 kB, each once. Raises WalError: one that no server has."""
     sizes = list(dict.fromkeys(buffers))
     for size in sizes:
         if not 16 <= size <= BUFFERS_MOST:

@@ -7,8 +7,8 @@
 
 The clock is what ``walproof.wal.recovery.analyse`` counts of the WAL from the redo point of the last complete
 checkpoint to the last record that has come; pages that the server had written before (``crashed`` there) are
-not simulated. crates/walproof-recovery/src/live does the work, without holding the GIL. Time is the business of
-``walproof.analysis``.
+not simulated. crates/walproof-recovery/src/live does the work, without holding the GIL. Time is the business
+of ``walproof.analysis``.
 """
 
 from __future__ import annotations
@@ -211,13 +211,13 @@ class WalStream:
         trace_bytes_most: int = 1 << 30,
         trace_folder: str | os.PathLike[str] | None = None,
     ) -> None:
-        """``buffers``: sizes of shared_buffers, in buffers of 8 kB; ``segment_size``: wal_segment_size, in bytes;
-        ``redo``: redo point of the last complete checkpoint (pg_control_checkpoint()), from which the clock runs
-        if what is fed begins on its page or before; ``concurrency``: maintenance_io_concurrency, by default that
-        of the version; ``read_ahead_kb``: of the server's disk; ``relations_most``: relations told apart, at
-        least (the sum of the others is kept); ``trace_bytes_most``: 13 to 16 keep so many bytes of the records
-        since a checkpoint at most, in memory (then at most 64 MB) or, beyond 32 MB, in a file without a name in
-        ``trace_folder``.
+        """``buffers``: sizes of shared_buffers, in buffers of 8 kB; ``segment_size``: wal_segment_size, in
+        bytes; ``redo``: redo point of the last complete checkpoint (pg_control_checkpoint()), from which the
+        clock runs if what is fed begins on its page or before; ``concurrency``: maintenance_io_concurrency, by
+        default that of the version; ``read_ahead_kb``: of the server's disk; ``relations_most``: relations
+        told apart, at least (the sum of the others is kept); ``trace_bytes_most``: 13 to 16 keep so many bytes
+        of the records since a checkpoint at most, in memory (then at most 64 MB) or, beyond 32 MB, in a file
+        without a name in ``trace_folder``.
 
         Raises WalError: sizes that no server can have, or a folder where no file can be made.
         """
@@ -242,14 +242,14 @@ class WalStream:
     def observe(self, lsn: Lsn, data: bytes) -> None:
         """Bytes of WAL from ``lsn`` on, of any number; those that came before are passed over.
 
-        After a start in the middle of a page, bytes up to the next one are passed over. Raises WalError: a hole,
-        when nothing is taken, and bytes that are no WAL, when no more are taken; `restart` helps after both.
+        After a start in the middle of a page, bytes up to the next one are passed over. Raises WalError: a
+        hole, when nothing is taken, and bytes that are no WAL, when no more are taken; `restart` helps.
         """
         self._live.observe(lsn, data)
 
     def restart(self) -> None:
-        """What is fed next may begin anywhere. Totals stay; the clock is unknown until a checkpoint whose redo
-        point was seen, or `set_redo`."""
+        """What is fed next may begin anywhere. Totals stay; the clock is unknown until a checkpoint whose
+        redo point was seen, or `set_redo`."""
         self._live.restart()
 
     def set_redo(self, redo: Lsn) -> None:
@@ -264,8 +264,8 @@ class WalStream:
         self._live.switch_timeline(timeline, lsn)
 
     def recompute(self, records: int = 1_000_000) -> bool:
-        """Simulate so many records again (13 to 16, after a checkpoint); whether there are more. `observe` does
-        some each time, too."""
+        """Simulate so many records again (13 to 16, after a checkpoint); whether there are more. `observe`
+        does some each time, too."""
         return self._live.recompute(records)
 
     def snapshot(self) -> StreamSnapshot:
