@@ -90,7 +90,8 @@ def name_pages(count: int, spread: int) -> None:
     assert last.clock is not None
     print(
         f"{last.clock.pages} pages, one of {spread} in their files: "
-        f"simulations {last.memory_bytes / 1e6:.0f} MB, process grew by {(after - before) * 1024 / 1e6:.0f} MB; "
+        f"simulations {last.memory_bytes / 1e6:.0f} MB, "
+        f"process grew by {(after - before) * 1024 / 1e6:.0f} MB; "
         f"a snapshot takes {took * 1e3:.1f} ms"
     )
 

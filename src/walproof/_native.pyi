@@ -177,10 +177,12 @@ class WalLive:
     def switch_timeline(self, timeline: int, lsn: int) -> None: ...
     def recompute(self, records: int) -> bool: ...
     def snapshot(self) -> _Fields:
-        """Fields of Rust's `Snapshot`; ``checkpoint`` (location, redo point, whether of a shutdown, Unix time),
-        ``rmgrs`` (name, columns), ``relations`` (tablespace, database and file; counted from; columns),
-        ``others``, ``none`` (columns), ``commits``, ``aborts``, ``gaps`` (from, to)."""
+        """Fields of Rust's `Snapshot`; ``checkpoint`` (location, redo point, whether of a shutdown, Unix
+        time), ``rmgrs`` (name, columns), ``relations`` (tablespace, database and file; counted
+        from; columns), ``others``, ``none`` (columns), ``commits``, ``aborts``, ``gaps`` (from,
+        to)."""
 
+@final
 class WalStripper:
     """Strips WAL that comes in order, from the beginning of a segment on."""
 

@@ -106,7 +106,7 @@ def test_totals_are_those_of_stats_and_add_up_between_snapshots(
     after = stream.snapshot()
     totals = after.all
     written = wal.totals.totals
-    assert (totals.records, totals.bytes) == (written.records, written.combined_bytes())
+    assert (totals.records, totals.bytes) == (written.records, written.combined_bytes)
     assert totals.image_bytes == wal.totals.images.bytes
     parts = [row.totals for row in after.by_relation.values()] + [after.other_relations, after.no_relation]
     assert sum(parts, WalTotals()) == totals

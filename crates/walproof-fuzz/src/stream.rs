@@ -39,7 +39,13 @@ pub fn stream(input: &[u8]) {
 }
 
 /// What there is after all bytes, of which the first are left out; and whether they were WAL.
-fn fed(start: Lsn, bytes: &[u8], skipped: usize, piece: usize, told: Option<Lsn>) -> ((Snapshot, String), bool) {
+fn fed(
+    start: Lsn,
+    bytes: &[u8],
+    skipped: usize,
+    piece: usize,
+    told: Option<Lsn>,
+) -> ((Snapshot, String), bool) {
     let plan = LivePlan {
         buffers: BUFFERS.to_vec(),
         read_ahead: 16,

@@ -5,9 +5,7 @@ use crate::brief::Brief;
 use crate::dropped::Dropped;
 use crate::kinds::Kinds;
 use crate::pages::Pages;
-use crate::reference::{
-    flags_of, Event, Images, Piece, Reference, BUILT, DONE, FAR, LAST, NOT_REPLAYED,
-};
+use crate::reference::{flags_of, Event, Images, Piece, Reference, BUILT, DONE, FAR, LAST, NOT_REPLAYED};
 use crate::work::Work;
 use crate::written::Written;
 

@@ -73,6 +73,9 @@ pub(crate) fn runs(pages: &[Page], places: &[(u32, u32)]) -> u64 {
         .map(|(fork, block)| u64::from(*fork) << 32 | u64::from(*block))
         .collect();
     own.sort_unstable();
-    let follows = own.windows(2).filter(|pair| matches!(pair, [one, next] if one + 1 == *next && next & LAST_BLOCK != 0)).count();
+    let follows = own
+        .windows(2)
+        .filter(|pair| matches!(pair, [one, next] if one + 1 == *next && next & LAST_BLOCK != 0))
+        .count();
     (own.len() - follows) as u64
 }

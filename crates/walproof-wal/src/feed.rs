@@ -183,12 +183,7 @@ impl Feed {
     ///
     /// # Errors
     /// [`Error::Hole`], and nothing is taken; [`Error::Invalid`] where no page or record is, again and again until a restart.
-    pub fn push(
-        &mut self,
-        lsn: Lsn,
-        bytes: &[u8],
-        show: &mut impl FnMut(&Record<'_>),
-    ) -> Result<(), Error> {
+    pub fn push(&mut self, lsn: Lsn, bytes: &[u8], show: &mut impl FnMut(&Record<'_>)) -> Result<(), Error> {
         if let Some((what, segment, previous)) = &self.broken {
             return Err(Error::Invalid { what: what.clone(), segment: *segment, previous: *previous });
         }
@@ -219,7 +214,8 @@ impl Feed {
         };
         self.drop_before(from);
         shown.map_err(|what| {
-            let segment = SegmentName::holding(what.lsn().unwrap_or(self.base), self.timeline, self.segment_size);
+            let segment =
+                SegmentName::holding(what.lsn().unwrap_or(self.base), self.timeline, self.segment_size);
             self.broken = Some((what.clone(), segment, self.previous));
             Error::Invalid { what, segment, previous: self.previous }
         })

@@ -213,9 +213,10 @@ class WalStream:
     ) -> None:
         """``buffers``: sizes of shared_buffers, in buffers of 8 kB; ``segment_size``: wal_segment_size, in
         bytes; ``redo``: redo point of the last complete checkpoint (pg_control_checkpoint()), from which the
-        clock runs if what is fed begins on its page or before; ``concurrency``: maintenance_io_concurrency, by
-        default that of the version; ``read_ahead_kb``: of the server's disk; ``relations_most``: relations
-        told apart, at least (the sum of the others is kept); ``trace_bytes_most``: 13 to 16 keep so many bytes
+        clock runs if what is fed begins on its page or before; ``concurrency``: maintenance_io_concurrency,
+        by default that of the version; ``read_ahead_kb``: of the server's disk; ``relations_most``: relations
+        told apart, at least (the sum of the others is kept); ``trace_bytes_most``: 13 to 16 keep so many
+        bytes
         of the records since a checkpoint at most, in memory (then at most 64 MB) or, beyond 32 MB, in a file
         without a name in ``trace_folder``.
 
@@ -289,8 +290,10 @@ class WalStream:
             all=sum(rmgrs.values(), WalTotals()),
             by_rmgr=rmgrs,
             by_relation={
-                key: RelationWal(*key, Lsn(counted_from), WalTotals(*columns))
-                for key, counted_from, columns in raw["relations"]
+                (tablespace, database, relation): RelationWal(
+                    tablespace, database, relation, Lsn(counted_from), WalTotals(*columns)
+                )
+                for (tablespace, database, relation), counted_from, columns in raw["relations"]
             },
             other_relations=WalTotals(*raw["others"]),
             no_relation=WalTotals(*raw["none"]),

@@ -16,8 +16,7 @@ mod spill;
 mod trace;
 
 use walproof_wal::{
-    named_fields, Checkpoint, CheckpointKind, Error, Feed, Gap, Lsn, PgVersion, Record, RmgrId,
-    PAGE_SIZE,
+    named_fields, Checkpoint, CheckpointKind, Error, Feed, Gap, Lsn, PgVersion, Record, RmgrId, PAGE_SIZE,
 };
 
 pub use causes::{Causes, RelationCause};
@@ -119,8 +118,7 @@ impl Live {
         let (spill, most) = match &plan.trace_folder {
             None => (Spill::none(), plan.trace_bytes.min(MEMORY_ALONE)),
             Some(folder) => {
-                let failed =
-                    |source| Error::Io { action: "create a file in", path: folder.clone(), source };
+                let failed = |source| Error::Io { action: "create a file in", path: folder.clone(), source };
                 (Spill::in_folder(folder, MEMORY_BESIDE).map_err(failed)?, plan.trace_bytes)
             }
         };
@@ -267,7 +265,8 @@ impl Follower {
 
     fn begin_as_told(&mut self, lsn: Lsn) {
         let redo = self.told.take().unwrap_or(lsn);
-        if self.current.is_none() && self.again.is_none() && self.whole_from.is_some_and(|from| from <= redo) {
+        if self.current.is_none() && self.again.is_none() && self.whole_from.is_some_and(|from| from <= redo)
+        {
             self.current = Some(self.simulation(redo));
         }
     }

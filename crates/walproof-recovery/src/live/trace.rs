@@ -143,11 +143,7 @@ impl Trace {
     }
 
     /// Shows the records of a chunk; whether it was the last one. None when it is not there any more, or could not be read.
-    pub(crate) fn show(
-        &self,
-        number: u64,
-        show: &mut impl FnMut(Lsn, Lsn, &Brief<'_>),
-    ) -> Option<bool> {
+    pub(crate) fn show(&self, number: u64, show: &mut impl FnMut(Lsn, Lsn, &Brief<'_>)) -> Option<bool> {
         let place = usize::try_from(number.checked_sub(self.first)?).ok()?;
         match self.chunks.get(place) {
             Some(chunk) => {
@@ -190,10 +186,10 @@ impl Open {
         for block in record.blocks {
             let next = self.forks.len();
             let fork = *self.forks.entry((block.relation, block.fork)).or_insert(next);
-            let mut told = (fork as u64) << FORK | u64::from(block.will_init) * WILL_INIT;
+            let mut told = ((fork as u64) << FORK) | (u64::from(block.will_init) * WILL_INIT);
             if let Some(image) = block.image {
                 let method = image.compression.map_or(0, |one| one as u64 + 1);
-                told |= HAS_IMAGE | u64::from(image.apply) * APPLIED | method << METHOD;
+                told |= HAS_IMAGE | (u64::from(image.apply) * APPLIED) | (method << METHOD);
             }
             put(bytes, told);
             if fork == next {
