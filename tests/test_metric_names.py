@@ -45,7 +45,10 @@ OTHERS = {
     "quick_rows": "a field of LoadTable", "text_bytes": "a column of a query",
 }  # fmt: skip
 # Pages about WAL, a running server or standby, and the machine: their keys are of other facts than a trial's.
-OTHER_FACTS = ("advise/server/", "report/advice/", "report/wal/", "report/replica.py", "probe/environment.py")
+OTHER_FACTS = (
+    "advise/server/", "report/advice/", "report/wal/", "report/watch/", "report/replica.py",
+    "probe/environment.py",
+)  # fmt: skip
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)+")
 _FAMILY = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)+\.")
