@@ -20,6 +20,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from tests.wal.damage import crc32c
 from tests.wal.places.server import S3, s3_server, url
 from walproof.units import Lsn
 from walproof.wal.segment import segment_name
@@ -42,26 +43,6 @@ with ThreadPoolExecutor(10) as threads:
     print(sum(threads.map(lambda key: len(obstore.get(client, key).bytes()), keys)))
 """
 WALPROOF = "from walproof.cli import main; main()"
-
-
-def _table() -> list[int]:
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-TABLE = _table()
-
-
-def crc32c(data: bytes) -> int:
-    """Castagnoli's, as in records."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = crc >> 8 ^ TABLE[(crc ^ byte) & 0xFF]
-    return crc ^ 0xFFFFFFFF
 
 
 def segment(number: int, first: int, size: int) -> bytes:

@@ -1,7 +1,7 @@
 """What it costs to follow a server's WAL: CPU for each GB that arrives, and memory of 2 million pages.
 
-    python bench/stream_speed.py --wal FOLDER ...   # bench/wal_speed.py --keep makes images and records
-    python bench/stream_speed.py --pages            # WAL of this program's own that names 2 million pages
+    PYTHONPATH=. python bench/stream_speed.py --wal FOLDER ...   # bench/wal_speed.py --keep makes images and records
+    PYTHONPATH=. python bench/stream_speed.py --pages            # WAL of this program's own that names 2 million pages
 
 WAL is fed in pieces of 128 kB, with a snapshot for each 50 MB: a server that writes 50 MB/s, asked every
 second. Printed are CPU seconds of the whole process for a GB, and what that is of a core at 50 MB/s. Reading
@@ -17,6 +17,7 @@ import struct
 import time
 from pathlib import Path
 
+from tests.wal.damage import crc32c
 from walproof.units import Lsn
 from walproof.wal import stats
 from walproof.wal.stream import WalStream
@@ -65,7 +66,7 @@ def follow(folder: Path) -> None:
             due += SECOND
     last = stream.snapshot()
     of_a_core = (cpu + snapshots) / fed * SECOND
-    images = last.all.image_bytes / max(1, last.all.bytes)
+    images = last.all.image_bytes / max(1, last.all.combined_bytes)
     print(
         f"{folder.name}: {fed / 1e9:.2f} GB, {last.all.records} records, {images:.0%} images, "
         f"{'no clock' if last.clock is None else f'{last.clock.pages} pages'}: "
@@ -136,26 +137,6 @@ def page_header(at: int, left: int) -> bytes:
     info = (2 if is_long else 0) | (1 if left > 0 else 0)
     header = struct.pack("<HHIQII", MAGIC, info, 1, SEGMENT + at, max(0, left), 0)
     return header + (struct.pack("<QII", 7, SEGMENT, PAGE) if is_long else b"")
-
-
-def _table() -> list[int]:
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-TABLE = _table()
-
-
-def crc32c(data: bytes) -> int:
-    """As records have it."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
-    return crc ^ 0xFFFFFFFF
 
 
 if __name__ == "__main__":

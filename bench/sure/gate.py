@@ -7,7 +7,7 @@ r"""What does a gate conclude where the truth is known? On gates drawn from a st
 ``drawn``: the run's two variants are the same server under two names. A gate is made of whole rounds of it
 (or starts), none twice, with the names exchanged in half of them; then nothing differs, or the second
 variant's figures are changed by a factor. Each gate is judged as a run would be. Gates share rounds, so that
-shares are less sure than their number says. 3,000 gates take about 3 minutes.
+shares are less sure than their number says.
 
 ``live``: gates of the command line, each with its own servers: 15 of equal settings, 5 of a load that writes
 2 % more WAL (a logical message in each transaction), 5 of a load that is 5 % slower (a pause before each).

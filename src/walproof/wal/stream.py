@@ -24,7 +24,7 @@ from walproof.errors import WalError
 from walproof.units import Lsn
 from walproof.wal.native import from_native
 from walproof.wal.recovery import PAGE_BYTES, READ_AHEAD_KB, RecoveryWork, check_buffers
-from walproof.wal.totals import Gap, gaps_of
+from walproof.wal.totals import Gap, WalTotals, gaps_of
 
 RelationKey = tuple[int, int, int]
 """OIDs of tablespace and database, and the relation's file number."""
@@ -42,39 +42,6 @@ class ClockState(StrEnum):
     """WAL is missing since."""
     TRACE_TOO_LONG = "trace too long"
     """13 to 16: the redo point lay before what the trace still had. Known again after the next checkpoint."""
-
-
-@dataclass(frozen=True, slots=True)
-class WalTotals:
-    """Of records; cumulative since the stream was made, or between two snapshots."""
-
-    records: int = 0
-    """Of a relation: those whose first block is of it."""
-    record_bytes: int = 0
-    """Their bytes without images."""
-    image_bytes: int = 0
-    image_count: int = 0
-
-    @property
-    def bytes(self) -> int:
-        """With images."""
-        return self.record_bytes + self.image_bytes
-
-    def __add__(self, other: WalTotals) -> WalTotals:
-        return WalTotals(
-            self.records + other.records,
-            self.record_bytes + other.record_bytes,
-            self.image_bytes + other.image_bytes,
-            self.image_count + other.image_count,
-        )
-
-    def __sub__(self, other: WalTotals) -> WalTotals:
-        return WalTotals(
-            self.records - other.records,
-            self.record_bytes - other.record_bytes,
-            self.image_bytes - other.image_bytes,
-            self.image_count - other.image_count,
-        )
 
 
 @dataclass(frozen=True, slots=True)

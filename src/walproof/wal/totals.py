@@ -48,6 +48,14 @@ class WalTotals:
             self.image_count + other.image_count,
         )
 
+    def __sub__(self, other: WalTotals) -> WalTotals:
+        return WalTotals(
+            self.records - other.records,
+            self.record_bytes - other.record_bytes,
+            self.image_bytes - other.image_bytes,
+            self.image_count - other.image_count,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RmgrTotals:

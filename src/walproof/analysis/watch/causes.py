@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from walproof.wal.relations import Relation
-from walproof.wal.stream import StreamSnapshot, WalTotals
+from walproof.wal.stream import StreamSnapshot
+from walproof.wal.totals import WalTotals
 
 WINDOW_S = 60.0
 """Length of the window of rates."""
@@ -85,8 +86,8 @@ class CauseWatch:
             return None
         (then_s, then), (now_s, now) = self._kept[0], self._last
         seconds, grown = now_s - then_s, now.since(then)
-        total = grown.all.bytes
-        ranked = sorted(grown.by_relation.items(), key=lambda one: -one[1].bytes)[:_TOP]
+        total = grown.all.combined_bytes
+        ranked = sorted(grown.by_relation.items(), key=lambda one: -one[1].combined_bytes)[:_TOP]
         return WalCauses(
             seconds=seconds,
             bytes_per_s=total / seconds,
@@ -103,8 +104,8 @@ def _cause(place: Place, own: WalTotals, total: int, seconds: float, relation: R
         place=place,
         name=f"file {space}/{database}/{number}" if relation is None else relation.label,
         kind="" if relation is None else relation.kind,
-        bytes_per_s=own.bytes / seconds,
-        share=own.bytes / total if total else 0.0,
-        image_share=own.image_bytes / own.bytes if own.bytes else 0.0,
+        bytes_per_s=own.combined_bytes / seconds,
+        share=own.combined_bytes / total if total else 0.0,
+        image_share=own.image_bytes / own.combined_bytes if own.combined_bytes else 0.0,
         images_per_record=own.image_count / own.records if own.records else 0.0,
     )
