@@ -1,7 +1,10 @@
 """What it costs to follow a server's WAL: CPU for each GB that arrives, and memory of 2 million pages.
 
-    PYTHONPATH=. python bench/stream_speed.py --wal FOLDER ...   # bench/wal_speed.py --keep makes images and records
-    PYTHONPATH=. python bench/stream_speed.py --pages            # WAL of this program's own that names 2 million pages
+    PYTHONPATH=. python bench/stream_speed.py --wal FOLDER ...
+    PYTHONPATH=. python bench/stream_speed.py --pages
+
+bench/wal_speed.py --keep makes a folder of images and one of records; with --pages this program makes WAL
+that names 2 million pages.
 
 WAL is fed in pieces of 128 kB, with a snapshot for each 50 MB: a server that writes 50 MB/s, asked every
 second. Printed are CPU seconds of the whole process for a GB, and what that is of a core at 50 MB/s. Reading
