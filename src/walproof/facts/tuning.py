@@ -1,7 +1,7 @@
 """A tuning: what was promised, which settings may move, what was asked of servers and what they answered.
 
-A tuning is a row of steps. Each step that measures is an ordinary run in the store, so that its trials are kept,
-resumed and shown like those of any other study; a tuning holds what was asked and the ratios' raw material.
+A tuning is a row of steps. Each step that measures is an ordinary run in the store, so that its trials are
+kept, resumed and shown like those of any other study; a tuning holds what was asked and what was answered.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Factor:
 
     setting: str
     choices: tuple[str, ...]
-    """Values as they are written into a conf, the smallest first where they have an order. What is searched is this
-    grid: a value between two of them is not worth a line of its own."""
+    """Values as they are written into a conf, the smallest first where they have an order. What is searched
+    is this grid: a value between two of them is not worth a line of its own."""
     scale: Scale | None
     """How they are spaced; None: they have no order."""
     default: str
@@ -56,7 +56,7 @@ class Factor:
     design: str
     """``toggled`` or ``fresh``: how it may be compared (settings/designs.csv)."""
     needs: tuple[tuple[str, str], ...] = ()
-    """(setting, value) without which it does nothing: ``commit_siblings`` needs a ``commit_delay`` above 0."""
+    """(setting, value) without which it does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Objective:
     """What is made better."""
 
     metric: str
-    """Of facts/metrics.csv: ``tps``, ``latency_ms_p99``, ``wal_bytes_per_txn``; ``recovery_s`` is forecast."""
+    """Of facts/metrics.csv: ``tps``, ``latency_ms_p99``, ``wal_bytes_per_txn``."""
     larger_is_better: bool
     limit: tuple[str, float] | None = None
     """A second metric and the ratio to the default that it must not be worse than."""
@@ -168,7 +168,8 @@ class RuledOut:
 class Judge(Protocol):
     """What a candidate is predicted to do, and which limits it would break; costs no trial."""
 
-    def __call__(self, candidate: Candidate) -> tuple[Prediction, tuple[RuledOut, ...]]: ...
+    def __call__(self, candidate: Candidate) -> tuple[Prediction, tuple[RuledOut, ...]]:
+        """What is predicted, and what is broken; nothing is, where the second is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +205,7 @@ class TuningFacts:
 
 
 class Search(Protocol):
-    """Says what to measure next. A function of the facts, so that a tuning that is resumed goes on as it had begun."""
+    """Says what to measure next: a function of the facts, so that what is resumed goes on as it began."""
 
     def ask(self, facts: TuningFacts) -> Step | None:
         """The next step, or None: the tuning is over."""
