@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ class Fault(Enum):
     DENIED = "403, with the key's id and the signed text in the message"
     ARCHIVED = "403 InvalidObjectState"
     CHANGED = "another ETag is asked for than there is"
+    UNQUOTED = "a listing has ETags without quotes, as Azure's"
 
 
 Plan = Callable[[str, int], Fault | None]
@@ -85,6 +87,12 @@ def faulty(server: S3, plan: Plan) -> Iterator[Proxy]:
             elif fault is Fault.SHORT:
                 half = body[: len(body) // 2]
                 self._answer(answer.status, headers | {"Content-Length": str(len(half))}, half)
+            elif fault is Fault.UNQUOTED:
+                bare = re.sub(
+                    rb"<ETag>(?:&quot;|&#34;|\")([^<]*?)(?:&quot;|&#34;|\")</ETag>", rb"<ETag>\1</ETag>", body
+                )
+                assert bare != body or b"<ETag>" not in body
+                self._answer(answer.status, headers | {"Content-Length": str(len(bare))}, bare)
             else:
                 self._answer(answer.status, headers, body)
 

@@ -193,3 +193,23 @@ def test_without_the_library(tmp_path: Path) -> None:
     done = walproof("wal", "stats", "s3://bucket/wal", cwd=tmp_path, PYTHONPATH=python_path)
     assert done.returncode == 2
     assert 'hint: Install it: pip install "walproof[s3]".' in done.stderr
+
+
+def test_marks_without_quotes_are_the_same_marks(
+    stored: S3, golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Azure lists them so and answers with quotes: a damaged segment is damaged there, and not missing."""
+    laid = laid_golden(golden, "folder", "", tmp_path)
+    stored.upload(laid.root, "unquoted")
+
+    def plan(path: str, _: int) -> Fault | None:
+        return None if _is_object(path) else Fault.UNQUOTED
+
+    with faulty(stored, plan) as proxy:
+        for name, value in stored.environment(proxy.port).items():
+            monkeypatch.setenv(name, value)
+        (found,) = verify([url("unquoted")]).archives
+    (here,) = verify([str(laid.root)]).archives
+    kinds = [one.kind for one in found.problems]
+    assert "damaged" in kinds
+    assert kinds == [one.kind for one in here.problems]

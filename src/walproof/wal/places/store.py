@@ -146,7 +146,12 @@ class Store:
 def _listed(meta: ObjectMeta) -> Listed:
     at = meta["last_modified"]
     mtime_ns = int(at.timestamp()) * 1_000_000_000 + at.microsecond * 1000
-    return Listed(meta["path"], Status(meta["size"], mtime_ns, meta["e_tag"] or ""))
+    return Listed(meta["path"], Status(meta["size"], mtime_ns, _quoted(meta["e_tag"] or "")))
+
+
+def _quoted(etag: str) -> str:
+    """A mark as HTTP writes it: listings of Azure leave out the quotes that its other answers have."""
+    return etag if not etag or etag.endswith('"') else f'"{etag}"'
 
 
 class _translated:

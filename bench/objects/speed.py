@@ -1,7 +1,7 @@
 """What reading an archive from an object store takes: memory, and time beside the client library alone.
 
-    PYTHONPATH=. python bench/object_store.py
-    PYTHONPATH=. python bench/object_store.py --objects 2000 --segments 4
+    PYTHONPATH=. python bench/objects/speed.py
+    PYTHONPATH=. python bench/objects/speed.py --objects 2000 --segments 4
 
 An S3 server (moto) runs on loopback, in a process of its own. There are two archives: 1 GB in 64 plain
 segments of 16 MB, and 50,000 small objects, each a segment of 1 MB that was switched at once, packed with
