@@ -97,4 +97,10 @@ impl Objects for PythonObjects {
     fn head(&self, path: &str) -> io::Result<Piece> {
         self.fetched(|reader| reader.call_method1("head", (path,)))
     }
+
+    fn small(&self, path: &str) -> io::Result<Option<Piece>> {
+        // No object of use is empty, so that emptiness says that there is none.
+        let found = self.fetched(|reader| reader.call_method1("small", (path,)))?;
+        Ok((!(*found).as_ref().is_empty()).then_some(found))
+    }
 }

@@ -336,9 +336,6 @@ impl Error {
             Error::Encrypted { why: Locked::NoRepository | Locked::NoKey, .. } => Some(
                 "Give a repository of pgBackRest as it is; what other tools encrypt they have to restore.".to_owned(),
             ),
-            Error::Encrypted { why: Locked::InStore, .. } => {
-                Some("Copy the repository of pgBackRest into a folder, and give that.".to_owned())
-            }
             Error::Encrypted { .. } => Some(
                 "Set PGBACKREST_REPO1_CIPHER_PASS, or PGBACKREST_CONFIG to a file that has repo1-cipher-pass."
                     .to_owned(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from tests.cli.command import walproof
 from tests.wal.places.archive import laid_golden
 from tests.wal.places.server import S3, url
+from tests.wal.verify.test_encrypted import PASS, encrypted
 from walproof.errors import WalError
 from walproof.report.wal.rows import By, json_text, rows
 from walproof.report.wal.verify_json import verification_json
@@ -126,13 +128,39 @@ def test_passes_over_a_store_tell_how_far_they_are(stored: S3, golden: Path) -> 
             over(url("golden"), observe=refuse)
 
 
+@pytest.mark.parametrize("ending", ["", "lz4"])
+def test_an_encrypted_repository(
+    stored: S3, golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    """As pgBackRest encrypts it: with the pass what a folder says, without it why not, in the same words."""
+    (tmp_path / "archive").mkdir()
+    laid = encrypted(laid_golden(golden, "pgBackRest", ending, tmp_path / "archive"))
+    prefix = f"encrypted-{ending or 'plain'}"
+    stored.upload(laid.root, prefix)
+    root, there = str(laid.root), url(prefix)
+    for name in [name for name in os.environ if name.startswith("PGBACKREST_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PGBACKREST_CONFIG", str(tmp_path / "none.conf"))
+    closed = _verified(root)
+    assert "encrypted" in [one["kind"] for one in closed["archives"][0]["problems"]]
+    assert _verified(there) == closed
+    monkeypatch.setenv("PGBACKREST_REPO1_CIPHER_PASS", PASS)
+    opened = _verified(root)
+    assert [one["kind"] for one in opened["archives"][0]["problems"]] == ["damaged", "unfinished"]
+    assert len(opened["archives"][0]["backups"]) == 2
+    assert _verified(there) == opened
+    assert _totals(f"{there}/archive") == _totals(f"{root}/archive")
+
+
 def test_an_encrypted_object_is_refused(stored: S3, golden: Path, tmp_path: Path) -> None:
-    """Decrypted is what lies in folders."""
+    """What other tools encrypted: no repository of pgBackRest is around it."""
     name = min(one.name for one in golden.iterdir())
     (tmp_path / name).write_bytes(b"Salted__" + bytes(1 << 16))
-    stored.upload(tmp_path, "encrypted")
-    with pytest.raises(WalError, match="it is encrypted, and what lies in object stores is not decrypted"):
-        stats(url("encrypted"))
+    stored.upload(tmp_path, "other/encrypted")
+    with pytest.raises(
+        WalError, match=r"it is encrypted, and no archive\.info of pgBackRest is in the folders"
+    ):
+        stats(url("other/encrypted"))
 
 
 def test_a_recording_in_a_store(stored: S3, golden: Path, tmp_path: Path) -> None:

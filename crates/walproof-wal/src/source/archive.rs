@@ -100,7 +100,7 @@ fn format(first: &[u8], path: &Path) -> Option<Format> {
 pub(super) fn open(place: &Place, watch: &Watch) -> io::Result<Opened> {
     match place {
         Place::File(path) => open_file(path, watch),
-        Place::Object(object) => open_object(ObjectFile::new(object.clone(), watch), place.path()),
+        Place::Object(object) => open_object(ObjectFile::new(object.clone(), watch), place),
     }
 }
 
@@ -108,16 +108,19 @@ pub(super) fn open(place: &Place, watch: &Watch) -> io::Result<Opened> {
 pub(super) fn open_head(place: &Place, watch: &Watch) -> io::Result<Opened> {
     match place {
         Place::File(path) => open_file(path, watch),
-        Place::Object(object) => open_object(ObjectFile::head(object.clone(), watch), place.path()),
+        Place::Object(object) => open_object(ObjectFile::head(object.clone(), watch), place),
     }
 }
 
-fn open_object(mut file: ObjectFile, path: &Path) -> io::Result<Opened> {
+fn open_object(mut file: ObjectFile, place: &Place) -> io::Result<Opened> {
     let first = file.fill_buf()?;
     if cipher::is_encrypted(first) {
-        return Ok(Opened::Encrypted(Locked::InStore));
+        return match cipher::pass_of(place) {
+            Ok(pass) => open_encrypted(Decrypted::new(file, &pass)?),
+            Err(locked) => Ok(Opened::Encrypted(locked)),
+        };
     }
-    Ok(match format(first, path) {
+    Ok(match format(first, place.path()) {
         Some(format) => Opened::Compressed(format, decoder(format, file)?),
         None => Opened::PlainObject(file),
     })
@@ -134,7 +137,7 @@ fn open_file(path: &Path, watch: &Watch) -> io::Result<Opened> {
     if cipher::is_encrypted(first) {
         let input = Stoppable { input: file, watch: watch.clone() };
         let input = BufReader::with_capacity(READ_BUFFER, input);
-        return match cipher::pass_of(path) {
+        return match cipher::pass_of(&Place::File(path.to_owned())) {
             Ok(pass) => open_encrypted(Decrypted::new(input, &pass)?),
             Err(locked) => Ok(Opened::Encrypted(locked)),
         };
@@ -240,10 +243,17 @@ pub(crate) fn lz4_is_closed(place: &Place, watch: &Watch) -> io::Result<bool> {
             if !cipher::is_encrypted(file.fill_buf()?) {
                 return ends(file).map(is_closed);
             }
-            let pass = cipher::pass_of(path).map_err(|locked| io::Error::other(locked.reason()))?;
+            let pass = cipher::pass_of(place).map_err(|locked| io::Error::other(locked.reason()))?;
             ends_of_stream(Decrypted::new(file, &pass)?).map(is_closed)
         }
-        Place::Object(object) => ends(ObjectFile::new(object.clone(), watch)).map(is_closed),
+        Place::Object(object) => {
+            let mut file = ObjectFile::new(object.clone(), watch);
+            if !cipher::is_encrypted(file.fill_buf()?) {
+                return ends(file).map(is_closed);
+            }
+            let pass = cipher::pass_of(place).map_err(|locked| io::Error::other(locked.reason()))?;
+            ends_of_stream(Decrypted::new(file, &pass)?).map(is_closed)
+        }
     }
 }
 

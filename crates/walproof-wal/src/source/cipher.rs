@@ -21,6 +21,8 @@ use aes::{Aes256, Block};
 use cbc::Decryptor;
 use sha1::{Digest, Sha1};
 
+use super::object::Place;
+
 const MAGIC: [u8; 8] = *b"Salted__";
 const HEADER_LENGTH: usize = 16;
 const BLOCK_LENGTH: usize = 16;
@@ -36,8 +38,6 @@ const CONFIGURATIONS: [&str; 2] = ["/etc/pgbackrest/pgbackrest.conf", "/etc/pgba
 /// Why an encrypted file stays closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locked {
-    /// It lies in an object store: decrypted is what lies in folders.
-    InStore,
     /// It lies in no repository of pgBackRest.
     NoRepository,
     /// No pass is known.
@@ -53,7 +53,6 @@ impl Locked {
     #[must_use]
     pub fn reason(self) -> &'static str {
         match self {
-            Locked::InStore => "what lies in object stores is not decrypted",
             Locked::NoRepository => "no archive.info of pgBackRest is in the folders above it",
             Locked::NoPass => "no pass of the repository is known",
             Locked::WrongPass => "the repository's pass does not open it",
@@ -68,22 +67,36 @@ pub(super) fn is_encrypted(first: &[u8]) -> bool {
 }
 
 /// The pass of a file, by its place in a repository.
-pub(super) fn pass_of(path: &Path) -> Result<Vec<u8>, Locked> {
-    pass_by(path, &repository_passes())
+pub(super) fn pass_of(place: &Place) -> Result<Vec<u8>, Locked> {
+    let passes = repository_passes();
+    match place {
+        Place::File(path) => {
+            let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            pass_by(&absolute, &passes, |path| path.is_file().then(|| read_info(path).unwrap_or_default()))
+        }
+        Place::Object(object) => pass_by(place.path(), &passes, |path| {
+            let found = object.store.small(path.to_str()?).ok()??;
+            Some((*found).as_ref().to_vec())
+        }),
+    }
 }
 
-fn pass_by(path: &Path, passes: &[Vec<u8>]) -> Result<Vec<u8>, Locked> {
+/// The same with what reads an `.info` file, if there is one.
+fn pass_by(
+    path: &Path,
+    passes: &[Vec<u8>],
+    read: impl Fn(&Path) -> Option<Vec<u8>>,
+) -> Result<Vec<u8>, Locked> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if matches!(name, "archive.info" | "archive.info.copy" | "backup.info" | "backup.info.copy") {
-        return opened(path, passes).map(|(pass, _)| pass);
+        return opened(&read(path).unwrap_or_default(), passes).map(|(pass, _)| pass);
     }
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let folders = absolute.ancestors().skip(1).take(MOST_FOLDERS);
+    let folders = path.ancestors().skip(1).take(MOST_FOLDERS);
     let places =
         folders.flat_map(|folder| ["archive.info", "archive.info.copy"].map(|name| folder.join(name)));
     let mut why = Locked::NoRepository;
-    for place in places.filter(|place| place.is_file()) {
-        match opened(&place, passes) {
+    for bytes in places.filter_map(|place| read(&place)) {
+        match opened(&bytes, passes) {
             Ok((_, text)) => return archive_pass(&text).ok_or(Locked::NoKey),
             Err(locked) => why = locked,
         }
@@ -91,17 +104,20 @@ fn pass_by(path: &Path, passes: &[Vec<u8>]) -> Result<Vec<u8>, Locked> {
     Err(why)
 }
 
+fn read_info(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(LONGEST_INFO).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// The first pass that opens an `.info` file, and what stands in it.
-fn opened(path: &Path, passes: &[Vec<u8>]) -> Result<(Vec<u8>, String), Locked> {
+fn opened(bytes: &[u8], passes: &[Vec<u8>]) -> Result<(Vec<u8>, String), Locked> {
     if passes.is_empty() {
         return Err(Locked::NoPass);
     }
-    let mut bytes = Vec::new();
-    let read = fs::File::open(path).and_then(|file| file.take(LONGEST_INFO).read_to_end(&mut bytes));
-    read.map_err(|_| Locked::WrongPass)?;
     let opened = passes.iter().find_map(|pass| {
         let mut text = String::new();
-        let mut plain = Decrypted::new(bytes.as_slice(), pass).ok()?;
+        let mut plain = Decrypted::new(bytes, pass).ok()?;
         plain.read_to_string(&mut text).ok()?;
         // By chance, one wrong pass of 256 leaves an end that looks right.
         text.contains("[backrest]").then(|| (pass.clone(), text))

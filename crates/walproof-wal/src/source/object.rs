@@ -30,6 +30,12 @@ pub trait Objects: fmt::Debug + Send + Sync {
     /// # Errors
     /// As [`Objects::piece`].
     fn head(&self, path: &str) -> io::Result<Piece>;
+
+    /// A small object as a whole, kept for whoever asks for it again; None where there is none.
+    ///
+    /// # Errors
+    /// As [`Objects::piece`].
+    fn small(&self, path: &str) -> io::Result<Option<Piece>>;
 }
 
 /// An object as a listing names it.
@@ -199,6 +205,10 @@ mod tests {
 
         fn head(&self, path: &str) -> io::Result<Piece> {
             self.piece(path, 0)
+        }
+
+        fn small(&self, _: &str) -> io::Result<Option<Piece>> {
+            Ok(None)
         }
     }
 

@@ -36,6 +36,9 @@ class Reader(Protocol):
     def head(self, path: str, /) -> bytes:
         """The first bytes of a file, for who will not read on."""
 
+    def small(self, path: str, /) -> bytes:
+        """A small file as a whole, kept for who asks for it again; empty where there is none."""
+
     def status(self, path: str, /) -> Status | None:
         """What the file is now; None when it is gone."""
 

@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from itertools import islice
 
 from walproof.errors import WalError
+from walproof.wal.places.failures import ObjectError
 from walproof.wal.places.place import Status
 from walproof.wal.places.store import Store
 
@@ -46,6 +47,8 @@ class Window:
         self._wanted: Counter[_Key] = Counter()
         """How many threads wait for a piece."""
         self._bytes = 0
+        self._small: dict[str, bytes] = {}
+        """Few: what describes a repository, and where none was found."""
 
     def read_by(self, threads: int) -> int:
         """Say how many threads would read; how many may."""
@@ -96,6 +99,26 @@ class Window:
         except WalError as error:
             self._store.failure = error
             raise
+
+    def small(self, path: str) -> bytes:
+        """A small object as a whole, kept; empty where there is none. Raises WalError."""
+        with self._lock:
+            known = self._small.get(path)
+        if known is not None:
+            return known
+        key = self._key(path)
+        found = b""
+        try:
+            if key != path:  # else the folder above the bucket was asked for
+                found = self._store.read(key)
+        except ObjectError:
+            pass
+        except WalError as error:
+            self._store.failure = error
+            raise
+        with self._lock:
+            self._small[path] = found
+        return found
 
     def status(self, path: str) -> Status | None:
         """What the object is now. Raises WalError."""

@@ -14,7 +14,8 @@ from typing import Any
 from walproof._native import wal_text
 from walproof.errors import UnitError, WalError
 from walproof.units import Lsn
-from walproof.wal.places.place import Place
+from walproof.wal.places.opened import call
+from walproof.wal.places.place import Place, entry_source
 from walproof.wal.verify.backups import Backup, BrokenBackup, Found
 from walproof.wal.verify.layouts.archive import Archive, list_files
 
@@ -122,20 +123,14 @@ def _read(path: Place) -> tuple[dict[str, dict[str, Any]], str | None]:
 
 
 def _text(file: Place) -> str:
-    """An .info file, decrypted where it lies in a folder.
+    """An .info file, decrypted where it is encrypted.
 
     Raises WalError where a store cannot be read; ValueError with the reason for this file alone."""
-    if file.connection is None:
-        try:
-            return wal_text(str(file))
-        except WalError as error:
-            raise ValueError(error.message) from error
     try:
-        data = file.read()
-    except OSError as error:
-        raise ValueError(f'could not read "{file}": {error.strerror}') from error
-    if data.startswith(b"Salted__"):
-        raise ValueError(
-            f'cannot read "{file}": it is encrypted, and what lies in object stores is not decrypted'
-        )
-    return data.decode("utf-8", "replace")
+        if file.connection is None:
+            return wal_text(str(file))
+        return call([file], wal_text, entry_source(file.entry()))
+    except WalError as error:
+        if file.connection is not None and file.connection.failure is not None:
+            raise
+        raise ValueError(error.message) from error
