@@ -33,9 +33,10 @@ lint: $(READY) ## formatters, linters and type checkers, warnings as errors; stu
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) check --locked --quiet --manifest-path crates/walproof-fuzz/fuzz/Cargo.toml --target-dir target
 
-check-long: $(READY) ## long checks: property tests with many new examples, decoder against pg_waldump, 100 power cuts of four versions, random kills, disturbances and file operations with ten seeds, the simulated disk with a piece missing
+check-long: $(READY) ## long checks: property tests with many new examples, live tests on every version, decoder against pg_waldump, 100 power cuts of four versions, random kills, disturbances and file operations with ten seeds, the simulated disk with a piece missing
 	PROPTEST_CASES=5000 $(CARGO) test --workspace --locked --quiet
 	PYTHONPATH=. $(BIN)/python bench/wal_equality.py
+	WALPROOF_TEST_VERSIONS=all $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m live
 	PYTHONPATH=. $(BIN)/python bench/power_cut.py --cuts 102
 	for seed in 1 2 3 4 5 6 7 8 9 10; do \
 	  WALPROOF_TEST_SEED=$$seed $(BIN)/python -m pytest tests/live/test_interruption.py -k random || exit 1; \

@@ -1,8 +1,9 @@
 """Fixtures that every package's tests share, and the rule that CI skips nothing.
 
 ``install`` runs a test on every PostgreSQL that the machine has (``tests.versions``), one per major version,
-unless a mark says otherwise: ``@pytest.mark.pg(">= 16")``. There is always the embedded one, so no live test
-is ever skipped for want of a server.
+unless a mark says otherwise: ``@pytest.mark.pg(">= 16")``; ``ends=True`` keeps the oldest and the newest of
+them, for what the versions between do not differ in (``make check-long`` runs it on all). There is always the
+embedded one, so no live test is ever skipped for want of a server.
 """
 
 from __future__ import annotations
@@ -53,7 +54,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         for install in versions.installs(programs)
         if all(_meets(condition, install.version_num // 10000) for condition in conditions)
     ]
+    if any(mark.kwargs.get("ends") for mark in marks):
+        chosen = versions.ends(chosen)
     metafunc.parametrize("install", chosen, ids=[install.version for install in chosen], indirect=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that start servers come first, so that no worker is left with a long one at the end."""
+    live = {item.path for item in items if item.get_closest_marker("live")}
+    items.sort(key=lambda item: item.path not in live)
 
 
 @pytest.hookimpl(wrapper=True)

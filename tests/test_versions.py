@@ -93,3 +93,11 @@ def test_a_test_that_fails_covers_nothing(tmp_path: Path) -> None:
 def test_13_7_is_wanted_exactly_and_the_others_by_their_major() -> None:
     assert list(versions.missing(["13.23", "15.1", "16.0", "17.12", "18.6", "19rc1"])) == ["13.7"]
     assert [name for name in versions.missing(["19rc1"]) if name != "19"] == list(versions.WANTED)
+
+
+def test_of_several_versions_the_oldest_and_the_newest_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(versions, "EVERY", False)
+    assert [versions.ends(ALL[:count]) for count in (0, 1, 2)] == [[], ["13.7"], ["13.7", "15.18"]]
+    assert versions.ends(ALL) == ["13.7", "18.4"]
+    monkeypatch.setattr(versions, "EVERY", True)
+    assert versions.ends(ALL) == ALL

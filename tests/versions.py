@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -27,9 +28,12 @@ FETCHED = {"13.7": "13.7", "17": "17.10"}
 INSTEAD = {"15": "15.19"}
 """What is fetched where this machine has none of its own."""
 WANTED = ("13.7", "15", "16", "17", "18")
+EVERY = os.environ.get("WALPROOF_TEST_VERSIONS") == "all"
+"""Whether what usually runs on the oldest and the newest version runs on those between, too."""
 PROPERTY = "postgresql"
 """The name under which a test's report holds a version that it ran on."""
 
+_Found = TypeVar("_Found")
 _noted: set[str] = set()
 _failures: dict[str, str] = {}
 
@@ -56,6 +60,11 @@ def installs(programs: tuple[str, ...] = ()) -> tuple[Install, ...]:
         if has_programs and (major(install), install.origin) != (14, "installed"):
             found.setdefault(major(install), install)
     return tuple(found[number] for number in sorted(found))
+
+
+def ends(found: Sequence[_Found]) -> list[_Found]:
+    """The first and the last; all where WALPROOF_TEST_VERSIONS=all (``make check-long``)."""
+    return list(found) if EVERY else list(found[:1]) + list(found[1:][-1:])
 
 
 def note(version: str) -> None:

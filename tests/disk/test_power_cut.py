@@ -15,7 +15,7 @@ from walproof.facts import Install
 from walproof.postgres.workspace import Workspace
 from walproof.workload.ledger import acknowledged
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 
 IMAGES = (Survival("nothing"), Survival(), Survival("random", 0.8, 4096), Survival("by age"))
 

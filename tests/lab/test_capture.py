@@ -31,7 +31,7 @@ from walproof.postgres.workspace import Workspace
 from walproof.wal import read_map, stats
 from walproof.wal.recording import read_recording
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 
 
 @pytest.fixture

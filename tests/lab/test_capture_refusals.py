@@ -17,7 +17,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 
 # Of nobody: made for this test.
 KEY = """\

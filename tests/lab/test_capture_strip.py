@@ -18,7 +18,7 @@ from walproof.wal.images import IMAGES_FILE, ImageSamples, read_images
 from walproof.wal.recording import RECORDING_FILE, read_recording
 from walproof.wal.whatif import Target, simulate
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 _SAMPLING = 0.05
 """By which sums over different samples of the same images may differ."""
 

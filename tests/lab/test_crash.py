@@ -30,7 +30,7 @@ from walproof.postgres.workspace import Workspace
 from walproof.units import Lsn
 from walproof.wal.recovery import PAGE_BYTES, analyse, find_redo
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 
 SETTINGS = {
     "shared_buffers": "16MB", "autovacuum": "off", "checkpoint_timeout": "1h", "fsync": "off",

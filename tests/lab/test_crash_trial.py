@@ -12,7 +12,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.units import Lsn
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 
 SETTINGS = {
     "autovacuum": "off", "checkpoint_timeout": "1h", "wal_keep_size": "1GB",

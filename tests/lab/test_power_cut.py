@@ -36,7 +36,7 @@ from walproof.postgres.reach import reachable_pgbench
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 
 SETTINGS = {"shared_buffers": "8MB", "bgwriter_delay": "10ms", "max_wal_size": "64MB", "min_wal_size": "32MB"}
 PGBENCH = Workload("tpcb", "tpcb-like", (), 1, 2, 1, 60.0, None, None, "simple", 0.0)

@@ -21,7 +21,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.settings.durability import DurabilityClass
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 BAD = {
     "max_wal_size": "64MB",
     "min_wal_size": "32MB",

@@ -12,7 +12,7 @@ from tests.cli.command import walproof
 from walproof.facts import Design, Install, Slice, TrialState
 from walproof.facts.store import Store
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 
 CLIENTS, PASSES = 4, 6
 SMALL = ("--scale", "1", "--clients", str(CLIENTS), "--threads", "2", "--passes", str(PASSES))

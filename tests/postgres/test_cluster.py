@@ -19,7 +19,7 @@ from walproof.postgres.cluster import Cluster
 from walproof.postgres.shared_memory import shared_memory_of
 from walproof.postgres.workspace import Workspace
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 from walproof.units import Lsn
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 
 ROWS = "INSERT INTO t SELECT generate_series(1, 1000)"
 

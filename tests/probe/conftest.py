@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import os
 import shutil
@@ -10,7 +11,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,7 @@ def _stop(server: Server) -> None:
         server.process.wait(timeout=30)
 
 
+@contextlib.contextmanager
 def _serve(version: str) -> Iterator[Server]:
     bindir = BINDIRS[version]
     if not (bindir / "postgres").exists():
@@ -151,13 +153,22 @@ def _serve(version: str) -> Iterator[Server]:
         shutil.rmtree(folder)
 
 
-@pytest.fixture(scope="session", params=list(BINDIRS))
-def server(request: pytest.FixtureRequest) -> Iterator[Server]:
+@pytest.fixture(scope="session")
+def servers() -> Iterator[Callable[[str], Server]]:
+    """Version -> its server, which is started when it is first asked for and runs until the end: a fixture
+    with parameters would start each of them again for each file."""
+    with contextlib.ExitStack() as running:
+        yield functools.cache(lambda version: running.enter_context(_serve(version)))
+
+
+@pytest.fixture(params=list(BINDIRS))
+def server(request: pytest.FixtureRequest, servers: Callable[[str], Server]) -> Server:
     """A server of each version at hand, in turn."""
-    yield from _serve(request.param)
+    return servers(request.param)
 
 
 @pytest.fixture(scope="session")
 def server18() -> Iterator[Server]:
     """A server of the newest version, for what does not depend on the version."""
-    yield from _serve("18")
+    with _serve("18") as served:
+        yield served

@@ -53,6 +53,7 @@ def _count(connection: psycopg.Connection[tuple[object, ...]], query: str) -> in
     return int(str(row[0]))
 
 
+@pytest.mark.pg(ends=True)
 def test_honest_books_are_sound(install: Install, workspace: Workspace) -> None:
     with _worked(install, workspace) as (cluster, record), cluster.connect() as connection:
         assert ledger.acknowledged(record) == sum(len(session) for session in record) > 450
@@ -68,7 +69,7 @@ def test_honest_books_are_sound(install: Install, workspace: Workspace) -> None:
         assert _count(connection, "SELECT sum(balance) FROM account WHERE balance > 0") > 0
 
 
-@pytest.mark.pg(">= 15")
+@pytest.mark.pg(">= 15", ends=True)
 def test_each_index_answers_its_question(install: Install, workspace: Workspace) -> None:
     """A comparison of a table with itself would find nothing."""
     with _worked(install, workspace) as (cluster, _), cluster.connect() as connection:

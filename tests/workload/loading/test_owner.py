@@ -24,7 +24,7 @@ from walproof.postgres.workspace import Workspace
 from walproof.workload.loading.ddl import statements
 from walproof.workload.loading.owner import OWNER, apply_ddl, superuser_notes
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.pg(ends=True)]
 
 USUAL = """
 CREATE SCHEMA sales;
