@@ -1,0 +1,174 @@
+"""Measure every point of a small grid with the live tool: the truth that searches are replayed on.
+
+    PYTHONPATH=. python bench/tune/measure.py bench/tune/cases/commits-slow.toml --out FOLDER
+
+A grid of at most 48 points becomes a study with a variant for each; ``walproof run`` measures it in
+interleaved rounds, and the same command goes on where it was stopped. Then FOLDER/table.jsonl is written: a
+head, and a line for each trial, as ``table.load`` reads it. ``--table`` writes it from what there is so far.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from walproof.analysis.tuning.space import Space
+from walproof.analysis.tuning.values import written
+from walproof.facts import Trial
+from walproof.facts.store import Store
+from walproof.facts.tuning import Candidate, Factor, Objective, Promises, Scale, TuningPlan
+from walproof.settings.durability import DurabilityClass
+
+POINTS_MOST = 48
+
+
+def main() -> None:
+    """Measure, then write the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("case", type=Path)
+    parser.add_argument("--out", type=Path, required=True, help="folder of study, results, table")
+    parser.add_argument("--table", action="store_true", help="write the table of what there is")
+    given = parser.parse_args()
+    case = tomllib.loads(given.case.read_text(encoding="utf-8"))
+    points = grid(case)
+    if len(points) > POINTS_MOST:
+        parser.error(f"a grid of {len(points)} points, at most {POINTS_MOST} are measured")
+    given.out.mkdir(parents=True, exist_ok=True)
+    results = given.out / "walproof.sqlite"
+    if not given.table and not is_measured(case, points, results, given.case.stem):
+        study = given.out / "study.toml"
+        study.write_text(study_of(given.case.stem, case, points), encoding="utf-8")
+        device = ["--device", case["device"]] if case.get("device") else []
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "walproof",
+            "run",
+            str(study),
+            *device,
+            "--out",
+            str(given.out),
+        ]
+        subprocess.run(command, check=True)
+    rows = table_rows(case, points, results, given.case.stem)
+    path = given.out / "table.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    print(f"{path}: {len(points)} points, {len(rows) - 1} trials")
+
+
+def factors_of(case: Mapping[str, Any]) -> tuple[Factor, ...]:
+    """The factors of a case."""
+    return tuple(
+        Factor(
+            one["setting"],
+            tuple(one["choices"]),
+            Scale(one["scale"]) if "scale" in one else None,
+            one["default"],
+            "fresh",
+            tuple((name, value) for name, value in one.get("needs", ())),
+        )
+        for one in case["factor"]
+    )
+
+
+def grid(case: Mapping[str, Any]) -> dict[str, Candidate]:
+    """Every point by the name of its variant; the default is the first."""
+    plan = TuningPlan(
+        factors_of(case), {}, (), Promises(DurabilityClass.NONE), Objective(case["objective"], True), 1.0, 1
+    )
+    points = sorted(Space(plan).everything(), key=lambda one: (len(one.settings), one))
+    return {written(one): one for one in points}
+
+
+def is_ruled_out(case: Mapping[str, Any], candidate: Candidate) -> bool:
+    """Whether a limit of the case rules a point out; the default never is."""
+    conf = candidate.conf
+    return bool(conf) and any(
+        all(conf.get(name) == value for name, value in rule["settings"].items())
+        for rule in case.get("ruled_out", ())
+    )
+
+
+def study_of(name: str, case: Mapping[str, Any], points: Mapping[str, Candidate]) -> str:
+    """The study file of the grid."""
+    quoted = json.dumps
+    lines = [
+        f"name = {quoted(name)}",
+        f"title = {quoted('What does each point of the grid do? ' + name)}",
+        "[base]",
+        *(f"{key} = {quoted(value)}" for key, value in case.get("base", {}).items()),
+        *(f"{one['setting']} = {quoted(one['default'])}" for one in case["factor"]),
+        "[design]",
+        f"rounds = {case['rounds']}",
+        "seed = 1",
+        'design = "fresh"',
+        "[[workload]]",
+        *(f"{key} = {quoted(value)}" for key, value in case["load"].items()),
+    ]
+    for variant, candidate in points.items():
+        settings = ", ".join(f"{key} = {quoted(value)}" for key, value in candidate.settings)
+        lines += ["[[variant]]", f"name = {quoted(variant)}", f"settings = {{ {settings} }}"]
+    return "\n".join(lines) + "\n"
+
+
+def newest(results: Path, name: str) -> tuple[Trial, ...]:
+    """Trials of the newest run of the grid; none where there is no run."""
+    if not results.exists():
+        return ()
+    store = Store(results)
+    try:
+        runs = [one for one in store.runs() if one.plan.study == name]
+        return store.trials(runs[-1].id) if runs else ()
+    finally:
+        store.close()
+
+
+def is_measured(case: Mapping[str, Any], points: Mapping[str, Candidate], results: Path, name: str) -> bool:
+    """Whether every point has its rounds: the run is over, and another would begin anew."""
+    rounds: int = case["rounds"]
+    return len(newest(results, name)) >= rounds * len(points)
+
+
+def table_rows(
+    case: Mapping[str, Any], points: Mapping[str, Candidate], results: Path, name: str
+) -> list[dict[str, Any]]:
+    """The head and a row for each trial of the newest run of the grid."""
+    trials = newest(results, name)
+    head = {
+        "case": name,
+        "objective": case["objective"],
+        "larger_is_better": case["larger_is_better"],
+        "device": case.get("device"),
+        "factors": [
+            {
+                "setting": one.setting,
+                "choices": list(one.choices),
+                "scale": one.scale.value if one.scale else None,
+                "default": one.default,
+                "needs": [list(need) for need in one.needs],
+            }
+            for one in factors_of(case)
+        ],
+    }
+    rows = [
+        {
+            "settings": points[trial.variant].conf,
+            "round": trial.round,
+            "value": trial.metrics.get(case["objective"]),
+            "seconds": round(trial.ended_at - trial.started_at, 2),
+            "broken": is_ruled_out(case, points[trial.variant]),
+        }
+        for trial in trials
+    ]
+    return [head, *rows]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""A response table: what each configuration of a small grid really does, and trials drawn from it.
+
+A table that was measured (``measure.py``) has each point's values of several trials; what a replay draws is
+the point's geometric mean times the deviation of a trial, resampled from all trials of all points, and times
+the deviation of a round, which all trials of a round share. ``walproof.facts.tuning`` has the words.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from walproof.facts.tuning import (
+    DEFAULT,
+    Candidate,
+    Factor,
+    Judge,
+    Limit,
+    Measured,
+    Prediction,
+    RuledOut,
+    Scale,
+    Search,
+    Step,
+    TuningFacts,
+    TuningPlan,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The truth of a replay."""
+
+    factors: tuple[Factor, ...]
+    truth: Mapping[Candidate, float]
+    """The objective of each candidate of the grid, larger is better."""
+    ruled_out: frozenset[Candidate]
+    """Those that break a limit."""
+    noise: NDArray[np.float64]
+    """Deviations of a trial as logarithms, of mean 0, to draw from."""
+    round_noise: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
+    """Deviations that the trials of a round share."""
+    trial_s: float = 20.0
+
+    @property
+    def best(self) -> float:
+        """Of the grid, under the limits."""
+        return max(value for one, value in self.truth.items() if one not in self.ruled_out)
+
+    def is_good(self, candidate: Candidate, within: float = 0.03) -> bool:
+        """Whether a candidate keeps the limits and is within that share of the best."""
+        return candidate not in self.ruled_out and self.truth[candidate] >= self.best * (1 - within)
+
+    @property
+    def good_share(self) -> float:
+        """Share of the grid within 3 % of the best."""
+        return sum(map(self.is_good, self.truth)) / len(self.truth)
+
+    def judge(self, candidate: Candidate) -> tuple[Prediction, tuple[RuledOut, ...]]:
+        """As the tool's judge: what is predicted and which limits are broken."""
+        broken = (RuledOut(Limit.WAL_DISK, "more", "less"),) if candidate in self.ruled_out else ()
+        return Prediction(None, None, None), broken
+
+    def trial(self, candidate: Candidate, step: Step, number: int) -> float:
+        """The value of one trial; the same question has the same answer."""
+        lines = sum(map(ord, repr(candidate.settings)))
+        own = np.random.default_rng([step.seed, number, lines])
+        shared = np.random.default_rng([step.seed, number])
+        deviation = float(own.choice(self.noise)) + float(shared.choice(self.round_noise))
+        return self.truth[candidate] * math.exp(deviation)
+
+    def carry_out(self, facts: TuningFacts, step: Step) -> TuningFacts:
+        """The facts after a step whose trials were drawn from the table."""
+        measured = tuple(
+            Measured(step.number, number, one, self.trial(one, step, number), seconds=self.trial_s)
+            for number in range(1, step.rounds + 1)
+            for one in step.candidates
+        )
+        return replace(
+            facts,
+            steps=(*facts.steps, step),
+            measured=(*facts.measured, *measured),
+            spent_s=facts.spent_s + self.trial_s * len(measured),
+            trial_s=self.trial_s,
+        )
+
+
+def tuned(table: Table, plan: TuningPlan, search: Search, steps_most: int = 200) -> Iterator[TuningFacts]:
+    """The facts after each step, until the search is over."""
+    facts = TuningFacts(plan, trial_s=table.trial_s)
+    for _ in range(steps_most):
+        step = search.ask(facts)
+        if step is None:
+            return
+        facts = table.carry_out(facts, step)
+        yield facts
+    raise RuntimeError(f"a search that does not end: {steps_most} steps")
+
+
+def load(path: Path) -> Table:
+    """A measured table: JSON Lines of ``measure.py``, a head and a line a trial.
+
+    Values of a point are those of its rounds; a round's level is taken from each, as all trials of a round
+    share it, and goes into ``round_noise``.
+    """
+    head, *rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+    factors = tuple(
+        Factor(
+            one["setting"],
+            tuple(one["choices"]),
+            Scale(one["scale"]) if one["scale"] else None,
+            one["default"],
+            "fresh",
+            tuple((need[0], need[1]) for need in one.get("needs", ())),
+        )
+        for one in head["factors"]
+    )
+    logs: dict[Candidate, dict[int, float]] = {}
+    seconds, broken = [], set()
+    for row in rows:
+        candidate = Candidate.of(row["settings"])
+        if row.get("broken"):
+            broken.add(candidate)
+        if row["value"]:
+            log = math.log(row["value"]) * (1 if head["larger_is_better"] else -1)
+            logs.setdefault(candidate, {})[row["round"]] = log
+            seconds.append(row["seconds"])
+    return table_of(factors, logs, frozenset(broken), fmean(seconds))
+
+
+def table_of(
+    factors: Sequence[Factor],
+    logs: Mapping[Candidate, Mapping[int, float]],
+    broken: frozenset[Candidate],
+    trial_s: float,
+) -> Table:
+    """From each point's log value in each round: round + point + rest, least squares of a complete table."""
+    rounds = sorted({number for own in logs.values() for number in own})
+    points = {one: fmean(own.values()) for one, own in logs.items()}
+    levels = {
+        number: fmean(own[number] - points[one] for one, own in logs.items() if number in own)
+        for number in rounds
+    }
+    rest = [log - points[one] - levels[number] for one, own in logs.items() for number, log in own.items()]
+    # A point's mean and a round's level took degrees of freedom with them.
+    degrees = max(1, len(rest) - len(points) - len(rounds) + 1)
+    scale = math.sqrt(len(rest) / degrees)
+    shared = np.array(list(levels.values()))
+    return Table(
+        tuple(factors),
+        {one: math.exp(log) for one, log in points.items()},
+        broken,
+        np.array(rest) * scale,
+        shared - shared.mean(),
+        trial_s,
+    )
+
+
+__all__ = ["DEFAULT", "Judge", "Table", "load", "table_of", "tuned"]

@@ -1,0 +1,179 @@
+"""Which lines of the winner earn their place?
+
+First each line is taken from the winner, and each is given to the default alone, all in the same rounds.
+Lines whose gain is not proven there then go one at a time, weakest first: one more step, with a new seed, has
+the winner and every shorter conf of that chain in the same rounds, and lines go as long as the shorter conf
+has not measured worse than the margin.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from walproof.analysis.contrast import Contrast
+from walproof.analysis.inference.family import Compared, family_p_values
+from walproof.analysis.inference.spread import Pooling, Spread
+from walproof.analysis.tuning.space import Space
+from walproof.analysis.tuning.values import compare, objective_values, pooled
+from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TuningFacts
+
+FEW_DEGREES = 4
+"""Degrees of freedom of a comparison's own noise below which that of the whole tuning is taken."""
+PROVEN_P = 0.05
+"""Of all lines together (max-|t|): below it a line's gain is proven."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineTest:
+    """What one line of the winner was seen to do."""
+
+    setting: str
+    value: str
+    left_out: Contrast | None
+    """The winner without it, to the winner; None: not measured."""
+    added: Contrast | None
+    """The default with it, to the default."""
+    p: float | None
+    """p value of ``left_out`` among all lines."""
+    is_needed: bool
+    """Without it, a promise is broken."""
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the winner is slower without it."""
+        mean = self.left_out.mean if self.left_out else None
+        return mean is not None and mean < 0 and self.p is not None and self.p <= PROVEN_P
+
+    @property
+    def loss(self) -> float:
+        """Log ratio that was lost without it; infinite where that is not known."""
+        mean = self.left_out.mean if self.left_out else None
+        return -mean if mean is not None else math.inf
+
+
+def first_candidates(
+    space: Space, winner: Candidate, admits: Callable[[Candidate], bool], both: bool = True
+) -> tuple[Candidate, ...]:
+    """The winner, the default, the winner without each line, the default with each line."""
+    fewer = [space.without(winner, name) for name, _ in winner.settings]
+    alone = [space.candidate({name: value}) for name, value in winner.settings] if both else []
+    return tuple(dict.fromkeys([winner, DEFAULT, *(one for one in [*fewer, *alone] if admits(one))]))
+
+
+def line_tests(
+    facts: TuningFacts, space: Space, step: Step, admits: Callable[[Candidate], bool]
+) -> tuple[LineTest, ...]:
+    """Of each line of the winner, by the first step on lines; in the conf's order."""
+    winner = step.candidates[0]
+    values = objective_values(facts, [step.number])
+    fewer = {name: space.without(winner, name) for name, _ in winner.settings}
+    alone = {name: space.candidate({name: value}) for name, value in winner.settings}
+    measured = set(step.candidates)
+    left = [name for name in fewer if fewer[name] in measured]
+    noise = _noise(facts, step)
+    compared = compare(values, [(fewer[name], winner) for name in left])
+    found = dict(zip(left, _known(compared, noise), strict=True))
+    p_values = family(list(found.values()))
+    given = [name for name in alone if alone[name] in measured and alone[name] != DEFAULT]
+    compared = compare(values, [(alone[name], DEFAULT) for name in given])
+    added = dict(zip(given, _known(compared, noise), strict=True))
+    return tuple(
+        LineTest(
+            name,
+            value,
+            found.get(name),
+            added.get(name),
+            p_values[left.index(name)] if name in found else None,
+            not admits(fewer[name]),
+        )
+        for name, value in winner.settings
+    )
+
+
+def _noise(facts: TuningFacts, step: Step) -> Spread | None:
+    """What a ratio varies by from round to round, from all fresh trials of the tuning up to that step."""
+    numbers = [
+        one.number
+        for one in facts.steps
+        if one.number <= step.number
+        and one.design == "fresh"
+        and one.purpose in (Purpose.SCREEN, Purpose.SEARCH, Purpose.CONFIRM, Purpose.LINES)
+    ]
+    bases = [one.candidates[0] for one in facts.steps if one.number in numbers]
+    return pooled(objective_values(facts, numbers), bases)
+
+
+def _known(found: Sequence[Contrast], noise: Spread | None) -> list[Contrast]:
+    """Comparisons whose own few rounds would have to say what noise is: it is known from all trials."""
+    if noise is None:
+        return list(found)
+    spread = Spread(noise.variance, noise.degrees, Pooling.ALL, 0.5)
+    return [
+        replace(one, spread=spread)
+        if one.spread is not None and one.spread.pooling is Pooling.OWN and one.spread.degrees < FEW_DEGREES
+        else one
+        for one in found
+    ]
+
+
+def family(found: list[Contrast]) -> list[float | None]:
+    """p value of each comparison with one baseline, adjusted for all of them."""
+    present = [
+        Compared(
+            one.p, one.spread.degrees, one.baseline, one.spread.shared, one.spread.pooling is not Pooling.OWN
+        )
+        for one in found
+        if one.p is not None and one.spread is not None
+    ]
+    adjusted = iter(family_p_values(present))
+    return [next(adjusted) if one.p is not None and one.spread is not None else None for one in found]
+
+
+def chain(
+    space: Space, winner: Candidate, tests: tuple[LineTest, ...], admits: Callable[[Candidate], bool]
+) -> tuple[Candidate, ...]:
+    """The winner, then ever shorter confs: each has one line less, the weakest that is not proven.
+
+    A line without which a promise is broken stays, whatever it gives.
+    """
+    confs = [winner]
+    for test in sorted(tests, key=lambda one: (one.loss, one.setting)):
+        fewer = space.without(confs[-1], test.setting)
+        if not test.is_proven and not test.is_needed and fewer != confs[-1] and admits(fewer):
+            confs.append(fewer)
+    return tuple(confs)
+
+
+def spaced(confs: tuple[Candidate, ...], most: int) -> tuple[Candidate, ...]:
+    """At most so many confs of a chain: its ends, and what is evenly between them."""
+    if len(confs) <= most:
+        return confs
+    return tuple(confs[round(at * (len(confs) - 1) / (most - 1))] for at in range(most))
+
+
+def shortest(facts: TuningFacts, step: Step) -> Candidate:
+    """The last conf of a measured chain before the first that is worse than the margin allows."""
+    winner, *shorter = step.candidates
+    found = compare(objective_values(facts, [step.number]), [(one, winner) for one in shorter])
+    short = winner
+    for one, contrast in zip(shorter, found, strict=True):
+        if contrast.mean is None or not is_close(contrast, facts.plan.margin):
+            break
+        short = one
+    return short
+
+
+def is_close(found: Contrast, margin: float) -> bool:
+    """Whether a conf has not measured worse than the margin, and is not proven to be worse at all."""
+    interval = found.interval()
+    if found.mean is None or (interval is not None and interval.high < 1):
+        return False
+    return found.mean > math.log1p(-margin)
+
+
+def chain_step(facts: TuningFacts) -> Step | None:
+    """The step of the chain: the second on lines."""
+    steps = [step for step in facts.steps if step.purpose is Purpose.LINES]
+    return steps[1] if len(steps) > 1 else None

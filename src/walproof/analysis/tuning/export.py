@@ -1,0 +1,73 @@
+"""A tuning as an Optuna study in an SQLite file, which optuna-dashboard opens.
+
+    optuna-dashboard sqlite:///tuning.db
+
+Every trial of the tuning is a trial of the study: its value is the objective, its user attributes say in
+which step and round it ran and why. Facts stay the truth; the study is made of them and never read back.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from walproof.analysis.tuning.propose import SECOND, distributions, parameters
+from walproof.analysis.tuning.race import second_broken
+from walproof.analysis.tuning.space import Space
+from walproof.analysis.tuning.values import written
+from walproof.errors import AnalysisError
+from walproof.facts.tuning import Purpose, TuningFacts
+
+
+def export_study(facts: TuningFacts, path: Path, name: str = "walproof tune") -> int:
+    """Write the study; the number of its trials.
+
+    Raises AnalysisError where the file exists already, or its folder does not.
+    """
+    import optuna
+    from optuna.trial import TrialState, create_trial
+
+    if path.exists():
+        raise AnalysisError(
+            f'"{path}" exists already', hint="Name a file that does not exist yet: none is overwritten."
+        )
+    if not path.parent.is_dir():
+        raise AnalysisError(f'no folder "{path.parent}"', hint="Make the folder first.")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    space = Space(facts.plan)
+    kinds = distributions(space)
+    steps = {step.number: step for step in facts.steps}
+    trials = []
+    for one in facts.measured:
+        step = steps[one.step]
+        if step.purpose in (Purpose.RECORD, Purpose.CRASH) or not space.holds(one.candidate):
+            continue
+        broken = second_broken(facts, one.candidate)
+        trials.append(
+            create_trial(
+                state=TrialState.COMPLETE if one.value is not None else TrialState.FAIL,
+                value=one.value,
+                params=parameters(space, one.candidate),
+                distributions=kinds,
+                constraints={SECOND: broken} if broken is not None else None,
+                user_attrs={
+                    "step": one.step,
+                    "purpose": step.purpose.value,
+                    "round": one.round,
+                    "conf": written(one.candidate),
+                    "why": step.why,
+                    **({"failure": one.failure} if one.failure else {}),
+                },
+            )
+        )
+    storage = optuna.storages.RDBStorage(f"sqlite:///{path}")
+    try:
+        study = optuna.create_study(
+            storage=storage,
+            study_name=name,
+            direction="maximize" if facts.plan.objective.larger_is_better else "minimize",
+        )
+        study.set_user_attr("objective", facts.plan.objective.metric)
+        study.add_trials(trials)
+    finally:
+        storage.engine.dispose()
+    return len(trials)

@@ -1,0 +1,232 @@
+"""What a tuning has found: what is advised, what each of its lines gives, and what one start of it will do.
+
+Gains are ratios by which the objective is better: 1.2 is 20 % more throughput, or latency divided by 1.2.
+What is advised at all is decided by the final step, whose trials nothing was chosen by. Its first question is
+whether the advised conf is better than the default; where it is not, the defaults are best on this machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from statistics import fmean, stdev
+
+from walproof.analysis.contrast import Contrast
+from walproof.analysis.interval import LEVEL, Interval, t_quantile
+from walproof.analysis.tuning import ablation, race
+from walproof.analysis.tuning.search import TuneSearch
+from walproof.analysis.tuning.space import Space
+from walproof.analysis.tuning.values import compare, limit_values, objective_values
+from walproof.facts.tuning import DEFAULT, Candidate, Judge, Purpose, Step, TuningFacts
+
+
+class Verdict(Enum):
+    """What became of a line of the winner."""
+
+    KEPT = "kept"
+    """Without it the conf is measurably slower."""
+    SAFETY = "kept for safety"
+    """Without it a promise is predicted to be broken, whatever it gives."""
+    DROPPED = "dropped"
+    """Without it the conf is not inferior: the interval of what giving it back costs is within the margin."""
+    NOT_PROVEN = "not proven here"
+    """Neither: these trials cannot tell. ``in_conf`` says whether it is in the advised conf."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the winner, and what it was seen to do."""
+
+    setting: str
+    value: str
+    verdict: Verdict
+    in_conf: bool
+    """Whether it is a line of what is advised."""
+    gain: float | None
+    """Ratio of the winner to the winner without it; None: not measured."""
+    interval: Interval | None
+    """Of ``gain``, as if it were the only line."""
+    p: float | None
+    """p value of "it does nothing", with all lines of the winner counted."""
+    rounds: int
+    """That ``gain`` rests on."""
+    alone: float | None
+    """Ratio of the default with it to the default."""
+    alone_interval: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What one start of the advised conf is expected to do, from trials that nothing was chosen by."""
+
+    value: float
+    """Geometric mean of the objective, in its unit."""
+    value_interval: Interval
+    """Prediction interval of one start's value, on a machine as it was during the final step."""
+    ratio: float
+    """To the default of the same round; above 1: better."""
+    ratio_interval: Interval
+    """Prediction interval of one start's ratio."""
+    starts: int
+    """That it rests on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a tuning, or where it stands."""
+
+    advised: Candidate
+    """The short conf; ``DEFAULT`` where the defaults are best."""
+    winner: Candidate
+    """Before lines went."""
+    defaults_are_best: bool
+    """Nothing was shown to be better than the default."""
+    is_final: bool
+    """Whether the final step was measured; else this is the best so far."""
+    gain: float | None
+    """Ratio of the short conf to the default in the final step (or the last that had both)."""
+    interval: Interval | None
+    """Of ``gain``."""
+    to_winner: float | None
+    """Ratio of the short conf to the winner in the final step; None: it is the winner, or not measured."""
+    to_winner_interval: Interval | None
+    lines: tuple[Line, ...]
+    """Of the winner, in the conf's order."""
+    expected: Expected | None
+    second: float | None
+    """Ratio of the second metric, the advised conf to the default, as it was measured."""
+    second_interval: Interval | None
+
+
+def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> Outcome:
+    """What the facts say so far. ``judge`` tells which lines a promise needs."""
+    search = TuneSearch(judge)
+    recorded = bool(facts.steps)
+    winner = search.winner(facts) if recorded else DEFAULT
+    short = search.short(facts) if recorded else DEFAULT
+    final = race.latest(facts, Purpose.FINAL)
+    compared, to_winner, second = None, None, None
+    step = _compared_with_default(facts, short)
+    if step is not None:
+        values = objective_values(facts, [step.number])
+        pairs = [(one, DEFAULT) for one in step.candidates if one != DEFAULT]
+        found = dict(zip((one for one, _ in pairs), compare(values, pairs), strict=True))
+        compared = found.get(short)
+        if short != winner and winner in step.candidates:
+            # The same rounds, and their common spread.
+            to_winner = compare(values, [(short, winner), (DEFAULT, winner)])[0]
+        seconds = limit_values(facts, [step.number])
+        second = compare(seconds, [(short, DEFAULT)])[0] if seconds.logs else None
+    interval = compared.interval(level) if compared is not None else None
+    is_better = short != DEFAULT and (
+        interval is not None and interval.low > 1 if final is not None else not _is_over(facts)
+    )
+    return Outcome(
+        advised=short if is_better else DEFAULT,
+        winner=winner,
+        defaults_are_best=not is_better,
+        is_final=final is not None,
+        gain=_ratio(compared),
+        interval=interval,
+        to_winner=_ratio(to_winner),
+        to_winner_interval=to_winner.interval(level) if to_winner else None,
+        lines=_lines(facts, search, winner, short, level),
+        expected=expected(facts, final, short, level) if final is not None and is_better else None,
+        second=_ratio(second),
+        second_interval=second.interval(level) if second else None,
+    )
+
+
+def expected(facts: TuningFacts, step: Step, candidate: Candidate, level: float = LEVEL) -> Expected | None:
+    """Prediction intervals for one more start; None for fewer than two rounds of the step with both."""
+    values = objective_values(facts, [step.number])
+    logs = [values.logs[number, candidate] for number in values.rounds if (number, candidate) in values.logs]
+    ratios = list(values.ratios(candidate, DEFAULT).values())
+    own, ratio = prediction_interval(logs, level), prediction_interval(ratios, level)
+    if own is None or ratio is None:
+        return None
+    value = math.exp(fmean(logs))
+    if not facts.plan.objective.larger_is_better:
+        value, own_ends = 1 / value, own.exp().inverse()
+    else:
+        own_ends = own.exp()
+    return Expected(value, own_ends, math.exp(fmean(ratios)), ratio.exp(), len(ratios))
+
+
+def prediction_interval(logs: Sequence[float], level: float = LEVEL) -> Interval | None:
+    """Where one more value will lie: mean +- t s sqrt(1 + 1/n); None for fewer than two values.
+
+    Unlike an interval of the mean it does not become narrow with many rounds: one start varies as much as
+    starts vary (Hahn and Meeker, "Statistical Intervals", 1991, section 4.7).
+    """
+    if len(logs) < 2:
+        return None
+    mean = fmean(logs)
+    reach = t_quantile(level, len(logs) - 1) * stdev(logs) * math.sqrt(1 + 1 / len(logs))
+    return Interval(mean - reach, mean + reach, level, "t")
+
+
+def _lines(
+    facts: TuningFacts, search: TuneSearch, winner: Candidate, short: Candidate, level: float
+) -> tuple[Line, ...]:
+    step = next((one for one in facts.steps if one.purpose is Purpose.LINES), None)
+    in_conf = dict(short.settings)
+    if step is None:
+        return tuple(
+            Line(name, value, Verdict.NOT_PROVEN, True, None, None, None, 0, None, None)
+            for name, value in winner.settings
+        )
+    tests = ablation.line_tests(facts, Space(facts.plan), step, search.admits)
+    return tuple(_line(one, in_conf.get(one.setting) == one.value, facts.plan.margin, level) for one in tests)
+
+
+def _line(test: ablation.LineTest, in_conf: bool, margin: float, level: float) -> Line:
+    left, added = test.left_out, test.added
+    interval = left.interval(level) if left else None
+    gain = interval.inverse() if interval else None
+    if test.is_needed:
+        verdict = Verdict.SAFETY
+    elif test.is_proven:
+        verdict = Verdict.KEPT
+    elif not in_conf and interval is not None and interval.low > 1 - margin:
+        verdict = Verdict.DROPPED
+    else:
+        verdict = Verdict.NOT_PROVEN
+    ratio = _ratio(left)
+    return Line(
+        test.setting,
+        test.value,
+        verdict,
+        in_conf,
+        1 / ratio if ratio else None,
+        gain,
+        test.p,
+        len(left.pairs) if left else 0,
+        _ratio(added),
+        added.interval(level) if added else None,
+    )
+
+
+def _compared_with_default(facts: TuningFacts, short: Candidate) -> Step | None:
+    """The last step whose fresh rounds have the conf and the default."""
+    purposes = (Purpose.FINAL, Purpose.LINES, Purpose.CONFIRM, Purpose.SEARCH)
+    for purpose in purposes:
+        for step in reversed(facts.steps):
+            if step.purpose is purpose and short != DEFAULT and {short, DEFAULT} <= set(step.candidates):
+                return step
+    return None
+
+
+def _is_over(facts: TuningFacts) -> bool:
+    """Whether the winner was measured against the default once more, and was not better."""
+    step = race.latest(facts, Purpose.CONFIRM)
+    if step is None:
+        return False
+    (found,) = compare(objective_values(facts, [step.number]), [(step.candidates[1], DEFAULT)])
+    return found.mean is not None and found.mean <= 0
+
+
+def _ratio(found: Contrast | None) -> float | None:
+    return math.exp(found.mean) if found is not None and found.mean is not None else None

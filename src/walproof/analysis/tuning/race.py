@@ -1,0 +1,295 @@
+"""Which configuration is the best so far, and what races it next?
+
+A step of the race has the incumbent, one nominee and a few new candidates. The nominee is what everything
+measured so far makes the best guess; it becomes the incumbent when the rounds *since it was nominated* say
+that it is better, so that luck that brought it there does not count twice. The new candidates are what is
+most likely to be better still (expected improvement; Jones, Schonlau and Welch 1998), one of them TPE's own.
+Whatever its interval puts below the incumbent is dropped (racing: Maron and Moore 1994).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from walproof.analysis.contrast import Contrast
+from walproof.analysis.tuning.model import Model
+from walproof.analysis.tuning.propose import SECOND, proposals, rebuilt
+from walproof.analysis.tuning.space import Space
+from walproof.analysis.tuning.values import Values, contrast, limit_values, mean_log, objective_values, pooled
+from walproof.facts.tuning import DEFAULT, Candidate, Purpose, Step, TuningFacts
+
+if TYPE_CHECKING:
+    from walproof.analysis.tuning.model import Matrix
+
+PROMOTE_P = 0.1
+"""One-sided p value on fresh rounds below which a nominee becomes the incumbent."""
+DROP_LEVEL = 0.9
+"""Level of the interval that drops a candidate when it lies below the incumbent."""
+WORTH = 0.003
+"""Guessed gain, as a logarithm, below which no nominee is worth a trial."""
+NEARLY = 0.01
+"""How far below the best guess, as a logarithm, a nominee goes on."""
+STALE = 0.002
+"""Expected improvement, as a logarithm, below which nothing new is worth a trial."""
+GRID_MOST = 512
+"""Points of a grid that is looked at whole."""
+_TPE_TRIES = 12
+_TPE_WANTED = 6
+"""Proposals of a large grid; one of a grid that is looked at whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """Where the race stands."""
+
+    incumbent: Candidate
+    dropped: frozenset[Candidate]
+    promotions: tuple[tuple[int, Contrast], ...]
+    """(step, comparison with the incumbent before) of each change of the incumbent, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What should race next."""
+
+    candidates: tuple[Candidate, ...]
+    """Incumbent, nominee, new ones."""
+    gains: tuple[float, ...]
+    """Guessed log ratio of each to the incumbent."""
+
+
+def replay(facts: TuningFacts) -> Race:
+    """The race, from its steps alone."""
+    incumbent, dropped = DEFAULT, set(_failed(facts))
+    promotions: list[tuple[int, Contrast]] = []
+    bases = [DEFAULT]
+    since: dict[tuple[Candidate, Candidate], set[int]] = {}
+    for step in (one for one in facts.steps if one.purpose is Purpose.SEARCH):
+        values = objective_values(facts, _searching(facts, step.number))
+        spread = pooled(values, bases)
+        if spread is None or len(step.candidates) < 2:
+            continue
+        nominee = step.candidates[1]
+        numbers = since.setdefault((nominee, incumbent), set())
+        numbers.add(step.number)
+        fresh = contrast(values.within(lambda at, on=numbers: at[0] in on), nominee, incumbent, spread)  # type: ignore[misc]
+        for one in step.candidates[1:]:
+            whole = contrast(values, one, incumbent, spread)
+            interval = whole.interval(DROP_LEVEL) if whole.pairs else None
+            if interval is not None and interval.high < 1:
+                dropped.add(one)
+        if is_better(fresh, PROMOTE_P) and keeps_second(facts, nominee):
+            promotions.append((step.number, fresh))
+            incumbent = nominee
+            bases.append(nominee)
+            dropped.discard(nominee)
+    return Race(incumbent, frozenset(dropped), tuple(promotions))
+
+
+def is_better(found: Contrast, p: float) -> bool:
+    """Whether the candidate is better, by a one-sided test."""
+    return found.mean is not None and found.mean > 0 and found.p is not None and found.p / 2 <= p
+
+
+def keeps_second(facts: TuningFacts, candidate: Candidate) -> bool:
+    """Whether the second metric, as far as it was measured, is within its limit."""
+    broken = second_broken(facts, candidate)
+    return broken is None or broken <= 0
+
+
+def second_broken(facts: TuningFacts, candidate: Candidate) -> float | None:
+    """By how much, as a logarithm, the second metric is beyond its limit (below 0: within); None: unknown."""
+    limit = facts.plan.objective.limit
+    if limit is None or candidate == DEFAULT:
+        return None
+    values = limit_values(facts)
+    log = mean_log(values, candidate, DEFAULT)
+    if log is None:
+        log = _across(values, candidate)
+    if log is None:
+        return None
+    # A limit below 1 is that of a metric of which more is better: it must not fall below that.
+    return log - math.log(limit[1]) if limit[1] >= 1 else math.log(limit[1]) - log
+
+
+def _across(values: Values, candidate: Candidate) -> float | None:
+    """Log ratio to the default through a third candidate that met both."""
+    found = [
+        first + second
+        for third in values.candidates
+        if (first := mean_log(values, candidate, third)) is not None
+        and (second := mean_log(values, third, DEFAULT)) is not None
+    ]
+    return found[0] if found else None
+
+
+def batch(
+    facts: TuningFacts, space: Space, admits: Callable[[Candidate], bool], count: int, seed: int
+) -> Batch | None:
+    """At most ``count`` candidates for the next step of the race; None: nothing is worth a trial."""
+    race = replay(facts)
+    values = objective_values(facts, _searching(facts))
+    model = Model(space, values)
+
+    def runs(candidate: Candidate) -> bool:
+        return candidate not in race.dropped and admits(candidate) and keeps_second(facts, candidate)
+
+    proposed = _proposed(facts, space, model, values, runs, seed)
+    pool = _pool(facts, space, race, model, proposed)
+    guess = model.guess(pool, race.incumbent)
+    means = guess.means.tolist()
+    nominee = _first(pool, sorted(range(len(pool)), key=lambda at: (-means[at], pool[at])), runs)
+    if nominee is None:
+        return None
+    best = simplified(space, model, pool[nominee], runs)
+    if best == race.incumbent:
+        best = pool[nominee]
+    undecided = _undecided(facts, race)
+    if undecided in pool and runs(undecided):
+        # It goes on while it is nearly the best guess, so that its rounds add up.
+        mean = means[pool.index(undecided)]
+        if mean > 0 and mean > model.guess([best], race.incumbent).means[0] - NEARLY:
+            best = undecided
+    level = max(0.0, means[nominee])
+    gains = _expected(guess.means - level, guess.sds).tolist()
+    chosen = [best]
+    order = sorted(range(len(pool)), key=lambda at: (-gains[at], pool[at]))
+    if means[nominee] < WORTH and gains[order[0]] < STALE:
+        return None
+    for at in order:
+        if len(chosen) >= count - 2:
+            break
+        if gains[at] >= STALE and pool[at] not in (*chosen, race.incumbent) and runs(pool[at]):
+            chosen.append(pool[at])
+    chosen += [one for one in proposed if one not in (*chosen, race.incumbent)][: count - 1 - len(chosen)]
+    shown = (race.incumbent, *chosen)
+    return Batch(shown, tuple(model.guess(shown, race.incumbent).means.tolist()))
+
+
+def simplified(
+    space: Space,
+    model: Model,
+    candidate: Candidate,
+    admits: Callable[[Candidate], bool],
+    most: int | None = None,
+) -> Candidate:
+    """Without lines whose guessed gain is not above its own uncertainty; with ``most`` lines at most."""
+    while candidate.settings:
+        fewer = [space.without(candidate, name) for name, _ in candidate.settings]
+        fewer = [one for one in fewer if admits(one)]
+        if not fewer:
+            break
+        guess = model.guess(fewer, candidate)
+        # What a line is guessed to give beyond doubt: one that may be nothing has to come back by itself.
+        losses = (-guess.means - guess.sds).tolist()
+        least = min(range(len(fewer)), key=lambda at: (losses[at], fewer[at]))
+        if losses[least] > 0 and (most is None or len(candidate.settings) <= most):
+            break
+        candidate = fewer[least]
+    return candidate
+
+
+def _undecided(facts: TuningFacts, race: Race) -> Candidate:
+    """The last step's nominee, where it still races the incumbent that it raced then; else the default."""
+    step = latest(facts, Purpose.SEARCH)
+    if step is None or len(step.candidates) < 2 or step.candidates[0] != race.incumbent:
+        return DEFAULT
+    return step.candidates[1]
+
+
+def _searching(facts: TuningFacts, until: int | None = None) -> list[int]:
+    """Steps that a choice may rest on."""
+    return [
+        step.number
+        for step in facts.steps
+        if step.purpose in (Purpose.SCREEN, Purpose.SEARCH) and (until is None or step.number <= until)
+    ]
+
+
+def searching_values(facts: TuningFacts) -> Values:
+    """Everything that was measured to choose by."""
+    return objective_values(facts, _searching(facts))
+
+
+def _failed(facts: TuningFacts) -> set[Candidate]:
+    worked = {one.candidate for one in facts.measured if one.value is not None}
+    return {one.candidate for one in facts.measured if one.value is None} - worked - {DEFAULT}
+
+
+def _proposed(
+    facts: TuningFacts,
+    space: Space,
+    model: Model,
+    values: Values,
+    runs: Callable[[Candidate], bool],
+    seed: int,
+) -> list[Candidate]:
+    """Of TPE, in its order."""
+    known = [one for one in values.candidates if space.holds(one)]
+    logs = dict(zip(known, model.guess(known).means.tolist(), strict=True)) if known else {}
+    constraints = {
+        one: {SECOND: broken} for one in known if (broken := second_broken(facts, one)) is not None
+    }
+    study = rebuilt(space, logs, constraints, seed)
+    new = (one for one in proposals(study, space, runs, _TPE_TRIES) if one not in logs)
+    return list(islice(new, 1 if space.size <= GRID_MOST else _TPE_WANTED))
+
+
+def _pool(
+    facts: TuningFacts, space: Space, race: Race, model: Model, proposed: Sequence[Candidate]
+) -> list[Candidate]:
+    """Whatever may be chosen: the whole grid where it is small, else what lies near what is good."""
+    measured = [one for one in values_candidates(facts) if space.holds(one)]
+    pool: dict[Candidate, None] = dict.fromkeys([*measured, *proposed])
+    if space.size <= GRID_MOST:
+        pool.update(dict.fromkeys(space.everything()))
+        near: Iterable[Candidate] = (race.incumbent,)
+    else:
+        means = model.guess(measured).means.tolist()
+        best = [one for _, one in sorted(zip(means, measured, strict=True), reverse=True)[:3]]
+        near = [race.incumbent, *best]
+        near += [_climbed(space, model, one) for one in near]
+    for one in near:
+        pool[one] = None
+        pool.update(dict.fromkeys(space.neighbours(one)))
+    return [one for one in pool if one != race.incumbent]
+
+
+def values_candidates(facts: TuningFacts) -> list[Candidate]:
+    """Every candidate that was measured to choose by, in order, each once."""
+    return list(searching_values(facts).candidates)
+
+
+def _climbed(space: Space, model: Model, candidate: Candidate) -> Candidate:
+    """Where the model's guess has a top: one factor at a time to its best choice, until none helps."""
+    for _ in range(10):
+        around = [candidate, *space.neighbours(candidate)]
+        means = model.guess(around).means.tolist()
+        best = around[max(range(len(around)), key=lambda at: means[at])]
+        if best == candidate:
+            break
+        candidate = best
+    return candidate
+
+
+def _first(pool: Sequence[Candidate], order: Iterable[int], runs: Callable[[Candidate], bool]) -> int | None:
+    return next((at for at in order if runs(pool[at])), None)
+
+
+def _expected(means: Matrix, sds: Matrix) -> Matrix:
+    """Expected improvement above 0 of normal guesses."""
+    import numpy as np
+    from scipy.special import ndtr
+
+    z = means / sds
+    found: Matrix = means * ndtr(z) + sds * np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    return found
+
+
+def latest(facts: TuningFacts, purpose: Purpose) -> Step | None:
+    """The last step of that purpose."""
+    return next((step for step in reversed(facts.steps) if step.purpose is purpose), None)

@@ -1,0 +1,82 @@
+"""Which factors matter? Few trials that each move about half of the factors (Plackett and Burman 1946).
+
+Every factor's effect is then known from all trials and not from its own two: with eleven factors, twelve
+trials know each effect as well as one factor at a time would from seventy. What a limit rules out is not run:
+factors go back to their defaults, one at a time, until the row keeps its promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from walproof.analysis.tuning.space import Space
+from walproof.facts.tuning import DEFAULT, Candidate
+
+PRIMES = (3, 7, 11, 19, 23, 31, 43, 47, 59, 67, 71, 79, 83)
+"""Those that leave 3 when divided by 4: each makes a design for as many factors."""
+
+
+def plackett_burman(factors: int) -> list[list[bool]]:
+    """Rows of which of ``factors`` are moved; the row that moves none, which is the default, is left out.
+
+    By Paley's construction (1933): shifts of the quadratic residues of a prime. Any two factors are moved
+    together, apart and not at all in equally many rows. Raises ValueError above 83 factors.
+    """
+    prime = next((one for one in PRIMES if one >= factors), None)
+    if prime is None:
+        raise ValueError(f"a design for at most {PRIMES[-1]} factors, not {factors}")
+    squares = {number * number % prime for number in range(prime)}
+    return [[(column + shift) % prime in squares for column in range(factors)] for shift in range(prime)]
+
+
+def one_at_a_time(
+    space: Space, settings: Sequence[str], admits: Callable[[Candidate], bool]
+) -> Iterator[Candidate]:
+    """Every other choice of each setting alone: settings take turns, so that the first few are of all."""
+    columns = [
+        [choice for choice in space.factors[name].choices if choice != space.factors[name].default]
+        for name in settings
+    ]
+    for turn in range(max(map(len, columns), default=0)):
+        for name, choices in zip(settings, columns, strict=True):
+            if turn < len(choices):
+                # From the far end inwards: what does nothing there does nothing between.
+                candidate = space.candidate({name: _spread_out(choices)[turn]})
+                if candidate != DEFAULT and admits(candidate):
+                    yield candidate
+
+
+def fraction(
+    space: Space, settings: Sequence[str], admits: Callable[[Candidate], bool]
+) -> Iterator[Candidate]:
+    """The rows of the design as candidates; a factor of several choices takes each of them in turn."""
+    turns = dict.fromkeys(settings, 0)
+    seen: set[Candidate] = {DEFAULT}
+    for row in plackett_burman(len(settings)):
+        values: dict[str, str] = {}
+        for name, moved in zip(settings, row, strict=True):
+            if moved:
+                factor = space.factors[name]
+                choices = _spread_out([one for one in factor.choices if one != factor.default])
+                values[name] = choices[turns[name] % len(choices)]
+                turns[name] += 1
+        candidate = repaired(space, values, admits)
+        if candidate not in seen:
+            seen.add(candidate)
+            yield candidate
+
+
+def repaired(space: Space, values: dict[str, str], admits: Callable[[Candidate], bool]) -> Candidate:
+    """The candidate of those values, with as few of them given back as its promises ask for (one by one)."""
+    candidate = space.candidate(values)
+    while candidate != DEFAULT and not admits(candidate):
+        lines = [name for name, _ in candidate.settings]
+        fewer = [space.without(candidate, name) for name in lines]
+        candidate = next((one for one in fewer if admits(one)), fewer[-1])
+    return candidate
+
+
+def _spread_out(choices: Sequence[str]) -> list[str]:
+    """The largest, the middle, the smallest, then the others."""
+    order = list(dict.fromkeys([len(choices) - 1, len(choices) // 2, 0, *range(len(choices))]))
+    return [choices[index] for index in order]

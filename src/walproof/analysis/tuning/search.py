@@ -1,0 +1,247 @@
+"""What to measure next: a function of the facts, phase after phase.
+
+record -> screen -> race -> confirm -> lines -> final -> crash. Each phase looks at what there is and either
+asks for a step or is over; the order of the steps in the facts says which phases were left. Nothing is
+remembered between two questions but what the judge said of a candidate.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from itertools import islice
+
+from walproof.analysis.tuning import ablation, race
+from walproof.analysis.tuning.budget import CRASH_TRIALS, Clock
+from walproof.analysis.tuning.model import Model
+from walproof.analysis.tuning.screen import PRIMES, fraction, one_at_a_time
+from walproof.analysis.tuning.space import Space
+from walproof.analysis.tuning.values import mean_log, objective_values
+from walproof.facts.tuning import DEFAULT, Candidate, Judge, Purpose, Step, TuningFacts
+
+RACE_CANDIDATES = 3, 4
+"""Incumbent, nominee, new ones: in a step of the race of a grid that is looked at whole, of a large one."""
+RACE_ROUNDS = 2
+CONFIRM_ROUNDS = 4
+LINES_ROUNDS_MOST = 8
+CHAIN_ROUNDS = 3
+"""Rounds below which confs of a chain are left out instead."""
+FINAL_ROUNDS = (2, 12)
+"""At least, at most."""
+CRASHES_MOST = 2
+SCREEN_LEAST = 3
+"""Trials of a screen, without the default."""
+
+
+class TuneSearch:
+    """``walproof.facts.tuning.Search``: the same facts give the same step.
+
+    ``judge`` says what a candidate is predicted to do; it is asked only after the load was recorded, about
+    candidates that may be run, each once.
+    """
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+        self._broken: dict[Candidate, bool] = {}
+
+    def ask(self, facts: TuningFacts) -> Step | None:
+        """The next step, or None: the tuning is over.
+
+        Every step of the facts counts as finished: a trial that is missing from it is not asked for again.
+        """
+        if not facts.steps:
+            return self._step(
+                facts, Purpose.RECORD, (DEFAULT,), 1, "the load is recorded once, under the default"
+            )
+        if not facts.plan.factors and not facts.plan.starts:
+            return None
+        reached = list(Purpose).index(facts.steps[-1].purpose)
+        phases: dict[Purpose, Callable[[TuningFacts, Space], Step | None]] = {
+            Purpose.SCREEN: self._screen,
+            Purpose.SEARCH: self._race,
+            Purpose.CONFIRM: self._confirm,
+            Purpose.LINES: self._lines,
+            Purpose.FINAL: self._final,
+            Purpose.CRASH: self._crash,
+        }
+        space = Space(facts.plan)
+        for purpose, phase in phases.items():
+            if list(Purpose).index(purpose) >= reached and (step := phase(facts, space)) is not None:
+                return step
+        return None
+
+    def admits(self, candidate: Candidate) -> bool:
+        """Whether a candidate keeps every promise as far as is predicted; the default is always run."""
+        if candidate == DEFAULT:
+            return True
+        if candidate not in self._broken:
+            self._broken[candidate] = bool(self._judge(candidate)[1])
+        return not self._broken[candidate]
+
+    def winner(self, facts: TuningFacts) -> Candidate:
+        """The configuration that lines are taken from: the incumbent, with as many lines as may enter."""
+        for purpose in (Purpose.LINES, Purpose.CONFIRM):
+            step = race.latest(facts, purpose)
+            if step is not None:
+                return step.candidates[0 if purpose is Purpose.LINES else 1]
+        incumbent = race.replay(facts).incumbent
+        if len(incumbent.settings) <= facts.plan.most_lines:
+            return incumbent
+        space = Space(facts.plan)
+        model = Model(space, race.searching_values(facts))
+        return race.simplified(space, model, incumbent, self.admits, facts.plan.most_lines)
+
+    def short(self, facts: TuningFacts) -> Candidate:
+        """The winner without the lines that went."""
+        step = ablation.chain_step(facts)
+        return ablation.shortest(facts, step) if step is not None else self.winner(facts)
+
+    def _screen(self, facts: TuningFacts, space: Space) -> Step | None:
+        done = [step for step in facts.steps if step.purpose is Purpose.SCREEN]
+        trials = Clock.of(facts).trials_until(Purpose.SCREEN)
+        toggled = [name for name in space.searched if space.factors[name].design == "toggled"]
+        toggled = toggled if len(toggled) > 1 and len(toggled) < len(space.searched) else []
+        starts = [space.candidate(start.conf) for start in facts.plan.starts]
+        starts = [one for one in starts if one != DEFAULT and self.admits(one)]
+        if not done and toggled:
+            # Half of the time: the others have to be screened, too.
+            chosen = tuple(islice(one_at_a_time(space, toggled, self.admits), max(0, trials // 2 - 1)))
+            if len(chosen) >= 2:
+                return self._step(
+                    facts, Purpose.SCREEN, (DEFAULT, *chosen), 1,
+                    f"each choice of {_listed(toggled)} alone, toggled on one running server", "toggled",
+                )  # fmt: skip
+        if any(step.design == "fresh" for step in done) or trials < 1 + SCREEN_LEAST:
+            return None
+        left = [name for name in space.searched if not done or name not in toggled][: PRIMES[-1]]
+        rows = [one for one in fraction(space, left, self.admits) if one not in starts] if left else []
+        chosen = (*starts, *rows)[: trials - 1]
+        if not chosen:
+            return None
+        # Few rounds: the race goes on with what looks good, and measures that again.
+        rounds = 2 if 10 * (1 + len(chosen)) <= trials else 1
+        why = f"which of {_listed(left)} matter: each trial moves about half of them"
+        return self._step(facts, Purpose.SCREEN, (DEFAULT, *dict.fromkeys(chosen)), rounds, why)
+
+    def _race(self, facts: TuningFacts, space: Space) -> Step | None:
+        trials = Clock.of(facts).trials_until(Purpose.SEARCH)
+        small, large = RACE_CANDIDATES
+        count = min(small if space.size <= race.GRID_MOST else large, trials // RACE_ROUNDS)
+        if count < 2:
+            return None
+        found = race.batch(facts, space, self.admits, count, _seed(facts, "propose"))
+        if found is None:
+            return None
+        gain = found.gains[1]
+        others = len(found.candidates) - 2
+        why = f"the best guess ({100 * gain:+.1f} % to the incumbent) and {others} new ones"
+        return self._step(facts, Purpose.SEARCH, found.candidates, RACE_ROUNDS, why, space=space)
+
+    def _confirm(self, facts: TuningFacts, space: Space) -> Step | None:
+        winner = self.winner(facts)
+        if winner == DEFAULT or race.latest(facts, Purpose.CONFIRM) is not None:
+            return None
+        rounds = min(CONFIRM_ROUNDS, Clock.of(facts).trials_until(Purpose.CONFIRM) // 2)
+        if rounds < 2:
+            return None
+        return self._step(
+            facts, Purpose.CONFIRM, (DEFAULT, winner), rounds, "the incumbent and the default on fresh starts"
+        )
+
+    def _lines(self, facts: TuningFacts, space: Space) -> Step | None:
+        winner = self.winner(facts)
+        done = [step for step in facts.steps if step.purpose is Purpose.LINES]
+        if winner == DEFAULT or len(done) > 1 or not self._is_confirmed(facts):
+            return None
+        trials = Clock.of(facts).trials_until(Purpose.LINES)
+        if not done:
+            # With little time: first without the lines alone, then with nothing left for the chain.
+            for both, share in ((True, 0.6), (False, 0.6), (False, 1.0)):
+                candidates = ablation.first_candidates(space, winner, self.admits, both)
+                rounds = min(LINES_ROUNDS_MOST, int(trials * share) // len(candidates))
+                if rounds >= 2:
+                    return self._step(
+                        facts, Purpose.LINES, candidates, rounds,
+                        "the winner without each line, and the default with each line alone",
+                    )  # fmt: skip
+            return None
+        tests = ablation.line_tests(facts, space, done[0], self.admits)
+        confs = ablation.chain(space, winner, tests, self.admits)
+        if len(confs) < 2 or trials < 4:
+            return None
+        confs = ablation.spaced(confs, max(2, trials // CHAIN_ROUNDS))
+        rounds = min(LINES_ROUNDS_MOST, trials // len(confs))
+        return self._step(
+            facts,
+            Purpose.LINES,
+            confs,
+            rounds,
+            "lines that are not proven go one at a time, the weakest first",
+        )
+
+    def _final(self, facts: TuningFacts, space: Space) -> Step | None:
+        winner, short = self.winner(facts), self.short(facts)
+        if DEFAULT in (winner, short) or race.latest(facts, Purpose.FINAL) or not self._is_confirmed(facts):
+            return None
+        candidates = tuple(dict.fromkeys((DEFAULT, short, winner)))
+        least, most = FINAL_ROUNDS
+        rounds = min(most, Clock.of(facts).trials_until(Purpose.FINAL) // len(candidates))
+        if rounds < least:
+            return None
+        return self._step(
+            facts,
+            Purpose.FINAL,
+            candidates,
+            rounds,
+            "what is advised, on fresh starts that nothing was chosen by",
+        )
+
+    def _crash(self, facts: TuningFacts, space: Space) -> Step | None:
+        short = self.short(facts)
+        if short == DEFAULT or race.latest(facts, Purpose.CRASH) or not self._is_confirmed(facts):
+            return None
+        rounds = min(CRASHES_MOST, int(Clock.of(facts).trials_until(Purpose.CRASH) / CRASH_TRIALS))
+        if rounds < 1:
+            return None
+        return self._step(
+            facts,
+            Purpose.CRASH,
+            (short,),
+            rounds,
+            "what is advised is killed, to check its predictions",
+        )
+
+    def _is_confirmed(self, facts: TuningFacts) -> bool:
+        """Whether the winner was not slower than the default when both were measured anew."""
+        step = race.latest(facts, Purpose.CONFIRM)
+        if step is None:
+            return True
+        log = mean_log(objective_values(facts, [step.number]), step.candidates[1], DEFAULT)
+        return log is not None and log > 0
+
+    def _step(
+        self,
+        facts: TuningFacts,
+        purpose: Purpose,
+        candidates: Sequence[Candidate],
+        rounds: int,
+        why: str,
+        design: str = "fresh",
+        space: Space | None = None,
+    ) -> Step:
+        number = len(facts.steps) + 1
+        first, *others = candidates
+        if space is not None and others and all(space.is_toggled(one, first) for one in others):
+            design = "toggled"
+        return Step(number, purpose, tuple(candidates), rounds, _seed(facts, purpose.value), design, why)
+
+
+def _seed(facts: TuningFacts, what: str) -> int:
+    """Of a step: from the tuning's seed and the step's number, so that no two steps share one."""
+    text = f"{facts.plan.seed}/{len(facts.steps) + 1}/{what}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:4])
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more"

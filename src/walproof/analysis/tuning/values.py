@@ -1,0 +1,142 @@
+"""Measured values as logarithms, larger always better, and comparisons of two candidates within rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, TypeAlias
+
+from walproof.analysis.contrast import Contrast, Pair
+from walproof.analysis.inference.spread import Pooling, Spread, spreads
+from walproof.facts import Cell
+from walproof.facts.tuning import Candidate, Measured, TuningFacts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix: TypeAlias = NDArray[np.float64]
+
+Round: TypeAlias = tuple[int, int]
+"""(step, round in it)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Logarithms by round and candidate."""
+
+    logs: dict[tuple[Round, Candidate], float]
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """In order."""
+        return tuple(sorted({key[0] for key in self.logs}))
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """In the order in which they were first measured."""
+        return tuple(dict.fromkeys(candidate for _, candidate in sorted(self.logs, key=lambda key: key[0])))
+
+    def ratios(self, candidate: Candidate, base: Candidate) -> dict[Round, float]:
+        """Log ratio of the two in each round that has both; above 0: the candidate is better."""
+        return {
+            number: self.logs[number, candidate] - self.logs[number, base]
+            for number in self.rounds
+            if (number, candidate) in self.logs and (number, base) in self.logs
+        }
+
+    def within(self, keep: Callable[[Round], bool]) -> Values:
+        """Those of some rounds alone."""
+        return Values({key: value for key, value in self.logs.items() if keep(key[0])})
+
+
+def objective_values(facts: TuningFacts, steps: Iterable[int] | None = None) -> Values:
+    """The objective's; of some steps alone, where they are named. Failed trials have none."""
+    sign = 1.0 if facts.plan.objective.larger_is_better else -1.0
+    return Values(_logs(facts, steps, lambda one: one.value, sign))
+
+
+def limit_values(facts: TuningFacts, steps: Iterable[int] | None = None) -> Values:
+    """Those of the second metric, as they are: larger is larger."""
+    return Values(_logs(facts, steps, lambda one: one.limit_value, 1.0))
+
+
+def _logs(
+    facts: TuningFacts, steps: Iterable[int] | None, get: Callable[[Measured], float | None], sign: float
+) -> dict[tuple[Round, Candidate], float]:
+    wanted = None if steps is None else set(steps)
+    found: dict[tuple[Round, Candidate], float] = {}
+    for one in facts.measured:
+        value = get(one)
+        if (wanted is None or one.step in wanted) and value is not None and 0 < value < math.inf:
+            found[(one.step, one.round), one.candidate] = sign * math.log(value)
+    return found
+
+
+def compare(values: Values, pairs: Sequence[tuple[Candidate, Candidate]]) -> tuple[Contrast, ...]:
+    """Each ``(candidate, what it is compared with)``, with the spread that all of them together show."""
+    import numpy as np
+
+    rounds = values.rounds
+    rows = list(dict.fromkeys(one for pair in pairs for one in pair))
+    logs = np.full((len(rows), len(rounds)), np.nan)
+    for row, candidate in enumerate(rows):
+        for column, number in enumerate(rounds):
+            logs[row, column] = values.logs.get((number, candidate), np.nan)
+    known: Sequence[Spread | None] = [None] * len(pairs)
+    if any(len(values.ratios(*pair)) >= 2 for pair in pairs):
+        known = spreads(logs, [(rows.index(one), rows.index(base)) for one, base in pairs])
+    return tuple(
+        contrast(values, one, base, spread) for (one, base), spread in zip(pairs, known, strict=True)
+    )
+
+
+def contrast(values: Values, candidate: Candidate, base: Candidate, spread: Spread | None) -> Contrast:
+    """Of two candidates, with a spread that is known already."""
+    order = {number: index for index, number in enumerate(values.rounds, start=1)}
+    ratios = values.ratios(candidate, base)
+    pairs = tuple(Pair(order[number], math.exp(log), 0, 0) for number, log in ratios.items())
+    begun = sum((number, candidate) in values.logs for number in order)
+    return Contrast(_cell(candidate), _cell(base), pairs, begun, spread)
+
+
+def pooled(values: Values, bases: Sequence[Candidate]) -> Spread | None:
+    """What a log ratio varies by in one round, from every pair with two rounds; None where there is none.
+
+    Where candidates contradict a common spread, theirs are put together by their degrees of freedom: enough
+    for a race, whose decisions are all made again on fresh rounds.
+    """
+    pairs = [
+        (one, base)
+        for base in dict.fromkeys(bases)
+        for one in values.candidates
+        if one != base and len(values.ratios(one, base)) >= 2
+    ]
+    if not pairs:
+        return None
+    found = [one.spread for one in compare(values, pairs) if one.spread is not None]
+    common = [one for one in found if one.pooling is not Pooling.OWN]
+    if common:
+        return common[0]
+    degrees = sum(one.degrees for one in found)
+    if degrees <= 0:
+        return None
+    variance = sum(one.variance * one.degrees for one in found) / degrees
+    return Spread(variance, degrees, Pooling.OWN, 0.0)
+
+
+def mean_log(values: Values, candidate: Candidate, base: Candidate) -> float | None:
+    """Mean log ratio over the rounds that have both."""
+    ratios = values.ratios(candidate, base)
+    return fmean(ratios.values()) if ratios else None
+
+
+def _cell(candidate: Candidate) -> Cell:
+    return Cell("", "", written(candidate))
+
+
+def written(candidate: Candidate) -> str:
+    """``commit_delay=100 wal_compression=lz4``, or ``default``."""
+    return " ".join(f"{name}={value}" for name, value in candidate.settings) or "default"
