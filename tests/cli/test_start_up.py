@@ -39,6 +39,7 @@ COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("wal stats --csv WAL", set(), {"report", "wal", "_native"}, 36),
     ("wal records -n 1 WAL", set(), {"wal", "_native"}, 33),
     ("wal records -n 1 --json WAL", set(), {"wal", "_native"}, 33),
+    ("web --help", set(), set(), 20),
     ("wal verify --help", set(), set(), 20),
     ("wal verify --json WAL", set(), {"report", "wal", "_native"}, 55),
     ("wal whatif --help", set(), set(), 20),

@@ -15,6 +15,7 @@ from tests.facts.plans import ENVIRONMENT, SERIES, failed, plan, trial
 from walproof.errors import StoreError
 from walproof.facts import CheckedImage, CutFacts, ImageState, Plan, Slice
 from walproof.facts.codec import from_json, plan_hash, to_data
+from walproof.facts.run import Extent
 from walproof.facts.store import Store
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -130,6 +131,19 @@ def test_a_run_is_open_until_it_is_finished(store: Store) -> None:
     assert store.run(run.id).finished_at is None
     store.finish_run(run.id)
     assert store.run(run.id).finished_at is not None
+
+
+def test_extents_count_what_is_stored(store: Store) -> None:
+    run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    other = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    for one in (trial(1), failed(2)):
+        store.add_trial(run.id, one)
+    store.finish_run(run.id)
+    found = store.extents()
+    newest = max(trial(1).ended_at, failed(2).ended_at)
+    rounds = max(trial(1).round, failed(2).round)
+    assert found[run.id] == Extent(2, 1, rounds, newest, store.run(run.id).finished_at)
+    assert found[other.id] == Extent(0, 0, 0, None, None)
 
 
 def test_runs_of_the_same_plan_have_different_ids(store: Store) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -16,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.cli.command import start, walproof
 from tests.live.pair import writing
 from tests.postgres.replication import query, run, running_primary, wait_until
+from tests.web.reading import Reader
 from walproof.advise.watch.concern import Thresholds
 from walproof.cli.watched import Fleet, WatchOrder
 from walproof.facts import Install
@@ -127,6 +130,36 @@ def test_prometheus_reads_what_is_served_and_a_kill_leaves_no_slot(troubled: Clu
         process.kill()
         process.wait()
     wait_until(lambda: own_slots(troubled) == 0, 40)
+
+
+def test_a_browser_sees_the_same_and_ctrl_c_leaves_no_slot(troubled: Cluster, tmp_path: Path) -> None:
+    errors = tmp_path / "err"
+    process = start(
+        ["watch", dsn(troubled) + " password=hunter2", "--every", "1s", "--web", "127.0.0.1:0"],
+        tmp_path,
+        errors,
+    )
+    try:
+        wait_until(lambda: "?token=" in errors.read_text())
+        reader = Reader(next(word for word in errors.read_text().split() if "?token=" in word))
+        wait_until(lambda: reader.get("/api/live").data[0:1] and reader.get("/api/live").data[0]["crash"])
+        (found,) = reader.get("/api/live").data
+        assert {one["key"] for one in found["concerns"]} >= {"archiver", "slot etl"}
+        page = reader.get(f"/live/server?name={quote(found['server'])}")
+        assert page.status == 200
+        for said in ("if it crashed now", 'id="plot-clock"', 'id="plot-pg_wal"', "The archiver fails"):
+            assert said in page.text
+        for path in ("/", "/live", "/api/live", f"/live/server?name={quote(found['server'])}"):
+            text = reader.get(path).text
+            assert "hunter2" not in text
+            assert "watcher" not in text
+        assert own_slots(troubled) == 1
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == 0
+    finally:
+        process.kill()
+        process.wait()
+    wait_until(lambda: own_slots(troubled) == 0, 10)
 
 
 def watched(fleet: Fleet, is_so: Callable[[ServerView], bool], patience_s: float = 20.0) -> ServerView:

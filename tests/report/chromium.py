@@ -9,7 +9,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-_FLAGS = (
+FLAGS = (
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
@@ -27,7 +27,7 @@ def run(browser: str, page: Path, *options: str) -> subprocess.CompletedProcess[
     """Open the page with a new profile beside it; returns when Chromium has ended."""
     profile = page.parent / f"profile-{page.stem}"
     return subprocess.run(
-        [browser, *_FLAGS, f"--user-data-dir={profile}", *options, page.as_uri()],
+        [browser, *FLAGS, f"--user-data-dir={profile}", *options, page.as_uri()],
         capture_output=True,
         text=True,
         timeout=60,

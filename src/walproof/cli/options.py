@@ -31,6 +31,13 @@ StoreUrl = Annotated[
     ),
 ]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+HostNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--name", metavar="HOST", help="Name under which browsers ask for the page, where it is no address. "
+        "May be repeated.",
+    ),
+]  # fmt: skip
 OnePg = Annotated[
     str | None,
     typer.Option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,11 +16,35 @@ from walproof.errors import SettingError, WalproofError
 from walproof.units import parse_bytes, parse_duration_s
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import ExitStack
+
+    from walproof.cli.watch_show import Show
     from walproof.cli.watched import Fleet, WatchOrder
 
 _SHORTEST_S = 0.5
 _ONCE_S = 20.0
 """The longest that a single look waits for the stream to come to the end of WAL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Who else is told of each look, as typed."""
+
+    listen: str | None
+    web: str | None
+    names: tuple[str, ...]
+
+    def entered(self, stack: ExitStack, every_s: float) -> Iterator[Show]:
+        """What tells each of them, until the stack is left. Raises SettingError when it cannot listen."""
+        if self.listen is not None:
+            from walproof.cli.watch_listen import Listener
+
+            yield stack.enter_context(Listener(self.listen)).tell
+        if self.web is not None:
+            from walproof.cli.web_serve import WatchedSite
+
+            yield stack.enter_context(WatchedSite(self.web, self.names, every_s)).tell
 
 
 def watch(
@@ -61,6 +86,11 @@ def watch(
         str | None,
         typer.Option("--listen", metavar="HOST:PORT", help="Serve metrics for Prometheus: 127.0.0.1:9187."),
     ] = None,
+    web: Annotated[
+        str | None,
+        typer.Option("--web", metavar="HOST:PORT", help="Serve a page for browsers: 127.0.0.1:8432."),
+    ] = None,
+    name: options.HostNames = None,
     stream: Annotated[
         bool,
         typer.Option("--stream/--no-stream", help="Stream WAL, for the crash clock and causes of WAL."),
@@ -111,7 +141,8 @@ def watch(
         _answer(failed(error.message))
     try:
         with Fleet(order) as fleet:
-            _watch(fleet, order, for_s, listen, once=once, plain=plain, json=json)
+            told = Listeners(listen, web, tuple(name or ()))
+            _watch(fleet, order, for_s, told, once=once, plain=plain, json=json)
     except Interrupted as signalled:
         # Ctrl-C is how an endless watch ends.
         if for_s is not None or once or signalled.number != signal.SIGINT:
@@ -145,7 +176,7 @@ def _settle(fleet: Fleet, order: WatchOrder) -> None:
 
 
 def _watch(
-    fleet: Fleet, order: WatchOrder, for_s: float | None, listen: str | None, *, once: bool, plain: bool,
+    fleet: Fleet, order: WatchOrder, for_s: float | None, listeners: Listeners, *, once: bool, plain: bool,
     json: bool,
 ) -> None:  # fmt: skip
     """Show look after look until the time is over."""
@@ -154,11 +185,7 @@ def _watch(
     from walproof.cli.watch_show import shower
 
     with ExitStack() as stack:
-        tell = None
-        if listen is not None:
-            from walproof.cli.watch_listen import Listener
-
-            tell = stack.enter_context(Listener(listen)).tell
+        tell = list(listeners.entered(stack, order.every_s))
         if once:
             _settle(fleet, order)
         show = stack.enter_context(shower(plain=plain, json=json))
@@ -167,8 +194,8 @@ def _watch(
         while True:
             views = fleet.views(patience_s=order.every_s if is_first else 0.0)
             is_first = False
-            if tell is not None:
-                tell(views)
+            for one in tell:
+                one(views)
             show(views)
             passed_s = time.monotonic() - begun_s
             if once or (for_s is not None and passed_s >= for_s - _SHORTEST_S / 2):

@@ -54,13 +54,16 @@ class Listener:
         self._views = tuple(views)
 
 
-def parse_address(text: str) -> tuple[str, int]:
-    """``127.0.0.1:9187``, ``[::1]:9187``. Raises SettingError: a host has to be named."""
+def parse_address(text: str, option: str = "--listen", port: int = 9187) -> tuple[str, int]:
+    """``127.0.0.1:9187``, ``[::1]:9187``. Raises SettingError: a host has to be named.
+
+    ``option`` and its usual ``port`` are for the message.
+    """
     match = _ADDRESS.fullmatch(text)
     host = "" if match is None else match["six"] or match["host"]
     if match is None or not host or int(match["port"]) > 65535:
         raise SettingError(
-            f'--listen is "{text}", expected HOST:PORT',
-            hint="--listen 127.0.0.1:9187 is for this machine alone; 0.0.0.0:9187 for everybody.",
+            f'{option} is "{text}", expected HOST:PORT',
+            hint=f"{option} 127.0.0.1:{port} is for this machine alone; 0.0.0.0:{port} for everybody.",
         )
     return host, int(match["port"])

@@ -207,3 +207,17 @@ class Run:
     """The TOML that the plan was made from; None for a study without a file."""
     finished_at: float | None = None
     """None while rounds are missing: the same command resumes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much of a run is stored."""
+
+    trials: int
+    failed: int
+    rounds: int
+    """Number of the newest round that has a trial."""
+    newest_at: float | None
+    """When its newest trial ended; None without any."""
+    finished_at: float | None
+    """As `Run.finished_at`."""

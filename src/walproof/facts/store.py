@@ -23,7 +23,7 @@ from walproof.facts.claim import claim
 from walproof.facts.codec import from_json, plan_hash, to_json
 from walproof.facts.place import find_place, open_engine
 from walproof.facts.plan import Plan
-from walproof.facts.run import CutFacts, Environment, Run, Series, Slice, Trial, TrialState
+from walproof.facts.run import CutFacts, Environment, Extent, Run, Series, Slice, Trial, TrialState
 from walproof.facts.tables import (
     FORMAT,
     METADATA,
@@ -55,6 +55,11 @@ class Store:
             if not all(inspector.has_table(table.name) for table in (POWER_CUT, SLICE)):
                 self._create_tables()
             self._check_format()
+
+    @property
+    def shown(self) -> str:
+        """Its name in messages, without secrets."""
+        return self._place.shown
 
     @property
     def is_shared(self) -> bool:
@@ -230,6 +235,30 @@ class Store:
                 _to_trial(row, metrics.get(row.number, {}), cuts.get(row.number), slices.get(row.number, []))
                 for row in rows
             )
+
+    def extents(self) -> Mapping[str, Extent]:
+        """Run id -> how much of it is stored; counted by the database, without reading trials."""
+        failed = sa.func.sum(sa.case((TRIAL.c.state == TrialState.FAILED.value, 1), else_=0))
+        counts = (
+            sa.func.count(TRIAL.c.number),
+            failed,
+            sa.func.max(TRIAL.c.round),
+            sa.func.max(TRIAL.c.ended_at),
+        )
+        query = (
+            sa.select(RUN.c.id, RUN_END.c.finished_at, *counts)
+            .select_from(
+                RUN.outerjoin(TRIAL, RUN.c.id == TRIAL.c.run_id).outerjoin(
+                    RUN_END, RUN.c.id == RUN_END.c.run_id
+                )
+            )
+            .group_by(RUN.c.id, RUN_END.c.finished_at)
+        )
+        with self._place.guarded("read"), self._engine.connect() as connection:
+            return {
+                run_id: Extent(trials, int(failures or 0), rounds or 0, newest, finished_at)
+                for run_id, finished_at, trials, failures, rounds, newest in connection.execute(query)
+            }
 
     def series(self, run_id: str, names: Sequence[str] | None = None) -> tuple[Series, ...]:
         """Series of all trials of a run, of the given names or all."""

@@ -1,0 +1,48 @@
+"""``walproof web``: stored runs in a browser."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from walproof.cli import Interrupted, options
+from walproof.errors import SettingError
+
+
+def web(
+    address: Annotated[
+        str, typer.Option("--address", metavar="HOST:PORT", help="Where to listen; port 0 takes a free one.")
+    ] = "127.0.0.1:8432",
+    name: options.HostNames = None,
+    recordings: Annotated[
+        Path | None,
+        typer.Option("--recordings", metavar="FOLDER", help="Folder of recordings. Default: --out."),
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    out: options.Out = options.DEFAULT_OUT,
+    store: options.StoreUrl = None,
+) -> None:
+    """Serve a page over the stored runs: search, reports, several runs in one plot, trends.
+
+    The printed link holds a token: who has it may read. For running servers: walproof watch DSN --web.
+    """
+    from walproof.cli.web_serve import Site, shelf_of
+
+    found = out if recordings is None else recordings
+    if recordings is not None and not recordings.is_dir():
+        raise SettingError(f'--recordings is "{recordings}": there is no such folder')
+    shelf = shelf_of(out, store, must_exist=store is not None or out != options.DEFAULT_OUT)
+    try:
+        with Site(address, tuple(name or ()), shelf, None, option="--address", recordings=found) as site:
+            site.announce(open_=open_)
+            threading.Event().wait()
+    except Interrupted as signalled:
+        # Ctrl-C is how it ends.
+        if signalled.number != signal.SIGINT:
+            raise
+    finally:
+        shelf.close()

@@ -1,0 +1,166 @@
+"""The page's socket and thread: what is served comes from ``walproof.web``."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from walproof.cli import options
+from walproof.cli.watch_listen import parse_address
+from walproof.errors import ReportError, SettingError
+from walproof.web.access import make_access
+from walproof.web.live.board import Board
+from walproof.web.shelf import Shelf
+from walproof.web.site import make_site
+
+if TYPE_CHECKING:
+    from walproof.facts.store import Store
+    from walproof.report.watch.view import ServerView
+
+DEFAULT_PORT = 8432
+TOKEN = "WALPROOF_WEB_TOKEN"
+_START_S = 20.0
+_END_S = 3.0
+
+
+class Site:
+    """Context manager: serves the page. Raises SettingError when it cannot listen."""
+
+    def __init__(
+        self,
+        address: str,
+        names: Sequence[str],
+        shelf: Shelf | None,
+        board: Board | None,
+        *,
+        option: str = "--web",
+        recordings: Path | None = None,
+    ) -> None:
+        """``address``: HOST:PORT; port 0 takes a free one. ``option``: where it was typed."""
+        self._host, self._port = parse_address(address, option, DEFAULT_PORT)
+        self._option = option
+        self._access = make_access(os.environ.get(TOKEN), [*names, self._host])
+        self._board = board
+        self._app = make_site(self._access, shelf, board, recordings)
+
+    def __enter__(self) -> Site:
+        import uvicorn
+
+        self._socket = _bound(self._host, self._port, self._option)
+        config = uvicorn.Config(
+            self._app, log_config=None, log_level="error", access_log=False, lifespan="off", ws="none",
+            http="h11", loop="asyncio", proxy_headers=False, server_header=False, limit_concurrency=200,
+            timeout_keep_alive=5, timeout_graceful_shutdown=1, h11_max_incomplete_event_size=16384,
+        )  # fmt: skip
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [self._socket]}, name="web", daemon=True
+        )
+        self._thread.start()
+        until_s = time.monotonic() + _START_S
+        while not self._server.started:
+            if not self._thread.is_alive() or time.monotonic() > until_s:
+                self.__exit__()
+                raise SettingError(f"could not serve on {self._host}:{self._port}")
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._board is not None:
+            self._board.is_over = True
+        self._server.should_exit = True
+        self._thread.join(timeout=_END_S)
+        self._socket.close()
+
+    @property
+    def url(self) -> str:
+        """The link, with its token."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        host = {"0.0.0.0": socket.gethostname(), "[::]": socket.gethostname()}.get(host, host)
+        return f"http://{host}:{self._socket.getsockname()[1]}/?token={self._access.token}"
+
+    def announce(self, *, open_: bool = False) -> None:
+        """Print the link, and open it. Raises ReportError where there is no browser."""
+        sys.stderr.write(f"the page: {self.url}\nwho has the link may read; Ctrl-C ends it\n")
+        sys.stderr.flush()
+        if open_:
+            import webbrowser
+
+            if not webbrowser.open(self.url):
+                raise ReportError("no browser could be opened", hint="Open the link by hand.")
+
+
+class WatchedSite(Site):
+    """Context manager: a page that is told of each look, with the stored runs of this folder."""
+
+    def __init__(self, address: str, names: Sequence[str], every_s: float) -> None:
+        self._told = Board(every_s)
+        out, url = Path(os.environ.get("WALPROOF_OUT", options.DEFAULT_OUT)), os.environ.get("WALPROOF_STORE")
+        self._shelf = shelf_of(out, url, must_exist=False)
+        super().__init__(address, names, self._shelf, self._told)
+
+    def __enter__(self) -> WatchedSite:
+        super().__enter__()
+        self.announce()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
+        self._shelf.close()
+
+    def tell(self, views: Sequence[ServerView]) -> None:
+        """What the page shows next."""
+        self._told.tell(views, time.time())
+
+
+def shelf_of(out: Path, url: str | None, *, must_exist: bool) -> Shelf:
+    """The store of these options; opened now if there is one, else when there is.
+
+    Raises StoreError when it has to exist and does not, or cannot be read.
+    """
+    if must_exist:
+        opened = options.open_existing_store(out, url)
+        return Shelf(lambda: opened, opened.shown)
+    path = out / "walproof.sqlite"
+
+    def found() -> Store | None:
+        if url is None and not path.exists():
+            return None
+        return options.open_store(out, url)
+
+    first = found()
+    kept = [] if first is None else [first]
+    shown = str(path) if first is None else first.shown
+    return Shelf(lambda: kept.pop() if kept else found(), shown)
+
+
+def _bound(host: str, port: int, option: str) -> socket.socket:
+    """A socket that listens there. Raises SettingError."""
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        made = socket.socket(family, kind, protocol)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(place)
+            made.listen(128)
+        except OSError:
+            made.close()
+            raise
+    except OSError as error:
+        hint = {
+            errno.EADDRINUSE: f"Another program has that port, maybe another walproof: {option} {host}:0 "
+            "takes a free one.",
+            errno.EACCES: "Ports below 1024 are for root: take a higher one.",
+        }.get(error.errno or 0, "The address has to be one of this machine's.")
+        reason = error.strerror or str(error)
+        raise SettingError(f"could not listen on {host}:{port}: {reason}", hint=hint) from error
+    return made

@@ -1,0 +1,84 @@
+"""One ratio over the dates of its runs, with intervals; machines and versions have colours and shapes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from walproof.report.figures.channels import point_channels
+from walproof.report.figures.scale import log_range, log_ticks, tick_label
+from walproof.report.figures.style import FAINT, WIDTH, chart_of, configured, series_style
+from walproof.units import format_utc
+
+
+@dataclass(frozen=True, slots=True)
+class TrendPoint:
+    """A run."""
+
+    at: float
+    """Unix time at which it began."""
+    run: str
+    where: str
+    """Version and machine."""
+    ratio: float
+    low: float | None
+    high: float | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrendData:
+    """Runs in the order of time."""
+
+    axis: str
+    points: tuple[TrendPoint, ...]
+
+    def describe(self) -> str:
+        """First and last in words."""
+        first, last = self.points[0], self.points[-1]
+        return (
+            f"{self.axis} over {len(self.points)} runs: {first.text} on {format_utc(first.at)}, "
+            f"{last.text} on {format_utc(last.at)}."
+        )
+
+    def draw(self) -> dict[str, Any]:
+        """Vega-Lite specification of the chart."""
+        import altair as alt
+
+        ends = [end for one in self.points for end in (one.low, one.high) if end is not None]
+        ratios = [one.ratio for one in self.points]
+        low, high = log_range(ratios, always=(1.0,))
+        low, high = log_range([*ratios, *(min(max(end, low / 3), high * 3) for end in ends)], always=(1.0,))
+        ticks = log_ticks(low, high)
+        values = [
+            {
+                "x": one.at * 1000,
+                "y": one.ratio,
+                "low": max(low, one.low) if one.low is not None else one.ratio,
+                "high": min(high, one.high) if one.high is not None else one.ratio,
+                "where": one.where,
+                "about": f"{format_utc(one.at)}, {one.where}: {one.text}, run {one.run}",
+            }
+            for one in self.points
+        ]
+        places = list(dict.fromkeys(one.where for one in self.points))
+        colours, shapes = series_style(len(places))
+        legend = alt.Legend(title=None, orient="top", columns=1, direction="vertical")
+        colour, shape = point_channels("where", places, colours, shapes, legend)
+        labels = "{" + ",".join(f"'{tick:g}':'{tick_label(tick, 'x')}'" for tick in ticks) + "}"
+        scale = alt.Scale(type="log", domain=[low, high], nice=False)
+        axis = alt.Axis(values=list(ticks), labelExpr=f"({labels})[toString(datum.value)]", title=self.axis)
+        y, ends_y = (alt.Y(f"{field}:Q", scale=scale, axis=axis) for field in ("y", "low"))
+        x = alt.X(
+            "x:T",
+            title=None,
+            scale=alt.Scale(padding=14),
+            axis=alt.Axis(format="%Y-%m-%d", tickCount=8, labelOverlap=True),
+        )
+        base = chart_of(values)
+        spans = base.mark_rule(strokeWidth=1.5).encode(x=x, y=ends_y, y2="high:Q", color=colour)
+        points = base.mark_point(filled=True, size=60, opacity=1).encode(
+            x=x, y=y, color=colour, shape=shape, description=alt.Description("about:N")
+        )
+        one = chart_of([{"y": 1.0}]).mark_rule(color=FAINT, strokeDash=[4, 3]).encode(y="y:Q")
+        return configured(alt.layer(one, spans, points).properties(width=WIDTH - 120, height=160))

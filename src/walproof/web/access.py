@@ -1,0 +1,179 @@
+"""Who may read the page, checked before anything else looks at a request.
+
+Host    an address, localhost, or a name that was given: a page of somebody else's whose name is made to
+        point here (DNS rebinding) gets nothing
+token   in the printed link once, then in a cookie, or as a bearer: other users of the machine reach
+        loopback, too
+method  GET and HEAD change nothing; POST has to come from this page (Origin)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import re
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, quote, urlencode
+
+from walproof.errors import SettingError
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
+_HOST = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(?::\d{1,5})?")
+_YEAR_S = 365 * 86400
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
+    "img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+"""On every answer. Styles may stand in the page, because charts carry theirs; scripts may not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a reader has to show."""
+
+    token: str
+    names: frozenset[str] = frozenset()
+    """Names of hosts, besides addresses and localhost, under which the page may be asked for."""
+
+    @property
+    def cookie(self) -> str:
+        """Name of the cookie. Cookies of a host are shared by all its ports, so each token has one."""
+        return f"walproof-{hashlib.sha256(self.token.encode()).hexdigest()[:12]}"
+
+    def is_host(self, text: str) -> bool:
+        """Whether the page answers under that Host."""
+        match = _HOST.fullmatch(text)
+        if match is None:
+            return False
+        name = (match["six"] or match["name"]).lower().rstrip(".")
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return name == "localhost" or name in self.names
+        return True
+
+    def is_token(self, text: str) -> bool:
+        """Whether it is the token, in a time that does not depend on the text."""
+        return hmac.compare_digest(text.encode("utf-8", "replace"), self.token.encode())
+
+
+def make_access(token: str | None, names: Iterable[str] = ()) -> Access:
+    """With a new token, or the given one. Raises SettingError, which does not repeat it."""
+    if token is None:
+        token = secrets.token_urlsafe(24)
+    elif not _TOKEN.fullmatch(token):
+        raise SettingError(
+            "WALPROOF_WEB_TOKEN is no token: expected 16 to 200 letters, digits, - or _",
+            hint="Leave it out, and walproof makes one at each start.",
+        )
+    return Access(token, frozenset(name.lower().rstrip(".") for name in names))
+
+
+class Guard:
+    """ASGI application around another one: lets through who shows what `Access` asks for."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app = app
+        self._access = access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or let the page answer."""
+        from starlette.datastructures import Headers
+        from starlette.responses import PlainTextResponse, RedirectResponse
+
+        if scope["type"] != "http":
+            return
+        headers = Headers(scope=scope)
+        refused: Response | None = None
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or not self._access.is_host(hosts[0]):
+            refused = PlainTextResponse(
+                "walproof: this page does not answer under that name of a host\n"
+                "hint: open the printed address, or name the host with --name\n",
+                421,
+            )
+        elif scope["method"] not in ("GET", "HEAD", "POST"):
+            refused = PlainTextResponse("walproof: method not allowed\n", 405, {"Allow": "GET, HEAD, POST"})
+        elif scope["method"] == "POST" and not _is_own(headers.get("origin"), hosts[0]):
+            refused = PlainTextResponse("walproof: the request came from another page\n", 403)
+        elif (shown := _query_token(scope)) is not None:
+            if self._access.is_token(shown):
+                refused = RedirectResponse(_without_token(scope), 303)
+                refused.set_cookie(
+                    self._access.cookie, self._access.token, max_age=_YEAR_S, httponly=True, samesite="lax"
+                )
+            else:
+                refused = _unknown()
+        elif not self._is_known(headers.get("cookie"), headers.get("authorization")):
+            refused = _unknown()
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *(
+                        (name.lower().encode(), text.encode())
+                        for name, text in HEADERS.items()
+                        if name.lower().encode() not in given
+                    ),
+                ]
+            await send(message)
+
+        await (refused or self._app)(scope, receive, send_guarded)
+
+    def _is_known(self, cookie: str | None, authorization: str | None) -> bool:
+        if authorization is not None and authorization.startswith("Bearer "):
+            return self._access.is_token(authorization.removeprefix("Bearer "))
+        try:
+            found = SimpleCookie(cookie or "").get(self._access.cookie)
+        except CookieError:
+            return False
+        return found is not None and self._access.is_token(found.value)
+
+
+def _unknown() -> Response:
+    from starlette.responses import PlainTextResponse
+
+    return PlainTextResponse(
+        "walproof: the link lacks the token\n"
+        "hint: open the link that walproof printed when it started; it ends with ?token=...\n",
+        401,
+        {"WWW-Authenticate": "Bearer"},
+    )
+
+
+def _is_own(origin: str | None, host: str) -> bool:
+    return origin is not None and origin.partition("://")[2] == host
+
+
+def _pairs(scope: Scope) -> list[tuple[str, str]]:
+    return parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+
+
+def _query_token(scope: Scope) -> str | None:
+    return next((value for name, value in _pairs(scope) if name == "token"), None)
+
+
+def _without_token(scope: Scope) -> str:
+    """The same address on this host: "//" at its beginning would lead to another."""
+    path = "/" + quote(scope["path"].lstrip("/"))
+    rest = urlencode([(name, value) for name, value in _pairs(scope) if name != "token"])
+    return f"{path}?{rest}" if rest else path

@@ -1,0 +1,111 @@
+"""How a run goes: what is done and left, what failed, and how its intervals narrow round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from walproof.analysis.effect import effects
+from walproof.errors import AnalysisError
+from walproof.facts import Trial, TrialState
+from walproof.report.blocks import Block, Column, Table, TableCell, text_cells
+from walproof.report.figures.figure import Figure
+from walproof.report.figures.narrowing import NarrowingData, NarrowingPoint
+from walproof.report.figures.style import marked
+from walproof.report.kinds.registry import report_kind
+from walproof.report.numbers import percent
+from walproof.units import format_utc
+from walproof.web.listed import Listed
+
+_LINES_MOST = 8
+_ROUNDS_MOST = 40
+"""Of more rounds as many are looked at, evenly."""
+_FAILURES_MOST = 20
+_WAITS_MOST = 6
+_WAIT = "wait_share."
+
+
+@dataclass(frozen=True, slots=True)
+class RunCourse:
+    """A run so far."""
+
+    listed: Listed
+    last: Trial | None
+    """Its newest trial."""
+    failures: tuple[Trial, ...]
+    """Newest first."""
+    points: tuple[NarrowingPoint, ...]
+
+    @property
+    def share(self) -> float:
+        """Of the most trials that there can be: what is stored."""
+        return min(1.0, self.listed.extent.trials / max(1, self.listed.run.plan.trials_most))
+
+    @property
+    def last_waits(self) -> tuple[tuple[str, str], ...]:
+        """What the newest trial's sessions waited for most: (event, share in words)."""
+        metrics = {} if self.last is None else self.last.metrics
+        waits = [
+            (name.removeprefix(_WAIT), share) for name, share in metrics.items() if name.startswith(_WAIT)
+        ]
+        waits.sort(key=lambda one: -one[1])
+        return tuple((name, percent(share)) for name, share in waits[:_WAITS_MOST])
+
+
+def course_of(listed: Listed, trials: Sequence[Trial]) -> RunCourse:
+    """From the trials that are stored, oldest first."""
+    failures = [trial for trial in reversed(trials) if trial.state is TrialState.FAILED]
+    last = trials[-1] if trials else None
+    return RunCourse(listed, last, tuple(failures[:_FAILURES_MOST]), tuple(_points(listed, trials)))
+
+
+def _points(listed: Listed, trials: Sequence[Trial]) -> list[NarrowingPoint]:
+    plan = listed.run.plan
+    metric = report_kind(plan.kind).metric
+    rounds = sorted({trial.round for trial in trials})
+    step = max(1, -(-len(rounds) // _ROUNDS_MOST))
+    found = []
+    for number in sorted({*rounds[1::step], *rounds[1:][-1:]}):
+        try:
+            known = effects(plan, [one for one in trials if one.round <= number], metric)
+        except AnalysisError:
+            return []
+        for effect in known:
+            if effect.half_width is not None:
+                label = marked(effect.variant, plan.variant(effect.variant).durability)
+                where = f", {effect.workload}" if len(plan.workloads) > 1 else ""
+                where += f", PostgreSQL {effect.install}" if len(plan.installs) > 1 else ""
+                found.append(NarrowingPoint(number, f"{label}{where}", effect.half_width))
+    last = {one.name: one.half_width for one in found}
+    widest = sorted(last, key=lambda name: -last[name])[:_LINES_MOST]
+    return [one for one in found if one.name in widest]
+
+
+def narrowing(course: RunCourse) -> list[Block]:
+    """The plot of the intervals, and what failed."""
+    blocks: list[Block] = []
+    if course.points:
+        data = NarrowingData(course.points, course.listed.run.plan.half_width)
+        blocks.append(
+            Figure(
+                "narrowing",
+                "How well is each ratio known, round by round?",
+                f"Half of the 95 % interval, as a share of the ratio; at most {_LINES_MOST} ratios, those "
+                "that are known least.",
+                f"run {course.listed.run.id}",
+                data.describe(),
+                data,
+            )
+        )
+    if course.failures:
+        columns = (Column("ended"), Column("trial", numeric=True), Column("of"), Column("reason"))
+        rows = tuple(
+            (
+                TableCell(format_utc(one.ended_at)),
+                *text_cells((str(one.number), ", ".join(one.cell), one.reason or "no reason stored")),
+            )
+            for one in course.failures
+        )
+        note = f"{course.listed.extent.failed} failed so far; no figure uses them."
+        blocks.append(Table("Failed trials, newest first", columns, rows, note))
+    return blocks

@@ -1,0 +1,48 @@
+"""A run as the list shows it, and as a search finds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from walproof.facts import Run
+from walproof.facts.run import Extent
+from walproof.web.summary import RunSummary
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A run of the list."""
+
+    run: Run
+    extent: Extent
+    summary: RunSummary | None
+    """None until it is made."""
+
+    @property
+    def state(self) -> str:
+        """How far it is, in words."""
+        if self.extent.finished_at is not None:
+            return "finished"
+        return f"{self.extent.trials} of at most {self.run.plan.trials_most} trials"
+
+    @property
+    def machine(self) -> str:
+        """Processor and disk."""
+        facts = self.run.environment.facts
+        disk = self.run.plan.device or facts.get("disk", "")
+        return ", ".join(part for part in (facts.get("cpu", ""), disk) if part)
+
+    @property
+    def versions(self) -> str:
+        """Of PostgreSQL."""
+        return ", ".join(dict.fromkeys(install.version for install in self.run.plan.installs))
+
+    def has(self, words: str) -> bool:
+        """Whether each of the words stands in what the list shows of it, in whatever case."""
+        said = [] if self.summary is None else [one for a in self.summary.answers for one in a.sentences]
+        plan = self.run.plan
+        names = [variant.name for variant in plan.variants]
+        text = " ".join(
+            (self.run.id, plan.study, plan.title, self.machine, self.versions, self.state, *names, *said)
+        ).lower()
+        return all(word in text for word in words.lower().split())

@@ -1,0 +1,1 @@
+"""Watched servers on the page: what was told of them, kept for a day, and drawn."""

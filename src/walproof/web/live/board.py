@@ -1,0 +1,135 @@
+"""What was told of each watched server, in memory: every look of the last minutes, then minutes of a day."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from walproof.analysis.watch.causes import WalCauses
+from walproof.report.watch.view import ServerView
+from walproof.wal.totals import WalTotals
+from walproof.web.live.moment import IMAGES, Moment, Rates, merged, moment_of
+
+LOOKS_MOST = 600
+MINUTES_MOST = 24 * 60
+_MINUTE_S = 60.0
+
+
+class History:
+    """Moments of one server, oldest first."""
+
+    def __init__(self) -> None:
+        self._looks: deque[Moment] = deque(maxlen=LOOKS_MOST)
+        self._minutes: deque[Moment] = deque(maxlen=MINUTES_MOST)
+        self._minute: list[Moment] = []
+
+    def add(self, moment: Moment) -> None:
+        """Keep a moment."""
+        if self._minute and moment.at // _MINUTE_S != self._minute[0].at // _MINUTE_S:
+            self._minutes.append(merged(self._minute))
+            self._minute = []
+        self._minute.append(moment)
+        self._looks.append(moment)
+
+    def span(self, since: float, until: float, most: int) -> list[Moment]:
+        """At most about so many between two times, neighbours put together where there are more."""
+        looks = list(self._looks)
+        first = looks[0].at if looks else until
+        found = [one for one in self._minutes if since <= one.at <= until and one.at < first]
+        found += [one for one in looks if since <= one.at <= until]
+        if len(found) <= most:
+            return found
+        width = (until - since) / most
+        parts: dict[int, list[Moment]] = {}
+        for one in found:
+            parts.setdefault(int((one.at - since) / width), []).append(one)
+        return [merged(own) for own in parts.values()]
+
+    def at(self, when: float) -> Moment | None:
+        """The newest that is not younger; None where it is no longer kept."""
+        kept = [one for one in (*self._minutes, *self._looks) if one.at <= when]
+        return max(kept, key=lambda one: one.at, default=None)
+
+    @property
+    def began(self) -> float | None:
+        """When the first that is kept was."""
+        return min((kept[0].at for kept in (self._minutes, self._looks) if kept), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """A server as it was last told of."""
+
+    name: str
+    moment: Moment
+    view: ServerView
+
+
+class Board:
+    """All watched servers. ``tell`` comes from the thread that watches, everything else from the page's."""
+
+    def __init__(self, every_s: float) -> None:
+        self.every_s = every_s
+        self.version = 0
+        """Counts what was told."""
+        self.is_over = False
+        """Whether streams of the page end."""
+        self._now: dict[str, Now] = {}
+        self._histories: dict[str, History] = {}
+        self._totals: dict[str, tuple[float, Mapping[str, WalTotals]]] = {}
+        self._lock = threading.Lock()
+
+    def tell(self, views: Sequence[ServerView], at: float) -> None:
+        """Take note of a look at each server; ``at``: the observer's Unix time."""
+        with self._lock:
+            for view in views:
+                moment = moment_of(view, at, self.every_s, self._rates(view.name, view.causes, at))
+                self._now[view.name] = Now(view.name, moment, view)
+                self._histories.setdefault(view.name, History()).add(moment)
+            self.version += 1
+
+    def servers(self) -> list[Now]:
+        """As last told of, in the order of the command line."""
+        with self._lock:
+            return list(self._now.values())
+
+    def server(self, name: str) -> Now | None:
+        """One of them."""
+        with self._lock:
+            return self._now.get(name)
+
+    def span(self, name: str, since: float, until: float, most: int) -> list[Moment]:
+        """As `History.span`."""
+        with self._lock:
+            return self._histories[name].span(since, until, most)
+
+    def at(self, name: str, when: float) -> Moment | None:
+        """As `History.at`."""
+        with self._lock:
+            found = self._histories.get(name)
+            return None if found is None else found.at(when)
+
+    def began(self, name: str) -> float | None:
+        """When its history begins."""
+        with self._lock:
+            return self._histories[name].began
+
+    def _rates(self, name: str, causes: WalCauses | None, at: float) -> Rates:
+        """Bytes a second since the look before: page images together, records by resource manager."""
+        if causes is None:
+            self._totals.pop(name, None)
+            return ()
+        then_at, then = self._totals.get(name, (at, {}))
+        self._totals[name] = (at, causes.totals)
+        seconds = at - then_at
+        if seconds <= 0:
+            return ()
+        grown = {rmgr: own - then.get(rmgr, WalTotals()) for rmgr, own in causes.totals.items()}
+        if any(own.records < 0 for own in grown.values()):
+            return ()  # another stream
+        images = sum(own.image_bytes for own in grown.values())
+        found = [(IMAGES, images / seconds)] if images else []
+        found += [(rmgr, own.record_bytes / seconds) for rmgr, own in grown.items() if own.record_bytes]
+        return tuple(found) or ((IMAGES, 0.0),)

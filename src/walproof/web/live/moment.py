@@ -1,0 +1,153 @@
+"""What the page keeps of a watched server's look: the figures of its plots, and its sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from walproof.advise.watch.concern import Concern, Severity
+from walproof.report.watch.panels import Panel, panels
+from walproof.report.watch.plain import notes
+from walproof.report.watch.view import ServerView, about
+
+IMAGES = "page images"
+MARKS = {0: "●", int(Severity.WARNING): "▲", int(Severity.CRITICAL): "✖"}
+"""Beside the colour, for eyes without."""
+Rates = tuple[tuple[str, float], ...]
+"""What writes the WAL -> bytes a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyMoment:
+    """A standby, seen from its upstream or from both."""
+
+    name: str
+    lag_s: float
+    lag_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One server at a moment. None stands for what was not known then."""
+
+    at: float
+    """Unix time of the observer."""
+    covers_s: float
+    """The time for which it stands: between two looks, or a minute of them."""
+    answers: bool
+    about: str
+    severity: int
+    warm: float | None = None
+    """Seconds of crash recovery, with the range that holds 9 of 10."""
+    warm_low: float | None = None
+    warm_high: float | None = None
+    cold: float | None = None
+    target: float | None = None
+    wal_bytes_per_s: float | None = None
+    causes: Rates = ()
+    pg_wal_bytes: int | None = None
+    room_bytes: int | None = None
+    held_bytes: int | None = None
+    """WAL since the oldest position that somebody needs."""
+    waiting: int | None = None
+    """Segments that the archiver has not archived."""
+    checkpoint_at: float | None = None
+    """When the last completed checkpoint began."""
+    standbys: tuple[StandbyMoment, ...] = ()
+    panels: tuple[Panel, ...] = ()
+    concerns: tuple[Concern, ...] = ()
+    events: tuple[tuple[float, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    gone: str = ""
+    """Why it does not answer."""
+
+    @property
+    def mark(self) -> str:
+        """Shape of its severity."""
+        return MARKS[self.severity]
+
+    @property
+    def severity_word(self) -> str:
+        """Severity in a word."""
+        return {0: "fine", 1: "warning", 2: "critical"}[self.severity]
+
+
+def moment_of(view: ServerView, at: float, covers_s: float, causes: Rates) -> Moment:
+    """What is kept of the view."""
+    seen, look = view.seen, view.seen.look
+    events = tuple((event.at, event.text) for event in seen.events)
+    if seen.no_answer is not None:
+        return Moment(
+            at, covers_s, False, about(view), view.severity, concerns=view.concerns, events=events,
+            gone=seen.no_answer.reason, target=view.target_s,
+        )  # fmt: skip
+    clock, disk = view.clock, seen.disk
+    splits = {state.standby.name: state.split for state in seen.standbys}
+    splits |= {name: diagnosis.split for name, diagnosis in view.pairs.items()}
+    return Moment(
+        at=at,
+        covers_s=covers_s,
+        answers=True,
+        about=about(view),
+        severity=view.severity,
+        warm=None if clock is None else clock.warm.seconds,
+        warm_low=None if clock is None else clock.warm.low,
+        warm_high=None if clock is None else clock.warm.high,
+        cold=None if clock is None else clock.cold.seconds,
+        target=view.target_s,
+        wal_bytes_per_s=seen.wal_bytes_per_s,
+        causes=causes,
+        pg_wal_bytes=None if disk is None else disk.pg_wal_bytes,
+        room_bytes=None if disk is None else disk.room_bytes,
+        held_bytes=None if disk is None or not disk.holders else disk.holders[0].held_bytes,
+        waiting=None if seen.archive is None else seen.archive.waiting,
+        checkpoint_at=None if look is None or look.checkpoint is None else look.checkpoint.at,
+        standbys=tuple(StandbyMoment(name, one.lag_s, one.lag_bytes) for name, one in splits.items()),
+        panels=panels(view),
+        concerns=view.concerns,
+        events=events,
+        notes=tuple(notes(view)),
+    )
+
+
+def merged(moments: Sequence[Moment]) -> Moment:
+    """One that stands for all: the worst of what may be bad, the mean of rates, and the last sentences.
+
+    A moment without an answer among them makes it one without: no gap is hidden.
+    """
+    last = moments[-1]
+    if len(moments) == 1:
+        return last
+    worst = max(moments, key=lambda one: -1.0 if one.warm is None else one.warm)
+    rates = [one.wal_bytes_per_s for one in moments if one.wal_bytes_per_s is not None]
+    sums: dict[str, float] = {}
+    known = [one for one in moments if one.causes]
+    for one in known:
+        for name, value in one.causes:
+            sums[name] = sums.get(name, 0.0) + value / len(known)
+    lags: dict[str, StandbyMoment] = {}
+    for one in moments:
+        for standby in one.standbys:
+            if standby.name not in lags or standby.lag_s > lags[standby.name].lag_s:
+                lags[standby.name] = standby
+    return replace(
+        last,
+        covers_s=sum(one.covers_s for one in moments),
+        answers=all(one.answers for one in moments),
+        severity=max(one.severity for one in moments),
+        warm=worst.warm,
+        warm_low=worst.warm_low,
+        warm_high=worst.warm_high,
+        cold=worst.cold,
+        wal_bytes_per_s=fmean(rates) if rates else None,
+        causes=tuple(sums.items()),
+        pg_wal_bytes=_most(one.pg_wal_bytes for one in moments),
+        held_bytes=_most(one.held_bytes for one in moments),
+        waiting=_most(one.waiting for one in moments),
+        standbys=tuple(lags.values()),
+    )
+
+
+def _most(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)

@@ -1,0 +1,207 @@
+"""A plot over time as HTML: an SVG that stretches to any width, with its texts beside it, which do not.
+
+Reports draw by Vega-Lite, whose process takes tens of milliseconds a chart; these are drawn again at every
+look at every server, and are a few polylines.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+WIDTH, HEIGHT = 1000.0, 100.0
+"""Units of the drawing, which has no size of its own."""
+_NEAR = 4.0
+"""Times everything else: a limit up to there is in the plot."""
+_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 36000, 86400)
+Value = float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Values at the plot's times; None breaks the line."""
+
+    name: str
+    colour: int
+    values: tuple[Value, ...]
+    is_limit: bool = False
+    """What the others are held against: drawn dashed, where they come near it."""
+    low: tuple[Value, ...] = ()
+    """Ends of a range that is drawn as a band behind it."""
+    high: tuple[Value, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """Lines, or areas on each other, over the same times."""
+
+    id: str
+    title: str
+    note: str
+    since: float
+    until: float
+    at: tuple[float, ...]
+    breaks: frozenset[int]
+    """Places in ``at`` after which nothing was seen for a while."""
+    lines: tuple[Line, ...]
+    shown: Callable[[float], str]
+    """A value in words."""
+    is_stacked: bool = False
+    is_seconds: bool = False
+    is_bytes: bool = False
+    marks: tuple[tuple[float, str], ...] = ()
+    """Times that are marked, and what happened."""
+
+    @property
+    def top(self) -> float:
+        """The upper end of the axis. Limits far above everything else do not flatten it."""
+        most = 0.0
+        drawn = [line for line in self.lines if not line.is_limit]
+        for place in range(len(self.at)):
+            found = [value for line in drawn if (value := line.values[place]) is not None]
+            most = max(most, sum(found) if self.is_stacked else max(found, default=0.0))
+        for line in self.lines:
+            limit = max((one for one in line.values if line.is_limit and one is not None), default=0.0)
+            most = max(most, limit if limit <= _NEAR * most else 0.0)
+        return ceiling(most, is_seconds=self.is_seconds, is_bytes=self.is_bytes)
+
+    def describe(self) -> str:
+        """What it shows, for a reader who cannot see it."""
+        said = []
+        for line in self.lines:
+            known = [value for value in line.values if value is not None]
+            if not known:
+                said.append(f"{line.name} not known")
+                continue
+            last = line.values[-1]
+            now = "not known now" if last is None else f"{self.shown(last)} at the end"
+            said.append(f"{line.name} {now}, {self.shown(min(known))} to {self.shown(max(known))}")
+        gaps = f"; {len(self.breaks)} gaps" if self.breaks else ""
+        marks = f"; {len(self.marks)} marks" if self.marks else ""
+        return f"{self.title}, {clock(self.since)} to {clock(self.until)}: {'; '.join(said)}{gaps}{marks}."
+
+    def svg(self) -> Markup:
+        """The drawing alone."""
+        top = self.top
+        parts: list[str] = []
+        for y in (0, 25, 50, 75):
+            parts.append(f'<path class="grid" d="M0 {y}H1000"/>')
+        if self.is_stacked:
+            parts += self._areas(top)
+        else:
+            for line in self.lines:
+                if not line.is_limit or max((one or 0.0 for one in line.values), default=0.0) <= top:
+                    parts += self._line(line, top)
+        for at, text in self.marks:
+            if self.since <= at <= self.until:
+                x = self._x(at)
+                title = f"<title>{escape(text)}</title>"
+                parts.append(f'<path class="mark" d="M{x:.1f} 0V100">{title}</path>')
+        for place in sorted(self.breaks):
+            if place + 1 < len(self.at):
+                left, right = self._x(self.at[place]), self._x(self.at[place + 1])
+                width = max(1.0, right - left)
+                parts.append(
+                    f'<rect class="gap" x="{left:.1f}" y="0" width="{width:.1f}" height="100">'
+                    "<title>nothing was seen</title></rect>"
+                )
+        return Markup(
+            f'<svg class="time" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" preserveAspectRatio="none" role="img" '
+            f'aria-label="{escape(self.describe())}">{"".join(parts)}</svg>'
+        )
+
+    @property
+    def y_labels(self) -> tuple[str, str, str]:
+        """Top, middle and zero of the axis."""
+        top = self.top
+        return self.shown(top), self.shown(top / 2), "0"
+
+    @property
+    def x_labels(self) -> tuple[str, ...]:
+        """Five times, evenly."""
+        return tuple(clock(self.since + (self.until - self.since) * part / 4) for part in range(5))
+
+    @property
+    def legend(self) -> tuple[tuple[str, int, str, bool], ...]:
+        """(name, colour, newest value, dashed) of each line; of areas the uppermost first, as they lie."""
+        rows, top = [], self.top
+        for line in self.lines:
+            last = line.values[-1] if line.values else None
+            now = "not known" if last is None else self.shown(last)
+            if last is not None and line.is_limit and last > top:
+                now = f"{now} (above the plot)"
+            rows.append((line.name, line.colour, now, line.is_limit))
+        return tuple(reversed(rows) if self.is_stacked else rows)
+
+    def _x(self, at: float) -> float:
+        return WIDTH * (at - self.since) / max(1e-9, self.until - self.since)
+
+    def _y(self, value: float, top: float) -> float:
+        return HEIGHT - HEIGHT * min(value, top) / top
+
+    def _runs(self, values: Sequence[Value]) -> Iterator[list[int]]:
+        """Places that follow each other without a break."""
+        run: list[int] = []
+        for place, value in enumerate(values):
+            if value is not None:
+                run.append(place)
+            if run and (value is None or place in self.breaks):
+                yield run
+                run = []
+        if run:
+            yield run
+
+    def _line(self, line: Line, top: float) -> Iterator[str]:
+        if line.low and line.high:
+            for run in self._runs(line.high):
+                upper = [(self._x(self.at[one]), self._y(line.high[one] or 0.0, top)) for one in run]
+                lower = [(self._x(self.at[one]), self._y(line.low[one] or 0.0, top)) for one in run]
+                yield f'<path class="band c{line.colour}" d="{_path([*upper, *reversed(lower)])}Z"/>'
+        look = f"line c{line.colour}{' dash' if line.is_limit else ''}"
+        for run in self._runs(line.values):
+            points = [(self._x(self.at[one]), self._y(line.values[one] or 0.0, top)) for one in run]
+            if len(points) == 1:
+                points = [points[0], (points[0][0] + 1.0, points[0][1])]
+            yield f'<path class="{look}" d="{_path(points)}"><title>{escape(line.name)}</title></path>'
+
+    def _areas(self, top: float) -> Iterator[str]:
+        bases = [0.0] * len(self.at)
+        for line in self.lines:
+            for run in self._runs(line.values):
+                lower = [(self._x(self.at[one]), self._y(bases[one], top)) for one in run]
+                upper = [
+                    (self._x(self.at[one]), self._y(bases[one] + (line.values[one] or 0.0), top))
+                    for one in run
+                ]
+                yield (
+                    f'<path class="area c{line.colour}" d="{_path([*upper, *reversed(lower)])}Z">'
+                    f"<title>{escape(line.name)}</title></path>"
+                )
+            bases = [base + (value or 0.0) for base, value in zip(bases, line.values, strict=True)]
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+
+
+def ceiling(most: float, *, is_seconds: bool = False, is_bytes: bool = False) -> float:
+    """A round number that is not below ``most``."""
+    if most <= 0:
+        return 1.0
+    if is_seconds:
+        known = next((float(one) for one in _SECONDS if one >= most), None)
+        if known is not None and most > 0.5:
+            return known
+    scale = 1024.0 ** math.floor(math.log(most, 1024)) if is_bytes and most >= 1 else 1.0
+    decade = 10.0 ** math.floor(math.log10(most / scale))
+    steps = (1, 2, 4, 6, 10) if is_bytes else (1, 2, 5, 10)
+    return next(scale * decade * step for step in steps if scale * decade * step >= most * (1 - 1e-9))
+
+
+def clock(at: float) -> str:
+    """Time of the day, where walproof runs."""
+    return time.strftime("%H:%M:%S", time.localtime(at))

@@ -1,0 +1,68 @@
+"""Templates of the page, over those of the reports."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from walproof import __version__
+from walproof.report.html import environment
+from walproof.report.numbers import size
+from walproof.units import format_utc
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+    from starlette.responses import HTMLResponse
+
+    from walproof.report.figures.figure import Figure
+
+_CHARTS_MOST = 128
+"""That are kept: drawing one takes much longer than all else of a page."""
+
+
+@functools.cache
+def templates() -> Environment:
+    """As those of reports: everything escaped."""
+    from jinja2 import ChoiceLoader, PackageLoader
+
+    own = PackageLoader("walproof", "web/templates")
+    below = PackageLoader("walproof", "report/templates")
+    made = environment().overlay(loader=ChoiceLoader([own, below]))
+    made.globals = {
+        **made.globals,
+        "utc": format_utc,
+        "walproof_version": __version__,
+        "svg": _svg,
+        "size": size,
+    }
+    return made
+
+
+@functools.lru_cache(maxsize=_CHARTS_MOST)
+def _kept_svg(figure: Figure) -> Markup:
+    return _drawn(figure)
+
+
+def _drawn(figure: Figure) -> Markup:
+    from markupsafe import Markup
+
+    from walproof.report.figures.draw import to_svg
+
+    return Markup(to_svg(figure))
+
+
+def _svg(figure: Figure) -> Markup:
+    """As reports draw it; a chart of the same facts is drawn once."""
+    try:
+        hash(figure)
+    except TypeError:  # its data holds something that may change
+        return _drawn(figure)
+    return _kept_svg(figure)
+
+
+def page(template: str, status: int = 200, /, **values: Any) -> HTMLResponse:
+    """The template as an answer."""
+    from starlette.responses import HTMLResponse
+
+    return HTMLResponse(templates().get_template(template).render(**values), status)

@@ -1,0 +1,95 @@
+"""The page as an ASGI application: which address shows what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from walproof.errors import WalproofError
+from walproof.web.access import Access, Guard
+from walproof.web.live.board import Board
+from walproof.web.live.site import live_routes
+from walproof.web.pages import page
+from walproof.web.recordings import recording_routes
+from walproof.web.shelf import Shelf
+from walproof.web.stored import stored_routes
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp
+
+_STATIC = {
+    "web.css": ("static/web.css", "text/css"),
+    "live.css": ("templates/live.css", "text/css"),
+    "web.js": ("static/web.js", "text/javascript"),
+}
+_NEWEST = 6
+
+
+def make_site(
+    access: Access, shelf: Shelf | None, board: Board | None, recordings: Path | None = None
+) -> ASGIApp:
+    """The application; ``shelf``: stored runs, ``board``: watched servers, ``recordings``: their folder.
+
+    It has no other way to a server.
+    """
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    shown = {"shelf": shelf, "board": board, "recordings_at": recordings}
+    routes = [
+        Route("/", _first_page(shown)),
+        Route("/static/{name}", _static),
+        Route("/demo/advice.html", _demo),
+    ]
+    if shelf is not None:
+        routes += stored_routes(shelf, shown)
+    if recordings is not None:
+        routes += recording_routes(recordings, shown)
+    if board is not None:
+        routes += live_routes(board, shown)
+    handlers: Mapping[Any, Callable[..., Any]] = {
+        404: lambda _request, _error: page("problem.html.j2", 404, **shown, problem=_NOT_FOUND),
+        WalproofError: lambda _request, error: page("problem.html.j2", 503, **shown, problem=error),
+        500: lambda _request, _error: page("problem.html.j2", 500, **shown, problem=_DEFECT),
+    }
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), access)
+
+
+_NOT_FOUND = WalproofError(
+    "there is no such page", hint="It may be a run of another store, or a moment that is no longer kept."
+)
+_DEFECT = WalproofError("a defect of walproof", hint="What happened is on the terminal where walproof runs.")
+
+
+def _first_page(shown: Mapping[str, Any]) -> Callable[[Request], Response]:
+    def first(_request: Request) -> Response:
+        shelf, board = shown["shelf"], shown["board"]
+        runs = [] if shelf is None else shelf.listed()
+        live = [] if board is None else board.servers()
+        return page(
+            "first.html.j2", **shown, runs=runs[:_NEWEST], count=len(runs), live=live,
+            open_runs=[one for one in runs if one.extent.finished_at is None][:_NEWEST],
+        )  # fmt: skip
+
+    return first
+
+
+def _static(request: Request) -> Response:
+    from starlette.exceptions import HTTPException
+    from starlette.responses import Response
+
+    name = request.path_params["name"]
+    if name not in _STATIC:
+        raise HTTPException(404)
+    place, kind = _STATIC[name]
+    return Response((files("walproof") / "web" / place).read_text(encoding="utf-8"), media_type=kind)
+
+
+def _demo(_request: Request) -> Response:
+    from starlette.responses import HTMLResponse
+
+    return HTMLResponse((files("walproof") / "web" / "demo" / "advice.html").read_text(encoding="utf-8"))

@@ -1,0 +1,90 @@
+"use strict";
+// What changes by itself, and buttons that copy. Without scripts every page shows what it knew when it was asked for.
+(() => {
+  const say = (element, text) => { if (element && element.textContent !== text) element.textContent = text; };
+
+  for (const button of document.querySelectorAll("button.copy")) {
+    if (!navigator.clipboard) continue;
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      const text = button.parentElement.querySelector("code").textContent;
+      await navigator.clipboard.writeText(text);
+      button.firstChild.textContent = "Copied";
+      setTimeout(() => { button.firstChild.textContent = "Copy"; }, 2000);
+    });
+  }
+
+  // Answers of the list are read while it is shown.
+  const rows = document.querySelector("[data-rows]");
+  if (rows) {
+    const fill = async () => {
+      const answer = await fetch(rows.dataset.rows).then((one) => one.json()).catch(() => null);
+      if (answer) {
+        const chosen = new Set([...rows.querySelectorAll("input:checked")].map((one) => one.value));
+        const focused = rows.contains(document.activeElement) ? document.activeElement : null;
+        if (!focused) {
+          rows.innerHTML = answer.rows;
+          for (const one of rows.querySelectorAll("input")) one.checked = chosen.has(one.value);
+        }
+        if (!answer.reading && !focused) {
+          say(document.getElementById("count"), `${answer.count} ${answer.count === 1 ? "run" : "runs"}`);
+          return;
+        }
+      }
+      setTimeout(fill, 700);
+    };
+    setTimeout(fill, 400);
+  }
+
+  // A run that goes on: asked for again while the page is seen.
+  const progress = document.querySelector("[data-progress]");
+  if (progress) {
+    let seen = "";
+    const follow = async () => {
+      if (!document.hidden) {
+        const answer = await fetch(progress.dataset.progress).then((one) => one.json()).catch(() => null);
+        if (answer) {
+          if (seen !== answer.html) progress.innerHTML = seen = answer.html;
+          if (answer.finished) return;
+        }
+      }
+      setTimeout(follow, 3000);
+    };
+    setTimeout(follow, 3000);
+  }
+
+  // A watched server: each part of the page is replaced when it has changed.
+  const live = document.querySelector("[data-events]");
+  if (live) {
+    const status = document.getElementById("connection");
+    const pause = document.getElementById("pause");
+    let source = null, isPaused = false, lost = null;
+    const open = () => {
+      source = new EventSource(live.dataset.events);
+      source.onopen = () => { lost = null; say(status, "live"); };
+      source.onmessage = (message) => {
+        const told = JSON.parse(message.data);
+        if (told.title) document.title = told.title;
+        for (const [id, html] of Object.entries(told.parts)) {
+          const part = document.getElementById(id);
+          if (part) part.innerHTML = html;
+          else if (told.whole) { location.reload(); return; }
+        }
+      };
+      source.onerror = () => {
+        lost = lost || new Date();
+        say(status, `connection lost at ${lost.toLocaleTimeString()}; what is shown is from before`);
+        if (source.readyState === EventSource.CLOSED && !isPaused) setTimeout(open, 3000);
+      };
+    };
+    if (pause) {
+      pause.hidden = false;
+      pause.addEventListener("click", () => {
+        isPaused = !isPaused;
+        say(pause, isPaused ? "Continue" : "Pause");
+        if (isPaused) { source.close(); say(status, `paused at ${new Date().toLocaleTimeString()}`); } else open();
+      });
+    }
+    open();
+  }
+})();

@@ -1,0 +1,151 @@
+"""Stored runs: the list, reports in place, several runs in one plot, and the same as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from walproof.report.html import to_html
+from walproof.report.json import to_json
+from walproof.web.course import RunCourse, narrowing
+from walproof.web.listed import Listed
+from walproof.web.pages import page, templates
+from walproof.web.several import MOST_RUNS, several, trends
+from walproof.web.shelf import Shelf
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+_PAGE = 50
+"""Runs on a page of the list."""
+
+
+def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
+    """Addresses below /runs, /compare, /trend and /api/runs."""
+    from starlette.exceptions import HTTPException
+    from starlette.responses import HTMLResponse, JSONResponse, Response
+    from starlette.routing import Route
+
+    def runs(request: Request) -> Response:
+        return page("runs.html.j2", **shown, **_selection(shelf, request.query_params))
+
+    def rows(request: Request) -> Response:
+        found = _selection(shelf, request.query_params)
+        text = templates().get_template("run_rows.html.j2").render(**found)
+        return JSONResponse({"rows": text, "reading": found["reading"], "count": found["count"]})
+
+    def report(request: Request) -> Response:
+        listed = shelf.run(request.path_params["run"])
+        view = None if listed is None else shelf.view(request.path_params["run"])
+        if view is None:
+            raise HTTPException(404)
+        return page("run.html.j2", **shown, view=view, listed=listed)
+
+    def progress(request: Request) -> Response:
+        found = shelf.course(request.path_params["run"])
+        if found is None:
+            raise HTTPException(404)
+        return page("progress.html.j2", **shown, **_course_values(found))
+
+    def progress_parts(request: Request) -> Response:
+        found = shelf.course(request.path_params["run"])
+        if found is None:
+            raise HTTPException(404)
+        text = templates().get_template("progress_body.html.j2").render(**_course_values(found))
+        return JSONResponse({"html": text, "finished": found.listed.extent.finished_at is not None})
+
+    def file(request: Request) -> Response:
+        run_id, form = request.path_params["run"], request.path_params["form"]
+        view = shelf.view(run_id) if form in ("html", "json") else None
+        if view is None:
+            raise HTTPException(404)
+        name = "".join(one if one.isalnum() or one in "-_." else "_" for one in run_id)
+        saved = {"Content-Disposition": f'attachment; filename="{name}.{form}"'}
+        if form == "json":
+            return Response(to_json(view), media_type="application/json", headers=saved)
+        return HTMLResponse(to_html(view), headers=saved)
+
+    def compare(request: Request) -> Response:
+        chosen = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
+        found = [one for name in chosen if (one := shelf.summarised(name)) is not None]
+        return page("compare.html.j2", **shown, chosen=found, blocks=several(found), most=MOST_RUNS)
+
+    def trend(request: Request) -> Response:
+        study = request.query_params.get("study", "")
+        every = shelf.listed()
+        found = [one for one in every if one.run.plan.study == study]
+        full = [one for run in found if (one := shelf.summarised(run.run.id)) is not None]
+        studies = sorted({one.run.plan.study for one in every})
+        return page(
+            "trend.html.j2", **shown, study=study, studies=studies, blocks=trends(full), count=len(full)
+        )
+
+    def api_runs(request: Request) -> Response:
+        found = [one for one in shelf.listed() if one.has(request.query_params.get("q", ""))]
+        return JSONResponse([run_data(one) for one in found])
+
+    def api_run(request: Request) -> Response:
+        view = shelf.view(request.path_params["run"])
+        if view is None:
+            raise HTTPException(404)
+        return Response(to_json(view), media_type="application/json")
+
+    return [
+        Route("/runs", runs),
+        Route("/runs/rows", rows),
+        Route("/runs/{run}", report),
+        Route("/runs/{run}/progress", progress),
+        Route("/runs/{run}/progress.json", progress_parts),
+        Route("/runs/{run}/report.{form}", file),
+        Route("/compare", compare),
+        Route("/trend", trend),
+        Route("/api/runs", api_runs),
+        Route("/api/runs/{run}", api_run),
+    ]
+
+
+def _course_values(found: RunCourse) -> dict[str, Any]:
+    return {"found": found, "listed": found.listed, "blocks": narrowing(found)}
+
+
+def _selection(shelf: Shelf, asked: Mapping[str, str]) -> dict[str, Any]:
+    """The runs that a search finds, and which page of them is shown."""
+    words = asked.get("q", "")[:200]
+    found = [one for one in shelf.listed() if one.has(words)]
+    pages = max(1, -(-len(found) // _PAGE))
+    number = asked.get("page", "1")
+    shown = min(
+        pages, max(1, int(number) if number.isascii() and number.isdigit() and len(number) < 9 else 1)
+    )
+    return {
+        "runs": found[(shown - 1) * _PAGE : shown * _PAGE],
+        "count": len(found),
+        "words": words,
+        "number": shown,
+        "pages": pages,
+        "reading": shelf.is_reading,
+    }
+
+
+def run_data(one: Listed) -> dict[str, Any]:
+    """A run of the list, for programs. ``answers`` is null until the run has been analysed."""
+    summary = one.summary
+    return {
+        "run": one.run.id,
+        "study": one.run.plan.study,
+        "question": one.run.plan.title,
+        "created_at": one.run.created_at,
+        "finished_at": one.extent.finished_at,
+        "trials": one.extent.trials,
+        "failed": one.extent.failed,
+        "rounds": one.extent.rounds,
+        "postgresql": one.versions,
+        "machine": one.machine,
+        "answers": None if summary is None else [
+            {"title": answer.title, "sentences": list(answer.sentences)} for answer in summary.answers
+        ],
+        "how_sure": None if summary is None else list(summary.how_sure),
+        "problem": None if summary is None else summary.problem,
+    }  # fmt: skip

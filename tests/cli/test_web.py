@@ -1,0 +1,89 @@
+"""``walproof web`` from the command line: what cannot be served is said, and Ctrl-C leaves nothing."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import start, walproof
+from walproof.cli.web_serve import Site
+from walproof.errors import SettingError
+
+
+def link(errors: Path) -> str:
+    until_s = time.monotonic() + 60
+    while True:
+        found = re.search(r"http://\S+\?token=\S+", errors.read_text())
+        if found is not None:
+            return found[0]
+        assert time.monotonic() < until_s, errors.read_text()
+        time.sleep(0.05)
+
+
+def test_an_empty_folder_teaches_and_ctrl_c_ends_at_once(tmp_path: Path) -> None:
+    errors = tmp_path / "err"
+    process = start(["web", "--address", "127.0.0.1:0"], tmp_path, errors)
+    try:
+        url = link(errors)
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        text = opener.open(url, timeout=20).read().decode()
+        for said in ("Three doors", "walproof advise --demo", "walproof run durability --quick"):
+            assert said in text
+        assert "Lines to paste" in opener.open(re.sub(r"/\?.*", "/demo/advice.html", url)).read().decode()
+        assert not (tmp_path / "walproof-out").exists()
+        with socket.create_connection(("127.0.0.1", int(re.findall(r":(\d+)/", url)[0]))) as hanging:
+            hanging.sendall(b"GET / HTTP/1.1\r\n")
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=20) == 0
+        with pytest.raises(urllib.error.URLError):
+            opener.open(url, timeout=5)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = walproof("web", "--address", f"127.0.0.1:{port}", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Address already in use" in done.stderr
+    assert "takes a free one" in done.stderr
+    done = walproof("web", "--out", "nowhere", cwd=tmp_path)
+    assert done.returncode == 2
+    assert 'folder "nowhere" holds no results' in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("8432", "expected HOST:PORT"),
+        (":8432", "expected HOST:PORT"),
+        ("127.0.0.1:99999", "expected HOST:PORT"),
+        ("192.0.2.1:0", "could not listen on 192.0.2.1:0"),
+        ("no.such.host.invalid:0", "could not listen on no.such.host.invalid:0"),
+    ],
+)
+def test_an_address_that_is_none_is_said(address: str, said: str) -> None:
+    with pytest.raises(SettingError) as caught, Site(address, [], None, None):
+        pass
+    assert said in caught.value.message
+    assert caught.value.hint is not None
+
+
+def test_a_token_that_is_none_is_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WALPROOF_WEB_TOKEN", "hunter2")
+    with pytest.raises(SettingError) as caught:
+        Site("127.0.0.1:0", [], None, None)
+    assert "hunter2" not in f"{caught.value.message} {caught.value.detail} {caught.value.hint}"

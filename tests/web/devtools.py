@@ -1,0 +1,116 @@
+"""A tab of headless Chromium over its debugging pipe (Chrome DevTools Protocol): JSON, each ended by a zero.
+
+``--dump-dom`` shows a page as it was loaded; a page that changes by itself has to be asked later.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.report.chromium import FLAGS
+
+_PATIENCE_S = 40.0
+_COMPLAINTS = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
+
+
+class Tab:
+    """Context manager."""
+
+    def __init__(self, browser: str, folder: Path) -> None:
+        self._browser, self._folder = browser, folder
+        self._number = 0
+        self._read = b""
+        self._session: str | None = None
+        self.complaints: list[str] = []
+        """What the console and the security policy said."""
+
+    def __enter__(self) -> Tab:
+        theirs_in, self._out = os.pipe()
+        self._in, theirs_out = os.pipe()
+        # Chromium reads its third descriptor and writes its fourth.
+        exchanged = f'exec 3<&{theirs_in} 4>&{theirs_out}; exec "$@"'
+        self._process = subprocess.Popen(
+            ["bash", "-c", exchanged, "bash", self._browser, *FLAGS, "--remote-debugging-pipe",
+             f"--user-data-dir={self._folder / 'profile'}", "about:blank"],
+            pass_fds=(theirs_in, theirs_out), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(theirs_in)
+        os.close(theirs_out)
+        target = self._ask("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self._ask(f"{domain}.enable")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._out)
+        os.close(self._in)
+        try:
+            self._process.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def open(self, url: str, width: int = 1200) -> None:
+        """Load a page in a window so wide."""
+        self.complaints.clear()
+        self.resize(width)
+        self._ask("Page.navigate", url=url)
+        self.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'")
+
+    def resize(self, width: int) -> None:
+        """Lay the page out again, so wide."""
+        self._ask(
+            "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
+        )
+
+    def ask(self, expression: str) -> Any:
+        """Value of a JavaScript expression."""
+        found = self._ask("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    def wait_for(self, expression: str) -> None:
+        """Return when it is true."""
+        until_s = time.monotonic() + _PATIENCE_S
+        while not self.ask(expression):
+            assert time.monotonic() < until_s, f"never: {expression}"
+            time.sleep(0.05)
+
+    def _ask(self, method: str, **given: Any) -> dict[str, Any]:
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": given}
+        if self._session is not None:
+            message["sessionId"] = self._session
+        os.write(self._out, json.dumps(message).encode() + b"\0")
+        until_s = time.monotonic() + _PATIENCE_S
+        while True:
+            found = self._message(until_s)
+            if found.get("id") == self._number:
+                assert "error" not in found, found
+                result: dict[str, Any] = found["result"]
+                return result
+            if found.get("method") in (
+                "Runtime.consoleAPICalled",
+                "Runtime.exceptionThrown",
+                "Log.entryAdded",
+            ):
+                self.complaints.append(json.dumps(found["params"]))
+
+    def _message(self, until_s: float) -> dict[str, Any]:
+        while b"\0" not in self._read:
+            ready, _, _ = select.select([self._in], [], [], max(0.0, until_s - time.monotonic()))
+            assert ready, "Chromium says nothing"
+            got = os.read(self._in, 1 << 16)
+            assert got, "Chromium has ended"
+            self._read += got
+        text, _, self._read = self._read.partition(b"\0")
+        found: dict[str, Any] = json.loads(text)
+        return found

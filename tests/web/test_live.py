@@ -1,0 +1,179 @@
+"""Watched servers over HTTP: pages, the stream, frozen moments; and the history behind them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from html import unescape
+from http.client import HTTPConnection
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.watching import Server, clock, view
+from tests.web.conftest import AT, unanswering, watched
+from tests.web.reading import Reader
+from walproof.analysis.watch.causes import WalCauses
+from walproof.units import format_bytes
+from walproof.wal.totals import WalTotals
+from walproof.web.live.board import LOOKS_MOST, MINUTES_MOST, Board, History
+from walproof.web.live.moment import IMAGES, Moment, moment_of
+from walproof.web.live.plot import Line, Plot, ceiling
+from walproof.web.live.plots import plots
+
+TROUBLED = 'db2 "<i>" #2'
+
+
+def address(path: str, **asked: object) -> str:
+    return f"{path}?{urlencode(asked)}"
+
+
+def test_each_server_has_a_card_and_a_page(site: Reader) -> None:
+    text = unescape(site.get("/live").text)
+    assert "db1:5432" in text
+    assert "● fine" in text
+    assert "✖ critical" in text
+    page = site.get(address("/live/server", name=TROUBLED, minutes=10))
+    assert page.status == 200
+    assert "<i>" not in page.text
+    assert "<b>&" not in page.text.replace("<b>&#", "")
+    said = unescape(page.text)
+    assert "if it crashed now" in said
+    assert "Crash recovery takes" in said or "crash recovery" in said.lower()
+    for plot in ("plot-clock", "plot-pg_wal", "plot-archive", "plot-standbys", "plot-wal"):
+        assert f'id="{plot}"' in page.text, plot
+    assert site.get(address("/live/server", name="none")).status == 404
+    assert len(site.get("/api/live").data) == 2
+
+
+def test_the_stream_sends_what_has_changed(site: Reader, board: Board) -> None:
+    connection = HTTPConnection(site.host, site.port, timeout=20)
+    try:
+        headers = {"Authorization": f"Bearer {site.token}"}
+        connection.request("GET", address("/live/events", name="db1:5432", minutes=10), headers=headers)
+        answer = connection.getresponse()
+        assert answer.headers["Content-Type"].startswith("text/event-stream")
+
+        def message() -> dict[str, dict[str, str]]:
+            while True:
+                line = answer.readline().decode()
+                if line.startswith("data: "):
+                    found: dict[str, dict[str, str]] = json.loads(line.removeprefix("data: "))
+                    return found
+
+        first = message()
+        assert {"part-head", "part-concerns", "part-panels", "plot-clock"} <= set(first["parts"])
+        calm, troubled = watched()
+        board.tell([unanswering(calm), troubled], AT + 62)
+        second = message()
+        assert "does not answer" in second["parts"]["part-concerns"]
+        assert "part-head" in second["parts"]
+        # What is read out changes with the concerns, not with their figures.
+        assert second["parts"]["part-said"].startswith("The server does not answer.")
+        board.tell([calm, troubled], AT + 64)
+        third = message()
+        # Nothing was seen for a while: that shows.
+        assert 'class="gap"' in third["parts"]["plot-clock"]
+    finally:
+        connection.close()
+
+
+def test_a_moment_is_frozen_as_a_link_and_a_file(site: Reader) -> None:
+    at = AT + 20
+    page = site.get(address("/live/server", name=TROUBLED, minutes=10, at=at))
+    assert "Frozen at" in page.text
+    assert "data-events" not in page.text
+    file = site.get(address("/live/file", name=TROUBLED, minutes=10, at=at))
+    assert re.fullmatch(r'attachment; filename="walproof-[\w.-]+\.html"', file.headers["content-disposition"])
+    for part in ("<script", "/static/", 'http-equiv="refresh"', "data-events"):
+        assert part not in file.text, part
+    assert "default-src 'none'" in file.text
+    assert "plot-clock" in file.text
+    for wrong in ("0", "nan", "inf", "x", str(AT + 1e6)):
+        assert site.get(address("/live/server", name=TROUBLED, at=wrong)).status == 404, wrong
+
+
+def moment(at: float, **changes: object) -> Moment:
+    made = Moment(at, 2.0, True, "PostgreSQL 18.4, primary", 0, warm=10.0, wal_bytes_per_s=1e6)
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def test_a_day_is_kept_in_bounds_and_hides_no_gap_and_no_peak() -> None:
+    history = History()
+    for look in range(3 * 43_200):
+        at = 2.0 * look
+        history.add(moment(at, warm=500.0 if look == 100_000 else 10.0, answers=look != 110_000))
+    until = 2.0 * (3 * 43_200 - 1)
+    day = history.span(until - 86_400, until, 10_000)
+    assert len(day) <= LOOKS_MOST + MINUTES_MOST
+    assert day[0].at - (until - 86_400) < 120
+    assert [one.at for one in day] == sorted({one.at for one in day})
+    for most in (10_000, 300, 20):
+        seen = history.span(until - 86_400, until, most)
+        assert len(seen) <= most + 1
+        assert max(one.warm or 0.0 for one in seen) == 500.0
+        assert sum(not one.answers for one in seen) == 1
+    assert history.at(until - 86_400 * 2) is None
+    recent = history.at(until - 1)
+    assert recent is not None
+    assert recent.at == until - 2
+
+
+def causes(**totals: tuple[int, int]) -> WalCauses:
+    found = {name: WalTotals(1 + one, one, images, 1) for name, (one, images) in totals.items()}
+    return WalCauses(60.0, 0.0, 0.0, 0.0, (), found)
+
+
+def test_wal_by_cause_is_what_was_written_since_the_look_before() -> None:
+    board = Board(2.0)
+    calm = view(Server(), crash=clock(5.0))
+    for at, found in ((0.0, causes(Heap=(0, 0))), (2.0, causes(Heap=(4000, 8000), Btree=(200, 0)))):
+        board.tell([replace(calm, causes=found)], at)
+    now = board.server("db1")
+    assert now is not None
+    assert dict(now.moment.causes) == {IMAGES: 4000.0, "Heap": 2000.0, "Btree": 100.0}
+    # Another stream counts from the beginning: no rate is made of that.
+    board.tell([replace(calm, causes=causes(Heap=(10, 0)))], 4.0)
+    now = board.server("db1")
+    assert now is not None
+    assert now.moment.causes == ()
+
+
+def test_a_plot_breaks_where_nothing_was_seen() -> None:
+    seen = [moment(0.0), moment(2.0), moment(4.0, answers=False), moment(100.0), moment(102.0)]
+    (drawn,) = [plot for plot in plots(seen, 0.0, 102.0) if plot.id == "clock"]
+    assert drawn.breaks == {1, 2}
+    svg = str(drawn.svg())
+    assert svg.count('class="line c1"') == 2
+    assert "2 gaps" in drawn.describe()
+
+
+def test_a_limit_far_away_does_not_flatten_the_plot() -> None:
+    def drawn(limit: float) -> Plot:
+        lines = (Line("x", 1, (1.0, 2.0)), Line("limit", 2, (limit, limit), is_limit=True))
+        return Plot("x", "x", "", 0.0, 1.0, (0.0, 1.0), frozenset(), lines, lambda value: f"{value:g}")
+
+    assert drawn(4.0).top >= 4.0
+    assert drawn(400.0).top == 2.0
+    assert ("limit", 2, "400 (above the plot)", True) in drawn(400.0).legend
+
+
+@pytest.mark.parametrize("most", [0.0, 0.3, 1.0, 7.0, 59.0, 61.0, 3601.0, 1e5, 1023.0, 1025.0, 3e9, 7e14])
+def test_an_axis_ends_at_a_round_number_above_all(most: float) -> None:
+    for is_seconds, is_bytes in ((False, False), (True, False), (False, True)):
+        top = ceiling(most, is_seconds=is_seconds, is_bytes=is_bytes)
+        assert most <= top <= max(1.0, 3 * most)
+    assert "." not in format_bytes(round(ceiling(3e9, is_bytes=True))).rstrip(" GB").replace(".00", "")
+
+
+def test_what_is_kept_of_a_look_says_what_the_terminal_says() -> None:
+    calm = view(Server(), crash=clock(20.0))
+    kept = moment_of(calm, 5.0, 2.0, ())
+    assert kept.answers
+    assert kept.warm == 20.0
+    assert kept.panels[0].figure.startswith("20 s")
+    assert kept.standbys[0].name == "a"
+    lost = moment_of(unanswering(calm), 5.0, 2.0, ())
+    assert not lost.answers
+    assert lost.gone == "connection refused"
