@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,6 +15,7 @@ from bench.advise.servers import Laboratory, Server
 from walproof.advise.server.case import ServerCase
 from walproof.postgres.standby import Standby
 from walproof.privilege.acting import acting_as
+from walproof.settings.durability import DurabilityClass
 
 PG = "16"
 CALM = {
@@ -198,6 +200,83 @@ def random_keys(made: Laboratory) -> Pair:
     return _in_turn(made, {"wal_compression": "off"}, look)
 
 
+def hint_images(made: Laboratory) -> Pair:
+    """60 MB of rows are read for the first time after a checkpoint; the neighbour's pages are updated.
+
+    Nearly as many of the neighbour's images are for hint bits, of pages that the update would image anyway.
+    """
+    plain = {**CALM, "wal_compression": "off", "autovacuum": "off"}
+    with made.server(PG, plain, "CREATE TABLE t (i int, note text)") as server:
+        server.sql("INSERT INTO t SELECT i, repeat('r', 120) FROM generate_series(1, 400000) i", "CHECKPOINT")
+        reading = threading.Thread(target=_read_when_recorded, args=(server,))
+        reading.start()
+        fires = server.look(15)
+        reading.join()
+    with made.server(PG, {**plain, "max_wal_size": "64MB", "min_wal_size": "32MB"}) as server:
+        server.fill(4)
+        with server.load("-c", "4", "-R", "600", "-b", "simple-update"):
+            return fires, server.look(15)
+
+
+def _read_when_recorded(server: Server) -> None:
+    """Read the table once walproof receives its WAL: starting takes seconds on a busy machine."""
+    with server.cluster.connect() as session:
+        for _ in range(600):
+            row = session.execute(
+                "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'"
+            ).fetchone()
+            if row is not None and row[0]:
+                break
+            time.sleep(0.1)
+    # Commits at both ends tell the time.
+    server.sql(
+        "SELECT txid_current()", "SELECT pg_sleep(1)", "SELECT count(*) FROM t", "SELECT txid_current()"
+    )
+
+
+def freezing(made: Laboratory) -> Pair:
+    """90,000 transactions after a table was filled, of 100,000 that it may wait; the neighbour was frozen."""
+    settings = {"autovacuum": "off", "autovacuum_freeze_max_age": "100000"}
+
+    def look(server: Server, is_bad: bool) -> ServerCase:
+        if not is_bad:
+            server.sql("VACUUM (FREEZE) ledger")
+        return server.glance()
+
+    burnt = (
+        "DO $$ BEGIN FOR i IN 1..90000 LOOP BEGIN INSERT INTO burnt VALUES (i);"
+        " EXCEPTION WHEN division_by_zero THEN NULL; END; END LOOP; END $$"
+    )
+    return _in_turn(
+        made, settings, look,
+        "CREATE TABLE ledger AS SELECT i, repeat('l', 100) AS note FROM generate_series(1, 200000) i",
+        "CREATE TABLE burnt (i int)", burnt,
+    )  # fmt: skip
+
+
+def staging(made: Laboratory) -> Pair:
+    """A table is filled and truncated; the neighbour is a queue, whose rows are deleted one by one."""
+
+    def look(server: Server, is_bad: bool) -> ServerCase:
+        empty = "TRUNCATE stage" if is_bad else "DELETE FROM stage"
+        for _ in range(3):
+            server.sql("INSERT INTO stage SELECT i FROM generate_series(1, 20000) i", empty)
+        return replace(server.glance(), may_lose=DurabilityClass.TABLE)
+
+    return _in_turn(made, {}, look, "CREATE TABLE stage (i int)")
+
+
+def overrides(made: Laboratory) -> Pair:
+    """A role whose commits do not wait; the neighbour's has another setting."""
+
+    def look(server: Server, is_bad: bool) -> ServerCase:
+        setting = "synchronous_commit = off" if is_bad else "commit_delay = 0"
+        server.sql("CREATE ROLE shop", f"ALTER ROLE shop SET {setting}")
+        return server.glance()
+
+    return _in_turn(made, {}, look)
+
+
 def flushes(made: Laboratory) -> Pair:
     """Commits alone, of an owner who may lose the last ones; the neighbour reads."""
 
@@ -303,11 +382,15 @@ PROVOCATIONS: Mapping[str, Callable[[Laboratory], Pair]] = {
     "checkpoint_completion_target": _setting("checkpoint_completion_target", "0.5", "0.9"),
     "wal_compression": wal_compression,
     "random keys": random_keys,
+    "hint images": hint_images,
+    "overrides": overrides,
     "flushes": flushes,
     "wal_buffers": wal_buffers,
     "commit_delay": commit_delay,
     "unused indexes": unused_indexes,
     "HOT updates": hot_updates,
+    "freezing": freezing,
+    "staging": staging,
     "recovery_prefetch": _setting("recovery_prefetch", "off", "try"),
     "startup budget": startup_budget,
     "log_checkpoints": _setting("log_checkpoints", "off", "on"),

@@ -39,20 +39,29 @@ class Laboratory:
         self._made = 0
 
     @contextmanager
-    def server(self, pg: str, settings: Mapping[str, str], *prepare: str) -> Iterator[Server]:
-        """A server with checksums that is up until the block is left."""
+    def server(
+        self,
+        pg: str,
+        settings: Mapping[str, str],
+        *prepare: str,
+        like: Server | None = None,
+        initdb: tuple[str, ...] = (),
+    ) -> Iterator[Server]:
+        """A server with checksums that is up until the block is left, with the data of one that is down."""
         install = reachable_install(find(pg), self.workspace.user)
         self._made += 1
         folder = self.workspace.make_folder(f"server{self._made}")
-        clone(prepare_empty(self.workspace, install, ("--data-checksums",)), folder)
+        empty = prepare_empty(self.workspace, install, ("--data-checksums", *initdb))
+        clone(empty if like is None else like.cluster.folder, folder, flush=False)
         cluster = Cluster(install, self.workspace, folder)
         cluster.start(settings)
         try:
             server = Server(self, cluster)
-            server.sql(*_ROLE, *prepare)
+            server.sql(*(_ROLE if like is None else ()), *prepare)
             yield server
         finally:
-            cluster.stop("immediate")
+            if cluster.is_running():
+                cluster.stop("immediate")
             self.workspace.remove_folder(folder)
 
 

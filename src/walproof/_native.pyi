@@ -83,7 +83,12 @@ _Record = tuple[tuple[int, int, int], str, int, int, int, int | None, int | None
 top-level transaction, origin, blocks."""
 
 _GivenSamples = tuple[
-    Sequence[tuple[tuple[int, int, int, int], tuple[int, int, tuple[int, int, int], int, int]]],
+    Sequence[
+        tuple[
+            tuple[int, int, int, int],
+            tuple[int, int, tuple[int, int, int], int, int, tuple[float, float, float]],
+        ]
+    ],
     tuple[int, int, int],
 ]
 """What images told, as ``walproof.wal.images.ImageSamples``."""
@@ -140,7 +145,12 @@ def wal_written(paths: Sequence[Source], segment_size: int) -> list[tuple[int, i
     """Where each whole segment's file ends in the WAL, and when it was last written, in us since 1970."""
 
 _Samples = tuple[
-    list[tuple[tuple[int, int, int, int], tuple[int, int, tuple[int, int, int], int, int]]],
+    list[
+        tuple[
+            tuple[int, int, int, int],
+            tuple[int, int, tuple[int, int, int], int, int, tuple[float, float, float]],
+        ]
+    ],
     tuple[int, int, int],
 ]
 """The same, as it is made."""

@@ -15,9 +15,7 @@ from walproof.advise.server.advice import Advice
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.rules import RULES, rule_texts
 
-NOT_PROVOKED: Mapping[str, str] = {
-    "hint images": "no short look saw enough such images of a first reader, and why is open",
-}
+NOT_PROVOKED: Mapping[str, str] = {}
 """Rules that no server can be made to need here, and why."""
 
 

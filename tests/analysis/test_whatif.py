@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from walproof.analysis.whatif import Limits, Question, Study, study
+from walproof.analysis.whatif_errors import cycle_error, image_error, spreads
 from walproof.analysis.whatif_reasons import prediction_reasons, recording_reasons
 from walproof.units import Lsn
 from walproof.wal.whatif import (
@@ -40,7 +41,7 @@ def outcome(target: Target) -> Outcome:
         wobble = 1 + 0.01 * target.phase
         cycles = Cycles(
             count, int(count * spacing * wobble), int(1000 * images * share), int(share * GB), 3600 * share,
-            late,
+            late, 0.002 / count**0.5 if count > 1 else None,
         )  # fmt: skip
     return Outcome(
         wal_bytes=int(wal), base_bytes=GB, images=int(1000 * images), image_bytes=int(images * GB),
@@ -200,3 +201,38 @@ def test_every_question_is_simulated_once() -> None:
     assert len(settings) == len(set(settings))
     assert {PRESENT, asked} <= set(settings)
     assert len(question.targets()) == 5 * len(settings)
+
+
+def _with_cycles(count: int, error: float | None, target: Target = PRESENT) -> Outcome:
+    one = outcome(target)
+    return replace(one, cycles=replace(one.cycles, count=count, error=error))
+
+
+def test_few_cycles_widen_the_span_by_how_cycles_differ() -> None:
+    # 16 cycles that differ by 8 % each: their mean is known to 2 %, times Student's t of 15 degrees, 2.13.
+    assert cycle_error(PRESENT, [_with_cycles(16, 0.02)], {}) == pytest.approx(2.13 * 0.02, rel=0.01)
+    # One cycle tells nothing of others: a shorter spacing does, with the uncertainty of four.
+    assert cycle_error(PRESENT, [_with_cycles(1, None)], {300: 0.08}) == pytest.approx(3.1 * 0.08, rel=0.02)
+    assert cycle_error(PRESENT, [_with_cycles(1, None)], {}) == pytest.approx(0.196)
+    outcomes = {
+        PRESENT: _with_cycles(4, 0.01),
+        replace(PRESENT, max_wal_size_mb=512): _with_cycles(9, 0.1),
+        replace(PRESENT, max_wal_size_mb=2048): _with_cycles(3, 0.2),
+    }
+    assert spreads(outcomes) == {300: pytest.approx(0.02)}
+
+
+def test_a_sample_of_images_widens_the_span_of_compression() -> None:
+    sample = ImageSample(
+        100, 800_000, {"pglz": MethodSample(400_000, 1, 0.05), "lz4": MethodSample(400_000, 1)}
+    )
+    found = replace(make().found, sample=sample)
+    pglz, lz4 = replace(PRESENT, wal_compression="pglz"), replace(PRESENT, wal_compression="lz4")
+    share = outcome(PRESENT).image_bytes / outcome(PRESENT).wal_bytes
+    assert image_error(pglz, outcome(pglz), found) == pytest.approx(1.96 * 0.05 * share)
+    # A recording of an earlier version does not tell: as if images differed by half.
+    assert image_error(lz4, outcome(lz4), found) == pytest.approx(1.96 * 0.05 * share)
+    assert image_error(PRESENT, outcome(PRESENT), found) == 0.0
+    one = study(found, make().question).predictions[pglz]
+    assert one.wal_span.high > 1.08 * one.wal_bytes
+    assert one.confidence != "high"

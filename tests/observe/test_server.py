@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import psycopg
 import pytest
 
+from walproof.errors import ProbeError
 from walproof.facts import Install
 from walproof.facts.codec import from_json, to_json
-from walproof.facts.server import ServerWindow
+from walproof.facts.server import ServerOverride, ServerWindow
+from walproof.observe.scans import standby_scans
 from walproof.observe.server import ServerObserver
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -46,17 +49,30 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
         "CREATE INDEX t_note ON t (note)",
         "CREATE UNLOGGED TABLE u AS SELECT 1",
         "SELECT pg_create_physical_replication_slot('idle', true)",
+        "ALTER DATABASE postgres SET commit_siblings = 7",
+        "ALTER ROLE postgres SET application_name = 'secret'",
     )
     with ServerObserver(cluster.conninfo) as observer:
         _execute(
             cluster,
             "INSERT INTO t SELECT i, 'x' FROM generate_series(1, 1000) i",
             "UPDATE t SET note = 'y' WHERE id <= 10",
+            "SET enable_seqscan = off",
+            "SELECT note FROM t WHERE id = 5",
             "CHECKPOINT",
         )
         observer.wait(1.2, lambda: False)
         window = observer.window()
     assert window.lacks == ()
+    assert window.overrides == (ServerOverride(None, "postgres", "commit_siblings", "7"),)
+    (table,) = (one for one in window.tables if one.name == "public.t")
+    assert table.filenode > 0
+    assert table.freeze_age is not None
+    scans = standby_scans(cluster.conninfo, window)
+    assert scans["public.t_pkey"] >= 1
+    assert scans["public.t_note"] == 0
+    with pytest.raises(ProbeError, match="is no standby of it"):
+        standby_scans(cluster.conninfo, replace(window, system_identifier="1"))
     assert window.version == cluster.install.version
     names = set(window.looks[-1].counters)
     assert names >= EVERYWHERE, EVERYWHERE - names

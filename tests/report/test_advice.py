@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.advise.server.stored import PROVOKED, read
 from tests.advise.server.windows import healthy, with_settings
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.rules import Advised, advise
+from walproof.analysis.whatif import study
 from walproof.errors import ReportError
 from walproof.platforms.registry import platform
 from walproof.report.advice.json import to_json
@@ -26,6 +29,41 @@ def test_a_healthy_server_is_told_to_change_nothing() -> None:
     view = advice_view(_advised(), platform("conf"))
     assert view.summary.startswith("Change nothing: ")
     assert view.all_lines is None
+
+
+def test_the_curve_marks_where_the_server_is_and_where_it_should_be() -> None:
+    case = read(PROVOKED)["max_wal_size/provoked"]
+    view = advice_view(advise(case), platform("conf"))
+    curve = json.loads(to_json(view))["curve"]
+    assert curve["unit"] == "bytes/s"
+    assert curve["present_mb"] == 32
+    assert curve["advised_mb"] > 32
+    by_size = {one["max_wal_size_mb"]: one for one in curve["points"]}
+    assert by_size[curve["advised_mb"]]["high"] < by_size[32]["low"]
+    assert all(one["low"] <= one["wal"] <= one["high"] for one in curve["points"])
+    markdown = to_markdown(view)
+    assert "| 32 MB | now |" in markdown
+    assert "| advised |" in markdown
+    page = to_html(view)
+    assert "Advised: " in page
+    assert "<svg" in page
+
+
+def test_the_curve_has_time_away_where_recoveries_were_forecast() -> None:
+    case = read(PROVOKED)["max_wal_size/provoked"]
+    assert case.whatif is not None
+    timed = study(case.whatif.found, case.whatif.question, lambda one: one.distance_most / 1e8)
+    view = advice_view(advise(replace(case, whatif=timed)), platform("conf"))
+    points = json.loads(to_json(view))["curve"]["points"]
+    assert all(one["recovery_s"] == one["recovery_bytes_most"] / 1e8 for one in points)
+    assert "time away" in to_markdown(view)
+    assert "time away (s)" in to_html(view)
+
+
+def test_without_recorded_wal_there_is_no_curve() -> None:
+    view = advice_view(_advised(), platform("conf"))
+    assert json.loads(to_json(view))["curve"] is None
+    assert 'id="curve"' not in to_html(view)
 
 
 def test_what_a_platform_refuses_is_said_and_not_in_its_lines() -> None:

@@ -17,7 +17,7 @@ use crate::watched::{watched, Observe};
 const LEVEL: i32 = 3;
 
 /// Of a relation's fork: its number and what its images told.
-type Sample = ((u32, u32, u32, u8), (u64, u64, [u64; 3], u64, u64));
+type Sample = ((u32, u32, u32, u8), (u64, u64, [u64; 3], u64, u64, [f64; 3]));
 /// What the images told, and nanoseconds by method.
 pub type Samples = (Vec<Sample>, [u64; 3]);
 /// Segments, records, bytes blanked out, bytes of the files written; the images.
@@ -26,8 +26,8 @@ type Done = ((u64, u64, u64, u64), Samples);
 /// As Python keeps it.
 fn told((samples, nanoseconds): (Vec<ForkSample>, [u64; 3])) -> Samples {
     let rows = samples.iter().map(|one| {
-        let (at, sums) =
-            (one.relation, (one.count, one.plain_bytes, one.bytes, one.pointers, one.pointed_bytes));
+        let at = one.relation;
+        let sums = (one.count, one.plain_bytes, one.bytes, one.pointers, one.pointed_bytes, one.errors);
         ((at.tablespace, at.database, at.relation, one.fork), sums)
     });
     (rows.collect(), nanoseconds)
@@ -35,11 +35,12 @@ fn told((samples, nanoseconds): (Vec<ForkSample>, [u64; 3])) -> Samples {
 
 /// As Python kept it.
 pub fn fork_samples(rows: &[Sample]) -> Vec<ForkSample> {
-    let sample =
-        |((tablespace, database, relation, fork), (count, plain_bytes, bytes, pointers, pointed_bytes))| {
-            let relation = RelFileLocator { tablespace, database, relation };
-            ForkSample { relation, fork, count, plain_bytes, bytes, pointers, pointed_bytes }
-        };
+    let sample = |(at, sums): Sample| {
+        let (tablespace, database, relation, fork) = at;
+        let (count, plain_bytes, bytes, pointers, pointed_bytes, errors) = sums;
+        let relation = RelFileLocator { tablespace, database, relation };
+        ForkSample { relation, fork, count, plain_bytes, bytes, errors, pointers, pointed_bytes }
+    };
     rows.iter().copied().map(sample).collect()
 }
 

@@ -24,6 +24,9 @@ named_fields! {
         pub bytes: u64,
         /// Nanoseconds of compressing, as the clock said.
         pub nanoseconds: u64,
+        /// Standard error, as a share, of what all images of the recording would take, that comes of compressing
+        /// some of them; None without any.
+        pub error: Option<f64>,
     }
 }
 

@@ -8,6 +8,7 @@ use walproof_wal::{
     named_fields, BlockRef, ByMethod, Compression, ForkNumber, Forks, Record, RmgrId, BLOCK_SIZE,
 };
 
+use crate::drawn::Drawn;
 use crate::growth::Tuples;
 use crate::images::{Compressor, Lengths, MethodSample};
 use crate::samples::ForkSample;
@@ -20,8 +21,10 @@ const ANY_FORK: ForkNumber = ForkNumber::MAX;
 const SMALL_GAP_BYTES: i64 = 256 << 10;
 /// Images that have to be found at such gaps, and none missing, for a class to be one that forces them.
 const FORCED_LEAST: u32 = 3;
-/// Images that are compressed to see what each method makes of them, at most.
-const SAMPLE: u64 = 4096;
+/// Images that are held of those that were compressed to see what each method makes of them, at most.
+const SAMPLE: usize = 1024;
+/// Relative standard error of a relation's images of which none was compressed: others stand in.
+const UNSEEN_ERROR: f64 = 0.5;
 /// Images of a relation from which a mean size is taken.
 const IMAGES_LEAST: u64 = 8;
 /// Bytes of an image of which nothing else is known.
@@ -43,7 +46,7 @@ struct Class {
 }
 
 /// Images of a relation's fork.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Sizes {
     count: u64,
     plain_bytes: u64,
@@ -56,12 +59,13 @@ struct Sizes {
     /// Line pointers of a table's imaged pages, and the bytes of their tuples.
     pointers: u64,
     pointed_bytes: u64,
-    /// The image by count that is compressed next.
-    next_sample: u64,
-    /// Images that were compressed to see.
+    /// Images that were compressed to see, here and by who told of them.
+    drawn: Drawn,
     sampled: u64,
     sampled_plain_bytes: u64,
     sampled_bytes: [u64; 3],
+    /// Of those that were told of: squares of the standard errors of `sampled_bytes`.
+    told_squares: [f64; 3],
     /// Of `pointers` and `pointed_bytes`, those of images that were stored compressed.
     unpacked_pointers: u64,
     unpacked_bytes: u64,
@@ -74,6 +78,27 @@ impl Sizes {
 
     fn followed_mean(&self) -> Option<u32> {
         (self.followed > 0).then(|| (self.followed_bytes / self.followed) as u32)
+    }
+
+    /// Standard error of what the images take under each method, as a share.
+    fn errors(&self) -> [f64; 3] {
+        let (_, drawn) = self.drawn.sums();
+        let mut errors = self.drawn.errors();
+        for (((error, told), own), all) in
+            errors.iter_mut().zip(self.told_squares).zip(drawn).zip(self.sampled_bytes)
+        {
+            *error = (told + (*error * own as f64).powi(2)).sqrt() / (all as f64).max(1.0);
+        }
+        errors
+    }
+
+    /// Adds, or takes away, what images take.
+    fn count_sampled(&mut self, count: i64, plain: i64, bytes: [i64; 3]) {
+        self.sampled = self.sampled.saturating_add_signed(count);
+        self.sampled_plain_bytes = self.sampled_plain_bytes.saturating_add_signed(plain);
+        for (sum, more) in self.sampled_bytes.iter_mut().zip(bytes) {
+            *sum = sum.saturating_add_signed(more);
+        }
     }
 }
 
@@ -97,6 +122,8 @@ pub(crate) struct Knowledge<'a> {
     sizes: Vec<Sizes>,
     all: Sizes,
     compressor: Compressor<'a>,
+    /// Images held in all `drawn`.
+    held: usize,
     /// Whether setting a hint bit writes WAL: checksums or `wal_log_hints`.
     pub(crate) has_hint_records: bool,
     /// How the recording's last image was compressed.
@@ -111,6 +138,7 @@ impl<'a> Knowledge<'a> {
             sizes: Vec::new(),
             all: Sizes::default(),
             compressor: Compressor::new(clock),
+            held: 0,
             has_hint_records: false,
             method: None,
         }
@@ -127,6 +155,11 @@ impl<'a> Knowledge<'a> {
                 for (sum, bytes) in sizes.sampled_bytes.iter_mut().zip(sample.bytes) {
                     *sum += bytes;
                 }
+                for (sum, (error, bytes)) in
+                    sizes.told_squares.iter_mut().zip(sample.errors.into_iter().zip(sample.bytes))
+                {
+                    *sum += (error * bytes as f64).powi(2);
+                }
                 sizes.pointers += sample.pointers;
                 sizes.pointed_bytes += sample.pointed_bytes;
             }
@@ -141,6 +174,7 @@ impl<'a> Knowledge<'a> {
             count: sizes.sampled,
             plain_bytes: sizes.sampled_plain_bytes,
             bytes: sizes.sampled_bytes,
+            errors: sizes.errors(),
             pointers: sizes.unpacked_pointers,
             pointed_bytes: sizes.unpacked_bytes,
             ..ForkSample::default()
@@ -202,16 +236,14 @@ impl<'a> Knowledge<'a> {
                 own.pointed_bytes += bytes;
             }
         }
-        // The first ones of each relation, then fewer and fewer: a hundred of a million.
-        if own.count < own.next_sample || self.all.sampled >= SAMPLE {
+        if !own.drawn.wants() {
             return;
         }
-        own.next_sample = own.count + own.count / 8 + 1;
         let bytes = record.image(block);
         if is_blank(bytes) {
             return;
         }
-        let Some(Lengths { plain, compressed }) = self.compressor.lengths(&image, bytes) else { return };
+        let Some(lengths) = self.compressor.lengths(&image, bytes) else { return };
         if image.compression.is_some() {
             if let Some((count, bytes)) = tuples_on(self.compressor.page()) {
                 own.pointers += count;
@@ -220,12 +252,30 @@ impl<'a> Knowledge<'a> {
                 own.unpacked_bytes += bytes;
             }
         }
+        let Lengths { plain, compressed } = lengths;
+        own.drawn.add(lengths);
         for sizes in [own, &mut self.all] {
-            sizes.sampled += 1;
-            sizes.sampled_plain_bytes += u64::from(plain);
-            for (sum, length) in sizes.sampled_bytes.iter_mut().zip(compressed) {
-                *sum += u64::from(length);
-            }
+            sizes.count_sampled(1, i64::from(plain), compressed.map(i64::from));
+        }
+        self.held += 1;
+        if self.held > SAMPLE {
+            self.thin();
+        }
+    }
+
+    /// The fork of which most images are held lets every second one go.
+    fn thin(&mut self) {
+        let Some(largest) = self.sizes.iter_mut().max_by_key(|one| one.drawn.len()) else { return };
+        let (count, (plain, bytes)) = (largest.drawn.len(), largest.drawn.sums());
+        largest.drawn.thin();
+        let (left, (plain_left, bytes_left)) = (largest.drawn.len(), largest.drawn.sums());
+        self.held -= count - left;
+        let mut less = bytes_left.map(|bytes| bytes as i64);
+        for (less, before) in less.iter_mut().zip(bytes) {
+            *less -= before as i64;
+        }
+        for sizes in [largest, &mut self.all] {
+            sizes.count_sampled(left as i64 - count as i64, plain_left as i64 - plain as i64, less);
         }
     }
 
@@ -340,12 +390,36 @@ impl<'a> Knowledge<'a> {
     pub(crate) fn sample(&self) -> ImageSample {
         let mut methods = ByMethod::<MethodSample>::default();
         let spent = self.compressor.nanoseconds();
-        for (sample, (bytes, nanoseconds)) in
-            methods.0.iter_mut().zip(self.all.sampled_bytes.into_iter().zip(spent))
+        for (sample, ((bytes, nanoseconds), error)) in
+            methods.0.iter_mut().zip(self.all.sampled_bytes.into_iter().zip(spent).zip(self.errors()))
         {
-            *sample = MethodSample { bytes, nanoseconds };
+            *sample = MethodSample { bytes, nanoseconds, error };
         }
         ImageSample { count: self.all.sampled, plain_bytes: self.all.sampled_plain_bytes, methods }
+    }
+
+    /// Standard error, as a share, of what all images of the recording take under each method.
+    fn errors(&self) -> [Option<f64>; 3] {
+        let (mut all, mut squares) = ([0.0; 3], [0.0; 3]);
+        for sizes in self.sizes.iter().filter(|sizes| sizes.count > 0) {
+            let (seen, errors) = match sizes.sampled {
+                0 => (&self.all, [UNSEEN_ERROR; 3]),
+                _ => (sizes, sizes.errors()),
+            };
+            for (((all, squares), bytes), error) in
+                all.iter_mut().zip(&mut squares).zip(seen.sampled_bytes).zip(errors)
+            {
+                let ratio = bytes as f64 / (seen.sampled_plain_bytes as f64).max(1.0);
+                let taken = sizes.plain_bytes as f64 * ratio;
+                *all += taken;
+                *squares += (error * taken).powi(2);
+            }
+        }
+        let mut errors = [None; 3];
+        for (error, (all, squares)) in errors.iter_mut().zip(all.into_iter().zip(squares)) {
+            *error = (self.all.sampled > 0 && all > 0.0).then(|| squares.sqrt() / all);
+        }
+        errors
     }
 }
 

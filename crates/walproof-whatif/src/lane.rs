@@ -45,6 +45,38 @@ pub(crate) struct Mark {
     pub(crate) images: u64,
 }
 
+/// Whole cycles one by one: what their differences tell of the mean.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Spread {
+    count: f64,
+    wal: f64,
+    base: f64,
+    wal_squares: f64,
+    base_squares: f64,
+    products: f64,
+}
+
+impl Spread {
+    fn add(&mut self, wal: f64, base: f64) {
+        self.count += 1.0;
+        self.wal += wal;
+        self.base += base;
+        self.wal_squares += wal * wal;
+        self.base_squares += base * base;
+        self.products += wal * base;
+    }
+
+    /// Standard error of WAL for these records, as a share; None of fewer than two cycles.
+    pub(crate) fn error(&self) -> Option<f64> {
+        if self.count < 2.0 || self.base <= 0.0 || self.wal <= 0.0 {
+            return None;
+        }
+        let ratio = self.wal / self.base;
+        let rest = self.wal_squares - 2.0 * ratio * self.products + ratio * ratio * self.base_squares;
+        Some((rest.max(0.0) * self.count / (self.count - 1.0)).sqrt() / self.wal)
+    }
+}
+
 /// A simulated server.
 #[derive(Debug)]
 pub(crate) struct Lane {
@@ -69,6 +101,7 @@ pub(crate) struct Lane {
     pub(crate) last_redo: Option<Mark>,
     pub(crate) cycles: u64,
     pub(crate) late_cycles: u64,
+    pub(crate) spread: Spread,
     pub(crate) distance_most: u64,
     pub(crate) segments_most: u64,
     segments: Option<u64>,
@@ -110,6 +143,7 @@ impl Lane {
             last_redo: None,
             cycles: 0,
             late_cycles: 0,
+            spread: Spread::default(),
             distance_most: 0,
             segments_most: 1,
             segments,
@@ -226,6 +260,8 @@ impl Lane {
             self.cycles += 1;
             let is_late = cause == Cause::Size && self.is_late_after(last.now.time_us, now.time_us);
             self.late_cycles += u64::from(is_late);
+            let base = now.base_usable.saturating_sub(last.now.base_usable);
+            self.spread.add(usable.saturating_sub(last.usable) as f64, base as f64);
         }
         self.first_redo.get_or_insert(mark);
         self.last_redo = Some(mark);

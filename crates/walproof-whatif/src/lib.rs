@@ -33,6 +33,7 @@
 #![forbid(unsafe_code)]
 
 mod clock;
+mod drawn;
 mod growth;
 mod images;
 mod knowledge;

@@ -22,6 +22,9 @@ named_fields! {
         pub seconds: Option<f64>,
         /// Of them, those so short that the checkpoint before was hardly complete.
         pub late: u64,
+        /// Standard error of `wal_bytes` for these records, as a share, from how cycles differ; None of fewer than
+        /// two.
+        pub error: Option<f64>,
     }
 }
 
@@ -75,6 +78,7 @@ impl Outcome {
                 base_bytes: distance(first.now.base_usable, last.now.base_usable),
                 seconds: seconds(first, last),
                 late: lane.late_cycles,
+                error: lane.spread.error(),
             },
             _ => Cycles::default(),
         };

@@ -6,7 +6,7 @@ use walproof_wal::{Record, RelFileLocator};
 use crate::knowledge::Knowledge;
 
 /// Images of a relation's fork that were compressed to see.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ForkSample {
     /// The relation.
     pub relation: RelFileLocator,
@@ -18,6 +18,8 @@ pub struct ForkSample {
     pub plain_bytes: u64,
     /// What each method made of them, in the order of `Compression::ALL`.
     pub bytes: [u64; 3],
+    /// Standard error of each of them, as a share of it, that comes of compressing some images of the fork.
+    pub errors: [f64; 3],
     /// Line pointers of images that were stored compressed: what is not compressed tells them by itself.
     pub pointers: u64,
     /// Bytes of their tuples.

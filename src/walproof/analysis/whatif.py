@@ -2,7 +2,8 @@
 
 A recording begins and ends somewhere within checkpoint cycles, and images crowd behind a cycle's beginning.
 So rates are taken from whole cycles only, relative to what the same records take without images, for four
-positions of the first redo point; how far these differ is part of the interval.
+positions of the first redo point; how far these differ is part of the interval, as is what the recording as a
+sample leaves open (``whatif_errors``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from walproof.analysis.whatif_errors import Spreads, cycle_error, image_error, plain, spreads, together
 from walproof.wal.whatif import Compression, Outcome, Target, WhatIf
 
 PHASES = (0.0, 0.25, 0.5, 0.75)
@@ -72,6 +74,10 @@ class Prediction:
     """Longest crash recovery, with a warm cache and its checkpoint; None where it was not asked for."""
     elasticity: float | None = None
     """By how many percent WAL changes where max_wal_size changes by one."""
+    image_error: float = 0.0
+    """By which share WAL may differ because only some images were compressed to see; in the span."""
+    cycle_error: float = 0.0
+    """By which share WAL may differ because the recording holds few cycles; in the span."""
 
     @property
     def is_late(self) -> bool:
@@ -89,7 +95,8 @@ class Prediction:
         steep = self.elasticity is not None and self.elasticity < STEEP
         if not self.has_whole_cycles or self.is_late or self.guessed_share > 0.25 or self.sample_error > 0.1:
             return "low"
-        if self.cycles < CYCLES_WANTED or steep or self.guessed_share > 0.05 or self.sample_error > 0.02:
+        sampled = max(self.sample_error, self.image_error / SAMPLE_SPAN, self.cycle_error / SAMPLE_SPAN)
+        if self.cycles < CYCLES_WANTED or steep or self.guessed_share > 0.05 or sampled > 0.02:
             return "medium"
         return "high"
 
@@ -110,7 +117,9 @@ class Question:
     def grid(self) -> list[Target]:
         """Every max_wal_size with every checkpoint_timeout, those of the present server among them."""
         size, timeout = self.present.max_wal_size_mb, self.present.checkpoint_timeout_s
-        sizes = sorted({*self.sizes_mb, *([size] if size else [])})
+        # Below the least of the sizes doublings of the present one say where the curve begins to fall.
+        doubled = [size << steps for steps in range(7) if size << steps < min(self.sizes_mb)] if size else []
+        sizes = sorted({*self.sizes_mb, *doubled, *([size] if size else [])})
         timeouts = sorted({*self.timeouts_s, *([timeout] if timeout else [])})
         return [
             replace(self.present, max_wal_size_mb=one, checkpoint_timeout_s=other)
@@ -294,14 +303,19 @@ def study(
     outcomes = dict(zip(found.targets, found.outcomes, strict=True))
     seconds = found.recorded.seconds
     hours = seconds / 3600 if seconds and seconds >= 1 else None
-    own = {one: _predict(one, outcomes, found, hours) for one in question.settings()}
+    others = spreads(outcomes)
+    own = {one: _predict(one, outcomes, found, hours, others) for one in question.settings()}
     if recovery_s is not None:
         own = {one: replace(had, recovery_s=recovery_s(had)) for one, had in own.items()}
     return Study(found, question, _with_elasticity(own))
 
 
 def _predict(
-    target: Target, outcomes: Mapping[Target, Outcome], found: WhatIf, hours: float | None
+    target: Target,
+    outcomes: Mapping[Target, Outcome],
+    found: WhatIf,
+    hours: float | None,
+    others: Spreads,
 ) -> Prediction:
     phases = [outcomes[target.at_phase(phase)] for phase in PHASES]
     whole, cold = [one for one in phases if one.cycles.count], phases[0]
@@ -334,7 +348,9 @@ def _predict(
     room = 0.0 if whole else _room(target, found.segment_size, high * base / (hours or math.inf))
     sample_error = cold.sample_error_bytes / max(1, cold.wal_bytes)
     low, high = low * (1 - MODEL_ERROR), high * (1 + MODEL_ERROR)
-    low, high = low / (1 + SAMPLE_SPAN * sample_error), high * (1 + SAMPLE_SPAN * sample_error)
+    of_images, of_cycles = image_error(target, cold, found), cycle_error(target, phases, others)
+    sampled = 1 + together((SAMPLE_SPAN * sample_error, of_images, of_cycles))
+    low, high = low / sampled, high * sampled
     return Prediction(
         target=target,
         wal_bytes=ratio * base * scale,
@@ -351,6 +367,8 @@ def _predict(
         late_share=late_share,
         guessed_share=cold.guessed_images / cold.images if cold.images else 0.0,
         sample_error=sample_error,
+        image_error=of_images,
+        cycle_error=of_cycles,
     )
 
 
@@ -370,7 +388,7 @@ def _with_elasticity(own: Mapping[Target, Prediction]) -> dict[Target, Predictio
     for target, one in own.items():
         if target.max_wal_size_mb is not None:
             curves.setdefault(replace(target, max_wal_size_mb=None), []).append(one)
-    found = dict(own)
+    found, curved = dict(own), set[Target]()
     for curve in curves.values():
         curve.sort(key=lambda one: one.target.max_wal_size_mb or 0)
         for index, one in enumerate(curve):
@@ -378,14 +396,24 @@ def _with_elasticity(own: Mapping[Target, Prediction]) -> dict[Target, Predictio
             slope = _slope(before, behind)
             if slope is None:
                 continue
-            span = one.wal_span
-            if slope < 0:
-                # WAL that is over-estimated in a sample shortens the spacing too.
-                spacing_error = SPACING_ERROR + SAMPLE_SPAN * one.sample_error
-                factor = (1 + spacing_error) ** (-slope * (2 if slope < FALLING else 1))
-                span = Span(span.low / factor, span.high * factor)
-            found[one.target] = replace(one, elasticity=slope, wal_span=span)
+            curved.add(one.target)
+            found[one.target] = replace(one, elasticity=slope, wal_span=_steepened(one, slope))
+    for target, one in own.items():
+        # Of compression there is no curve: that of the same server without it is the steeper one.
+        like = found.get(plain(target))
+        if target not in curved and like is not None and like.elasticity is not None:
+            found[target] = replace(one, wal_span=_steepened(one, like.elasticity))
     return found
+
+
+def _steepened(one: Prediction, slope: float) -> Span:
+    """The span where more WAL brings the next checkpoint sooner, and with it more WAL."""
+    if slope >= 0:
+        return one.wal_span
+    # WAL that is over-estimated in a sample shortens the spacing too.
+    spacing_error = SPACING_ERROR + SAMPLE_SPAN * one.sample_error + one.image_error
+    factor = (1 + spacing_error) ** (-slope * (2 if slope < FALLING else 1))
+    return Span(one.wal_span.low / factor, one.wal_span.high * factor)
 
 
 def _growth(one: Prediction, other: Prediction) -> float:

@@ -13,6 +13,7 @@ from walproof.analysis.whatif import (
 from walproof.settings.minors import compared_minors
 
 _DISAGREEMENT = 0.005
+_TOLD_ERROR = 0.02
 _SIZE_ERROR = 0.05
 _BEGUN_BEFORE = 0.01
 
@@ -121,6 +122,12 @@ def prediction_reasons(one: Prediction) -> list[str]:
             f"the curve is steep (elasticity below {STEEP}): a checkpoint that is 10 % early costs more than "
             f"{1.1**-STEEP - 1:.0%} of WAL"
         )
+    if one.image_error > _TOLD_ERROR:
+        reasons.append(
+            f"not all images were compressed to see: WAL may differ by {one.image_error:.0%} for that"
+        )
+    if one.cycle_error > _TOLD_ERROR:
+        reasons.append(f"cycles of the recording differ: WAL may differ by {one.cycle_error:.0%} for that")
     if one.guessed_share > 0.05:
         reasons.append(
             f"{one.guessed_share:.0%} of the images are of pages whose size was never seen in the recording"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -69,6 +69,12 @@ def advise(
             "--may-lose", metavar="WHAT", help="What a crash may cost: nothing, commits, table, cluster."
         ),
     ] = "nothing",
+    standby: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--standby", metavar="DSN", help="A standby of it: does it read indexes? May be repeated."
+        ),
+    ] = None,
     platform: Annotated[
         str, typer.Option("--platform", metavar="NAME", help=f"Whose lines to write: {PLATFORM_NAMES}.")
     ] = "alter-system",
@@ -118,6 +124,8 @@ def advise(
         )
     if pg is not None and not demo:
         raise SettingError("--pg is for --demo", hint="A server that runs has its own PostgreSQL.")
+    if standby and (target is None or Path(target).is_dir()):
+        raise SettingError("--standby is for a server that runs", hint="Name the primary as well.")
     most = parse_bytes(wal_most)
     seconds = _seconds(for_, demo=demo)
     for name in mute or ():
@@ -130,7 +138,7 @@ def advise(
             folder, window = Path(target), recorded_window(Path(target))
         else:
             folder = save if save is not None else _temporary(stack)
-            window = _observed(target, seconds, most, folder)
+            window = _with_standbys(_observed(target, seconds, most, folder), standby or ())
             if save is not None:
                 _keep(window, folder)
         case = case_of(
@@ -213,6 +221,15 @@ def _observed(conninfo: str, seconds: float, most: int, folder: Path) -> ServerW
     from dataclasses import replace
 
     return replace(window, lacks=(*window.lacks, f"the WAL: {refused}"))
+
+
+def _with_standbys(window: ServerWindow, standbys: Sequence[str]) -> ServerWindow:
+    """The window with what standbys read of its indexes. Raises ProbeError."""
+    from walproof.observe.scans import standby_scans
+
+    for conninfo in standbys:
+        window = window.with_scans(standby_scans(conninfo, window))
+    return window
 
 
 def _record(observer: ServerObserver, conninfo: str, seconds: float, most: int, folder: Path) -> str | None:
@@ -316,15 +333,16 @@ def case_of(
         if name in recording.settings and name != "wal_compression"
     }
     own = target_of(version, segment_size, [present])
-    question = Question(own, True, recorded=recorded_versions([folder]))
-    times, band = None, 1.0
-    if recovery_s is not None or startup_budget_s is not None:
-        from walproof.analysis.forecast import forecast_distances, of_minors
-        from walproof.cli.costs import find_costs
+    # What hint bits cost is asked only where they are logged: it needs a table of pages of its own.
+    is_hinted = "on" in (window.value("data_checksums"), window.value("wal_log_hints"))
+    asked = (replace(own, hint_records=False),) if own.hint_records and is_hinted else ()
+    question = Question(own, True, asked, recorded=recorded_versions([folder]))
+    from walproof.analysis.forecast import forecast_distances, of_minors
+    from walproof.cli.costs import find_costs
 
-        costs = of_minors(find_costs(calibration, version), recorded_versions([folder]))
-        band = costs.coefficients.band
-        times = forecast_distances(folder, full_page_writes=own.full_page_writes, start=start, costs=costs)
+    costs = of_minors(find_costs(calibration, version), recorded_versions([folder]))
+    times = forecast_distances(folder, full_page_writes=own.full_page_writes, start=start, costs=costs)
     simulated = simulate(folder, targets=question.targets(), start=start)
-    found = study(simulated, question, None if times is None else times.longest_s)
-    return replace(unread, wal=stats(folder, start=start), whatif=found, recovery_band=band)
+    found = study(simulated, question, times.longest_s)
+    wal = stats(folder, start=start)
+    return replace(unread, wal=wal, whatif=found, recovery_band=costs.coefficients.band)

@@ -7,7 +7,10 @@ are bytes, ages seconds, counters what the server has counted since its statisti
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+FLUSH_WAITS = ("IO/WALSync", "IO/WalSync", "LWLock/WALWrite", "LWLock/WALWriteLock")
+"""Waits for a flush of WAL, one's own or another's, in every version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,10 @@ class ServerTable:
     """Percent; 100 where nobody set it."""
     moved: int | None = None
     """Updates whose new row found no room on its page (16 and newer)."""
+    filenode: int = 0
+    """0 where it is not known."""
+    freeze_age: int | None = None
+    """Transactions since the oldest one that its rows may name: age(relfrozenxid)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +116,18 @@ class ServerIndex:
     has_uuid: bool
     """Its first column is a uuid."""
     filenode: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOverride:
+    """A setting that holds for a role, a database or both instead of the server's own."""
+
+    role: str | None
+    """Quoted where SQL wants it; None: every role."""
+    database: str | None
+    """The same; None: every database."""
+    name: str
+    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +154,19 @@ class ServerWindow:
     databases_bytes: int | None = None
     waits: Mapping[str, int] = field(default_factory=dict)
     """What client backends that were active waited for, ``Type/Event`` or ``running`` -> how often seen."""
+    flush_waits: Mapping[str, int] = field(default_factory=dict)
+    """Of these, waits for a flush of WAL: role, quoted where SQL wants it -> how often seen."""
+    overrides: tuple[ServerOverride, ...] = ()
+    """What ALTER ROLE and ALTER DATABASE have set, but for texts."""
+    standbys_asked: int = 0
+    """Standbys whose scans are in ``indexes``, too."""
     lacks: tuple[str, ...] = ()
     """What could not be read, and which right is missing."""
+
+    def with_scans(self, scans: Mapping[str, int]) -> ServerWindow:
+        """The same with the scans of one more standby."""
+        indexes = tuple(replace(one, scans=one.scans + scans.get(one.name, 0)) for one in self.indexes)
+        return replace(self, indexes=indexes, standbys_asked=self.standbys_asked + 1)
 
     @property
     def seconds(self) -> float:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from walproof.facts.server import ServerIndex, ServerSetting, ServerSlot, ServerStandby, ServerTable
+from walproof.facts.server import (
+    ServerIndex,
+    ServerOverride,
+    ServerSetting,
+    ServerSlot,
+    ServerStandby,
+    ServerTable,
+)
 from walproof.observe.asking import Asking
 
 TABLES_MOST = 200
@@ -37,15 +44,31 @@ _TABLES = """
     SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), pg_table_size(s.relid),
            c.relpersistence = 'u', s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del, s.n_live_tup,
            coalesce((SELECT option_value::int FROM pg_options_to_table(c.reloptions)
-                     WHERE option_name = 'fillfactor'), 100), {moved}
+                     WHERE option_name = 'fillfactor'), 100), {moved},
+           coalesce(pg_relation_filenode(s.relid), 0), age(nullif(c.relfrozenxid, '0'))
     FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
     ORDER BY s.n_tup_ins + s.n_tup_upd + s.n_tup_del DESC, 1 LIMIT %s"""
 _UNLOGGED = """
     SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname), pg_table_size(c.oid),
-           true, 0, 0, 0, 0, greatest(c.reltuples, 0)::bigint, 100, NULL
+           true, 0, 0, 0, 0, greatest(c.reltuples, 0)::bigint, 100, NULL,
+           coalesce(pg_relation_filenode(c.oid), 0), age(nullif(c.relfrozenxid, '0'))
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relpersistence = 'u' AND c.relkind = 'r'
     ORDER BY 2 DESC LIMIT %s"""
+# Tables that are read only are not among those with changes, and are frozen as a whole when their time comes.
+_OLD = """
+    SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), pg_table_size(s.relid),
+           c.relpersistence = 'u', s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del, s.n_live_tup,
+           100, NULL, coalesce(pg_relation_filenode(s.relid), 0), age(c.relfrozenxid)
+    FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
+    WHERE c.relfrozenxid <> '0' ORDER BY age(c.relfrozenxid) DESC, 2 DESC, 1 LIMIT %s"""
+_OVERRIDES = """
+    SELECT quote_ident(r.rolname), quote_ident(d.datname), p.name, split_part(one.setting, '=', 2)
+    FROM pg_db_role_setting s
+    LEFT JOIN pg_roles r ON r.oid = s.setrole LEFT JOIN pg_database d ON d.oid = s.setdatabase,
+         unnest(s.setconfig) AS one (setting)
+    JOIN pg_settings p ON p.name = split_part(one.setting, '=', 1) AND p.vartype <> 'string'
+    ORDER BY 1, 2, 3"""
 # An index that a constraint, a foreign key or logical replication needs is no candidate for dropping, however
 # seldom it is read; nor is a part of a partitioned one.
 _INDEXES = """
@@ -98,11 +121,11 @@ def read_standbys(ask: Asking) -> tuple[ServerStandby, ...]:
 
 
 def read_tables(ask: Asking) -> tuple[ServerTable, ...]:
-    """Tables of the database with the most changes, and its unlogged ones."""
+    """Tables of the database with the most changes, its unlogged ones, and those frozen longest ago."""
     found: dict[str, ServerTable] = {}
     moved = "s.n_tup_newpage_upd" if ask.major >= 16 else "NULL"
-    for query in (_TABLES.format(moved=moved), _UNLOGGED):
-        for name, size, unlogged, inserted, updated, hot, deleted, live, fill, gone in ask.rows(
+    for query in (_TABLES.format(moved=moved), _UNLOGGED, _OLD):
+        for name, size, unlogged, inserted, updated, hot, deleted, live, fill, gone, node, age in ask.rows(
             "tables", query, [TABLES_MOST]
         ):
             found.setdefault(
@@ -110,9 +133,18 @@ def read_tables(ask: Asking) -> tuple[ServerTable, ...]:
                 ServerTable(
                     str(name), int(size or 0), bool(unlogged), int(inserted), int(updated), int(hot),
                     int(deleted), int(live), int(fill), None if gone is None else int(gone),
+                    int(node), _count(age),
                 ),
             )  # fmt: skip
     return tuple(found.values())
+
+
+def read_overrides(ask: Asking) -> tuple[ServerOverride, ...]:
+    """What roles and databases have set for themselves, but for texts, which may hold anything."""
+    return tuple(
+        ServerOverride(_text(role), _text(database), str(name), str(value))
+        for role, database, name, value in ask.rows("settings of roles and databases", _OVERRIDES)
+    )
 
 
 def read_indexes(ask: Asking) -> tuple[ServerIndex, ...]:

@@ -12,10 +12,17 @@ from collections.abc import Callable
 from contextlib import closing
 from types import TracebackType
 
-from walproof.facts.server import ServerLook, ServerWindow
+from walproof.facts.server import FLUSH_WAITS, ServerLook, ServerWindow
 from walproof.observe.asking import Asking
 from walproof.observe.counters import counter_queries
-from walproof.observe.objects import read_indexes, read_settings, read_slots, read_standbys, read_tables
+from walproof.observe.objects import (
+    read_indexes,
+    read_overrides,
+    read_settings,
+    read_slots,
+    read_standbys,
+    read_tables,
+)
 from walproof.probe.connection import connect_foreign
 
 LOOK_S = 10.0
@@ -37,11 +44,11 @@ _SIZE = (
     "SELECT sum(pg_database_size(oid))::bigint FROM pg_database WHERE has_database_privilege(oid, 'CONNECT')"
 )
 _WAITS = """
-    SELECT coalesce(wait_event_type || '/' || wait_event, 'running'), count(*)
+    SELECT coalesce(wait_event_type || '/' || wait_event, 'running'), count(*), quote_ident(usename)
     FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND state = 'active' AND pid <> pg_backend_pid()
       AND coalesce(wait_event_type, '') <> 'Client'
-    GROUP BY 1"""
+    GROUP BY 1, 3"""
 
 
 class ServerObserver:
@@ -53,6 +60,7 @@ class ServerObserver:
         self._ask = Asking(self._session)
         self._looks: list[ServerLook] = []
         self._waits: Counter[str] = Counter()
+        self._flush_waits: Counter[str] = Counter()
         self._sampled_s = self._looked_s = 0.0
 
     def __enter__(self) -> ServerObserver:
@@ -96,8 +104,10 @@ class ServerObserver:
         now_s = time.monotonic()
         if now_s - self._sampled_s >= _SAMPLE_S:
             self._sampled_s = now_s
-            for name, count in self._ask.rows("waits", _WAITS):
+            for name, count, role in self._ask.rows("waits", _WAITS):
                 self._waits[str(name)] += int(count)
+                if name in FLUSH_WAITS:
+                    self._flush_waits[str(role)] += int(count)
         if now_s - self._looked_s >= LOOK_S:
             self.look()
 
@@ -131,5 +141,7 @@ class ServerObserver:
             indexes=read_indexes(ask),
             databases_bytes=None if size is None else int(size),
             waits=dict(self._waits),
+            flush_waits=dict(self._flush_waits),
+            overrides=read_overrides(ask),
             lacks=ask.lacks,
         )

@@ -18,13 +18,17 @@ from walproof.wal.places.opened import Path, open_places
 from walproof.wal.places.place import Place, read_text
 
 IMAGES_FILE = "images.json"
-_FORMAT = 1
+_FORMAT = 2
+"""1 had no errors."""
 _METHODS = ("pglz", "lz4", "zstd")
 
 Fork = tuple[int, int, int, int]
 """Tablespace, database, relation and fork."""
-Sums = tuple[int, int, tuple[int, int, int], int, int]
-"""Images, their bytes plain and by method; line pointers and bytes of tuples on those stored compressed."""
+Sums = tuple[int, int, tuple[int, int, int], int, int, tuple[float, float, float]]
+"""Images, their bytes plain and by method; line pointers and bytes of tuples on those stored compressed;
+standard error of the bytes by method, as a share."""
+_ALONE = 0.5
+"""By how much one image differs from another, as a share, where the file does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ def read_images(paths: Iterable[Path]) -> ImageSamples:
 def _read(path: Place) -> ImageSamples:
     try:
         data = json.loads(read_text(path))
-        if data["format"] != _FORMAT:
+        if data["format"] not in (1, _FORMAT):
             raise WalError(f'"{path}" was written by another version of walproof')
         pglz, lz4, zstd = map(_count, data["nanoseconds"])
         return ImageSamples(tuple(_row(row) for row in data["forks"]), (pglz, lz4, zstd))
@@ -81,10 +85,22 @@ def _read(path: Place) -> ImageSamples:
 
 
 def _row(row: Any) -> tuple[Fork, Sums]:
-    (tablespace, database, relation, fork), (count, plain, sizes, pointers, pointed) = row
+    (tablespace, database, relation, fork), (count, plain, sizes, pointers, pointed, *told) = row
     pglz, lz4, zstd = map(_count, sizes)
+    errors = map(_share, told[0] if told else 3 * [_ALONE / max(1, _count(count)) ** 0.5])
+    of_pglz, of_lz4, of_zstd = errors
     place = (_count(tablespace, 32), _count(database, 32), _count(relation, 32), _count(fork, 8))
-    return place, (_count(count), _count(plain), (pglz, lz4, zstd), _count(pointers), _count(pointed))
+    return place, (
+        _count(count), _count(plain), (pglz, lz4, zstd), _count(pointers), _count(pointed),
+        (of_pglz, of_lz4, of_zstd),
+    )  # fmt: skip
+
+
+def _share(value: Any) -> float:
+    """No infinity, which JSON of Python would read."""
+    if type(value) not in (int, float) or not 0 <= value <= 1e6:
+        raise ValueError(f"expected a share, got {str(value)[:40]!r}")
+    return float(value)
 
 
 def _count(value: Any, bits: int = 48) -> int:

@@ -97,6 +97,8 @@ class Cycles:
     seconds: float | None
     late: int
     """Cycles so short that the checkpoint before was hardly complete."""
+    error: float | None = None
+    """Standard error of ``wal_bytes`` for these records, as a share, from how cycles differ; None of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +225,9 @@ class MethodSample:
     bytes: int
     nanoseconds: int
     """CPU time of compressing them."""
+    error: float | None = None
+    """Standard error of what all images would take, as a share, as only some were compressed; None: not
+    told."""
 
     @property
     def seconds(self) -> float:

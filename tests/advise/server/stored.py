@@ -26,6 +26,8 @@ from walproof.wal.whatif import WhatIf
 FACTS = Path(__file__).parents[1] / "facts"
 HEALTHY = FACTS / "healthy.jsonl.xz"
 PROVOKED = FACTS / "provoked.jsonl.xz"
+CUTS = FACTS / "cuts.jsonl.xz"
+"""Windows of long recordings (``bench/advise/cuts.py``)."""
 
 
 def write(path: Path, cases: Mapping[str, ServerCase]) -> None:
@@ -109,9 +111,10 @@ def fact(kind: Any, kept: Any) -> Any:
         return kept
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         hints = get_type_hints(kind)
+        # What was kept before a field was added has its default, which says that it is not known.
         fields = dataclasses.fields(kind)
         return kind(
-            **{field.name: fact(hints[field.name], one) for field, one in zip(fields, kept, strict=True)}
+            **{field.name: fact(hints[field.name], one) for field, one in zip(fields, kept, strict=False)}
         )
     if origin is tuple:
         kinds = [parts[0]] * len(kept) if parts[-1] is Ellipsis else list(parts)

@@ -8,11 +8,18 @@ from dataclasses import replace
 import pytest
 
 from tests.advise.server.windows import DAY_S, found, healthy, setting, with_counters, with_settings
-from walproof.advise.server.advice import Advice, Fine, Unseen, Weight
+from walproof.advise.server.advice import Advice, Fine, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.rules import RULES, advise, rule_texts
 from walproof.errors import SettingError
-from walproof.facts.server import ServerIndex, ServerSlot, ServerStandby, ServerTable, ServerWindow
+from walproof.facts.server import (
+    ServerIndex,
+    ServerOverride,
+    ServerSlot,
+    ServerStandby,
+    ServerTable,
+    ServerWindow,
+)
 from walproof.settings.durability import DurabilityClass
 
 VERSIONS = ("13.23", "14.23", "15.18", "16.14", "17.11", "18.6", "19.0")
@@ -42,6 +49,20 @@ def _archiving(window: ServerWindow, failed_at: float, archived_at: float, waiti
 
 
 Change = Callable[[ServerWindow], ServerWindow]
+
+
+def _freezing_at(window: ServerWindow, age: int) -> ServerWindow:
+    return with_settings(window, autovacuum_freeze_max_age=str(age))
+
+
+def _aged(age: int) -> ServerTable:
+    return ServerTable("public.old", 5 << 30, False, 0, 0, 0, 0, 10**8, 100, None, 16500, age)
+
+
+def _staged(deleted: int) -> ServerTable:
+    return ServerTable("public.stage", 1 << 20, False, 10**6, 0, 0, deleted, 10_000, 100)
+
+
 PROVOKED: dict[str, tuple[Change, Change]] = {
     "fsync": (lambda w: with_settings(w, fsync="off"), lambda w: w),
     "full_page_writes": (lambda w: with_settings(w, full_page_writes="off"), lambda w: w),
@@ -109,12 +130,24 @@ PROVOKED: dict[str, tuple[Change, Change]] = {
         lambda w: replace(w, tables=(_table(),)),
         lambda w: replace(w, tables=(_table(fillfactor=80), _table(updated=500))),
     ),
+    "overrides": (
+        lambda w: replace(w, overrides=(ServerOverride("shop", None, "synchronous_commit", "off"),)),
+        lambda w: replace(w, overrides=(ServerOverride("shop", None, "synchronous_commit", "local"),)),
+    ),
+    "freezing": (
+        lambda w: replace(_freezing_at(w, 190_000_000), tables=(_aged(160_000_000),)),
+        lambda w: replace(_freezing_at(w, 190_000_000), tables=(_aged(130_000_000),)),
+    ),
+    "staging": (
+        lambda w: replace(w, tables=(_staged(deleted=0),)),
+        lambda w: replace(w, tables=(_staged(deleted=990_000),)),
+    ),
     "recovery_prefetch": (lambda w: with_settings(w, recovery_prefetch="off"), lambda w: w),
     "log_checkpoints": (lambda w: with_settings(w, log_checkpoints="off"), lambda w: w),
 }
 NEED_WAL = {"random keys", "hint images", "startup budget"}
 """tests/advise/test_provoked.py asks these."""
-ALLOWED = {"flushes": DurabilityClass.LAST_COMMITS}
+ALLOWED = {"flushes": DurabilityClass.LAST_COMMITS, "staging": DurabilityClass.TABLE}
 
 
 def test_every_rule_is_provoked_and_described() -> None:
@@ -183,3 +216,46 @@ def test_muted_rules_are_not_asked_and_wrong_names_are_refused() -> None:
     assert advise(case, ["fsync"]).advice == ()
     with pytest.raises(SettingError, match='no rule "fsink"'):
         advise(case, ["fsink"])
+
+
+def test_an_index_that_only_a_standby_reads_is_none_to_drop() -> None:
+    window = replace(
+        healthy(), indexes=(_index("old", 0),), standbys=(ServerStandby("b", "streaming", "async", 0),)
+    )
+    alone = found("unused indexes", window)
+    assert isinstance(alone, Advice)
+    assert alone.sure is Sure.LOW
+    asked = found("unused indexes", window.with_scans({}))
+    assert isinstance(asked, Advice)
+    assert asked.sure is Sure.MEDIUM
+    assert any("1 standby" in one for one in asked.evidence)
+    read = window.with_scans({window.indexes[0].name: 3})
+    assert isinstance(found("unused indexes", read), Fine)
+
+
+def test_who_waited_for_a_flush_is_told_by_role() -> None:
+    window = replace(
+        healthy(), waits={"IO/WALSync": 90, "running": 10}, flush_waits={'"Shop"': 80, "report": 10}
+    )
+    advice = found("flushes", window, may_lose=DurabilityClass.LAST_COMMITS)
+    assert isinstance(advice, Advice)
+    assert any('"Shop" (89 %) and report (11 %)' in sentence for sentence in advice.evidence)
+    assert advice.steps[0] == 'ALTER ROLE "Shop" SET synchronous_commit = off;'
+
+
+@pytest.mark.parametrize(
+    ("role", "database", "line"),
+    [
+        ("shop", None, "ALTER ROLE shop RESET synchronous_commit;"),
+        (None, "db", "ALTER DATABASE db RESET synchronous_commit;"),
+        ("shop", "db", "ALTER ROLE shop IN DATABASE db RESET synchronous_commit;"),
+        (None, None, "ALTER ROLE ALL RESET synchronous_commit;"),
+    ],
+)
+def test_a_setting_is_reset_where_it_was_set(role: str | None, database: str | None, line: str) -> None:
+    own = ServerOverride(role, database, "synchronous_commit", "off")
+    advice = found("overrides", replace(healthy(), overrides=(own,)))
+    assert isinstance(advice, Advice)
+    assert advice.steps == (line,)
+    window = replace(healthy(), overrides=(own,))
+    assert isinstance(found("overrides", window, may_lose=DurabilityClass.LAST_COMMITS), Fine)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from walproof.advise.server.advice import Advice, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
-from walproof.advise.wording import say_count, say_percent
+from walproof.advise.wording import say_count, say_list, say_percent
+from walproof.facts.server import FLUSH_WAITS
 from walproof.settings.change import Change
 from walproof.settings.durability import DurabilityClass
 from walproof.units import format_duration
@@ -15,7 +16,7 @@ LEAST_COMMITS = 1000
 FLUSH_WAIT_SHARE = 0.3
 """Of what active backends were seen doing: waiting for a flush of WAL."""
 LEAST_SAMPLES = 30
-_FLUSH_WAITS = ("IO/WALSync", "IO/WalSync", "LWLock/WALWrite", "LWLock/WALWriteLock")
+_ROLES = 3
 
 
 def wal_buffers(case: ServerCase) -> Found | None:
@@ -62,9 +63,13 @@ def flushes(case: ServerCase) -> Found | None:
         return Fine(
             "flushes", f"Active sessions were seen {say_count(samples, 'time')}: too seldom to wait for much."
         )
-    waiting = sum(case.window.waits.get(name, 0) for name in _FLUSH_WAITS)
+    waiting = sum(case.window.waits.get(name, 0) for name in FLUSH_WAITS)
     share = waiting / samples
     evidence = [f"{say_percent(share)} of what active sessions did was to wait for a flush of WAL."]
+    roles = sorted(case.window.flush_waits.items(), key=lambda one: (-one[1], one[0]))[:_ROLES]
+    if roles and waiting:
+        named = say_list([f"{role} ({say_percent(seen / waiting)})" for role, seen in roles])
+        evidence.append(f"Those who waited were of {named}.")
     count, spent_ms = case.window.grown("wal_flushes"), case.window.grown("wal_flush_ms")
     commits = case.window.grown("commits")
     if count and commits:
@@ -88,7 +93,8 @@ def flushes(case: ServerCase) -> Found | None:
         "Set synchronous_commit = off, for those roles whose last commits may be lost",
         tuple(evidence),
         (Change("synchronous_commit", "off"),),
-        steps=("ALTER ROLE name SET synchronous_commit = off;",),
+        steps=tuple(f"ALTER ROLE {role} SET synchronous_commit = off;" for role, _ in roles)
+        or ("ALTER ROLE name SET synchronous_commit = off;",),
         costs=(
             f"A crash loses the commits of up to three times wal_writer_delay ({delay}); the rest is "
             "consistent.",

@@ -75,6 +75,12 @@ def wal_compression(case: ServerCase) -> Found | None:
         ),
         costs=costs,
         sure=_sure(chosen, present.wal_bytes),
+        unknown=()
+        if chosen.has_whole_cycles
+        else (
+            "how much exactly: the window holds no whole checkpoint cycle of such a server, and the WAL is "
+            "an upper bound",
+        ),
         benefit=present.wal_bytes - chosen.wal_bytes,
     )
 
@@ -92,11 +98,26 @@ def _methods(case: ServerCase) -> tuple[Compression, ...]:
 def _sure(chosen: Prediction, present_bytes: float) -> Sure:
     if chosen.wal_span.high >= present_bytes:
         return Sure.LOW
-    return Sure.HIGH if chosen.confidence == "high" else Sure.MEDIUM
+    return {"high": Sure.HIGH, "medium": Sure.MEDIUM, "low": Sure.LOW}[chosen.confidence]
 
 
 def _word(case: ServerCase, method: Compression) -> str:
     return method if case.major >= 15 else "on"
+
+
+def _of_hints_alone(case: ServerCase) -> float | None:
+    """Share of the WAL that hint bits cost; None where it was not simulated.
+
+    A hint bit takes the image of a page that the next change would otherwise take, so the images that they
+    have are more than those that they cost.
+    """
+    study = case.whatif
+    if study is None:
+        return None
+    without = study.predictions.get(replace(study.question.present, hint_records=False))
+    if without is None or not study.present.wal_bytes:
+        return None
+    return 1 - without.wal_bytes / study.present.wal_bytes
 
 
 def random_keys(case: ServerCase) -> Found | None:
@@ -140,6 +161,13 @@ def hint_images(case: ServerCase) -> Found | None:
     share = images.hint_bytes / max(1, case.wal.accounting.total_bytes)
     if share < HINT_SHARE:
         return Fine("hint images", f"{say_percent(share)} of the WAL are images because of hint bits.")
+    alone = _of_hints_alone(case)
+    if alone is not None and alone < HINT_SHARE:
+        return Fine(
+            "hint images",
+            f"{say_percent(share)} of the WAL are images because of hint bits, of pages that are changed and "
+            f"imaged soon after anyway: without them {say_percent(max(0.0, alone))} less would be written.",
+        )
     return Advice(
         "hint images",
         Weight.GAIN,

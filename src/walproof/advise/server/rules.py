@@ -8,7 +8,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from walproof.advise.server import checkpoints, commits, holding, images, minors, recovery, safety, wasted
+from walproof.advise.server import (
+    checkpoints,
+    commits,
+    holding,
+    images,
+    minors,
+    overrides,
+    recovery,
+    safety,
+    tables,
+    wasted,
+)
 from walproof.advise.server.advice import Advice, Fine, Rule, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.errors import SettingError
@@ -18,6 +29,7 @@ RULES: Mapping[str, Rule] = {
     "fsync": safety.fsync,
     "full_page_writes": safety.full_page_writes,
     "synchronous_commit": safety.synchronous_commit,
+    "overrides": overrides.overrides,
     "checksums": safety.checksums,
     "unlogged": safety.unlogged,
     "pending": safety.pending,
@@ -36,6 +48,8 @@ RULES: Mapping[str, Rule] = {
     "commit_delay": commits.commit_delay,
     "unused indexes": wasted.unused_indexes,
     "HOT updates": wasted.hot_updates,
+    "freezing": tables.freezing,
+    "staging": tables.staging,
     "recovery_prefetch": recovery.recovery_prefetch,
     "startup budget": recovery.startup_budget,
     "log_checkpoints": recovery.log_checkpoints,

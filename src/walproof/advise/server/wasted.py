@@ -44,6 +44,11 @@ def unused_indexes(case: ServerCase) -> Found | None:
     if case.wal is not None and written:
         share = written / max(1, case.wal.accounting.total_bytes)
         evidence.append(f"They make {say_percent(share)} of the WAL that was recorded.")
+    if case.window.standbys_asked:
+        evidence.append(
+            f"Asked as well, and no reader there: {say_count(case.window.standbys_asked, 'standby')}."
+        )
+    unasked = len(case.window.standbys) > case.window.standbys_asked
     count = "an index" if len(idle) == 1 else f"{len(idle)} indexes"
     return Advice(
         "unused indexes",
@@ -52,11 +57,11 @@ def unused_indexes(case: ServerCase) -> Found | None:
         tuple(evidence),
         steps=tuple(f"DROP INDEX CONCURRENTLY {index.name};" for index in idle[:_NAMED]),
         costs=("A query that needs it later is slow until it is made again.",),
-        sure=Sure.MEDIUM if not case.window.standbys else Sure.LOW,
+        sure=Sure.LOW if unasked else Sure.MEDIUM,
         unknown=(
             *(
-                ("whether a standby reads them: statistics are each server's own",)
-                if case.window.standbys
+                ("whether a standby reads them: statistics are each server's own (--standby DSN asks it)",)
+                if unasked
                 else ()
             ),
             f"other databases than {case.window.database}",

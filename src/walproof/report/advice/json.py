@@ -20,6 +20,7 @@ def to_json(view: AdviceView) -> str:
         "platform": view.platform,
         "since": list(view.since),
         "advice": [_item(item) for item in view.items],
+        "curve": view.curve_points,
         "apply": view.all_lines.apply if view.all_lines else None,
         "undo": view.all_lines.undo if view.all_lines else None,
         "fine": [asdict(one) for one in view.fine],

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from walproof.advise.server.advice import Advice, Figure, Fine, Unseen, Weight
 from walproof.advise.server.rules import Advised, rule_texts
@@ -12,6 +13,7 @@ from walproof.advise.server.wasted import statistics_age
 from walproof.advise.wording import say_list
 from walproof.errors import SettingError
 from walproof.platforms.platform import Lines, Platform, Refusal, Target
+from walproof.report.advice.curve import curve_json, curve_section
 from walproof.report.blocks import (
     Block,
     Column,
@@ -58,6 +60,10 @@ class AdviceView:
     platform: str
     since: tuple[str, ...] = ()
     """What has changed since an earlier answer, in sentences."""
+    curve: Section | None = None
+    """WAL and time away over max_wal_size, where WAL was recorded."""
+    curve_points: Mapping[str, Any] | None = None
+    """The same for JSON."""
 
     @property
     def sections(self) -> tuple[Section, ...]:
@@ -71,6 +77,8 @@ class AdviceView:
             Section(f"advice-{index}", f"{index}. {item.advice.title}", tuple(_blocks(item)))
             for index, item in enumerate(self.items, 1)
         ]
+        if self.curve is not None:
+            found.append(self.curve)
         if self.all_lines is not None:
             found.append(Section("lines", f"Lines to paste ({self.platform})", tuple(_lines(self.all_lines))))
         found.append(Section("fine", "What is fine", (_list("Rule", "What was seen", self.fine),)))
@@ -131,6 +139,8 @@ def advice_view(advised: Advised, platform: Platform, seen_s: float | None = Non
         unseen=advised.unseen,
         notes=tuple(notes),
         platform=platform.name,
+        curve=curve_section(advised),
+        curve_points=curve_json(advised),
     )
 
 

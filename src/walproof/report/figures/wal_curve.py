@@ -8,9 +8,10 @@ from typing import Any
 from walproof.report.figures.channels import curve_channels
 from walproof.report.figures.style import INK, WIDTH, chart_of, configured, series_style
 from walproof.report.figures.wal_parts import byte_scale
-from walproof.units import format_bytes
+from walproof.units import format_bytes, format_duration
 
 _MEGABYTE = 1 << 20
+_ADVISED = "#009E73"
 _LOG_FROM = 20
 """Curves that fall by more than this are drawn on a logarithmic axis."""
 
@@ -25,6 +26,8 @@ class CurvePoint:
     high: float
     distance_most: float
     pg_wal_most: float
+    recovery_s: float | None = None
+    """Longest crash recovery; None where it was not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class WalCurveData:
     """The present max_wal_size, where it is known."""
     cliffs: tuple[tuple[int, int], ...]
     """From and to which size WAL falls steeply."""
+    advised_mb: int | None = None
+    """The max_wal_size that is advised, where one is."""
 
     def describe(self) -> str:
         """The curves in words."""
@@ -59,7 +64,21 @@ class WalCurveData:
             )
             for curve in self.curves
         ]
+        if self._is_timed:
+            parts.append(
+                "Time away: "
+                + ", ".join(
+                    f"{size_label(one.max_wal_size_mb)} {format_duration(one.recovery_s or 0.0)}"
+                    for one in self.curves[0].points
+                )
+            )
+        if self.advised_mb is not None:
+            parts.append(f"Advised: {size_label(self.advised_mb)}")
         return ". ".join(parts) + f". Recorded: {format_bytes(self.recorded_bytes)}{self.unit}."
+
+    @property
+    def _is_timed(self) -> bool:
+        return all(one.recovery_s is not None for one in self.curves[0].points)
 
     def draw(self) -> dict[str, Any]:
         """Vega-Lite specification of the chart: WAL above, disk and recovery below."""
@@ -115,6 +134,9 @@ class WalCurveData:
         if self.present_mb in sizes and self.present_mb is not None:
             present = [{"size": size_label(self.present_mb)}]
             layers.append(chart_of(present).mark_rule(color=INK, strokeDash=[5, 3]).encode(x=x))
+        if self.advised_mb in sizes and self.advised_mb is not None:
+            advised = [{"size": size_label(self.advised_mb)}]
+            layers.append(chart_of(advised).mark_rule(color=_ADVISED, strokeWidth=2).encode(x=x))
         for small, large in self.cliffs:
             if small in sizes and large in sizes:
                 ends = [one for one in values if one["timeout"] == names[0]]
@@ -123,6 +145,9 @@ class WalCurveData:
                     chart_of(cliff).mark_line(color="#D55E00", strokeWidth=5, opacity=0.45).encode(x=x, y=y)
                 )
         above = alt.layer(*layers).properties(width=WIDTH - 120, height=240)
+        if self._is_timed:
+            below = self._times(labels)
+            return configured(alt.vconcat(above, below, spacing=10).resolve_scale(color="independent"))
         needs = [
             (size_label(one.max_wal_size_mb), value, kind)
             for one in self.curves[0].points
@@ -152,6 +177,28 @@ class WalCurveData:
             .properties(width=WIDTH - 120, height=130)
         )
         return configured(alt.vconcat(above, below, spacing=10).resolve_scale(color="independent"))
+
+    def _times(self, labels: list[str]) -> Any:
+        """How long a crash takes, below the curve."""
+        import altair as alt
+
+        times = [
+            {"size": size_label(one.max_wal_size_mb), "away": one.recovery_s} for one in self.curves[0].points
+        ]
+        x = alt.X("size:O", sort=labels, title="max_wal_size", axis=alt.Axis(labelAngle=0))
+        layers = [
+            chart_of(times)
+            .mark_line(point=True, strokeWidth=1.4, color=series_style(1)[0][0])
+            .encode(x=x, y=alt.Y("away:Q", title="time away (s)"))
+        ]
+        for size, colour, dash in ((self.present_mb, INK, [5, 3]), (self.advised_mb, _ADVISED, [1, 0])):
+            if size is not None and size_label(size) in labels:
+                layers.append(
+                    chart_of([{"size": size_label(size)}])
+                    .mark_rule(color=colour, strokeDash=dash)
+                    .encode(x=x)
+                )
+        return alt.layer(*layers).properties(width=WIDTH - 120, height=130)
 
 
 def size_label(megabytes: int) -> str:

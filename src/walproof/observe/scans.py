@@ -1,0 +1,40 @@
+"""Which indexes a standby reads: statistics are each server's own, so only it can say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+
+from walproof.errors import ProbeError
+from walproof.facts.server import ServerWindow
+from walproof.observe.asking import Asking
+from walproof.probe.connection import connect_foreign
+
+_SYSTEM = "SELECT system_identifier::text FROM pg_control_system()"
+_SCANS = """
+    SELECT quote_ident(schemaname) || '.' || quote_ident(indexrelname), idx_scan
+    FROM pg_stat_user_indexes"""
+
+
+def standby_scans(conninfo: str, window: ServerWindow) -> Mapping[str, int]:
+    """Index -> scans since the standby's statistics were reset.
+
+    Raises ProbeError when it cannot be asked, or is of another cluster or database than was looked at.
+    """
+    with closing(connect_foreign(conninfo)) as session:
+        ask = Asking(session)
+        system, database = ask.value("the system identifier", _SYSTEM), session.info.dbname
+        if window.system_identifier is not None and system != window.system_identifier:
+            raise ProbeError(
+                "the server that --standby names is no standby of it",
+                detail=f"Its system identifier is {system}, expected {window.system_identifier}.",
+            )
+        if database != window.database:
+            raise ProbeError(
+                f'--standby names database "{database}", expected "{window.database}"',
+                hint="Statistics of indexes are those of one database.",
+            )
+        rows = ask.rows("scans of indexes", _SCANS)
+        if ask.lacks:
+            raise ProbeError("scans of a standby's indexes could not be read", detail=ask.lacks[0])
+        return {str(name): int(scans or 0) for name, scans in rows}

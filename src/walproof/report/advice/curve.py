@@ -1,0 +1,176 @@
+"""WAL a second and time away over max_wal_size: where the server is, and where it should be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from walproof.advise.server.rules import Advised
+from walproof.analysis.whatif import Prediction, Study
+from walproof.report.blocks import Column, Paragraph, Section, Table, text_cells
+from walproof.report.figures.figure import Figure
+from walproof.report.figures.wal_curve import Curve, CurvePoint, WalCurveData, size_label
+from walproof.report.numbers import UNKNOWN
+from walproof.units import format_bytes, format_duration, parse_bytes
+
+_HOUR_S = 3600.0
+
+
+def curve_section(advised: Advised) -> Section | None:
+    """The figure and its points as a table; None where no WAL was recorded, or hardly any."""
+    study = advised.case.whatif
+    if study is None or not advised.case.writes:
+        return None
+    points = _points(study, advised_mb(advised))
+    if len(points) < 2:
+        return None
+    blocks = (_figure(study, points, advised), *_told(study, points, advised))
+    return Section("curve", "What another max_wal_size would do", blocks)
+
+
+def curve_json(advised: Advised) -> dict[str, Any] | None:
+    """The same for machines: bytes and seconds."""
+    section = curve_section(advised)
+    study = advised.case.whatif
+    if section is None or study is None:
+        return None
+    scale, unit = _rate(study)
+    return {
+        "unit": f"bytes{unit}",
+        "checkpoint_timeout_s": study.question.present.checkpoint_timeout_s,
+        "present_mb": study.question.present.max_wal_size_mb,
+        "advised_mb": advised_mb(advised),
+        "points": [
+            {
+                "max_wal_size_mb": one.target.max_wal_size_mb,
+                "wal": one.wal_bytes * scale,
+                "low": one.wal_span.low * scale,
+                "high": one.wal_span.high * scale,
+                "whole_cycles": one.cycles,
+                "recovery_bytes_most": one.distance_most,
+                "recovery_s": one.recovery_s,
+                "pg_wal_bytes_most": one.pg_wal_most,
+                "sure": one.confidence,
+            }
+            for one in _points(study, advised_mb(advised))
+        ],
+    }
+
+
+def advised_mb(advised: Advised) -> int | None:
+    """The max_wal_size that is advised; None where none is."""
+    for advice in advised.advice:
+        for change in advice.changes:
+            if change.name == "max_wal_size":
+                return parse_bytes(change.value) >> 20
+    return None
+
+
+def _rate(study: Study) -> tuple[float, str]:
+    """What an amount of a prediction is multiplied by, and the unit then."""
+    return (1.0, "") if study.hours is None else (1 / _HOUR_S, "/s")
+
+
+def _points(study: Study, wanted_mb: int | None) -> list[Prediction]:
+    """Sizes that differ in this recording, with the advised one."""
+    present = study.question.present
+    found = study.curve(present.checkpoint_timeout_s)
+    known = {one.target.max_wal_size_mb for one in found}
+    found += [
+        study.predictions[target]
+        for target in study.question.grid()
+        if target.max_wal_size_mb == wanted_mb
+        and target.checkpoint_timeout_s == present.checkpoint_timeout_s
+        and wanted_mb not in known
+    ]
+    return sorted(found, key=lambda one: one.target.max_wal_size_mb or 0)
+
+
+def _figure(study: Study, points: list[Prediction], advised: Advised) -> Figure:
+    scale, unit = _rate(study)
+    data = WalCurveData(
+        unit,
+        (
+            Curve(
+                f"{study.question.present.checkpoint_timeout_s or 0} s",
+                tuple(
+                    CurvePoint(
+                        one.target.max_wal_size_mb or 0, one.wal_bytes * scale, one.wal_span.low * scale,
+                        one.wal_span.high * scale, one.distance_most, one.pg_wal_most, one.recovery_s,
+                    )
+                    for one in points
+                ),
+            ),
+        ),
+        study.recorded_bytes * scale,
+        study.question.present.max_wal_size_mb,
+        tuple(
+            (one.smaller.target.max_wal_size_mb or 0, one.larger.target.max_wal_size_mb or 0)
+            for one in study.cliffs()
+        ),
+        advised_mb(advised),
+    )  # fmt: skip
+    return Figure(
+        "advice-curve",
+        "How much WAL would this load write with another max_wal_size, and how long would a crash take?",
+        "A point is a simulated server, the band what is expected. The dashed line is today's "
+        "max_wal_size, the green one what is advised; the dotted one is what was recorded, an orange "
+        "stretch a cliff.",
+        f"PostgreSQL {advised.case.window.version}, {format_bytes(study.found.wal_bytes)} of WAL",
+        data.describe(),
+        data,
+    )
+
+
+def _told(study: Study, points: list[Prediction], advised: Advised) -> list[Table | Paragraph]:
+    scale, unit = _rate(study)
+    wanted = advised_mb(advised)
+    marks = {study.question.present.max_wal_size_mb: "now", wanted: "advised"}
+    is_timed = any(one.recovery_s is not None for one in points)
+    rows = [
+        text_cells(
+            (
+                size_label(one.target.max_wal_size_mb or 0),
+                marks.get(one.target.max_wal_size_mb, ""),
+                format_bytes(one.wal_bytes * scale) + unit,
+                f"{format_bytes(one.wal_span.low * scale)} and {format_bytes(one.wal_span.high * scale)}",
+                *((_away(one),) if is_timed else ()),
+                format_bytes(one.distance_most),
+                one.confidence,
+            )
+        )
+        for one in points
+    ]
+    columns = (
+        Column("max_wal_size"), Column(""), Column("WAL", numeric=True),
+        Column("expected between", numeric=True, whole_most=30),
+        *((Column("time away", numeric=True),) if is_timed else ()),
+        Column("recovery reads", numeric=True), Column("sure"),
+    )  # fmt: skip
+    beyond = [one for one in points if not one.has_whole_cycles]
+    note = (
+        '"time away": the longest crash recovery, with a warm cache; "recovery reads": WAL of it, at most.'
+        if is_timed
+        else '"recovery reads": WAL that a crash recovery reads at most.'
+    )
+    found: list[Table | Paragraph] = [
+        Table(
+            f"checkpoint_timeout = {study.question.present.checkpoint_timeout_s or 0} s",
+            columns,
+            tuple(rows),
+            note=note,
+        )
+    ]
+    if beyond:
+        least = size_label(beyond[0].target.max_wal_size_mb or 0)
+        found.append(
+            Paragraph(
+                f"From {least} on a checkpoint cycle is longer than what was recorded: WAL is an upper "
+                "bound there, and the range says how much less it may be.",
+                terminal=True,
+            )
+        )
+    return found
+
+
+def _away(one: Prediction) -> str:
+    return UNKNOWN if one.recovery_s is None else format_duration(one.recovery_s)
