@@ -47,7 +47,7 @@ OTHERS = {
 # Pages about WAL, a running server or standby, and the machine: their keys are of other facts than a trial's.
 OTHER_FACTS = (
     "advise/server/", "report/advice/", "report/wal/", "report/watch/", "report/replica.py",
-    "probe/environment.py",
+    "probe/environment.py", "advise/tune/", "report/tune/", "cli/tune_plan.py", "cli/tuning.py",
 )  # fmt: skip
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)+")

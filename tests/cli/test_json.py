@@ -31,6 +31,7 @@ OTHERWISE = {
 TYPED = {
     "run": "run durability --quick --pg embedded --dry-run",
     "compare": "compare --set synchronous_commit=off --pg embedded --dry-run",
+    "tune": "tune --load checkpoints --duration 2s --pg embedded --dry-run",
     "studies": "studies",
     "runs": "runs --out STORE",
     "show": "show last --out STORE",

@@ -19,6 +19,7 @@ _UsageError: Any = typer.BadParameter.__base__
 SUBCOMMANDS = (
     "advise",
     "watch",
+    "tune",
     "web",
     "run",
     "compare",

@@ -90,6 +90,16 @@ def ready_to_run(plan: Plan, progress: Progress, keep_failures: Path | None = No
 
     Everything but the templates is removed at the end. Raises a WalproofError naming all that is missing.
     """
+    with opened_bench(plan, progress, keep_failures) as bench:
+        yield lab_kind(plan.kind).prepare(bench)
+
+
+@contextmanager
+def opened_bench(plan: Plan, progress: Progress, keep_failures: Path | None = None) -> Iterator[Bench]:
+    """Check that the plan can run here, and hand out where its trials can be prepared and run.
+
+    Raises as ``ready_to_run``.
+    """
     check(plan)
     user = server_user()
     if user is not None:
@@ -102,7 +112,7 @@ def ready_to_run(plan: Plan, progress: Progress, keep_failures: Path | None = No
         wal = {folder: stack.enter_context(wal_workspace(Path(folder), user)) for folder in folders}
         if half.simulates_disk(plan):
             _check_simulated_disk(reachable, workspace)
-        yield half.prepare(Bench(plan, workspace, reachable, pgbench, wal, progress, keep_failures))
+        yield Bench(plan, workspace, reachable, pgbench, wal, progress, keep_failures)
 
 
 def find_unfinished(store: Store, plan: Plan, command: Sequence[str]) -> Run | None:

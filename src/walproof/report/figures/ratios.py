@@ -101,7 +101,7 @@ def variant_ratios(cells: Cells, analysis: Analysis) -> RatioData | None:
         if rows:
             title = cells.group_title(install, workload)
             panels.append(RatioPanel(f"{title}: {', '.join(factors)}" if factors else title, rows))
-    return _data(f"{metric(analysis.metric).heading} relative to {baseline.name} (x)", panels)
+    return ratio_data(f"{metric(analysis.metric).heading} relative to {baseline.name} (x)", panels)
 
 
 def install_ratios(cells: Cells, analysis: Analysis) -> RatioData | None:
@@ -117,7 +117,7 @@ def install_ratios(cells: Cells, analysis: Analysis) -> RatioData | None:
                 if effect.cell == (install.label, workload.name, variant.name)
             )
             panels.append(RatioPanel(f"{workload.name}, PostgreSQL {install.label} against {first}", rows))
-    return _data(f"{metric(analysis.metric).heading} relative to PostgreSQL {first} (x)", panels)
+    return ratio_data(f"{metric(analysis.metric).heading} relative to PostgreSQL {first} (x)", panels)
 
 
 def factor_ratios(cells: Cells, models: Sequence[FactorModel]) -> RatioData | None:
@@ -143,7 +143,7 @@ def factor_ratios(cells: Cells, models: Sequence[FactorModel]) -> RatioData | No
         if model.terms
     ]
     noun = metric(models[0].metric).heading if models else "throughput"
-    return _data(f"effect on {noun} (x)", panels)
+    return ratio_data(f"effect on {noun} (x)", panels)
 
 
 def _effect_row(plan: Plan, effect: Effect, label: str) -> RatioRow:
@@ -161,7 +161,8 @@ def _effect_row(plan: Plan, effect: Effect, label: str) -> RatioRow:
     )
 
 
-def _data(axis: str, panels: Sequence[RatioPanel]) -> RatioData | None:
+def ratio_data(axis: str, panels: Sequence[RatioPanel]) -> RatioData | None:
+    """Panels on one axis that has room for them; None where no row has a ratio."""
     rows = [row for panel in panels for row in panel.rows]
     if not any(row.ratio for row in rows):
         return None

@@ -1,0 +1,65 @@
+"""Predictions of time away held to crashes that were made, and what limits the advised configuration now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from walproof.advise.finding import FindingKind
+from walproof.advise.tune.judge import RecordedJudge
+from walproof.advise.verdict import verdicts
+from walproof.analysis.summary import analyse
+from walproof.facts import Plan, Trial, TrialState
+from walproof.facts.tuning import Candidate
+
+_LIMITS = (
+    FindingKind.FLUSH, FindingKind.LOCK, FindingKind.CPU, FindingKind.DISK, FindingKind.IDLE,
+    FindingKind.WAIT,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CrashCheck:
+    """One crash of the advised configuration."""
+
+    trial: int
+    wal_bytes: float | None
+    """From the redo point to the crash."""
+    measured_s: float | None
+    """Until connections were accepted; None: it failed."""
+    predicted_s: tuple[float, float, float] | None
+    """(low, middle, high) for that distance."""
+    failure: str | None
+
+    @property
+    def is_within(self) -> bool | None:
+        """Whether the time lies below the upper end that was predicted."""
+        if self.measured_s is None or self.predicted_s is None:
+            return None
+        return self.measured_s <= self.predicted_s[2]
+
+
+def crash_checks(
+    candidate: Candidate, trials: Sequence[Trial], judge: RecordedJudge
+) -> tuple[CrashCheck, ...]:
+    """The crashes of a step, each beside what was predicted for its distance."""
+    found = []
+    for trial in trials:
+        wal_bytes, seconds = trial.metrics.get("recovery_wal_bytes"), trial.metrics.get("recovery_s")
+        predicted = None if wal_bytes is None else judge.distance_seconds(candidate, wal_bytes)
+        failure = trial.reason if seconds is None else None
+        if seconds is None and failure is None:
+            failure = "; ".join(trial.warnings) or "the server's log does not tell the time"
+        found.append(CrashCheck(trial.number, wal_bytes, seconds, predicted, failure))
+    return tuple(found)
+
+
+def limits_now(plan: Plan, trials: Sequence[Trial], variant: str) -> tuple[tuple[str, str], ...]:
+    """(kind, sentence) of whatever limits the variant: flush, lock, CPU, disk, client."""
+    done = [trial for trial in trials if trial.state is TrialState.DONE]
+    if not done:
+        return ()
+    found = verdicts(plan, trials, analyse(plan, trials))
+    return tuple(
+        (one.kind.value, one.sentence) for one in found if one.variant == variant and one.kind in _LIMITS
+    )

@@ -1,0 +1,237 @@
+"""What a configuration would do, without running it: WAL, pg_wal, time away, memory, class.
+
+The load is recorded once. Checkpoints, images and recovery distances of every candidate are simulated on the
+recording (`walproof.analysis.whatif`), and distances priced in seconds (`walproof.analysis.forecast`). A
+time away counts as within its limit when its upper end is: the time that 1 recovery in 20 exceeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from walproof.analysis.forecast import Costs, DistanceForecast, forecast_distances
+from walproof.analysis.whatif import Prediction as ServerPrediction
+from walproof.analysis.whatif import Question, study
+from walproof.errors import SettingError
+from walproof.facts.tuning import Candidate, Factor, Limit, Prediction, Promises, RuledOut
+from walproof.settings.catalogue import Catalogue
+from walproof.settings.risk import durability_class
+from walproof.settings.rules import contradictions
+from walproof.settings.value import parse
+from walproof.units import Lsn, format_bytes, format_duration
+from walproof.wal.recovery import PAGE_BYTES
+from walproof.wal.target import SETTINGS, target_of
+from walproof.wal.whatif import Target, identify, simulate
+
+_BACKEND_BYTES = 8 << 20
+"""Of a session without parallel queries or large sorts."""
+_SHARED_BUFFERS = "128MB"
+"""What initdb writes on any machine of today."""
+_AUTO_WAL_BUFFERS_MOST = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A recording of the load, and the server that it was made on."""
+
+    folder: Path
+    """Segments and recording.json."""
+    start: Lsn
+    """Insert position when the load began."""
+    settings: Mapping[str, str]
+    """Settings of the recorded server, over its defaults."""
+    wal_bytes_per_txn: float | None
+    """Measured while it was recorded."""
+
+
+class RecordedJudge:
+    """Implements ``Judge`` from a recording; equal questions are simulated once."""
+
+    def __init__(
+        self,
+        recorded: Recorded,
+        version_num: int,
+        promises: Promises,
+        factors: tuple[Factor, ...],
+        keep: Mapping[str, str],
+        *,
+        clients: int,
+        memory_bytes: int,
+        costs: Costs,
+        speed: float = 1.0,
+    ) -> None:
+        """``speed``: how many times as fast as recorded the load comes; ``memory_bytes``: what the server may
+        take where the promises do not say it."""
+        self._recorded = recorded
+        self._version_num = version_num
+        self._catalogue = Catalogue.for_version(version_num)
+        self._promises = promises
+        self._factors = {factor.setting: factor for factor in factors}
+        self._keep = dict(keep)
+        self._clients = clients
+        self._memory_bytes = promises.memory_bytes or memory_bytes
+        self._costs = costs
+        self._speed = speed
+        self._version, self._segment_size = identify(recorded.folder, start=recorded.start)
+        own = {name: recorded.settings[name] for name in SETTINGS if name in recorded.settings}
+        self._own = target_of(self._version, self._segment_size, [{**own, "wal_compression": "off"}])
+        self._own = replace(self._own, wal_compression="as recorded")
+        self._servers: dict[Target, tuple[ServerPrediction, float | None]] = {}
+        self._times: dict[int, DistanceForecast] = {}
+        self.notes: tuple[str, ...] = costs.notes
+
+    def __call__(self, candidate: Candidate) -> tuple[Prediction, tuple[RuledOut, ...]]:
+        """As ``Judge``. Raises WalError when the recording cannot be read."""
+        settings = {**self._keep, **candidate.conf}
+        refused = self._refusals(settings)
+        if refused:
+            return Prediction(None, None, None), tuple(refused)
+        broken = [*self._class_broken(settings), *self._memory_broken(settings)]
+        server, wal_ratio = self._server(self._target(settings))
+        middle = self._recovery(settings).longest_s(server)
+        band = self._costs.coefficients.band
+        per_txn = self._recorded.wal_bytes_per_txn
+        most = max(server.pg_wal_most, (server.target.max_wal_size_mb or 0) << 20)
+        found = Prediction(
+            wal_bytes_per_txn=None if per_txn is None or wal_ratio is None else per_txn * wal_ratio,
+            pg_wal_bytes=float(most),
+            recovery_s=middle,
+            recovery_low_s=middle / band,
+            recovery_high_s=middle * band,
+        )
+        return found, (*broken, *self._predictions_broken(found))
+
+    def distance_seconds(self, candidate: Candidate, wal_bytes: float) -> tuple[float, float, float]:
+        """(low, middle, high) seconds away after a crash with so much WAL since the redo point."""
+        settings = {**self._keep, **candidate.conf}
+        images = settings.get("full_page_writes", "on") != "off"
+        middle = self._recovery(settings).seconds(wal_bytes, full_page_writes=images)
+        band = self._costs.coefficients.band
+        return middle / band, middle, middle * band
+
+    def memory_bytes(self, candidate: Candidate) -> int:
+        """What a server with the candidate takes: shared buffers, WAL buffers, sessions."""
+        return self._memory({**self._keep, **candidate.conf})
+
+    def _class_broken(self, settings: Mapping[str, str]) -> list[RuledOut]:
+        found = durability_class(settings)
+        allowed = self._promises.may_lose
+        if found.rank <= allowed.rank:
+            return []
+        return [RuledOut(Limit.MAY_LOSE, found.value, allowed.value)]
+
+    def _refusals(self, settings: Mapping[str, str]) -> list[RuledOut]:
+        for name, value in settings.items():
+            try:
+                self._catalogue.check(name, value)
+            except SettingError as error:
+                return [RuledOut(Limit.REFUSED, f"{name}={value}", error.message)]
+        found = contradictions(settings, self._version_num, wal_segment_bytes=self._segment_size)
+        return [RuledOut(Limit.REFUSED, sentence, "a server that starts") for sentence in found]
+
+    def _memory_broken(self, settings: Mapping[str, str]) -> list[RuledOut]:
+        needed = self._memory(settings)
+        if needed <= self._memory_bytes:
+            return []
+        return [RuledOut(Limit.MEMORY, format_bytes(needed), format_bytes(self._memory_bytes))]
+
+    def _predictions_broken(self, found: Prediction) -> list[RuledOut]:
+        broken = []
+        target_s, disk = self._promises.recovery_target_s, self._promises.wal_disk_bytes
+        if disk is not None and found.pg_wal_bytes is not None and found.pg_wal_bytes > disk:
+            broken.append(RuledOut(Limit.WAL_DISK, format_bytes(found.pg_wal_bytes), format_bytes(disk)))
+        high = found.recovery_high_s
+        if target_s is not None and high is not None and high > target_s:
+            predicted = f"up to {format_duration(high)}"
+            broken.append(RuledOut(Limit.RECOVERY_TARGET, predicted, format_duration(target_s)))
+        return broken
+
+    def _memory(self, settings: Mapping[str, str]) -> int:
+        buffers = self._buffers(settings) * PAGE_BYTES
+        wal_buffers = int(self._number(settings, "wal_buffers")) * PAGE_BYTES
+        if wal_buffers < 0:
+            wal_buffers = min(buffers // 32, _AUTO_WAL_BUFFERS_MOST)
+        return buffers + wal_buffers + self._clients * _BACKEND_BYTES
+
+    def _buffers(self, settings: Mapping[str, str]) -> int:
+        return int(
+            parse(self._catalogue.get("shared_buffers"), settings.get("shared_buffers", _SHARED_BUFFERS))
+        )
+
+    def _number(self, settings: Mapping[str, str], name: str) -> float:
+        setting = self._catalogue.get(name)
+        return float(parse(setting, settings.get(name, setting.boot)))
+
+    def _target(self, settings: Mapping[str, str]) -> Target:
+        """The server to simulate: as recorded in all that the candidate does not set otherwise."""
+        asked = {name: settings[name] for name in SETTINGS if name in settings}
+        recorded = self._recorded.settings.get("wal_compression", "off")
+        compression = asked.pop("wal_compression", "off")
+        target = replace(self._defaults(asked), wal_compression="as recorded")
+        is_same = self._catalogue.normalise("wal_compression", compression) == self._catalogue.normalise(
+            "wal_compression", recorded
+        )
+        if not is_same:
+            named = target_of(self._version, self._segment_size, [], {"wal_compression": compression})
+            target = replace(target, wal_compression=named.wal_compression)
+        if target.checkpoint_timeout_s is not None:
+            # A load that comes faster meets time's checkpoints with more WAL behind it.
+            target = replace(target, checkpoint_timeout_s=round(target.checkpoint_timeout_s * self._speed))
+        return target
+
+    def _defaults(self, asked: Mapping[str, str]) -> Target:
+        target = target_of(self._version, self._segment_size, [asked])
+        return replace(target, hint_records=self._own.hint_records)
+
+    def _server(self, target: Target) -> tuple[ServerPrediction, float | None]:
+        """The simulated server, and its WAL as a ratio to the recorded server's simulated WAL.
+
+        The ratio is None where the recording cannot tell it: both need a whole cycle of checkpoints in it,
+        unless their checkpoints are the same.
+        """
+        if target not in self._servers:
+            siblings = [target, *self._siblings(target)]
+            new = [one for one in dict.fromkeys(siblings) if one not in self._servers]
+            question = Question(self._own, True, tuple(new), sizes_mb=(), timeouts_s=())
+            simulated = simulate(
+                self._recorded.folder, targets=question.targets(), start=self._recorded.start
+            )
+            found = study(simulated, question)
+            for one in new:
+                server, present = found.predictions[one], found.present
+                is_told = _has_same_checkpoints(one, self._own) or (
+                    server.has_whole_cycles and present.has_whole_cycles
+                )
+                ratio = server.wal_bytes / max(1.0, present.wal_bytes)
+                self._servers[one] = (server, ratio if is_told else None)
+        return self._servers[target]
+
+    def _siblings(self, target: Target) -> list[Target]:
+        """Servers that differ in max_wal_size alone: one pass over the WAL answers for all of them."""
+        factor = self._factors.get("max_wal_size")
+        if factor is None:
+            return []
+        setting = self._catalogue.get("max_wal_size")
+        return [replace(target, max_wal_size_mb=int(parse(setting, value))) for value in factor.choices]
+
+    def _recovery(self, settings: Mapping[str, str]) -> DistanceForecast:
+        buffers = self._buffers(settings)
+        if buffers not in self._times:
+            self._times[buffers] = forecast_distances(
+                self._recorded.folder,
+                buffers=buffers,
+                full_page_writes=self._own.full_page_writes,
+                start=self._recorded.start,
+                costs=self._costs,
+            )
+        return self._times[buffers]
+
+
+def _has_same_checkpoints(one: Target, other: Target) -> bool:
+    """Whether both make a checkpoint at the same places."""
+    return all(
+        getattr(one, name) == getattr(other, name)
+        for name in ("max_wal_size_mb", "checkpoint_timeout_s", "checkpoint_completion_target")
+    )

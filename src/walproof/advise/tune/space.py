@@ -1,0 +1,196 @@
+"""The search space: which settings move on this server and this machine, and why others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from walproof.errors import SettingError
+from walproof.facts.tuning import Factor, Limit, Promises, Scale
+from walproof.settings.catalogue import Catalogue
+from walproof.settings.designs import designs
+from walproof.settings.risk import durability_class
+from walproof.settings.tuning import Movable, movables
+from walproof.settings.value import parse
+from walproof.units import format_bytes
+
+Takes = Callable[[str, str], bool]
+"""Whether the install itself, as it was built, takes a setting's value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What ranges depend on."""
+
+    memory_bytes: int
+    disk_bytes: int
+    """Free, where the servers run."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotMoved:
+    """A setting, or a value of one, that is not in the space."""
+
+    setting: str
+    value: str | None
+    """None: the setting does not move at all."""
+    limit: Limit | None
+    """The promise that rules it out; None: it would do nothing, or was asked to stay."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What is searched."""
+
+    factors: tuple[Factor, ...]
+    not_moved: tuple[NotMoved, ...]
+
+
+def search_space(
+    version_num: int,
+    machine: Machine,
+    promises: Promises,
+    *,
+    clients: int,
+    takes: Takes,
+    keep: Mapping[str, str],
+    only: Collection[str] | None = None,
+) -> Space:
+    """The settings that move. ``keep`` has those that stay; ``only`` names the only ones that may move.
+
+    Raises SettingError for a name in ``only`` that no tuning moves or that is kept as well.
+    """
+    _check_only(version_num, only, keep)
+    catalogue = Catalogue.for_version(version_num)
+    kept = {name.lower(): value for name, value in keep.items()}
+    factors: dict[str, Factor] = {}
+    left: list[NotMoved] = []
+    for name, row in movables().items():
+        if name not in catalogue.settings:
+            left.append(NotMoved(name, None, None, f"PostgreSQL {catalogue.version} does not have it"))
+        elif name in kept:
+            left.append(NotMoved(name, None, None, f"it stays {kept[name]}"))
+        elif only is not None and name not in only:
+            continue
+        elif clients < row.clients_least:
+            reason = f"it does nothing with {clients} clients: {row.clients_least} are the least"
+            left.append(NotMoved(name, None, None, reason))
+        else:
+            factor = _factor(row, catalogue, machine, promises, takes, left)
+            if factor is not None:
+                factors[name] = factor
+    for name, factor in list(factors.items()):
+        for other, value in factor.needs:
+            if not _may_be(other, value, factors, kept, catalogue):
+                left.append(NotMoved(name, None, None, f"it does nothing without {other}={value}"))
+                factors.pop(name, None)
+    if not factors:
+        raise SettingError(
+            "no setting is left that may move",
+            detail="\n".join(f"{one.setting}: {one.reason}" for one in left if one.value is None),
+            hint="Keep fewer settings, or allow more with --only.",
+        )
+    return Space(tuple(factors.values()), tuple(left))
+
+
+def _check_only(version_num: int, only: Collection[str] | None, keep: Mapping[str, str]) -> None:
+    catalogue = Catalogue.for_version(version_num)
+    for name in only or ():
+        if name not in movables():
+            catalogue.get(name)
+            raise SettingError(
+                f'no tuning moves "{name}"',
+                detail=f"Those that one may move: {', '.join(movables())}.",
+                hint=f"--keep {name}=VALUE gives it a value in every configuration.",
+            )
+        if name in {one.lower() for one in keep}:
+            raise SettingError(f'"{name}" is both in --only and kept', hint="Leave out one of them.")
+
+
+def _factor(
+    row: Movable,
+    catalogue: Catalogue,
+    machine: Machine,
+    promises: Promises,
+    takes: Takes,
+    left: list[NotMoved],
+) -> Factor | None:
+    default = _default(row, catalogue)
+    choices: list[str] = []
+    for value in row.values_of(machine.memory_bytes):
+        if value == "on" and "pglz" in catalogue.get(row.name).values:
+            continue  # since 15 methods have names; which one "on" is depends on version and build
+        try:
+            catalogue.check(row.name, value)
+        except SettingError:
+            continue
+        same = catalogue.normalise(row.name, value) == catalogue.normalise(row.name, default)
+        if not same and catalogue.normalise(row.name, value) in {
+            catalogue.normalise(row.name, one) for one in choices
+        }:
+            continue
+        refused = None if same else _refused(row.name, value, catalogue, machine, promises, takes)
+        if refused is not None:
+            left.append(refused)
+        else:
+            choices.append(default if same else value)
+    if default not in choices:
+        choices.insert(0, default)
+    if len(choices) < 2:
+        return None
+    known = designs().get(row.name)
+    return Factor(
+        setting=row.name,
+        choices=tuple(choices),
+        scale=None if row.scale is None else Scale(row.scale),
+        default=default,
+        design="toggled" if known is not None and known.is_toggled else "fresh",
+        needs=row.needs,
+    )
+
+
+def _default(row: Movable, catalogue: Catalogue) -> str:
+    """The value without a line, written as the table writes it where it is among its values."""
+    setting = catalogue.get(row.name)
+    if not setting.boot or row.name in ("shared_buffers", "wal_sync_method", "wal_buffers"):
+        return row.default  # decided by initdb, the platform, or from other settings
+    boot = parse(setting, setting.boot)
+    for value in row.values:
+        try:
+            if parse(setting, value) == boot:
+                return value
+        except SettingError:
+            continue
+    return row.default
+
+
+def _refused(
+    name: str, value: str, catalogue: Catalogue, machine: Machine, promises: Promises, takes: Takes
+) -> NotMoved | None:
+    found = durability_class({name: value})
+    if found.rank > promises.may_lose.rank:
+        return NotMoved(name, value, Limit.MAY_LOSE, f"{found.value} is more than {promises.may_lose.value}")
+    if name in ("max_wal_size", "min_wal_size"):
+        size = int(parse(catalogue.get(name), value)) << 20
+        if promises.wal_disk_bytes is not None and size > promises.wal_disk_bytes:
+            reason = f"pg_wal may take {format_bytes(promises.wal_disk_bytes)}"
+            return NotMoved(name, value, Limit.WAL_DISK, reason)
+        if size > machine.disk_bytes // 2:
+            reason = f"the disk here has {format_bytes(machine.disk_bytes)} free: it cannot be tried"
+            return NotMoved(name, value, None, reason)
+    if not takes(name, value):
+        return NotMoved(name, value, Limit.REFUSED, "this build of PostgreSQL does not take it")
+    return None
+
+
+def _may_be(
+    name: str, value: str, factors: Mapping[str, Factor], kept: Mapping[str, str], catalogue: Catalogue
+) -> bool:
+    """Whether some configuration of the space has that value."""
+    if name in kept:
+        return catalogue.normalise(name, kept[name]) == catalogue.normalise(name, value)
+    if name in factors:
+        return value in factors[name].choices
+    boot = catalogue.get(name).boot
+    return catalogue.normalise(name, boot) == catalogue.normalise(name, value)

@@ -1,0 +1,165 @@
+"""``walproof tune``: the fastest configuration that keeps what was promised, every line of it proven."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from walproof.cli import Interrupted, options, study_options
+from walproof.cli.advise import PLATFORM_NAMES
+from walproof.cli.declaration import Repeated, command_line, declared
+
+if TYPE_CHECKING:
+    from walproof.cli.tuning import Tuning
+    from walproof.platforms.platform import Platform
+
+_BUDGET = "45min"
+
+
+@dataclass(frozen=True, slots=True)
+class TuneOptions:
+    """What ``walproof tune`` is given."""
+
+    load: Annotated[
+        str,
+        typer.Option(
+            "--load", metavar="FILE", help="The load: a TOML file with one [[workload]], or a built-in study."
+        ),
+    ]
+    may_lose: Annotated[
+        str,
+        typer.Option(
+            "--may-lose", metavar="WHAT", help="What a crash may cost: nothing, commits, table, cluster."
+        ),
+    ] = "nothing"
+    recovery_target: Annotated[
+        str | None, typer.Option("--recovery-target", metavar="TIME", help="Longest time away after a crash.")
+    ] = None
+    wal_disk: Annotated[str | None, typer.Option("--wal-disk", metavar="SIZE", help="Room for pg_wal.")] = (
+        None
+    )
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            "--memory", metavar="SIZE", help="What the server may take. Default: 3/4 of the machine."
+        ),
+    ] = None
+    budget: Annotated[
+        str, typer.Option("--budget", metavar="TIME", help="Wall time of the whole tuning.")
+    ] = _BUDGET
+    quick: Annotated[bool, typer.Option("--quick", help="In 10 minutes: finds large gains only.")] = False
+    objective: Annotated[
+        str,
+        typer.Option(
+            "--objective", metavar="METRIC", help="tps, latency_ms_p99, wal_bytes_per_txn or recovery_s."
+        ),
+    ] = "tps"
+    no_worse: Annotated[
+        str | None,
+        typer.Option(
+            "--no-worse", metavar="METRIC=RATIO",
+            help="A second metric and how it may compare with the default's: latency_ms_p99=1.1.",
+        ),
+    ] = None  # fmt: skip
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", help="Offered load in transactions per second; default: as the load says."),
+    ] = None
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="NAMES", help="Settings that may move, by commas.")
+    ] = None
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep", metavar="NAME=VALUE[,...]", help="Setting of every configuration. May be repeated."
+        ),
+    ] = None
+    conf: Annotated[
+        Path | None,
+        typer.Option(
+            "--conf", metavar="FILE", help="Your postgresql.conf: tried first, and what undo restores."
+        ),
+    ] = None
+    duration: Annotated[
+        str | None,
+        typer.Option("--duration", metavar="TIME", help="Length of each window. Default: from the budget."),
+    ] = None
+    seed: Annotated[int, typer.Option("--seed", help="Of orders, transactions and proposals.")] = 1
+    pg: options.OnePg = None
+    device: study_options.Device = None
+    on: options.On = None
+    calibration: Annotated[
+        Path | None,
+        typer.Option("--calibration", metavar="FILE", help="Costs of recovery; default this machine's."),
+    ] = None
+    platform: Annotated[
+        str, typer.Option("--platform", metavar="NAME", help=f"Whose lines to write: {PLATFORM_NAMES}."),
+        Repeated.NEVER,
+    ] = "conf"  # fmt: skip
+    export: Annotated[
+        Path | None,
+        typer.Option("--export", metavar="FILE", help="Write an Optuna study as well, for optuna-dashboard."),
+        Repeated.NEVER,
+    ] = None
+    out: study_options.Out = options.DEFAULT_OUT
+    store: study_options.StoreUrl = None
+    dry_run: study_options.DryRun = False
+    json: study_options.Json = False
+    new: study_options.New = False
+
+
+@declared
+def tune(given: TuneOptions) -> None:
+    """Search the configuration that is best for a load and keeps its promises; prove each of its lines.
+
+    Every server is a throw-away one on this machine. The same command goes on with a tuning that was
+    interrupted.
+    """
+    from walproof.cli.tuning import prepare
+    from walproof.platforms.registry import platform
+
+    written_for = platform(given.platform)
+    tuning = prepare(given, command_line("tune", given))
+    if given.dry_run:
+        from walproof.cli.tune_plan import print_plan
+
+        print_plan(tuning, given.json)
+        tuning.close()
+        return
+    try:
+        present(tuning.carry_out(), written_for, given)
+    except Interrupted as signalled:
+        signalled.kept = "what was measured is stored, and the same command goes on with the tuning"
+        raise
+    finally:
+        tuning.close()
+
+
+def present(tuning: Tuning, platform: Platform, given: TuneOptions) -> None:
+    """Print the answer on stdout, and write report and conf into the tuning's folder."""
+    from walproof.cli.files import write_file
+    from walproof.report.tune.json import to_json
+    from walproof.report.tune.page import to_html
+    from walproof.report.tune.terminal import print_tuning
+
+    view = tuning.view(platform)
+    folder = tuning.conductor.file.folder
+    page = folder / "report.html"
+    write_file(page, to_html(view))
+    write_file(folder / "tuning-answer.json", to_json(view))
+    if view.lines is not None:
+        write_file(folder / "walproof.conf", view.conf_text)
+    if given.export is not None:
+        from walproof.analysis.tuning.export import export_study
+
+        count = export_study(view.facts, given.export, view.asked.name)
+        sys.stderr.write(f"{count} trials in {given.export}: optuna-dashboard sqlite:///{given.export}\n")
+    if given.json:
+        sys.stdout.write(to_json(view))
+    else:
+        print_tuning(view, options.result_console())
+    sys.stderr.write(f"report: {page}\n")

@@ -1,0 +1,105 @@
+"""A tuning as text, for ``--dry-run``: what may move, what is promised, what would be done in which time."""
+
+from __future__ import annotations
+
+import json as json_
+import sys
+from typing import TYPE_CHECKING
+
+from walproof.analysis.tuning.budget import ENDS
+from walproof.facts.codec import to_data
+from walproof.facts.tuning import Purpose
+from walproof.report.tune.names import name_of
+from walproof.report.tune.view import promises_text
+from walproof.settings.tuning import movables
+from walproof.units import format_bytes, format_duration
+
+if TYPE_CHECKING:
+    from walproof.cli.tuning import Tuning
+
+_WORDS = {
+    Purpose.SCREEN: "screening: which settings do anything",
+    Purpose.SEARCH: "race of new configurations against the best so far",
+    Purpose.CONFIRM: "the best one and the defaults on fresh starts",
+    Purpose.LINES: "the best one without each line, the defaults with each",
+    Purpose.FINAL: "short configuration, best one and defaults with a new seed",
+    Purpose.CRASH: "the advised configuration is killed and recovered",
+}
+
+
+def print_plan(tuning: Tuning, as_json: bool) -> None:
+    """Print it on stdout."""
+    if as_json:
+        data = {"name": tuning.journal.name, "trial_s": tuning.trial_s, **to_data(tuning.plan)}
+        sys.stdout.write(json_.dumps(data, indent=2) + "\n")
+        return
+    sys.stdout.write("\n".join(plan_lines(tuning)) + "\n")
+
+
+def plan_lines(tuning: Tuning) -> list[str]:
+    """The plan for people."""
+    plan, workload = tuning.plan, tuning.workload
+    install = tuning.load.install
+    lines = [f"tuning {tuning.journal.name}", "", "PostgreSQL"]
+    lines += [f"  {install.label}  {install.bindir} ({install.origin})"]
+    lines += ["", "load", f"  {tuning.load.name}: {workload.get('name')}, {tuning.clients} clients"]
+    if workload.get("rate") is not None:
+        lines[-1] += f", offered {workload['rate']} tps"
+    if tuning.load.device:
+        lines.append(f"  on an emulated disk: {tuning.load.device}")
+    lines += ["", "promised", f"  {promises_text(plan.promises)}"]
+    better = "more" if plan.objective.larger_is_better else "less"
+    lines += ["", "objective", f"  {plan.objective.metric}, {better} is better"]
+    if plan.objective.limit is not None:
+        metric, ratio = plan.objective.limit
+        lines.append(f"  and {metric} at most {ratio:g} of the defaults'")
+    points = 1
+    for factor in plan.factors:
+        points *= len(factor.choices)
+    lines += ["", f"settings that may move ({points:,} configurations)"]
+    for factor in plan.factors:
+        note = "  *" if movables()[factor.setting].acts_at_checkpoints else ""
+        lines.append(f"  {factor.setting:<30} {' '.join(_marked(factor.choices, factor.default))}{note}")
+    if any(movables()[factor.setting].acts_at_checkpoints for factor in plan.factors):
+        lines.append(
+            "  * acts at checkpoints: WAL and time away are simulated, the rest is measured in windows"
+        )
+    if tuning.space.not_moved:
+        lines += ["", "not moved"]
+        for one in tuning.space.not_moved:
+            value = "" if one.value is None else f"={one.value}"
+            limit = "" if one.limit is None else f"{one.limit.value}: "
+            lines.append(f"  {one.setting}{value}: {limit}{one.reason}")
+    if plan.keep:
+        lines += ["", "settings of every configuration"]
+        lines += [f"  {name}={value}" for name, value in sorted(plan.keep.items())]
+    if plan.starts:
+        lines += ["", "tried first"]
+        lines += [f"  {name_of(one)}" for one in plan.starts]
+    if tuning.conf is not None and tuning.conf.left_out:
+        lines += ["", "lines of your conf that a throw-away server is without"]
+        lines += [f"  {text}" for text in tuning.conf.left_out]
+    lines += [
+        "",
+        f"steps within {format_duration(plan.budget_s)} (a trial takes about "
+        f"{format_duration(tuning.trial_s)})",
+    ]
+    record = tuning.conductor.record_plan(tuning.journal, plan.seed).workloads[0]
+    length = (record.duration_s or 0.0) + record.warmup_s
+    lines.append(
+        f"  {'':>8}  the load is recorded once, for {format_duration(length)}; limits are judged from that"
+    )
+    before = 0.0
+    for purpose, end in ENDS.items():
+        share = (end - before) * max(0.0, plan.budget_s - length)
+        lines.append(
+            f"  {format_duration(share):>8}  {_WORDS[purpose]} (about {int(share / tuning.trial_s)} trials)"
+        )
+        before = end
+    lines += ["", f"memory of this machine: {format_bytes(tuning.machine.memory_bytes)}; "
+              f"free disk: {format_bytes(tuning.machine.disk_bytes)}; seed {plan.seed}"]  # fmt: skip
+    return lines
+
+
+def _marked(choices: tuple[str, ...], default: str) -> list[str]:
+    return [f"({one})" if one == default else one for one in choices]

@@ -1,0 +1,99 @@
+"""Progress of a tuning on stderr: each step with its reason, the best so far, the time left."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from walproof.advise.tune.standing import say_standing, standing
+from walproof.facts import Cell, Plan, Run, Trial
+from walproof.facts.tuning import Purpose, Step, TuningFacts
+from walproof.report.kinds.registry import report_kind
+from walproof.units import format_duration
+
+_NOUNS = {
+    Purpose.RECORD: "recording the load",
+    Purpose.SCREEN: "screening settings",
+    Purpose.SEARCH: "race",
+    Purpose.CONFIRM: "confirming on fresh starts",
+    Purpose.LINES: "does every line earn its place?",
+    Purpose.FINAL: "final comparison, with a seed that nothing was chosen by",
+    Purpose.CRASH: "crashing what is advised",
+}
+
+
+class TuningProgress:
+    """The ``TuneProgress`` that the lab is given."""
+
+    def __init__(self) -> None:
+        self._console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
+
+    def step_began(self, facts: TuningFacts, step: Step, is_resumed: bool) -> None:
+        """Say what is done and why."""
+        left = format_duration(max(0.0, facts.plan.budget_s - facts.spent_s))
+        what = f"step {step.number}: {_NOUNS[step.purpose]}"
+        if is_resumed:
+            what += " (goes on)"
+        size = ""
+        if step.purpose is not Purpose.RECORD:
+            rounds = "1 round" if step.rounds == 1 else f"{step.rounds} rounds"
+            noun = "configuration" if len(step.candidates) == 1 else "configurations"
+            size = f", {len(step.candidates)} {noun}, {rounds}"
+        self._say(f"{what}{size}; {left} of the budget left")
+        if step.why:
+            self._say(f"  {step.why}")
+
+    def step_ended(self, facts: TuningFacts, step: Step) -> None:
+        """Say what is best so far."""
+        if step.purpose in (Purpose.RECORD, Purpose.CRASH):
+            return
+        found = standing(facts)
+        self._say(
+            f"  {say_standing(found, facts.plan.objective.metric)}; {format_duration(found.left_s)} left"
+        )
+
+    def trials(self, plan: Plan) -> TrialLines:
+        """One line a trial."""
+        return TrialLines(plan, self._console)
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, markup=False)
+
+
+class TrialLines:
+    """The ``Progress`` of one step: its trials, indented below it."""
+
+    def __init__(self, plan: Plan, console: Console) -> None:
+        self._words = report_kind(plan.kind)
+        self._console = console
+        self._most = self._ended = 0
+
+    def preparing(self, what: str) -> None:
+        """Something that takes a while before the first trial."""
+        self._say(f"  preparing: {what}")
+
+    def run_started(self, run: Run, stored: Sequence[Trial], trials_most: int) -> None:
+        """Count; the step has been announced already."""
+        self._most, self._ended = trials_most, len(stored)
+        if stored:
+            self._say(f"  {len(stored)} of {trials_most} trials are stored")
+
+    def trial_started(self, number: int, round_number: int, cell: Cell) -> None:
+        """Nothing: its end has a line."""
+
+    def trial_ended(self, trial: Trial) -> None:
+        """A line with its outcome."""
+        self._ended += 1
+        outcome = (
+            f"FAILED: {trial.reason}" if trial.reason is not None else self._words.outcome(trial).strip()
+        )
+        name = "all of them, in turns" if trial.slices else trial.variant
+        self._say(f"  [{self._ended}/{self._most}] {outcome:>10}  {name}")
+
+    def round_ended(self, trials: Sequence[Trial]) -> None:
+        """Nothing: the step's end says where the tuning stands."""
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, markup=False)

@@ -1,0 +1,362 @@
+"""A tuning from its options: both of its halves, live and offline, meet here."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from walproof.advise.tune.answer import answer
+from walproof.advise.tune.crashes import CrashCheck, crash_checks, limits_now
+from walproof.advise.tune.judge import Recorded, RecordedJudge
+from walproof.advise.tune.space import Machine, Space, search_space
+from walproof.advise.tune.standing import standing
+from walproof.advise.tune.starts import OwnConf, as_start, own_conf
+from walproof.analysis.tuning.search import TuneSearch
+from walproof.cli import options
+from walproof.cli.costs import find_costs
+from walproof.cli.promises import may_lose
+from walproof.cli.study_options import one_configuration, parse_names
+from walproof.cli.tune_progress import TuningProgress
+from walproof.errors import SettingError, StudyError
+from walproof.facts.codec import to_json
+from walproof.facts.tuning import (
+    DEFAULT,
+    Candidate,
+    Objective,
+    Prediction,
+    Promises,
+    Purpose,
+    RuledOut,
+    TuningFacts,
+    TuningPlan,
+)
+from walproof.facts.tuning_journal import Journal, JournalFile, StepTaken, tuning_name
+from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES
+from walproof.lab.tune.conduct import Conductor
+from walproof.lab.tune.load import Asked as LoadAsked
+from walproof.lab.tune.load import Load, candidate_name, plan_of, read_load, slug, with_workload
+from walproof.lab.tune.steps import TIME_AWAY
+from walproof.postgres.build import rejection
+from walproof.postgres.install import find
+from walproof.probe.environment import observe_environment
+from walproof.report.tune.view import Asked, TuneView, tune_view
+from walproof.settings.change import Before
+from walproof.settings.conf import read_conf
+from walproof.settings.pgtune import pgtune_conf
+from walproof.units import Lsn, format_duration, parse_duration_s
+
+if TYPE_CHECKING:
+    from walproof.cli.tune import TuneOptions
+    from walproof.facts import Install
+    from walproof.platforms.platform import Platform
+
+QUICK_BUDGET_S = 600.0
+_WINDOWS = 120
+"""Windows that a budget is divided into where neither load nor options say how long one is."""
+_WINDOW_S = (2.0, 60.0)
+_WARMUP_SHARE = 0.2
+_LEAST_WINDOWS = 10
+"""A budget with room for fewer trials than this finds nothing."""
+_TRIAL_OVERHEAD_S = 1.5
+_COPY_BYTES_PER_S = 300e6
+_MEMORY_SHARE = 0.75
+_OBJECTIVES = {
+    "tps": True,
+    "latency_ms_p99": False,
+    "wal_bytes_per_txn": False,
+    TIME_AWAY: False,
+}
+"""Metric -> whether more of it is better."""
+
+
+@dataclass
+class Tuning:
+    """Everything that one command line means."""
+
+    plan: TuningPlan
+    space: Space
+    load: Load
+    journal: Journal
+    conductor: Conductor
+    machine: Machine
+    conf: OwnConf | None
+    calibration: Path | None
+    trial_s: float
+    """About the wall time of a trial."""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def workload(self) -> Mapping[str, object]:
+        """The load's ``[[workload]]``."""
+        (found,) = self.load.tables["workload"]
+        return dict(found)
+
+    @property
+    def clients(self) -> int:
+        """Sessions of the load."""
+        return int(str(self.workload.get("clients", 1)))
+
+    @property
+    def facts(self) -> TuningFacts:
+        """What has been measured."""
+        return self.conductor.facts(self.journal)
+
+    def carry_out(self) -> Tuning:
+        """Go on to the end. Raises a WalproofError."""
+        self.journal = self.conductor.conduct(self.journal, TuneSearch(self._judged))
+        return self
+
+    def judge(self, speed: float = 1.0) -> RecordedJudge:
+        """What is predicted of configurations, at that multiple of the recorded load's speed."""
+        journal = self.conductor.file.read() or self.journal
+        recorded = journal.recorded
+        assert recorded is not None, "the load is recorded first"
+        version_num = self.load.install.version_num
+        return RecordedJudge(
+            Recorded(
+                self.conductor.file.recording,
+                Lsn(recorded.start_lsn),
+                recorded.settings,
+                recorded.metrics.get("wal_bytes_per_txn"),
+            ),
+            version_num,
+            self.plan.promises,
+            self.plan.factors,
+            {**self.load.base, **self.plan.keep},
+            clients=self.clients,
+            memory_bytes=round(self.machine.memory_bytes * _MEMORY_SHARE),
+            costs=find_costs(self.calibration, version_num // 10000),
+            speed=speed,
+        )
+
+    def view(self, platform: Platform) -> TuneView:
+        """The report on what has been measured. Raises StoreError, WalError."""
+        journal = self.conductor.file.read() or self.journal
+        facts = self.conductor.facts(journal)
+        judge = self.judge()
+        found = answer(facts, judge, self.judge(self._speed(facts)))
+        taken = [one for one in journal.steps if one.finished]
+        before = {} if self.conf is None else self.conf.moved
+        asked = Asked(
+            name=journal.name,
+            load=self.load.name,
+            install=journal.install,
+            version_num=self.load.install.version_num,
+            device=journal.device,
+            before={name: Before(value, False, False) for name, value in before.items()},
+            not_moved=self.space.not_moved,
+            left_out=() if self.conf is None else self.conf.left_out,
+            crashes=self._crashes(taken, judge),
+            limits=self._limits(taken, found.conf),
+            runs=tuple(one.run for one in taken),
+            seconds=tuple(one.seconds for one in taken),
+            notes=judge.notes,
+            at=time.time(),
+            command=shlex.join(journal.command),
+        )
+        return tune_view(facts, found, asked, platform)
+
+    def _speed(self, facts: TuningFacts) -> float:
+        """How much faster the best configuration is than the load was recorded; 1 at an offered rate."""
+        if self.workload.get("rate") is not None or facts.plan.objective.metric != "tps":
+            return 1.0
+        found = standing(facts)
+        return max(1.0, found.ratio or 1.0)
+
+    def _crashes(self, taken: Sequence[StepTaken], judge: RecordedJudge) -> tuple[CrashCheck, ...]:
+        found: list[CrashCheck] = []
+        for one in taken:
+            if one.step.purpose is Purpose.CRASH and one.run is not None:
+                trials = self.conductor.store.trials(one.run)
+                found += crash_checks(one.step.candidates[0], trials, judge)
+        return tuple(found)
+
+    def _limits(self, taken: Sequence[StepTaken], conf: Candidate) -> tuple[tuple[str, str], ...]:
+        """From the last fresh step that has the advised configuration."""
+        for one in reversed(taken):
+            is_fresh = one.step.purpose not in (Purpose.CRASH, Purpose.RECORD) and one.step.design == "fresh"
+            if is_fresh and one.run is not None and conf in one.step.candidates:
+                run = self.conductor.store.run(one.run)
+                return limits_now(run.plan, self.conductor.store.trials(run.id), candidate_name(conf))
+        return ()
+
+    def close(self) -> None:
+        """Close the store."""
+        self.conductor.store.close()
+
+    def _judged(self, candidate: Candidate) -> tuple[Prediction, tuple[RuledOut, ...]]:
+        if self._own_judge is None:
+            self._own_judge = self.judge()
+        return self._own_judge(candidate)
+
+    _own_judge: RecordedJudge | None = None
+
+
+def prepare(given: TuneOptions, command: Sequence[str]) -> Tuning:
+    """Resolve the options. Raises a WalproofError for what cannot be."""
+    tables, scripts = read_load(given.load)
+    pg = tables.get("pg", [])
+    install = find(given.pg or (str(pg[0]) if pg else None))
+    tables = with_workload(tables, rate=given.rate)
+    (workload,) = tables["workload"]
+    objective = _objective(given, workload)
+    budget_s = QUICK_BUDGET_S if given.quick else parse_duration_s(given.budget)
+    window_s, warmup_s = _window(given, workload, budget_s)
+    folder = options.work_folder(given.on)
+    load = Load(
+        slug(Path(given.load).stem), tables, scripts, folder, install, given.device, window_s, warmup_s
+    )
+    trial_s = window_s + _before_window_s(workload, warmup_s)
+    if budget_s < _LEAST_WINDOWS * trial_s:
+        raise StudyError(
+            f"a budget of {format_duration(budget_s)} is too small",
+            detail=f"A trial takes about {format_duration(trial_s)}, and {_LEAST_WINDOWS} of them are the "
+            "least that tells anything.",
+            hint="Give more --budget, or a shorter --duration.",
+        )
+    promises = Promises(
+        may_lose(given.may_lose),
+        options.duration_s(given.recovery_target),
+        None if given.wal_disk is None else options.positive_bytes("--wal-disk", given.wal_disk),
+        None if given.memory is None else options.positive_bytes("--memory", given.memory),
+    )
+    machine = _machine(folder)
+
+    def takes(name: str, value: str) -> bool:
+        return rejection(install, {name: value}) is None
+
+    own = None if given.conf is None else own_conf(read_conf(given.conf), install.version_num, takes)
+    keep = {**({} if own is None else own.kept), **one_configuration(given.keep or [])}
+    space = search_space(
+        install.version_num,
+        machine,
+        promises,
+        clients=int(workload.get("clients", 1)),
+        takes=takes,
+        keep={**load.base, **keep},
+        only=None if given.only is None else parse_names(given.only),
+    )
+    starts = _starts(own, space, install, machine)
+    plan = TuningPlan(
+        factors=space.factors,
+        keep=keep,
+        starts=starts,
+        promises=promises,
+        objective=objective,
+        budget_s=budget_s,
+        seed=given.seed,
+    )
+    asked = LoadAsked("load", "The load", (DEFAULT,), keep, 1, given.seed)
+    # Ranges follow the free disk, which changes meanwhile: what was begun goes on with its own.
+    moved = {} if own is None else own.moved
+    depends = [to_json(plan_of(load, asked)), str(given.only), json.dumps(dict(moved), sort_keys=True)]
+    tunings = given.out.absolute() / "tunings"
+    name = tuning_name(load.name, replace(plan, factors=(), starts=()), depends)
+    file = JournalFile(tunings / name)
+    journal = file.read()
+    number = 2
+    while given.new and journal is not None:
+        # What was measured stays; this one has a name, and so runs, of its own.
+        file = JournalFile(tunings / f"{name}-{number}")
+        journal, number = file.read(), number + 1
+    if journal is None:
+        journal = Journal(file.folder.name, plan, load.name, tuple(command), install.label, given.device)
+    store = options.open_store(given.out, given.store)
+    return Tuning(
+        plan=journal.plan,
+        space=space,
+        load=load,
+        journal=journal,
+        conductor=Conductor(load, store, file, TuningProgress(), trial_s),
+        machine=machine,
+        conf=own,
+        calibration=given.calibration,
+        trial_s=trial_s,
+    )
+
+
+def _objective(given: TuneOptions, workload: Mapping[str, object]) -> Objective:
+    for metric in (given.objective, *([given.no_worse.partition("=")[0]] if given.no_worse else [])):
+        if metric not in _OBJECTIVES:
+            raise SettingError(
+                f'no tuning is for "{metric}"', hint=f"An objective is one of {', '.join(_OBJECTIVES)}."
+            )
+    if given.objective == "latency_ms_p99" and workload.get("rate") is None:
+        raise StudyError(
+            "latency_ms_p99 needs an offered rate",
+            detail="Without one each session sends its next transaction when the last one is done: a faster "
+            "server has more to do, not shorter waits.",
+            hint="--rate 800 offers 800 transactions a second.",
+        )
+    if given.objective == "tps" and workload.get("rate") is not None:
+        raise StudyError(
+            "tps cannot be made better at an offered rate",
+            hint="--objective latency_ms_p99, or a load without a rate.",
+        )
+    limit = None
+    if given.no_worse is not None:
+        metric, _, text = given.no_worse.partition("=")
+        try:
+            ratio = float(text.removesuffix("x"))
+        except ValueError:
+            ratio = 0.0
+        if ratio <= 0:
+            raise SettingError(
+                f'--no-worse is "{given.no_worse}"', hint="Write METRIC=RATIO: latency_ms_p99=1.1."
+            )
+        limit = (metric, ratio)
+    return Objective(given.objective, _OBJECTIVES[given.objective], limit)
+
+
+def _window(
+    given: TuneOptions, workload: Mapping[str, object], budget_s: float
+) -> tuple[float, float | None]:
+    """(length of a window, warm-up where the load does not say it). Raises UnitError, StudyError."""
+    if given.duration is not None:
+        window = parse_duration_s(given.duration)
+    elif workload.get("duration") is not None:
+        window = parse_duration_s(workload["duration"])  # type: ignore[arg-type]
+    else:
+        least, most = _WINDOW_S
+        window = float(round(min(most, max(least, budget_s / _WINDOWS - _TRIAL_OVERHEAD_S))))
+    if workload.get("transactions") is not None and given.duration is None:
+        raise StudyError(
+            "a tuning needs windows of a length, not of a number of transactions",
+            hint="--duration 10s, or a duration in the workload instead.",
+        )
+    warmup = None if workload.get("warmup") is not None else float(round(max(1.0, window * _WARMUP_SHARE)))
+    return window, warmup
+
+
+def _before_window_s(workload: Mapping[str, object], warmup_s: float | None) -> float:
+    """Time of a trial without its window: clone, start, warm-up, stop."""
+    scale = int(str(workload.get("scale", 1)))
+    copied = EMPTY_CLUSTER_BYTES + SEGMENTS_BYTES + scale * SCALE_BYTES
+    warmup = parse_duration_s(str(workload["warmup"])) if warmup_s is None else warmup_s
+    return _TRIAL_OVERHEAD_S + copied / _COPY_BYTES_PER_S + warmup
+
+
+def _machine(folder: Path) -> Machine:
+    facts = observe_environment(Path("/"))
+    existing = next(one for one in (folder, *folder.parents) if one.exists())
+    return Machine(int(facts.get("memory_bytes", 1 << 30)), shutil.disk_usage(existing).free)
+
+
+def _starts(own: OwnConf | None, space: Space, install: Install, machine: Machine) -> tuple[Candidate, ...]:
+    version_num = install.version_num
+    found = []
+    if own is not None:
+        found.append(as_start(own.moved, space.factors, version_num))
+    of_pgtune = {
+        name: value
+        for name, value in pgtune_conf(machine.memory_bytes, version_num // 10000).items()
+        if rejection(install, {name: value}) is None
+    }
+    found.append(as_start(of_pgtune, space.factors, version_num))
+    return tuple(one for one in dict.fromkeys(found) if one != DEFAULT)

@@ -1,0 +1,134 @@
+"""A tuning's journal: what was asked and which run answered, in a folder of its own.
+
+TUNINGS/NAME/tuning.json     this journal; measured values are in the runs that it names
+TUNINGS/NAME/recording/      WAL of the load under the default
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from walproof.errors import StoreError
+from walproof.facts.codec import from_json, to_data, to_json
+from walproof.facts.tuning import Step, TuningPlan
+from walproof.files import private_folder, write_whole
+
+JOURNAL_FILE, RECORDING_FOLDER = "tuning.json", "recording"
+JOURNAL_FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedFacts:
+    """The recording of the load."""
+
+    metrics: Mapping[str, float]
+    """Of its window."""
+    settings: Mapping[str, str]
+    """Of the recorded server, over its defaults."""
+    start_lsn: int
+    """Insert position before the load began."""
+    load_s: float
+    """Length of the load, warm-up included."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepTaken:
+    """A step that was asked for."""
+
+    step: Step
+    run: str | None = None
+    """Id of the run that answers it; None: the recording, or not finished."""
+    seconds: float = 0.0
+    """Wall time that it took, of all attempts as far as is known."""
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """A tuning as far as it has come."""
+
+    name: str
+    """``tune-shop-1a2b3c4d``."""
+    plan: TuningPlan
+    load: str
+    """Name of the load."""
+    command: tuple[str, ...]
+    """That goes on with it."""
+    install: str
+    """Label of the PostgreSQL."""
+    device: str | None
+    recorded: RecordedFacts | None = None
+    steps: tuple[StepTaken, ...] = ()
+    notes: tuple[str, ...] = ()
+    finished: bool = False
+    format: int = field(default=JOURNAL_FORMAT)
+
+    @property
+    def pending(self) -> StepTaken | None:
+        """The step that was asked for and has no answer yet."""
+        return next((one for one in self.steps if not one.finished), None)
+
+    @property
+    def spent_s(self) -> float:
+        """Wall time of all steps."""
+        return sum(one.seconds for one in self.steps)
+
+    def asked(self, step: Step) -> Journal:
+        """With one step more."""
+        return replace(self, steps=(*self.steps, StepTaken(step)))
+
+    def changed(self, taken: StepTaken) -> Journal:
+        """With a step as it is now."""
+        return replace(
+            self, steps=tuple(taken if one.step.number == taken.step.number else one for one in self.steps)
+        )
+
+
+def tuning_name(load: str, plan: TuningPlan, others: Sequence[str]) -> str:
+    """Name of a tuning: that of its load, and a hash of everything that it depends on."""
+    text = json.dumps([to_data(plan), *others], sort_keys=True)
+    return f"tune-{load}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+class JournalFile:
+    """The journal on disk: written whole after each change."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / JOURNAL_FILE
+
+    @property
+    def recording(self) -> Path:
+        """Folder of the recorded WAL."""
+        return self.folder / RECORDING_FOLDER
+
+    def read(self) -> Journal | None:
+        """The journal; None where there is none. Raises StoreError."""
+        try:
+            text = self.path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise StoreError(f'could not read "{self.path}": {error}') from error
+        return from_json(Journal, text)
+
+    def write(self, journal: Journal) -> Journal:
+        """Keep it, and return it. Raises StoreError."""
+        try:
+            private_folder(self.folder)
+            write_whole(self.path, to_json(journal) + "\n")
+        except OSError as error:
+            raise StoreError(
+                f'could not write "{self.path}": {error.strerror}', hint="Name another folder with --out."
+            ) from error
+        return journal
+
+
+def find_journals(folder: Path) -> tuple[Journal, ...]:
+    """Those of all tunings in a folder of tunings, in the order of their names. Raises StoreError."""
+    found = (JournalFile(one.parent).read() for one in sorted(folder.glob(f"*/{JOURNAL_FILE}")))
+    return tuple(one for one in found if one is not None)

@@ -1,0 +1,205 @@
+"""The conductor of a tuning: asks a search, has each step run as an ordinary study, and tells the answer.
+
+ask -> step in the journal -> run in the store (found again by its plan) -> answer in the journal -> ask
+
+What is interrupted goes on: the same question has the same plan, whose finished trials are in the store.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from walproof.errors import StoreError, StudyError
+from walproof.facts import Plan, Run
+from walproof.facts.codec import plan_hash
+from walproof.facts.store import Store
+from walproof.facts.tuning import DEFAULT, Measured, Purpose, Search, Step, TuningFacts
+from walproof.facts.tuning_journal import Journal, JournalFile, RecordedFacts, StepTaken
+from walproof.lab.schedule import Progress
+from walproof.lab.session import execute
+from walproof.lab.tune.load import Asked, Load, plan_of
+from walproof.lab.tune.recording import record_load, recorded_settings
+from walproof.lab.tune.steps import answers, step_plan
+
+_CRASH_SHARE, _CRASH_MOST_S = 0.02, 120.0
+"""Of the budget, the load before a crash; so that there is something to replay."""
+_RECORD_SHARE, _RECORD_MOST_S = 0.06, 600.0
+
+
+class TuneProgress(Protocol):
+    """Whoever watches a tuning."""
+
+    def step_began(self, facts: TuningFacts, step: Step, is_resumed: bool) -> None:
+        """A step is about to run."""
+
+    def step_ended(self, facts: TuningFacts, step: Step) -> None:
+        """Its answers are in the facts."""
+
+    def trials(self, plan: Plan) -> Progress:
+        """Who is told of the step's trials."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conductor:
+    """Carries out one tuning."""
+
+    load: Load
+    store: Store
+    file: JournalFile
+    progress: TuneProgress
+    trial_s: float
+    """About the wall time of a trial, until some have been measured."""
+
+    def conduct(self, journal: Journal, search: Search) -> Journal:
+        """Go on until the search is over. Raises a WalproofError; what was finished stays in the journal."""
+        with _only_one(self.file.folder):
+            if journal.finished:
+                return journal
+            self.file.write(journal)
+            while True:
+                facts = self.facts(journal)
+                pending = journal.pending
+                if pending is None:
+                    step = search.ask(facts) if facts.spent_s < journal.plan.budget_s else None
+                    if step is None:
+                        return self.file.write(replace(journal, finished=True))
+                    journal = self.file.write(journal.asked(step))
+                    pending = journal.steps[-1]
+                    self.progress.step_began(facts, step, False)
+                else:
+                    self.progress.step_began(facts, pending.step, True)
+                journal = self._take(journal, pending)
+                self.progress.step_ended(self.facts(journal), pending.step)
+
+    def facts(self, journal: Journal) -> TuningFacts:
+        """What a search is told."""
+        measured: list[Measured] = []
+        steps = [one for one in journal.steps if one.finished]
+        for one in steps:
+            measured += self.measured(journal, one)
+        return TuningFacts(
+            plan=journal.plan,
+            steps=tuple(one.step for one in steps),
+            measured=tuple(measured),
+            spent_s=sum(one.seconds for one in steps),
+            trial_s=_trial_s(steps, measured) or self.trial_s,
+            notes=journal.notes,
+        )
+
+    def measured(self, journal: Journal, taken: StepTaken) -> tuple[Measured, ...]:
+        """The answers of a finished step, from the store."""
+        objective = journal.plan.objective
+        if taken.step.purpose is Purpose.RECORD:
+            assert journal.recorded is not None
+            value = journal.recorded.metrics.get(objective.metric)
+            failure = None if value is not None else f"{objective.metric} was not measured"
+            return (Measured(taken.step.number, 1, DEFAULT, value, failure=failure, seconds=taken.seconds),)
+        assert taken.run is not None
+        run = self.store.run(taken.run)
+        return answers(run.plan, taken.step, objective, self.store.trials(run.id))
+
+    def plan(self, journal: Journal, step: Step) -> Plan:
+        """The plan of a step."""
+        crash_s = max(_least(self.load), min(_CRASH_MOST_S, journal.plan.budget_s * _CRASH_SHARE))
+        return step_plan(self.load, journal.name, journal.plan.keep, journal.plan.objective, step, crash_s)
+
+    def record_plan(self, journal: Journal, seed: int) -> Plan:
+        """The plan of the recording: the load once, longer than a trial."""
+        length = max(_least(self.load), min(_RECORD_MOST_S, journal.plan.budget_s * _RECORD_SHARE))
+        asked = Asked(
+            study=f"{journal.name}-1",
+            title="The load under the default, recorded",
+            candidates=(DEFAULT,),
+            keep=recorded_settings(dict(journal.plan.keep)),
+            rounds=1,
+            seed=seed,
+            duration_s=float(round(length)),
+        )
+        return plan_of(self.load, asked)
+
+    def _take(self, journal: Journal, taken: StepTaken) -> Journal:
+        began = time.monotonic()
+        if taken.step.purpose is Purpose.RECORD:
+            recorded = self._record(journal, taken.step)
+            seconds = taken.seconds + time.monotonic() - began
+            done = replace(taken, seconds=seconds, finished=True)
+            return self.file.write(replace(journal.changed(done), recorded=recorded))
+        plan = self.plan(journal, taken.step)
+        run = self._run(plan, journal)
+        trials = self.store.trials(run.id)
+        # Trials of an attempt that was interrupted took their time, too.
+        seconds = max(time.monotonic() - began, sum(one.ended_at - one.started_at for one in trials))
+        return self.file.write(journal.changed(replace(taken, run=run.id, seconds=seconds, finished=True)))
+
+    def _record(self, journal: Journal, step: Step) -> RecordedFacts:
+        plan = self.record_plan(journal, step.seed)
+        # What an interrupted recording left is of no use.
+        shutil.rmtree(self.file.recording, ignore_errors=True)
+        found = record_load(plan, self.file.recording, self.progress.trials(plan))
+        settings = plan.settings_of(plan.variants[0])
+        return RecordedFacts(found.metrics, settings, found.start_lsn, found.seconds)
+
+    def _run(self, plan: Plan, journal: Journal) -> Run:
+        """The finished run of the plan: one that was finished before its answer was noted, or a new one."""
+        digest = plan_hash(plan)
+        for run in reversed(self.store.runs()):
+            if plan_hash(run.plan) == digest and run.finished_at is not None:
+                return run
+        return execute(
+            plan,
+            self.store,
+            (*journal.command, f"({plan.study})"),
+            lambda number, _: plan.round_cells(number) if number <= plan.rounds else (),
+            lambda _: False,
+            self.progress.trials(plan),
+            locks=self.file.folder,
+        )
+
+
+def _least(load: Load) -> float:
+    (workload,) = load.tables["workload"]
+    length = load.duration_s or 0.0
+    return max(length, 5.0) if workload.get("transactions") is None else 5.0
+
+
+def _trial_s(steps: Sequence[StepTaken], measured: Sequence[Measured]) -> float | None:
+    """Mean wall time of a trial on a fresh server, its share of the step's preparing included."""
+    fresh = [
+        one
+        for one in steps
+        if one.step.design == "fresh" and one.step.purpose not in (Purpose.RECORD, Purpose.CRASH)
+    ]
+    count = sum(one.step in {step.step.number for step in fresh} for one in measured)
+    return sum(one.seconds for one in fresh) / count if count else None
+
+
+@contextmanager
+def _only_one(folder: Path) -> Iterator[None]:
+    """Keep a second process from the same tuning. Raises StudyError, StoreError."""
+    path = folder / ".lock"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreError(
+            f'could not write in folder "{folder}": {error.strerror}', hint="Name another folder with --out."
+        ) from error
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StudyError(
+                f'another walproof is carrying out tuning "{folder.name}"',
+                hint="Wait for it, or name another folder with --out.",
+            ) from None
+        yield
+    finally:
+        os.close(lock)

@@ -1,0 +1,102 @@
+"""The load, run once under the default while all of its WAL is received: what limits are judged from."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from walproof.errors import ProbeError, WalproofError
+from walproof.facts import Cell, Plan
+from walproof.lab.capture import CaptureOrder, capture
+from walproof.lab.kinds.throughput.window import measure_window
+from walproof.lab.pgbench_tables import open_server, prepare_tables
+from walproof.lab.schedule import Progress
+from walproof.lab.session import opened_bench
+from walproof.lab.trial import Measured, TrialOrder
+from walproof.postgres.cluster import Cluster
+
+_STREAMED = {"wal_level": "replica", "max_wal_senders": "10"}
+"""So that a receiver may come; replaces what the study says."""
+_PATIENCE_S = 60.0
+_BEGIN_PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedLoad:
+    """What is known of the load when it has been recorded."""
+
+    metrics: dict[str, float]
+    """Of its window."""
+    start_lsn: int
+    """Insert position before the load began."""
+    seconds: float
+    """Wall time of the whole."""
+
+
+def record_load(plan: Plan, folder: Path, progress: Progress) -> RecordedLoad:
+    """Run the plan's first variant for one window and keep its WAL in ``folder``, which is made.
+
+    Raises a WalproofError when the load or its recording fails; the folder is then not complete.
+    """
+    cell: Cell = plan.cells[0]
+    order = TrialOrder(1, 1, *cell)
+    measured = Measured()
+    with opened_bench(plan, progress) as bench:
+        template = prepare_tables(bench)[(cell.install, cell.workload)]
+        progress.trial_started(1, 1, cell)
+        with bench.cluster(order, "recording", template, measured) as (cluster, _):
+            open_server(bench, order, cluster, {}, measured)
+            assert measured.wal_start is not None
+            with _Receiver(cluster, folder, plan) as receiver:
+                receiver.wait_until_streaming()
+                measure_window(bench, order, cluster, measured)
+    workload = plan.workloads[0]
+    seconds = workload.warmup_s + (measured.window_s or 0.0)
+    return RecordedLoad(dict(measured.metrics), int(measured.wal_start), seconds)
+
+
+def recorded_settings(settings: dict[str, str]) -> dict[str, str]:
+    """The settings of the server that is recorded, where ``settings`` are those of every server."""
+    return {**settings, **_STREAMED}
+
+
+class _Receiver:
+    """Context manager: receives the WAL of a server in a thread, until its end."""
+
+    def __init__(self, cluster: Cluster, folder: Path, plan: Plan) -> None:
+        workload = plan.workloads[0]
+        longest = (workload.duration_s or 3600.0) + workload.warmup_s + _PATIENCE_S
+        self._order = CaptureOrder(cluster.conninfo, longest, folder, max_retained_bytes=1 << 40)
+        self._over = threading.Event()
+        self._begun = threading.Event()
+        self._error: WalproofError | None = None
+        self._thread = threading.Thread(target=self._run, name="recording", daemon=True)
+
+    def wait_until_streaming(self) -> None:
+        """Return when WAL is about to come. Raises ProbeError."""
+        if not self._begun.wait(_BEGIN_PATIENCE_S) and self._error is None:
+            raise ProbeError(f"the recording did not begin within {_BEGIN_PATIENCE_S:.0f} s")
+        if self._error is not None:
+            raise self._error
+
+    def __enter__(self) -> _Receiver:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._over.set()
+        self._thread.join(_PATIENCE_S)
+        if kind is None:
+            if self._thread.is_alive():
+                raise ProbeError(f"the recording did not end within {_PATIENCE_S:.0f} s")
+            if self._error is not None:
+                raise self._error
+
+    def _run(self) -> None:
+        try:
+            capture(self._order, lambda *_: None, self._over.is_set, lambda _: self._begun.set())
+        except WalproofError as error:
+            self._error = error
+        finally:
+            self._begun.set()

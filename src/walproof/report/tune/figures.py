@@ -1,0 +1,104 @@
+"""The pictures of a tuning: each line's gain, and the race, as points behind intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from walproof.advise.tune.answer import TuneAnswer
+from walproof.analysis.interval import Interval
+from walproof.analysis.tuning.values import compare, objective_values
+from walproof.facts.tuning import DEFAULT, TuningFacts
+from walproof.report.blocks import Column, Table, class_cell, text_cells
+from walproof.report.figures.figure import Figure
+from walproof.report.figures.ratios import RatioPanel, RatioPoint, RatioRow, ratio_data
+from walproof.report.numbers import ratio
+from walproof.report.tune.names import name_of
+from walproof.settings.durability import DurabilityClass
+from walproof.settings.risk import durability_class
+
+_SHOWN_MOST = 24
+
+
+def line_figure(answer: TuneAnswer, facts: TuningFacts) -> Figure | None:
+    """What each line gives; None where no line was measured."""
+    rows = [
+        _row(
+            f"{one.line.setting} = {one.line.value}",
+            one.durability,
+            one.line.gain,
+            one.line.interval,
+            one.rounds,
+        )
+        for one in answer.lines
+        if one.line.gain is not None
+    ]
+    data = ratio_data(
+        "with the line, relative to without it (x, above 1 is better)", [RatioPanel("Lines", tuple(rows))]
+    )
+    if data is None:
+        return None
+    return Figure(
+        "tune-lines",
+        "What does each line give?",
+        "Points: a round each. Diamond and bar: the mean and its interval; a bar over 1x proves nothing.",
+        _caption(facts),
+        data.describe(),
+        data,
+    )
+
+
+def race_blocks(facts: TuningFacts) -> tuple[Figure | Table, ...]:
+    """Every configuration beside the defaults, the best first: a figure, and a table with whole names.
+
+    Empty where nothing was measured.
+    """
+    values = objective_values(facts)
+    others = [one for one in values.candidates if one != DEFAULT and values.ratios(one, DEFAULT)]
+    if not others:
+        return ()
+    found = dict(zip(others, compare(values, [(one, DEFAULT) for one in others]), strict=True))
+    order = sorted(others, key=lambda one: -(found[one].mean or 0.0))
+    rows, named = [], []
+    for number, one in enumerate(order, 1):
+        contrast = found[one]
+        assert contrast.mean is not None
+        points, risk = tuple(pair.ratio for pair in contrast.pairs), durability_class(one.conf)
+        mean, interval = math.exp(contrast.mean), contrast.interval()
+        rows.append(_row(f"{number}. {name_of(one)}", risk, mean, interval, points))
+        count = str(len(points))
+        named.append(
+            (*text_cells((str(number), name_of(one), ratio(mean, interval), count)), class_cell(risk))
+        )
+    data = ratio_data("relative to the defaults (x, above 1 is better)", [_panel(rows[:_SHOWN_MOST])])
+    if data is None:
+        return ()
+    note = "All rounds with the defaults in them, of every step; what only met the incumbent is not here."
+    if len(others) > _SHOWN_MOST:
+        note += f" The best {_SHOWN_MOST} of {len(others)}."
+    question = "Which configurations were tried?"
+    figure = Figure("tune-race", question, note, _caption(facts), data.describe(), data)
+    columns = (
+        Column("no."), Column("configuration", whole_most=200),
+        Column("relative to the defaults", numeric=True), Column("rounds", numeric=True),
+        Column("a crash may cost"),
+    )  # fmt: skip
+    return figure, Table("Configurations in full", columns, tuple(named), terminal=False)
+
+
+def _panel(rows: Sequence[RatioRow]) -> RatioPanel:
+    ordered = sorted(rows, key=lambda row: row.durability.rank if row.durability else 0)
+    return RatioPanel("Configurations", tuple(ordered))
+
+
+def _row(
+    label: str, durability: DurabilityClass, mean: float, interval: Interval | None, rounds: Sequence[float]
+) -> RatioRow:
+    points = tuple(RatioPoint(number, number, one, False) for number, one in enumerate(rounds, 1))
+    return RatioRow(label, durability, mean, interval, points, f"{ratio(mean, interval)}, n = {len(rounds)}")
+
+
+def _caption(facts: TuningFacts) -> str:
+    failed = sum(one.value is None for one in facts.measured)
+    left_out = f", {failed} failed" if failed else ""
+    return f"{len(facts.measured)} measurements{left_out}, seed {facts.plan.seed}."

@@ -1,0 +1,180 @@
+"""The tables of a tuning's report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from walproof.advise.tune.answer import TuneAnswer
+from walproof.advise.tune.crashes import CrashCheck
+from walproof.advise.tune.space import NotMoved
+from walproof.analysis.tuning.lines import Verdict
+from walproof.facts.tuning import DEFAULT, TuningFacts
+from walproof.report.blocks import Column, Table, TableCell, class_cell, text_cells
+from walproof.report.numbers import UNKNOWN, percent, ratio, size
+from walproof.report.tune.names import name_of
+from walproof.units import format_duration
+
+
+def line_table(answer: TuneAnswer) -> Table:
+    """Each line of the winner: gain, what it costs, class, verdict."""
+    columns = (
+        Column("line", whole_most=44),
+        Column("verdict"),
+        Column("gain with it", numeric=True),
+        Column("alone", numeric=True, terminal=False),
+        Column("WAL per transaction", numeric=True),
+        Column("longest time away", numeric=True),
+        Column("memory", numeric=True, terminal=False),
+        Column("a crash may cost"),
+    )
+    rows = []
+    for one in answer.lines:
+        had, without = one.memory_bytes
+        line = one.line
+        verdict = line.verdict.value
+        if line.verdict is Verdict.NOT_PROVEN:
+            verdict += ", in" if line.in_conf else ", out"
+        rows.append(
+            (
+                TableCell(f"{line.setting} = {line.value}"),
+                TableCell(verdict),
+                TableCell(ratio(line.gain, line.interval)),
+                TableCell(ratio(line.alone, line.alone_interval)),
+                TableCell(_change(one.had.wal_bytes_per_txn, one.without.wal_bytes_per_txn)),
+                TableCell(_seconds_change(one.had.recovery_s, one.without.recovery_s)),
+                TableCell("as without" if had == without else f"{size(without)} -> {size(had)}"),
+                class_cell(one.durability),
+            )
+        )
+    note = (
+        "Gain: the configuration with the line against the one without it, in the same rounds, above 1x is "
+        "better. WAL and time away are predicted from the recording, with the line against without it; "
+        "a dash where the recording is shorter than a cycle of checkpoints."
+    )
+    return Table("Lines", columns, tuple(rows), note=note)
+
+
+def _change(had: float | None, without: float | None) -> str:
+    if had is None or without is None or not without:
+        return UNKNOWN
+    share = had / without - 1
+    return "as without" if abs(share) < 0.005 else f"{'+' if share > 0 else '-'}{percent(abs(share))}"
+
+
+def _seconds_change(had: float | None, without: float | None) -> str:
+    if had is None or without is None:
+        return UNKNOWN
+    if abs(had - without) < max(0.1, 0.02 * without):
+        return "as without"
+    return f"{format_duration(without)} -> {format_duration(had)}"
+
+
+def prediction_table(answer: TuneAnswer) -> Table:
+    """What was predicted of the defaults and of what is advised."""
+    columns = (
+        Column("configuration", whole_most=60),
+        Column("WAL per transaction", numeric=True),
+        Column("pg_wal at most", numeric=True),
+        Column("longest time away", numeric=True),
+        Column("at worst (1 in 20)", numeric=True),
+    )
+    rows = []
+    shown = [("the defaults", answer.default_prediction)]
+    if answer.conf != DEFAULT:
+        shown.append(("advised", answer.prediction))
+    for name, one in shown:
+        rows.append(
+            text_cells(
+                (
+                    name,
+                    size(one.wal_bytes_per_txn),
+                    size(one.pg_wal_bytes),
+                    _seconds(one.recovery_s),
+                    _seconds(one.recovery_high_s),
+                )
+            )
+        )
+    return Table("Predicted from the recording", columns, tuple(rows))
+
+
+def _seconds(value: float | None) -> str:
+    return UNKNOWN if value is None else format_duration(value)
+
+
+def ruled_out_tables(answer: TuneAnswer) -> tuple[Table, ...]:
+    """One for each limit that ruled something out."""
+    found = []
+    for one in answer.ruled_out:
+        rows = [
+            text_cells((name_of(candidate), broken.predicted, broken.allowed))
+            for candidate, broken in one.candidates
+        ]
+        columns = (
+            Column("change", whole_most=44), Column("predicted", whole_most=44),
+            Column("allowed", whole_most=60),
+        )  # fmt: skip
+        found.append(Table(f"Ruled out by: {one.limit.value}", columns, tuple(rows)))
+    return tuple(found)
+
+
+def not_moved_table(not_moved: Sequence[NotMoved], title: str, *, terminal: bool = False) -> Table:
+    """Settings and values that were not searched."""
+    rows = [
+        text_cells(
+            (
+                one.setting,
+                one.value or "any",
+                f"{one.limit.value}: {one.reason}" if one.limit else one.reason,
+            )
+        )
+        for one in not_moved
+    ]
+    columns = (Column("setting"), Column("value"), Column("why", whole_most=200))
+    return Table(title, columns, tuple(rows), terminal=terminal)
+
+
+def step_table(facts: TuningFacts, runs: Sequence[str | None], seconds: Sequence[float]) -> Table:
+    """What was asked, step by step."""
+    columns = (
+        Column("step"), Column("for"), Column("candidates", numeric=True), Column("rounds", numeric=True),
+        Column("trials", numeric=True, terminal=False), Column("took", numeric=True),
+        Column("why", whole_most=200), Column("run", terminal=False),
+    )  # fmt: skip
+    rows = []
+    for step, run, took in zip(facts.steps, runs, seconds, strict=True):
+        trials = sum(one.step == step.number for one in facts.measured)
+        design = " (toggled)" if step.design == "toggled" else ""
+        rows.append(
+            text_cells(
+                (
+                    str(step.number), f"{step.purpose.value}{design}", str(len(step.candidates)),
+                    str(step.rounds), str(trials), format_duration(took), step.why or "", run or UNKNOWN,
+                )
+            )
+        )  # fmt: skip
+    return Table("Steps", columns, tuple(rows))
+
+
+def crash_table(crashes: Sequence[CrashCheck]) -> Table:
+    """Measured and predicted times away."""
+    columns = (
+        Column("crash"), Column("WAL to replay", numeric=True), Column("back after", numeric=True),
+        Column("predicted", numeric=True), Column("at worst (1 in 20)", numeric=True), Column("within"),
+    )  # fmt: skip
+    rows = []
+    for number, one in enumerate(crashes, 1):
+        _, middle, high = one.predicted_s or (None, None, None)
+        within = {True: "yes", False: "no", None: one.failure or UNKNOWN}[one.is_within]
+        rows.append(
+            text_cells(
+                (
+                    str(number),
+                    size(one.wal_bytes),
+                    _seconds(one.measured_s),
+                    _seconds(middle),
+                    _seconds(high),
+                    within,
+                )
+            )
+        )
+    return Table("Crashes", columns, tuple(rows))

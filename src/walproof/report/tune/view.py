@@ -1,0 +1,357 @@
+"""A tuning laid out for reading: what to set and why, what limits ruled out, the race, what limits now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from walproof.advise.tune.answer import LineCosts, TuneAnswer
+from walproof.advise.tune.crashes import CrashCheck
+from walproof.advise.tune.space import NotMoved
+from walproof.analysis.tuning.lines import Verdict
+from walproof.facts.tuning import DEFAULT, Promises, TuningFacts
+from walproof.platforms.platform import Lines, Platform, Refusal, Target
+from walproof.report.blocks import Block, Listing, Paragraph, Section
+from walproof.report.numbers import ratio
+from walproof.report.tune.figures import line_figure, race_blocks
+from walproof.report.tune.names import name_of
+from walproof.report.tune.tables import (
+    crash_table,
+    line_table,
+    not_moved_table,
+    prediction_table,
+    ruled_out_tables,
+    step_table,
+)
+from walproof.settings.change import Before, Change
+from walproof.units import format_bytes, format_duration
+
+_NOTABLE_SHARE = 0.1
+"""Of a budget, what is left of it."""
+
+OBJECTIVES: Mapping[str, str] = {
+    "tps": "throughput",
+    "latency_ms_p99": "99th percentile of latency",
+    "wal_bytes_per_txn": "WAL per transaction",
+    "recovery_s": "time away after a crash",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the page needs beside facts and answer."""
+
+    name: str
+    load: str
+    install: str
+    version_num: int
+    device: str | None
+    before: Mapping[str, Before]
+    """Settings of the user's own conf."""
+    not_moved: tuple[NotMoved, ...]
+    left_out: tuple[str, ...]
+    """Lines of the user's conf that no throw-away server can have."""
+    crashes: tuple[CrashCheck, ...]
+    limits: tuple[tuple[str, str], ...]
+    """(kind, sentence): what limits the advised configuration now."""
+    runs: tuple[str | None, ...]
+    """Id of each step's run."""
+    seconds: tuple[float, ...]
+    """Of each step."""
+    notes: tuple[str, ...]
+    at: float
+    """When the answer was made, Unix time."""
+    command: str
+    """That repeats the tuning."""
+
+
+@dataclass(frozen=True, slots=True)
+class TuneView:
+    """The page, and what the terminal and JSON show of it."""
+
+    question: str
+    dateline: str
+    summary: tuple[str, ...]
+    asked: Asked
+    facts: TuningFacts
+    answer: TuneAnswer
+    lines: Lines | None
+    """In the platform's form; None: nothing is to be changed."""
+    refusals: tuple[Refusal, ...]
+    platform: str
+    sections: tuple[Section, ...]
+
+    @property
+    def conf_text(self) -> str:
+        """A file with a comment above each line that says what it is worth."""
+        return conf_text(self.answer, self.facts)
+
+
+def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: Asked, platform: Platform) -> TuneView:
+    """Everything that is shown of a tuning."""
+    target = Target(asked.version_num, asked.before)
+    changes = [Change(name, value) for name, value in answer.conf.settings]
+    refused = [found for one in changes if (found := platform.refuse(one, target)) is not None]
+    taken = [one for one in changes if one not in [refusal.change for refusal in refused]]
+    lines = platform.write(taken, target) if taken else None
+    objective = OBJECTIVES[facts.plan.objective.metric]
+    parts = [
+        f"PostgreSQL {asked.install}",
+        f"load {asked.load}",
+        *((f"emulated disk {asked.device}",) if asked.device else ()),
+        f"{datetime.fromtimestamp(asked.at, UTC):%Y-%m-%d %H:%M} UTC",
+        f"seed {facts.plan.seed}",
+        f"{format_duration(facts.spent_s)} of {format_duration(facts.plan.budget_s)}",
+    ]
+    summary = tuple(summary_of(facts, answer, asked.crashes))
+    return TuneView(
+        question=f"Which settings give the best {objective}, and keep what was promised?",
+        dateline=" · ".join(parts),
+        summary=summary,
+        asked=asked,
+        facts=facts,
+        answer=answer,
+        lines=lines,
+        refusals=tuple(refused),
+        platform=platform.name,
+        sections=tuple(_sections(facts, answer, asked, lines, refused, summary, platform.name)),
+    )
+
+
+def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCheck]) -> list[str]:
+    """The answer in sentences; what risks committed data is said first."""
+    outcome = answer.outcome
+    promises = facts.plan.promises
+    found = []
+    if answer.durability.rank > 0:
+        found.append(f"A crash {_CLASS_WORDS[answer.durability.value]} with what is advised, as was allowed.")
+    objective = OBJECTIVES[facts.plan.objective.metric]
+    if answer.why_default is not None:
+        found.append(f"The defaults are best on this machine: {answer.why_default}.")
+        if outcome.gain is not None and outcome.winner != DEFAULT:
+            found.append(
+                f"The best that was tried, {name_of(outcome.winner)}, measured "
+                f"{ratio(outcome.gain, outcome.interval)} as good."
+            )
+    else:
+        count = len(answer.conf.settings)
+        where = "on fresh servers, with a seed that nothing was chosen by"
+        if not outcome.is_final:
+            where = "not yet compared on servers that nothing was chosen by: this is the best so far"
+        found.append(
+            f"{count} {'line' if count == 1 else 'lines'}: {objective} "
+            f"{ratio(outcome.gain, outcome.interval)} as good as with the defaults ({where})."
+        )
+        if outcome.expected is not None:
+            span = outcome.expected.ratio_interval
+            found.append(
+                f"One start of it is expected between {span.low:.2f}x and {span.high:.2f}x of a start of the "
+                "defaults."
+            )
+        if all(one.gain is None for one in outcome.lines):
+            found.append("No line was tried by itself: the budget had no room for that, a larger one has.")
+        gone = [one for one in outcome.lines if not one.in_conf]
+        if gone:
+            earned = "; ".join(f"{one.setting} ({one.verdict.value})" for one in gone)
+            found.append(f"Tried and left out: {earned}.")
+    if outcome.second is not None and facts.plan.objective.limit is not None:
+        metric, limit = facts.plan.objective.limit
+        found.append(
+            f"{metric} is {ratio(outcome.second, outcome.second_interval)} of the defaults'; "
+            f"{limit:g}x was allowed."
+        )
+    left_s = facts.plan.budget_s - facts.spent_s
+    if answer.why_default is not None and left_s > _NOTABLE_SHARE * facts.plan.budget_s:
+        found.append(
+            f"The search ended with {format_duration(left_s)} left: of what it could propose, nothing was "
+            "likely to be better."
+        )
+    found.append(f"Promised: {promises_text(promises)}.")
+    if answer.default_broken:
+        broken = "; ".join(f"{one.limit.value}: {one.predicted}" for one in answer.default_broken)
+        found.append(f"The defaults themselves would not keep that ({broken}).")
+    if answer.broken:
+        broken = "; ".join(f"{one.limit.value}: {one.predicted}" for one in answer.broken)
+        found.append(
+            "DO NOT USE IT AS IT IS: faster than the load was recorded, it would break a promise "
+            f"({broken}). A smaller max_wal_size or checkpoint_timeout keeps it: --keep."
+        )
+    found += [_crash_sentence(one) for one in crashes]
+    if (slower := slower_than_predicted(crashes)) > 1 and answer.prediction.recovery_s is not None:
+        longest_s = answer.prediction.recovery_s * slower
+        target_s = promises.recovery_target_s
+        found.append(
+            f"At that pace its longest time away is {format_duration(longest_s)} instead of "
+            f"{format_duration(answer.prediction.recovery_s)}"
+            + (
+                "."
+                if target_s is None
+                else f": within {format_duration(target_s)}."
+                if longest_s <= target_s
+                else f": MORE THAN THE PROMISED {format_duration(target_s)}. Do not use it; calibrate first "
+                "(walproof recovery calibrate) and tune again."
+            )
+        )
+    return found
+
+
+def slower_than_predicted(crashes: Sequence[CrashCheck]) -> float:
+    """How many times as long as the middle of its forecast the slowest recovery took that exceeded its upper
+    end; 1 where none did."""
+    return max(
+        (
+            one.measured_s / one.predicted_s[1]
+            for one in crashes
+            if one.is_within is False and one.measured_s is not None and one.predicted_s is not None
+        ),
+        default=1.0,
+    )
+
+
+def promises_text(promises: Promises) -> str:
+    """``nothing is lost, back within 60 s of a crash, pg_wal within 20 GB``."""
+    parts = [f"a crash {_CLASS_WORDS[promises.may_lose.value]}"]
+    if promises.recovery_target_s is not None:
+        parts.append(f"back within {format_duration(promises.recovery_target_s)}")
+    if promises.wal_disk_bytes is not None:
+        parts.append(f"pg_wal within {format_bytes(promises.wal_disk_bytes)}")
+    if promises.memory_bytes is not None:
+        parts.append(f"memory within {format_bytes(promises.memory_bytes)}")
+    return ", ".join(parts)
+
+
+_CLASS_WORDS = {
+    "none": "loses nothing",
+    "may lose last commits": "may lose the last commits",
+    "may lose table": "may lose unlogged tables",
+    "may corrupt": "may corrupt the cluster",
+}
+
+
+def _crash_sentence(one: CrashCheck) -> str:
+    if one.measured_s is None:
+        return f"A crash of it could not be measured: {one.failure}."
+    assert one.predicted_s is not None
+    assert one.wal_bytes is not None
+    _, middle, high = one.predicted_s
+    relation = "as predicted" if one.is_within else "LONGER than predicted"
+    return (
+        f"Killed {format_bytes(one.wal_bytes)} of WAL after its redo point, it was back after "
+        f"{format_duration(one.measured_s)}, {relation}: {format_duration(middle)}, "
+        f"up to {format_duration(high)}."
+    )
+
+
+def _sections(
+    facts: TuningFacts,
+    answer: TuneAnswer,
+    asked: Asked,
+    lines: Lines | None,
+    refused: Sequence[Refusal],
+    summary: Sequence[str],
+    platform: str,
+) -> list[Section]:
+    blocks: list[Block] = [Paragraph(text, terminal=True) for text in summary]
+    if answer.lines:
+        blocks.append(line_table(answer))
+        if (figure := line_figure(answer, facts)) is not None:
+            blocks.append(figure)
+    blocks.append(prediction_table(answer))
+    found = [Section("answer", "Answer", tuple(blocks))]
+    if lines is not None:
+        pasted: list[Block] = [
+            Listing("To apply", lines.apply),
+            Listing("To undo", lines.undo),
+            *(Paragraph(note, terminal=True) for note in lines.notes),
+        ]
+        pasted += [
+            Paragraph(
+                f"{one.change.name} = {one.change.value} is not for this platform: {one.reason}.",
+                terminal=True,
+            )
+            for one in refused
+        ]
+        found.append(Section("lines", f"Lines to paste ({platform})", tuple(pasted)))
+    ruled = list(ruled_out_tables(answer))
+    never = [one for one in asked.not_moved if one.limit is not None]
+    if never:
+        ruled.append(not_moved_table(never, "Never in the space", terminal=True))
+    limits: list[Block] = [
+        Paragraph(
+            "Predicted from one recording of the load, without a run; what breaks a limit was never tried. "
+            "Listed are configurations that differ from the defaults in one line.",
+        ),
+        *ruled,
+    ]
+    if not ruled:
+        limits.append(Paragraph("Nothing: no single change of the defaults would break one.", terminal=True))
+    found.append(Section("limits", "What limits ruled out", tuple(limits)))
+    race: list[Block] = [step_table(facts, asked.runs, asked.seconds)]
+    race += race_blocks(facts)
+    found.append(Section("race", "The race", tuple(race)))
+    if asked.crashes:
+        found.append(Section("crashes", "Predictions held to crashes", (crash_table(asked.crashes),)))
+    now: list[Block] = [Paragraph(f"{_capital(sentence)}.", terminal=True) for _, sentence in asked.limits]
+    if any(kind == "flush" for kind, _ in asked.limits):
+        now.append(
+            Paragraph(
+                "What a faster flush would give: the same command with --device flush=0.1ms runs it on an "
+                "emulated disk.",
+                terminal=True,
+            )
+        )
+    if not now:
+        nothing = "Nothing that was watched is used up: no flush, lock, processor or disk stands out."
+        now.append(Paragraph(nothing, terminal=True))
+    found.append(Section("now", "What limits it now", tuple(now)))
+    space: list[Block] = []
+    if others := [one for one in asked.not_moved if one.limit is None]:
+        space.append(not_moved_table(others, "Not moved"))
+    space += [Paragraph(text) for text in (*asked.left_out, *asked.notes, *facts.notes)]
+    space.append(Listing("The same again", asked.command))
+    found.append(Section("space", "What was not moved, and notes", tuple(space)))
+    return found
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def conf_text(answer: TuneAnswer, facts: TuningFacts) -> str:
+    """A file for conf.d: each line below what it is worth."""
+    objective = OBJECTIVES[facts.plan.objective.metric]
+    gain = ratio(answer.outcome.gain, answer.outcome.interval)
+    rows = [
+        f"# walproof tune: {promises_text(facts.plan.promises)}",
+        f"# {objective}: {gain} as good as with the defaults",
+    ]
+    known = {one.line.setting: one for one in answer.lines}
+    for name, value in answer.conf.settings:
+        rows.append("")
+        if name in known:
+            rows += [f"# {text}" for text in line_words(known[name])]
+        quoted = value.replace("\\", "\\\\").replace("'", "''")
+        rows.append(f"{name} = '{quoted}'")
+    return "\n".join(rows) + "\n"
+
+
+def line_words(one: LineCosts) -> list[str]:
+    """What a line is worth and costs, a sentence each."""
+    line = one.line
+    gain = (
+        "the budget had no room to leave it out"
+        if line.gain is None
+        else f"{ratio(line.gain, line.interval)} with it"
+    )
+    found = [f"{line.verdict.value}: {gain}; a crash may cost: {one.durability.value}"]
+    had, without = one.had.recovery_s, one.without.recovery_s
+    if had is not None and without is not None and abs(had - without) >= 0.1:
+        found.append(f"longest time away {format_duration(had)}, without it {format_duration(without)}")
+    if one.breaks:
+        found.append(
+            "without it: " + "; ".join(f"{each.limit.value} {each.predicted}" for each in one.breaks)
+        )
+    if line.verdict is Verdict.NOT_PROVEN and line.gain is not None:
+        found.append("these trials cannot tell whether it gives anything")
+    return found

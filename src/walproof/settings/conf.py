@@ -1,0 +1,52 @@
+"""Reading postgresql.conf as the server does (src/backend/utils/misc/guc-file.l), a single file.
+
+The last line of a name counts. ``include`` directives are refused: what they name may be anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from walproof.errors import SettingError
+
+_LINE = re.compile(
+    r"\s*(?P<name>[A-Za-z_\x80-\U0010ffff][\w$.]*)(?:\s*=\s*|\s+)"
+    r"(?P<value>(?!=)(?:'(?:[^'\\\n]|\\.|'')*'|[^\s'#]+))\s*(?:#.*)?"
+)
+_IGNORED = re.compile(r"\s*(?:#.*)?")
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def read_conf(path: Path) -> dict[str, str]:
+    """Name in lower case -> value. Raises SettingError naming the line that cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SettingError(f'could not read configuration file "{path}": {reason}') from error
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if _IGNORED.fullmatch(line):
+            continue
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise SettingError(
+                f'syntax error in file "{path}" line {number}', detail=f"The line: {line.strip()}"
+            )
+        name = match["name"].lower()
+        if name in ("include", "include_dir", "include_if_exists"):
+            raise SettingError(
+                f'file "{path}" line {number} includes another file',
+                hint="Give one file with everything: SELECT name || ' = ' || quote_literal(setting || "
+                "coalesce(unit, '')) FROM pg_settings WHERE source = 'configuration file'.",
+            )
+        found[name] = _unquoted(match["value"])
+    return found
+
+
+def _unquoted(value: str) -> str:
+    if not value.startswith("'"):
+        return value
+    inner = value[1:-1].replace("''", "'")
+    return re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[1]), inner)

@@ -1,0 +1,106 @@
+"""Which candidates a limit rules out, predicted from golden WAL."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.advise.tune.recorded import NOTHING, judge
+from walproof.advise.tune.judge import RecordedJudge
+from walproof.facts.tuning import DEFAULT, Candidate, Limit
+from walproof.settings.durability import DurabilityClass
+
+GB = 1 << 30
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("recording")
+
+
+@pytest.fixture(scope="module")
+def plain(folder: Path) -> RecordedJudge:
+    return judge(folder)
+
+
+def _limits(found: RecordedJudge, **settings: str) -> set[Limit]:
+    return {one.limit for one in found(Candidate.of(settings))[1]}
+
+
+def test_the_default_is_as_recorded_and_breaks_nothing(plain: RecordedJudge) -> None:
+    prediction, broken = plain(DEFAULT)
+    assert broken == ()
+    assert prediction.wal_bytes_per_txn == pytest.approx(8000.0)
+    assert prediction.pg_wal_bytes == GB
+    assert prediction.recovery_low_s is not None
+    assert prediction.recovery_s is not None
+    assert prediction.recovery_high_s is not None
+    assert 0 < prediction.recovery_low_s < prediction.recovery_s < prediction.recovery_high_s
+
+
+def test_more_room_for_wal_is_a_larger_pg_wal_and_a_longer_recovery(plain: RecordedJudge) -> None:
+    small, large = (
+        plain(Candidate.of({"max_wal_size": size, "min_wal_size": "2MB"}))[0] for size in ("2MB", "8GB")
+    )
+    assert small.pg_wal_bytes is not None
+    assert large.pg_wal_bytes == 8 * GB
+    assert small.pg_wal_bytes < large.pg_wal_bytes
+    assert small.recovery_s is not None
+    assert large.recovery_s is not None
+    assert small.recovery_s <= large.recovery_s * 1.01
+
+
+def test_compression_is_seen_in_wal(plain: RecordedJudge) -> None:
+    """It was recorded with pglz; the same method changes nothing."""
+    same, without = (
+        plain(Candidate.of({"wal_compression": method}))[0].wal_bytes_per_txn for method in ("pglz", "off")
+    )
+    assert same == pytest.approx(8000.0)
+    assert same is not None
+    assert without is not None
+    assert without > same
+
+
+@pytest.mark.parametrize(
+    ("settings", "limit"),
+    [
+        ({"synchronous_commit": "off"}, Limit.MAY_LOSE),
+        ({"fsync": "off"}, Limit.MAY_LOSE),
+        ({"shared_buffers": "8192MB"}, Limit.MEMORY),
+        ({"wal_compression": "lzma"}, Limit.REFUSED),
+        ({"wal_level": "minimal", "max_wal_senders": "4"}, Limit.REFUSED),
+        ({"no_such_setting": "1"}, Limit.REFUSED),
+    ],
+)
+def test_each_limit_rules_out_what_breaks_it(
+    plain: RecordedJudge, settings: dict[str, str], limit: Limit
+) -> None:
+    assert _limits(plain, **settings) == {limit}
+
+
+def test_limits_on_disk_and_time_away(folder: Path) -> None:
+    tight = judge(folder, replace(NOTHING, wal_disk_bytes=2 * GB, recovery_target_s=0.001))
+    assert _limits(tight, max_wal_size="8GB") == {Limit.WAL_DISK, Limit.RECOVERY_TARGET}
+    assert _limits(tight, max_wal_size="128MB") == {Limit.RECOVERY_TARGET}
+    loose = judge(folder, replace(NOTHING, may_lose=DurabilityClass.LAST_COMMITS, recovery_target_s=3600.0))
+    assert _limits(loose, synchronous_commit="off", max_wal_size="8GB") == set()
+
+
+def test_the_upper_end_counts(folder: Path, plain: RecordedJudge) -> None:
+    prediction, _ = plain(DEFAULT)
+    assert prediction.recovery_s is not None
+    assert prediction.recovery_high_s is not None
+    between = (prediction.recovery_s + prediction.recovery_high_s) / 2
+    assert _limits(judge(folder, replace(NOTHING, recovery_target_s=between))) == {Limit.RECOVERY_TARGET}
+
+
+def test_a_faster_load_has_more_to_replay(folder: Path, plain: RecordedJudge) -> None:
+    """Where time triggers checkpoints, not size."""
+    fast = judge(folder, speed=3.0)
+    far = Candidate.of({"max_wal_size": "8GB"})
+    slow_s, fast_s = plain(far)[0].recovery_s, fast(far)[0].recovery_s
+    assert slow_s is not None
+    assert fast_s is not None
+    assert slow_s <= fast_s

@@ -1,0 +1,127 @@
+"""What may move: by version, machine, promises, and what the user keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from walproof.advise.tune.space import Machine, Space, search_space
+from walproof.advise.tune.starts import as_start, own_conf
+from walproof.errors import SettingError
+from walproof.facts.tuning import Candidate, Limit, Promises
+from walproof.settings.catalogue import Catalogue
+from walproof.settings.durability import DurabilityClass
+
+GB = 1 << 30
+MACHINE = Machine(16 * GB, 200 * GB)
+SAFE = Promises(DurabilityClass.NONE)
+LOSING = Promises(DurabilityClass.LAST_COMMITS)
+
+
+def _space(
+    version: int = 18,
+    promises: Promises = SAFE,
+    *,
+    machine: Machine = MACHINE,
+    clients: int = 20,
+    keep: Mapping[str, str] | None = None,
+    only: tuple[str, ...] | None = None,
+    refused: tuple[str, ...] = (),
+) -> Space:
+    return search_space(
+        version * 10000,
+        machine,
+        promises,
+        clients=clients,
+        takes=lambda _, value: value not in refused,
+        keep=keep or {},
+        only=only,
+    )
+
+
+def _choices(space: Space) -> dict[str, tuple[str, ...]]:
+    return {factor.setting: factor.choices for factor in space.factors}
+
+
+@pytest.mark.parametrize("version", [13, 14, 15, 16, 17, 18, 19])
+def test_every_choice_is_a_value_of_the_version_and_the_default_is_among_them(version: int) -> None:
+    catalogue = Catalogue.for_version(version * 10000)
+    for factor in _space(version, LOSING).factors:
+        assert factor.default in factor.choices
+        normal = [catalogue.normalise(factor.setting, value) for value in factor.choices]
+        assert len(set(normal)) == len(normal)
+
+
+def test_nothing_may_be_lost_so_nothing_that_loses_is_there() -> None:
+    space = _space()
+    assert {"synchronous_commit", "fsync", "full_page_writes", "wal_writer_delay"}.isdisjoint(_choices(space))
+    why = {one.setting: one for one in space.not_moved}
+    assert why["synchronous_commit"].limit is Limit.MAY_LOSE
+    assert why["synchronous_commit"].value == "off"
+    assert why["wal_writer_delay"].reason == "it does nothing without synchronous_commit=off"
+
+
+def test_what_may_be_lost_brings_its_settings() -> None:
+    found = _choices(_space(promises=LOSING))
+    assert found["synchronous_commit"] == ("off", "on")
+    assert "wal_writer_delay" in found
+    assert "fsync" not in found
+    assert {"fsync", "full_page_writes"} <= set(_choices(_space(promises=Promises(DurabilityClass.CORRUPT))))
+
+
+@pytest.mark.parametrize(
+    ("version", "refused", "expected"),
+    [
+        (13, (), ("off", "on")),
+        (15, (), ("off", "pglz", "lz4", "zstd")),
+        (18, ("lz4", "zstd"), ("off", "pglz")),
+        (19, (), ("off", "pglz", "lz4", "zstd")),
+    ],
+)
+def test_compression_by_version_and_build(
+    version: int, refused: tuple[str, ...], expected: tuple[str, ...]
+) -> None:
+    assert _choices(_space(version, refused=refused))["wal_compression"] == expected
+
+
+def test_sizes_by_promise_and_by_the_disk_here() -> None:
+    assert _choices(_space(promises=replace(SAFE, wal_disk_bytes=2 * GB)))["max_wal_size"][-1] == "2GB"
+    space = _space(machine=Machine(16 * GB, 10 * GB))
+    assert _choices(space)["max_wal_size"][-1] == "4GB"
+    assert {one.limit for one in space.not_moved if one.setting == "max_wal_size"} == {None}
+
+
+def test_a_few_clients_have_no_use_for_commit_delay() -> None:
+    assert "commit_delay" not in _choices(_space(clients=5))
+    assert "commit_delay" in _choices(_space(clients=6))
+
+
+def test_kept_and_only() -> None:
+    space = _space(keep={"wal_compression": "lz4"}, only=("max_wal_size", "commit_delay"))
+    assert set(_choices(space)) == {"max_wal_size", "commit_delay"}
+    with pytest.raises(SettingError, match="both in --only and kept"):
+        _space(keep={"max_wal_size": "1GB"}, only=("max_wal_size",))
+    with pytest.raises(SettingError, match='no tuning moves "work_mem"'):
+        _space(only=("work_mem",))
+    with pytest.raises(SettingError, match='unrecognized configuration parameter "max_wal_siz"'):
+        _space(only=("max_wal_siz",))
+    with pytest.raises(SettingError, match="no setting is left"):
+        _space(only=("fsync",))
+
+
+def test_a_conf_is_parted_into_what_moves_and_what_stays() -> None:
+    conf = {
+        "max_wal_size": "6GB", "shared_buffers": "128MB", "work_mem": "64MB", "port": "5433",
+        "wal_compression": "zstd", "archive_command": "cp %p /x", "pg_stat_statements.max": "5",
+        "wal_siz": "1",
+    }  # fmt: skip
+    found = own_conf(conf, 180000, lambda _, value: value != "zstd")
+    assert found.moved == {"max_wal_size": "6GB", "shared_buffers": "128MB"}
+    assert found.kept == {"work_mem": "64MB"}
+    assert {text.split(":")[0] for text in found.left_out} == {
+        "port", "wal_compression", "archive_command", "pg_stat_statements.max", "wal_siz",
+    }  # fmt: skip
+    # A value between two choices is kept as it was written; a default is no line.
+    assert as_start(found.moved, _space().factors, 180000) == Candidate.of({"max_wal_size": "6GB"})
