@@ -10,7 +10,7 @@ import pytest
 
 from tests.analysis.slices import CHECKPOINT_S, LENGTH_S, start, toggled_plan
 from tests.facts import plans
-from walproof.analysis.carry_over import carry_overs, place_of
+from walproof.analysis.carry_over import carry_overs, places_of
 from walproof.analysis.effect import Conclusion, Effect, effects
 from walproof.analysis.precision import rounds_for
 from walproof.analysis.summary import analyse
@@ -129,19 +129,18 @@ def test_too_short_a_start_says_nothing_of_carry_over() -> None:
     assert carry_overs(plan, [start(plan, 1, random.Random(1))]) == ()
 
 
-def test_the_place_of_slices() -> None:
+def test_the_places_of_slices() -> None:
     trials = [start(PLAN, 1, random.Random(1))]
-    place = place_of(PLAN, trials)
-    assert place is not None
+    (place,) = places_of(PLAN, trials)
     slices = trials[0].slices
     length_s = slices[-1].ended_at - slices[0].began_at
     assert place.after_checkpoint_s is not None
     assert place.after_checkpoint_s == pytest.approx((CHECKPOINT_S, CHECKPOINT_S + length_s))
     assert length_s == pytest.approx(len(slices) * (LENGTH_S + 0.035), rel=0.01)
-    assert (place.checkpoints, place.starts) == (0, 1)
+    assert (place.checkpoints, place.starts, place.design) == (0, 1, Design.TOGGLED)
+    assert place.wal_change == pytest.approx(1.0)
     some = replace(trials[0], metrics={"tps": 900.0, "checkpoints_requested": 2.0})
-    place = place_of(PLAN, [some])
-    assert place is not None
+    (place,) = places_of(PLAN, [some])
     assert (place.after_checkpoint_s, place.checkpoints) == (None, 2)
 
 

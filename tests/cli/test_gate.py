@@ -50,3 +50,16 @@ def test_a_dry_run_says_what_is_decided_and_how_long_it_may_take(tmp_path: Path)
     assert "gate: fails if wal_bytes_per_txn > 1.02x\n" in done.stdout
     assert "length: until the gate is decided, 3 min 00 s at most" in done.stdout
     assert "--fail-if 'wal_bytes_per_txn > 1.02x'" in done.stdout
+
+
+def test_a_gate_on_wal_gives_both_sides_as_many_transactions(tmp_path: Path) -> None:
+    both = (*GATE, "--set", "commit_delay=1", "--clients", "4", "--fail-if", "tps < 0.9x", "--dry-run")
+    done = walproof(*both, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "1000 transactions per client" in done.stdout
+    assert (
+        "WAL bytes of equally many transactions vary least; tps is judged by the same trials" in done.stdout
+    )
+    assert "--transactions 1000" in done.stdout, "what repeats it says so"
+    typed = walproof(*both, "--duration", "3s", cwd=tmp_path)
+    assert "design toggled" in typed.stdout

@@ -48,8 +48,8 @@ COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("recovery predict --help", set(), set(), 16),
     ("recovery predict --json --start 0/A00028 WAL", set(), FORECAST, 54),
     ("runs --out STORE", {"sqlalchemy"}, {"facts", "settings"}, 29),
-    ("show last --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 171),
-    ("report last --format md --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 171),
+    ("show last --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 175),
+    ("report last --format md --out STORE", {"numpy", "rich", "scipy", "sqlalchemy"}, STUDIES, 175),
 ]
 
 LISTING = """

@@ -96,15 +96,15 @@ def test_a_promise_twice_is_a_mistake() -> None:
 def test_slices_have_what_is_said_of_them() -> None:
     """The analysis sums them, the lab has to know which those are; neither sees the other."""
     assert set(OF_SLICES) == set(TOTALS)
-    assert judged_metrics(Throughput(), is_toggled=True) == OF_SLICES
+    assert judged_metrics(Throughput(), slices=OF_SLICES) == OF_SLICES
 
 
 def test_quantities_that_mean_something_may_be_judged() -> None:
     for name in ("tps", "latency_ms_p99", "wal_bytes_per_txn", "cpu_us_per_txn.client_backend"):
-        assert may_be_judged(name, Throughput(), is_toggled=False), name
+        assert may_be_judged(name, Throughput()), name
     # A total depends on the window, a series is no figure, and others are of other studies.
     for name in ("wal_bytes", "transactions", "load_s", "rows_per_s", "server_cpu_us_per_txn"):
-        assert not may_be_judged(name, Throughput(), is_toggled=False), name
-    assert may_be_judged("wal_bytes_stat.update one row", Statements(), is_toggled=False)
+        assert not may_be_judged(name, Throughput()), name
+    assert may_be_judged("wal_bytes_stat.update one row", Statements())
     assert has_gate(Throughput())
     assert not has_gate(Load(table="t", ddl="", rows=1))

@@ -171,5 +171,5 @@ def test_other_kinds_have_no_slices(embedded: Install) -> None:
 
 
 def test_an_unknown_design_is_refused(embedded: Install) -> None:
-    with pytest.raises(StudyError, match='design "sliced" does not exist'):
-        _compare((embedded,), OFF, design="sliced")
+    with pytest.raises(StudyError, match='design "stale" does not exist'):
+        _compare((embedded,), OFF, design="stale")

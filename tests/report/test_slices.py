@@ -9,7 +9,7 @@ from dataclasses import replace
 from tests.analysis.slices import start, toggled_plan
 from tests.facts.plans import ENVIRONMENT
 from tests.report.facts import durability
-from walproof.facts import Design, Plan, Run, Trial
+from walproof.facts import Design, Placing, Plan, Run, Trial
 from walproof.report.blocks import Table
 from walproof.report.html import to_html
 from walproof.report.json import to_json
@@ -56,7 +56,7 @@ def test_a_report_of_slices() -> None:
         assert "a reload" in text, "why the design was chosen"
     document = json.loads(to_json(view))
     assert [one["design"] for one in document["analysis"]["effects"]] == ["toggled", "toggled"]
-    assert document["analysis"]["place"]["checkpoints"] == 0
+    assert document["analysis"]["places"][0]["checkpoints"] == 0
     assert [one["variant"] for one in document["analysis"]["carry_overs"]] == ["same", "off"]
 
 
@@ -103,3 +103,35 @@ def test_a_report_without_slices_says_nothing_of_designs() -> None:
     facts = durability()
     view = report_kind(facts.run.plan.kind).view(facts.run, facts.trials, facts.series)
     assert "toggled" not in to_markdown(view).replace('"toggled": null', "").replace('"toggling": null', "")
+
+
+def test_a_report_of_servers_that_take_turns() -> None:
+    """What they did while they waited, what varies, and where their slices lie."""
+    rng = random.Random(6)
+    variants = tuple(replace(one, design=Design.SLICED) for one in PLAN.variants)
+    plan = replace(PLAN, variants=variants, toggling=None, slicing=PLAN.toggling, place=Placing.STEADY)
+    waiting = {
+        "waiting_cpu_share": 0.03, "waiting_cpu_share_max": 0.2, "waiting_wal_bytes": 0.0,
+        "waiting_written_bytes": 2048.0,
+    }  # fmt: skip
+    own = {name: rng.gauss(0, 0.1) for name in ("default", "same", "off")}
+    trials = [
+        replace(one, metrics={**one.metrics, **waiting})
+        for one in (
+            start(PLAN, number, rng, noise=0.03, stalls=0, own=own if number == 1 else None)
+            for number in (1, 2, 3)
+        )
+    ]
+    view = _view(plan, trials)
+    speed = _table(view, "w")
+    place = [column.title for column in speed.columns].index("design")
+    assert [row[place].text for row in speed.rows] == ["sliced"] * 3
+    assert [row[3].text for row in _table(view, "Slices").rows] == ["120 of 3", "120 of 3"]
+    sure = " ".join(view.how_sure)
+    assert "Slices lie 1.50 to 13.5 s after the checkpoint before the load of each server" in sure
+    assert "(steady)" in sure
+    assert "intervals of the ratio within starts" in sure
+    assert "Design sliced: a ratio varies by" in sure
+    assert "more from start to start" in sure
+    assert "more starts help most" in sure
+    assert "took 3.0 % of a CPU together, more than the 2.0 % that are allowed (!)" in sure

@@ -10,7 +10,7 @@ import pytest
 from walproof.errors import SettingError
 from walproof.settings import designs as module
 from walproof.settings.catalogue import Catalogue
-from walproof.settings.designs import designs, untoggled
+from walproof.settings.designs import designs, unsliced, untoggled
 from walproof.settings.value import Context
 
 VERSIONS = range(13, 20)
@@ -21,7 +21,7 @@ def test_every_row_is_whole() -> None:
         rows = list(csv.DictReader(file))
     assert len({row["setting"] for row in rows}) == len(rows)
     for row in rows:
-        assert row["design"] in ("fresh", "toggled"), row
+        assert row["design"] in ("fresh", "toggled", "sliced"), row
         assert row["why"], row
         assert row["source"].startswith("https://www.postgresql.org/docs/"), row
 
@@ -59,6 +59,23 @@ def test_why_a_setting_is_not_toggled(name: str, reason: str | None) -> None:
     else:
         assert found is not None
         assert found.startswith(reason)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "reason"),
+    [
+        ("wal_buffers", False, None),
+        ("Shared_Buffers", False, None),
+        ("synchronous_commit", False, None),
+        ("full_page_writes", False, None),
+        ("fsync", True, "fsync leaves its neighbours dirty data to flush"),
+        ("max_wal_size", True, "max_wal_size acts at checkpoints"),
+        ("work_mem", False, "nobody has shown that work_mem acts under load alone"),
+        ("work_mem", True, None),
+    ],
+)
+def test_why_a_setting_is_not_sliced(name: str, *, asked: bool, reason: str | None) -> None:
+    assert unsliced(name, is_asked=asked) == reason
 
 
 def test_a_setting_that_a_version_lacks_is_complained_of() -> None:

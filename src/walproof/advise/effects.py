@@ -7,9 +7,11 @@ from walproof.advise.finding import Finding, FindingKind
 from walproof.advise.wording import is_vague, say_percent, say_ratio, say_ratio_in_brackets
 from walproof.analysis.effect import Conclusion, Effect
 from walproof.analysis.precision import rounds_for
+from walproof.facts import Design
 from walproof.facts.metrics import metric
 from walproof.settings.durability import DurabilityClass
 
+_UNITS = {Design.FRESH: "rounds", Design.TOGGLED: "starts of the server", Design.SLICED: "starts"}
 COARSE = 0.10
 """A half-width from which "no measurable difference" needs to say what it could not see."""
 
@@ -49,7 +51,7 @@ def _blind_spot(effect: Effect) -> str:
     if effect.half_width is None or effect.half_width <= COARSE:
         return ""
     more = rounds_for(effect, 0.05)
-    noun = "rounds" if effect.toggled is None else "starts of the server"
+    noun = _UNITS[effect.design]
     said = f"; with {effect.n} {noun} a difference below {say_percent(effect.half_width)} cannot be seen"
     if more is None:
         return f"{said}, since they contradict each other"

@@ -128,4 +128,4 @@ def _expected(one: Judged) -> str:
 
 
 def _noun(plan: Plan) -> str:
-    return "start" if plan.toggles_all else "round"
+    return "start" if plan.slices_all else "round"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from walproof.analysis.interval import LEVEL, Interval, t_quantile
 from walproof.analysis.toggled import TOTALS
-from walproof.facts import Plan, Slice, Trial
+from walproof.facts import Design, Plan, Slice, Trial
 
 if TYPE_CHECKING:
     import numpy as np
@@ -48,15 +48,20 @@ class CarryOver:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the slices of a plan's starts lie."""
+    """Where the slices or windows of a design lie."""
 
+    design: Design
     after_checkpoint_s: tuple[float, float] | None
-    """Seconds from the CHECKPOINT before the load to the first slice and to the end of the last.
+    """Seconds of load from the CHECKPOINT before it to the first slice, or the window, and to the end.
 
     None where no CHECKPOINT was asked for."""
     checkpoints: int
     """That began meanwhile, in all starts together."""
     starts: int
+    """Or windows."""
+    wal_change: float | None = None
+    """WAL bytes of a transaction in the last third of the baseline's slices, over those in the first third: 1
+    where the place is steady. None of windows."""
 
 
 def carry_overs(
@@ -82,19 +87,54 @@ def carry_overs(
     return tuple(found)
 
 
-def place_of(plan: Plan, trials: Sequence[Trial]) -> Place | None:
-    """From trials as they are stored; None without slices."""
-    starts = [trial for trial in trials if trial.slices]
-    if plan.toggling is None or not starts:
-        return None
+def places_of(plan: Plan, trials: Sequence[Trial]) -> tuple[Place, ...]:
+    """One for each design, from trials as they are stored; of windows only where it was noted."""
+    found = []
+    for design in Design:
+        own = [
+            trial
+            for trial in trials
+            if plan.variant(trial.variant).design is design
+            and (trial.slices or (design is Design.FRESH and "since_checkpoint_s" in trial.metrics))
+        ]
+        if own:
+            found.append(_place(plan, design, own))
+    return tuple(found)
+
+
+def _place(plan: Plan, design: Design, starts: Sequence[Trial]) -> Place:
     ages = [t.metrics["since_checkpoint_s"] for t in starts if "since_checkpoint_s" in t.metrics]
-    longest = max(trial.slices[-1].ended_at - trial.slices[0].began_at for trial in starts)
     kinds = ("checkpoints_timed", "checkpoints_requested", "checkpoints_immediate")
     return Place(
-        (min(ages), max(ages) + longest) if len(ages) == len(starts) else None,
+        design,
+        (min(ages), max(ages) + max(_load_s(design, trial) for trial in starts))
+        if len(ages) == len(starts)
+        else None,
         round(sum(trial.metrics.get(kind, 0.0) for trial in starts for kind in kinds)),
         len(starts),
+        None if design is Design.FRESH else _wal_change(plan.baseline_of(starts[0].variant), starts),
     )
+
+
+def _load_s(design: Design, trial: Trial) -> float:
+    """How long a server was loaded from its first slice to the end of its last, or in its window."""
+    if design is Design.FRESH:
+        return trial.window_s or 0.0
+    if design is Design.TOGGLED:
+        return trial.slices[-1].ended_at - trial.slices[0].began_at
+    return sum(one.length_s for one in trial.slices if one.variant == trial.variant)
+
+
+def _wal_change(baseline: str, starts: Sequence[Trial]) -> float | None:
+    sums = {0: [0, 0], 2: [0, 0]}
+    for trial in starts:
+        own = [one for one in trial.slices if one.variant == baseline]
+        for at, one in enumerate(own):
+            if (third := 3 * at // len(own)) in sums:
+                sums[third][0] += one.lsn_end - one.lsn_begin
+                sums[third][1] += one.transactions
+    (first, of_first), (last, of_last) = sums[0], sums[2]
+    return (last / of_last) / (first / of_first) if first and of_first and of_last else None
 
 
 def fit_carry_over(

@@ -17,13 +17,14 @@ from dataclasses import dataclass
 from enum import Enum
 from statistics import median
 
+from walproof.analysis.components import Components
 from walproof.analysis.contrast import Contrast, contrasts
 from walproof.analysis.inference.family import Compared, family_p_values
 from walproof.analysis.inference.spread import Pooling, Spread
 from walproof.analysis.interval import LEVEL, Interval
 from walproof.analysis.outlier import flag_outliers
 from walproof.analysis.rounds import index_trials, rounds_of
-from walproof.analysis.toggled import TOTALS, Toggled, by_variant, estimate
+from walproof.analysis.toggled import TOTALS, Toggled, by_variant, components_of, estimate
 from walproof.facts import Cell, Design, Plan, Trial
 
 
@@ -89,6 +90,8 @@ class Effect:
     design: Design = Design.FRESH
     toggled: Toggled | None = None
     """What its slices say, where it is toggled and each slice has the metric: ``interval`` is theirs."""
+    components: Components | None = None
+    """What its ratio varies by from start to start and from slice to slice; None of windows."""
 
     @property
     def cell(self) -> Cell:
@@ -109,7 +112,7 @@ def effects(
         if variant != (name := plan.baseline_of(variant)):
             baseline = Cell(install, workload, name)
             groups.setdefault(baseline, []).append((Cell(install, workload, variant), baseline))
-    return _family(list(groups.values()), by_variant(plan, trials), metric, level)
+    return _family(plan, list(groups.values()), by_variant(plan, trials), metric, level)
 
 
 def install_effects(
@@ -128,7 +131,7 @@ def install_effects(
         for install in plan.installs[1:]
         for workload in plan.workloads
     ]
-    return _family(groups, trials, metric, level)
+    return _family(plan, groups, trials, metric, level)
 
 
 def workload_effects(
@@ -145,16 +148,20 @@ def workload_effects(
         for v in plan.variants
         if workload.name != against
     ]
-    return _family(groups, trials, metric, level)
+    return _family(plan, groups, trials, metric, level)
 
 
 def _family(
-    groups: Sequence[Sequence[tuple[Cell, Cell]]], trials: Sequence[Trial], metric: str, level: float
+    plan: Plan,
+    groups: Sequence[Sequence[tuple[Cell, Cell]]],
+    trials: Sequence[Trial],
+    metric: str,
+    level: float,
 ) -> tuple[Effect, ...]:
     """The effects of all groups as one family; comparisons of a group share what is known of the spread."""
     index, rounds = index_trials(trials), rounds_of(trials)
     found = [
-        _known(one, index, rounds, metric, level)
+        _known(plan.variant(one.cell.variant).design, one, index, rounds, metric, level)
         for group in groups
         for one in contrasts(group, trials, metric)
     ]
@@ -170,6 +177,7 @@ class _Known:
     contrast: Contrast
     design: Design
     toggled: Toggled | None
+    components: Components | None = None
 
     @property
     def mean(self) -> float | None:
@@ -190,6 +198,7 @@ class _Known:
 
 
 def _known(
+    design: Design,
     contrast: Contrast,
     index: Mapping[tuple[int, Cell], Trial],
     rounds: Sequence[int],
@@ -202,9 +211,11 @@ def _known(
         if (trial := index.get((number, contrast.cell))) and (other := index.get((number, contrast.baseline)))
         if trial.slices and other.slices
     ]
-    if not starts:
-        return _Known(contrast, Design.FRESH, None)
-    return _Known(contrast, Design.TOGGLED, estimate(starts, metric, level) if metric in TOTALS else None)
+    if not starts or metric not in TOTALS:
+        return _Known(contrast, design, None)
+    # Of servers that take turns, a start has one value of each variant, which are compared as rounds are.
+    toggled = estimate(starts, metric, level) if design is Design.TOGGLED else None
+    return _Known(contrast, design, toggled, components_of(starts, metric))
 
 
 def _adjusted(found: Sequence[_Known]) -> list[float | None]:
@@ -257,6 +268,7 @@ def _effect(known: _Known, metric: str, level: float, adjusted: float | None, co
         ),
         design=known.design,
         toggled=known.toggled,
+        components=known.components,
     )
 
 

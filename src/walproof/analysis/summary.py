@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from walproof.analysis.carry_over import CarryOver, Place, carry_overs, place_of
+from walproof.analysis.carry_over import CarryOver, Place, carry_overs, places_of
 from walproof.analysis.cells import Absolute, absolute
 from walproof.analysis.drift import Drift, measure_drift
 from walproof.analysis.effect import Effect, effects, install_effects
@@ -71,8 +71,8 @@ class Analysis:
     unanswered: tuple[Unanswered, ...]
     carry_overs: tuple[CarryOver, ...] = ()
     """Of variants that are toggled on one server."""
-    place: Place | None = None
-    """Where after the checkpoint slices lie; None without any."""
+    places: tuple[Place, ...] = ()
+    """Where after the checkpoint slices and windows lie, by design."""
 
     def effect(self, install: str, workload: str, variant: str) -> Effect | None:
         """The effect of that variant against the baseline; None for the baseline itself."""
@@ -105,7 +105,7 @@ def analyse(plan: Plan, trials: Sequence[Trial], metric: str = "tps", level: flo
             Unanswered(f"lock or disk ({label})", lock) for label, lock in locks if isinstance(lock, str)
         ),
         carry_overs=carry_overs(plan, trials, metric, level),
-        place=place_of(plan, trials),
+        places=places_of(plan, trials),
     )
 
 

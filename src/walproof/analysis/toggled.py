@@ -19,9 +19,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, median, stdev
 
+from walproof.analysis.components import Components, components
 from walproof.analysis.inference.spread import Pooling, Spread
 from walproof.analysis.interval import LEVEL, Interval, mean_interval, mean_p_value, t_quantile
-from walproof.facts import Plan, Slice, Trial, TrialState
+from walproof.analysis.sliced import levels
+from walproof.facts import Design, Plan, Slice, Trial, TrialState
 
 GROUP_PASSES = 5
 """Passes that make a group."""
@@ -142,22 +144,27 @@ def estimate(
 
 
 def by_variant(plan: Plan, trials: Sequence[Trial]) -> tuple[Trial, ...]:
-    """The trials with each start of a toggled server as one trial of every variant that it was toggled to.
+    """The trials with each start as one trial of every variant that it was toggled to, or whose server was
+    part of it.
 
     Such a trial has its variant's slices alone, and metrics that are computed from them. Trials that are seen
     so already stay as they are.
     """
-    toggling = plan.toggling
-    if toggling is None:
+    shared = plan.shared_trials
+    if not shared:
         return tuple(trials)
-    names = [variant.name for variant in plan.toggled]
     found: list[Trial] = []
     for trial in trials:
+        names = shared.get(trial.variant, ())
         others = {one.variant for one in trial.slices} - {trial.variant}
-        if trial.variant != toggling.baseline or (trial.state is TrialState.DONE and not others):
+        if not names or (trial.state is TrialState.DONE and not others):
             found.append(trial)
         elif trial.state is TrialState.DONE:
-            found += [_of_variant(trial, name) for name in names]
+            takes_turns = plan.variant(trial.variant).design is Design.SLICED
+            typical = {
+                metric: levels(trial.slices, totals) for metric, totals in TOTALS.items() if takes_turns
+            }
+            found += [_of_variant(trial, name, typical) for name in names]
         elif not any(one.number == trial.number and one is not trial for one in trials):
             found += [replace(trial, variant=name) for name in names]
         else:
@@ -165,9 +172,10 @@ def by_variant(plan: Plan, trials: Sequence[Trial]) -> tuple[Trial, ...]:
     return tuple(found)
 
 
-def _of_variant(start: Trial, variant: str) -> Trial:
+def _of_variant(start: Trial, variant: str, typical: Mapping[str, Mapping[str, float]]) -> Trial:
     own = tuple(one for one in start.slices if one.variant == variant)
-    return replace(start, variant=variant, slices=own, metrics=_metrics(own), window_s=None)
+    found = {metric: values[variant] for metric, values in typical.items() if variant in values}
+    return replace(start, variant=variant, slices=own, metrics=found or _metrics(own), window_s=None)
 
 
 def _metrics(slices: Sequence[Slice]) -> dict[str, float]:
@@ -184,6 +192,13 @@ def _metrics(slices: Sequence[Slice]) -> dict[str, float]:
 
 
 Pair = tuple[Slice, Slice]
+
+
+def components_of(
+    starts: Sequence[tuple[Sequence[Slice], Sequence[Slice]]], metric: str
+) -> Components | None:
+    """What the ratio varies by, from (slices of the variant, slices of the baseline) of each start."""
+    return components([_logs([[pair] for pair in _pairs(own, base)], TOTALS[metric]) for own, base in starts])
 
 
 def _pairs(own: Sequence[Slice], base: Sequence[Slice]) -> list[Pair]:

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 THIS_VERSION, OTHER_VERSION = "this version", "the other version"
 """Workloads of a gate on two versions."""
+_TRANSACTIONS = 4000
+"""Of all clients together, in each trial of a gate on WAL."""
+_TRANSACTIONS_LEAST = 200
+"""Of a client, so that all of them are busy together for most of a trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,8 @@ def compare(given: CompareOptions) -> None:
     if given.transactions is not None:
         given = replace(given, duration=None)
     elif given.duration is None:
-        given = replace(given, duration="10s")
+        equal = _equal_transactions(given)
+        given = replace(given, duration="10s") if equal is None else replace(given, transactions=equal)
     against = _against(given)
     if given.script:
         given = replace(given, builtin=None)
@@ -176,6 +181,19 @@ def _check(given: CompareOptions) -> None:
                 * bool(given.fail_if)
             ),
         )
+
+
+def _equal_transactions(given: CompareOptions) -> int | None:
+    """Transactions of each client where the gate is about WAL and nobody said otherwise; None for a duration.
+
+    Bytes of a transaction depend on how many came before it since the checkpoint: of equally many on either
+    side they vary least.
+    """
+    is_about_wal = any(one.metric.startswith("wal_") for one in gate.read_promises(given.fail_if or []))
+    said = (given.design, given.passes, given.rate, given.warmup, given.power_cut)
+    if not is_about_wal or any(one is not None for one in said):
+        return None
+    return max(_TRANSACTIONS_LEAST, -(-_TRANSACTIONS // given.clients))
 
 
 def _against(given: CompareOptions) -> CompareOptions | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from walproof.cli import Interrupted
 from walproof.cli.files import write_file
 from walproof.cli.options import open_store, result_console
+from walproof.cli.pipe import reader_may_leave
 from walproof.cli.plan import plan_text
 from walproof.cli.progress import TerminalProgress
 from walproof.cli.stored import view_of
@@ -102,12 +103,13 @@ def present(
     view = view_of(run, store)
     path = out / "reports" / f"{run.id}.html"
     write_file(path, to_html(view))
-    if show is not None:
-        show(run, store)
-    elif json:
-        sys.stdout.write(to_json(view) + "\n")
-    else:
-        print_terminal(view, result_console())
+    with reader_may_leave():
+        if show is not None:
+            show(run, store)
+        elif json:
+            sys.stdout.write(to_json(view) + "\n")
+        else:
+            print_terminal(view, result_console())
     sys.stderr.write(f"report: {path}\n")
     return view
 

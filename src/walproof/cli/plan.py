@@ -50,11 +50,14 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
         lines += [f"gate: fails if {' or '.join(promise.text for promise in plan.gate.promises)}"]
     if plan.toggling is not None:
         lines.append(f"toggled on one server: {toggling_text(plan.toggling, len(plan.toggled))}")
+    if plan.slicing is not None:
+        text = toggling_text(plan.slicing, len(plan.sliced))
+        lines.append(f"sliced, on {len(plan.sliced)} servers that take turns: {text}")
     for sweep in sweeps_of(plan):
         if len(sweep.points) > FIRST_POINTS:
             listed = ", ".join(f"{point.at:,}" for point in sweep.points)
             lines += [f"tried upward until more gains nothing: {sweep.feed}, {listed} {sweep.swept}"]
-    of_slices = " (slices have throughput, latency, WAL bytes and CPU)" if plan.toggling is not None else ""
+    of_slices = " (slices have throughput, latency, WAL bytes and CPU)" if plan.has_slices else ""
     lines += [f"probes: {', '.join(plan.probes) or 'none'}{of_slices}"]
     lines += [f"checkpoint before each window: {'yes' if plan.checkpoint_before else 'no'}"]
     if plan.device is not None:

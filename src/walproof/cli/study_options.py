@@ -62,13 +62,14 @@ DesignOption = Annotated[
     str | None,
     typer.Option(
         "--design", metavar="WORD",
-        help="fresh (a server for each trial), toggled (settings changed on one), auto (as they allow).",
+        help="fresh (a server for each trial), toggled (settings changed on one), sliced (servers that take "
+        "turns), auto (as settings allow).",
     ),
     Override("design"),
 ]  # fmt: skip
 Passes = Annotated[
     int | None,
-    typer.Option("--passes", min=2, help="Passes of a start whose settings are toggled."),
+    typer.Option("--passes", min=2, help="Passes of a start, of design toggled or sliced."),
     Override("passes"),
 ]
 Within = Annotated[

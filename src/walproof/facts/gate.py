@@ -19,6 +19,8 @@ from walproof.facts.metrics import Form, Metric, MetricKind, metric, metrics
 
 OF_SLICES = ("tps", "latency_ms_avg", "wal_bytes_per_txn", "server_cpu_us_per_txn")
 """Metrics that slices of a toggled server have."""
+OF_SLICED = ("tps", "wal_bytes_per_txn", "server_cpu_us_per_txn")
+"""Metrics that slices of servers that take turns have: a load that is stopped has no true latencies."""
 BUDGET_S = 600.0
 """How long a gate may take that nobody said more about."""
 ROUNDS_MOST = 200
@@ -129,17 +131,20 @@ def has_gate(kind: Kind) -> bool:
     return type(kind) in _JUDGED
 
 
-def may_be_judged(name: str, kind: Kind, *, is_toggled: bool) -> bool:
-    """Whether trials of that kind have the metric as a quantity whose ratio means something."""
-    if is_toggled:
-        return name in OF_SLICES
+def may_be_judged(name: str, kind: Kind, *, slices: Sequence[str] | None = None) -> bool:
+    """Whether trials of that kind have the metric as a quantity whose ratio means something.
+
+    ``slices``: the metrics of slices, where trials have them instead of windows.
+    """
+    if slices is not None:
+        return name in slices
     return _is_quantity(metric(name), kind)
 
 
-def judged_metrics(kind: Kind, *, is_toggled: bool) -> tuple[str, ...]:
+def judged_metrics(kind: Kind, *, slices: Sequence[str] | None = None) -> tuple[str, ...]:
     """Names and patterns of all such metrics, as metrics.csv has them."""
-    if is_toggled:
-        return OF_SLICES
+    if slices is not None:
+        return tuple(slices)
     return tuple(one.name for one in metrics() if _is_quantity(one, kind))
 
 

@@ -26,6 +26,18 @@ class Design(Enum):
     TOGGLED = "toggled"
     """One server under one load, whose settings are changed before each short slice; ratios are formed
     within passes."""
+    SLICED = "sliced"
+    """All variants' servers are up at once and one load is awake at a time, for a short slice; a start of all
+    of them gives one ratio."""
+
+
+class Placing(Enum):
+    """Where after the checkpoint before the load windows and slices lie, for all variants alike."""
+
+    AFTER_CHECKPOINT = "after checkpoint"
+    """Right after it, where the first change of a page writes an image of the page."""
+    STEADY = "steady"
+    """After so much load that most pages that change have their image."""
 
 
 class Cell(NamedTuple):
@@ -162,18 +174,18 @@ RELOAD_S = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Toggling:
-    """How variants are toggled on one running server. A trial is one start of that server, for as long as its
-    slices take, whatever the workload's duration."""
+    """How the slices of a start are cut, of one server that is toggled or of servers that take turns. A trial
+    is one start, for as long as its slices take, whatever the workload's duration."""
 
     baseline: str
-    """The variant that toggled ones are compared with; starts are stored as trials of it."""
+    """The variant that those of the design are compared with; starts are stored as trials of it."""
     starts: int
-    """Of the server, one in each of the first rounds."""
+    """Of the server, or of all servers; one in each of the first rounds."""
     passes: int
-    """In a start; each has one slice of every toggled variant."""
+    """In a start; each has one slice of every variant of the design."""
     slice_s: float
     guard_s: float
-    """Left out before each slice, after a session was seen to have its settings."""
+    """Left out before each slice, after a session was seen to have its settings, or its load was woken."""
 
     def start_s(self, variants: int) -> float:
         """About how long the slices of a start take, with so many variants."""
@@ -225,6 +237,9 @@ class Plan:
     """The emulated disk, as typed (``doc-000-vm``, ``flush=1.43ms,write=200MB/s``); None: the disk itself."""
     toggling: Toggling | None = None
     """None where no variant is toggled."""
+    slicing: Toggling | None = None
+    """Of servers that are up at once and take turns; None where no variant is sliced."""
+    place: Placing = Placing.AFTER_CHECKPOINT
     gate: Gate | None = None
     """Promises that the run decides; it ends when they are decided."""
     format: int = PLAN_FORMAT
@@ -253,25 +268,54 @@ class Plan:
         return tuple(variant for variant in self.variants if variant.design is Design.TOGGLED)
 
     @property
+    def sliced(self) -> tuple[Variant, ...]:
+        """The variants whose servers take turns, their baseline among them, in the study's order."""
+        return tuple(variant for variant in self.variants if variant.design is Design.SLICED)
+
+    @property
     def toggles_all(self) -> bool:
-        """Whether no variant has a server of its own."""
+        """Whether all variants are toggled on one server."""
         return len(self.toggled) == len(self.variants)
+
+    @property
+    def slices_all(self) -> bool:
+        """Whether no variant has windows: all are toggled or sliced."""
+        return all(variant.design is not Design.FRESH for variant in self.variants)
+
+    @property
+    def has_slices(self) -> bool:
+        """Whether some variants have slices instead of windows."""
+        return self.toggling is not None or self.slicing is not None
+
+    @property
+    def shared_trials(self) -> Mapping[str, tuple[str, ...]]:
+        """Baseline of a design whose variants share trials -> all variants of the design."""
+        found = {}
+        if self.toggling is not None:
+            found[self.toggling.baseline] = tuple(variant.name for variant in self.toggled)
+        if self.slicing is not None:
+            found[self.slicing.baseline] = tuple(variant.name for variant in self.sliced)
+        return found
 
     def baseline_of(self, variant: str) -> str:
         """The variant that the one of that name is compared with: the baseline of its design."""
-        if self.toggling is None or self.variant(variant).design is not Design.TOGGLED:
-            return self.baseline
-        return self.toggling.baseline
+        design = self.variant(variant).design
+        if design is Design.TOGGLED and self.toggling is not None:
+            return self.toggling.baseline
+        if design is Design.SLICED and self.slicing is not None:
+            return self.slicing.baseline
+        return self.baseline
 
     def round_cells(self, number: int) -> tuple[Cell, ...]:
         """The cell of every trial of that round, in the order of the study.
 
-        The variants that are toggled share a trial, a start of their server, whose cell is their baseline's.
+        The variants that are toggled share a trial, a start of their server, whose cell is their baseline's;
+        so do those that are sliced.
         """
-        toggling = self.toggling
-        shared = {variant.name for variant in self.toggled}
-        if toggling is not None and number <= toggling.starts:
-            shared.remove(toggling.baseline)
+        shared = {variant.name for variant in (*self.toggled, *self.sliced)}
+        for cut in (self.toggling, self.slicing):
+            if cut is not None and number <= cut.starts:
+                shared.remove(cut.baseline)
         return tuple(cell for cell in self.cells if cell.variant not in shared)
 
     @property
@@ -282,7 +326,7 @@ class Plan:
     @property
     def cells(self) -> tuple[Cell, ...]:
         """Everything that is compared, in the order of the study: a trial of each in every round, but for
-        what is toggled (:meth:`round_cells`)."""
+        what shares trials (:meth:`round_cells`)."""
         return tuple(
             Cell(install.label, workload.name, variant.name)
             for install in self.installs

@@ -92,7 +92,7 @@ class CutFacts:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A short stretch of a load that never stops, under the settings of one variant."""
+    """A short stretch of load under the settings of one variant."""
 
     number: int
     """Order in its trial, from 1."""
@@ -112,7 +112,7 @@ class Slice:
     transactions: int
     """That ended within it."""
     latency_ms_sum: float
-    """Over those transactions."""
+    """Over those transactions; 0 where the load is stopped between slices, since its clock goes on."""
     latency_ms_p50: float | None
     latency_ms_p95: float | None
     latency_ms_p99: float | None
@@ -160,7 +160,7 @@ class Trial:
     cut: CutFacts | None = None
     """Its power cut, when the plan has them."""
     slices: tuple[Slice, ...] = ()
-    """Of a start of a server whose settings are toggled, in their order."""
+    """Of a start whose variants are toggled or take turns, in their order."""
 
     @property
     def cell(self) -> Cell:

@@ -32,7 +32,7 @@ class Overrides:
     design: str | None = None
     """As typed: a value of ``[design] design``."""
     passes: int | None = None
-    """Passes of a start whose settings are toggled."""
+    """Passes of a start, where variants are toggled or take turns."""
     waldir: Path | None = None
     """One variant more: the baseline with pg_wal in that folder."""
     fail_if: tuple[Promise, ...] = ()

@@ -1,29 +1,51 @@
-"""Which variants of a plan are toggled on one running server, and which have servers of their own.
+"""By which design each variant of a plan is measured: toggled, sliced, or with servers of its own.
 
 Decided by what a variant differs in from the baseline: the table ``settings/designs.csv`` says which settings
-a reload changes at once and without leaving anything behind. Every other variant is measured as ever.
+a reload changes at once and without leaving anything behind, and which act under load alone. Every other
+variant is measured as ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
+import psutil
+
 from walproof.errors import StudyError
 from walproof.facts import Design, Install, Kind, Toggling, Variant, Workload
-from walproof.facts.gate import OF_SLICES
+from walproof.facts.gate import OF_SLICED, OF_SLICES
 from walproof.lab.asked import Asked
 from walproof.lab.kind import LabKind
+from walproof.lab.sizes import server_bytes
 from walproof.lab.studyfile import DesignChoice
 from walproof.settings.catalogue import Catalogue
-from walproof.settings.designs import untoggled
+from walproof.settings.designs import unsliced, untoggled
+from walproof.units import format_bytes
 
-_GUARD_S = 0.03
+_TOGGLED_GUARD_S = 0.03
 """Sessions take new settings when their next statement begins, and what a predecessor's commits left is
 flushed meanwhile."""
+_SLICED_GUARD_S = 0.05
+"""Sessions of a load that was woken finish what they had begun before it was stopped."""
 DEFAULT_STARTS = 2
-QUICK_PASSES = 20
+DEFAULT_SLICED_STARTS = 8
+_PASSES = {Design.TOGGLED: 40, Design.SLICED: 8}
+_QUICK_PASSES = {Design.TOGGLED: 20, Design.SLICED: 4}
+_MEMORY_SHARE = 0.5
+"""Of the machine's memory: what servers that are up at once may take by themselves."""
+_SLEEPS = re.compile(r"^\s*\\sleep\b", re.MULTILINE)
+_ORDER = (Design.FRESH, Design.TOGGLED, Design.SLICED)
+_TOGGLES_SOME = "toggles those that can be, and gives the others servers of their own."
+_SHARED = {
+    Design.TOGGLED: "all others are toggled",
+    Design.SLICED: "all others are sliced",
+}
+
+Reasons = Mapping[str, str | None]
+"""Variant -> what keeps it from a design; None where nothing does."""
 
 
 def with_designs(
@@ -36,9 +58,9 @@ def with_designs(
     installs: Sequence[Install],
     workloads: Sequence[Workload],
 ) -> tuple[Variant, ...]:
-    """The variants with their designs, and one more where the baseline is needed in both.
+    """The variants with their designs, and one more for each further design that needs the baseline.
 
-    Raises StudyError when ``toggled`` is asked for and something does not allow it.
+    Raises StudyError when ``toggled`` or ``sliced`` is asked for and something does not allow it.
     """
     choice = asked.overrides.design or asked.study.design.design
     if choice not in get_args(DesignChoice):
@@ -47,67 +69,112 @@ def with_designs(
         )
     if choice == "fresh":
         return tuple(variants)
-    whole = _whole_study(asked, kind, half, installs, workloads)
     reference = next(variant for variant in variants if variant.name == baseline)
-    reasons = {
-        variant.name: whole or _variant(base, variant, reference, installs)
-        for variant in variants
-        if variant.name != baseline
-    }
+    others = [variant for variant in variants if variant.name != baseline]
+    whole = _whole_study(asked, kind, half, installs, workloads, OF_SLICES)
+    toggled = {one.name: whole or _untoggled(base, one, reference, installs) for one in others}
     if choice == "toggled":
-        refused = [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None]
-        if whole is not None or refused or not reasons:
-            raise StudyError(
-                "the study's settings cannot be toggled on one server",
-                detail=whole or "\n".join(refused) or "There is nothing to compare the baseline with.",
-                hint="--design auto toggles those that can be, and gives the others servers of their own.",
-            )
-    return _designed(variants, reference, reasons)
+        _refuse(choice, whole, toggled, _TOGGLES_SOME)
+        return _designed(variants, reference, dict.fromkeys(toggled, Design.TOGGLED), {})
+    is_asked = choice == "sliced"
+    whole = _whole_study(asked, kind, half, installs, workloads, OF_SLICED) or _unslept(workloads)
+    sliced = {
+        one.name: whole or _unsliced(base, one, reference, installs, is_asked=is_asked) for one in others
+    }
+    if is_asked:
+        _refuse(choice, whole, sliced, "measures each variant by the design that its settings allow.")
+        return _designed(variants, reference, dict.fromkeys(sliced, Design.SLICED), {})
+    chosen = {name: _chosen(toggled[name], sliced[name]) for name in toggled}
+    waiting = [one for one in others if chosen[one.name] is Design.SLICED]
+    if waiting and (reason := _beyond_memory(base, [reference, *waiting], installs, workloads)) is not None:
+        sliced |= {one.name: reason for one in waiting}
+        chosen |= {one.name: Design.FRESH for one in waiting}
+    return _designed(variants, reference, chosen, sliced)
 
 
-def toggling_of(asked: Asked, variants: Sequence[Variant], baseline: str, rounds: int) -> Toggling | None:
-    """How the variants that are toggled are toggled; None where none is."""
-    toggled = [variant for variant in variants if variant.design is Design.TOGGLED]
-    if not toggled:
-        return None
-    own = baseline if baseline in [one.name for one in toggled] else _second_name(baseline)
-    design, overrides = asked.study.design, asked.overrides
-    passes = overrides.passes or (min(QUICK_PASSES, design.passes) if overrides.quick else design.passes)
-    return Toggling(own, rounds, passes, design.slice, _GUARD_S)
+def cuts_of(
+    asked: Asked, variants: Sequence[Variant], baseline: str, rounds: int, *, is_typed: bool
+) -> tuple[Toggling | None, Toggling | None]:
+    """How the slices of toggled variants are cut, and those of sliced ones; None where there are none.
+
+    ``rounds`` of the plan; ``is_typed``: they, or what ends them, were asked for.
+    """
+    found: list[Toggling | None] = []
+    for design, guard_s, starts in (
+        (Design.TOGGLED, _TOGGLED_GUARD_S, DEFAULT_STARTS),
+        (Design.SLICED, _SLICED_GUARD_S, DEFAULT_SLICED_STARTS),
+    ):
+        names = [variant.name for variant in variants if variant.design is design]
+        if not names:
+            found.append(None)
+            continue
+        table, overrides = asked.study.design, asked.overrides
+        passes = table.passes or _PASSES[design]
+        if overrides.quick:
+            passes = min(passes, _QUICK_PASSES[design])
+        # Where all others have another design, the starts alone say how many rounds there are.
+        is_alone = all(variant.design is not Design.FRESH for variant in variants) and not overrides.quick
+        most = rounds if is_typed else starts if is_alone else min(rounds, starts)
+        own = baseline if baseline in names else _second_name(baseline, design)
+        found.append(Toggling(own, most, overrides.passes or passes, table.slice, guard_s))
+    toggling, slicing = found
+    return toggling, slicing
+
+
+def _refuse(choice: str, whole: str | None, reasons: Reasons, auto: str) -> None:
+    refused = [f"{name}: {reason}" for name, reason in reasons.items() if reason is not None]
+    if whole is None and not refused and reasons:
+        return
+    what = "toggled on one server" if choice == "toggled" else "measured in slices of servers that take turns"
+    raise StudyError(
+        f"the study's settings cannot be {what}",
+        detail=whole or "\n".join(refused) or "There is nothing to compare the baseline with.",
+        hint=f"--design auto {auto}",
+    )
+
+
+def _chosen(against_toggled: str | None, against_sliced: str | None) -> Design:
+    """From what keeps a variant from either design."""
+    if against_toggled is None:
+        return Design.TOGGLED
+    return Design.SLICED if against_sliced is None else Design.FRESH
 
 
 def _designed(
-    variants: Sequence[Variant], reference: Variant, reasons: dict[str, str | None]
+    variants: Sequence[Variant], reference: Variant, chosen: Mapping[str, Design], reasons: Reasons
 ) -> tuple[Variant, ...]:
-    toggled = [name for name, reason in reasons.items() if reason is None]
-    fresh = [name for name, reason in reasons.items() if reason is not None]
+    used = [design for design in _ORDER if design in chosen.values()]
     found = []
     for variant in variants:
-        if variant.name in toggled:
-            reason = _why(reference, variant)
-            found.append(replace(variant, design=Design.TOGGLED, design_reason=reason))
-        elif variant.name in fresh:
-            found.append(replace(variant, design_reason=reasons[variant.name]))
-        elif toggled and not fresh:
-            found.append(replace(variant, design=Design.TOGGLED, design_reason="all others are toggled"))
-        else:
-            found.append(variant)
-            if toggled:
-                second = _second_name(variant.name)
-                why = f"{variant.name}, for the variants that are toggled"
-                found.append(replace(variant, name=second, design=Design.TOGGLED, design_reason=why))
+        design = chosen.get(variant.name)
+        if design is not None:
+            reason = reasons.get(variant.name) if design is Design.FRESH else _why(reference, variant, design)
+            found.append(replace(variant, design=design, design_reason=reason))
+            continue
+        first, *further = used or [Design.FRESH]
+        reason = _SHARED.get(first) if not further else None
+        found.append(replace(variant, design=first, design_reason=reason))
+        for other in further:
+            why = f"{variant.name}, for the variants that are {other.value}"
+            name = _second_name(variant.name, other)
+            found.append(replace(variant, name=name, design=other, design_reason=why))
     return tuple(found)
 
 
-def _second_name(baseline: str) -> str:
-    return f"{baseline}, toggled"
+def _second_name(baseline: str, design: Design) -> str:
+    return f"{baseline}, {design.value}"
 
 
-def _why(reference: Variant, variant: Variant) -> str:
+def _why(reference: Variant, variant: Variant, design: Design) -> str:
     names = sorted({*variant.settings, *variant.implied} | {*reference.settings, *reference.implied})
     if not names:
         return "it differs in nothing from the baseline"
-    return f"a reload changes {' and '.join(names)}, and nothing is left behind"
+    if design is Design.TOGGLED:
+        return f"a reload changes {' and '.join(names)}, and nothing is left behind"
+    if any(unsliced(name) is not None for name in names):
+        return "asked for"
+    verb = "acts" if len(names) == 1 else "act"
+    return f"{' and '.join(names)} {verb} under load alone, on servers that take turns"
 
 
 def _whole_study(
@@ -116,6 +183,7 @@ def _whole_study(
     half: LabKind[Any],
     installs: Sequence[Install],
     workloads: Sequence[Workload],
+    measured: Sequence[str],
 ) -> str | None:
     """What in the study as a whole needs a server for each trial; None where nothing does."""
     probes = asked.overrides.probes if asked.overrides.probes is not None else asked.study.design.probes
@@ -128,29 +196,92 @@ def _whole_study(
     if len(installs) > 1:
         return "several installs are several servers"
     if any(workload.transactions is not None for workload in workloads):
-        return "a number of transactions sets the length of each variant's load"
+        reason = "a number of transactions sets the length of each variant's load"
+        metrics = dict.fromkeys(promise.metric for promise in asked.overrides.fail_if)
+        others = [name for name in metrics if not name.startswith("wal_")]
+        if len(others) < len(metrics):
+            reason += ", and WAL bytes of equally many transactions vary least"
+            if others:
+                verb = "is" if len(others) == 1 else "are"
+                reason += f"; {' and '.join(others)} {verb} judged by the same trials"
+        return reason
     if probes:
         return f"probe {probes[0]} needs a window of its own"
     for promise in asked.overrides.fail_if:
-        if promise.metric not in OF_SLICES:
+        if promise.metric not in measured:
             return f"{promise.metric}, which the gate is about, is not measured in slices"
     return None
 
 
-def _variant(
+def _unslept(workloads: Sequence[Workload]) -> str | None:
+    """What in a load goes on by the clock while the load is stopped; None where nothing does."""
+    for workload in workloads:
+        if workload.rate_tps is not None:
+            return "an offered rate goes on while a load is stopped, so that transactions would be owed"
+        if any(_SLEEPS.search(script.text) for script in workload.scripts):
+            return "\\sleep goes on while a load is stopped"
+    return None
+
+
+def _untoggled(
     base: dict[str, str], variant: Variant, reference: Variant, installs: Sequence[Install]
 ) -> str | None:
     """What keeps the variant from being toggled; None where nothing does."""
     if variant.waldir != reference.waldir:
         return "its WAL is in another folder"
-    (install,) = installs
-    catalogue = Catalogue.for_version(install.version_num)
-    ours = {**base, **variant.settings, **variant.implied}
-    theirs = {**base, **reference.settings, **reference.implied}
-    for name in sorted({*ours, *theirs}):
-        known = {
-            catalogue.normalise(name, values[name]) if name in values else None for values in (ours, theirs)
-        }
-        if len(known) > 1 and (reason := untoggled(name, install.version_num)) is not None:
+    for name in _differing(base, variant, reference, installs):
+        if (reason := untoggled(name, installs[0].version_num)) is not None:
             return reason
     return None
+
+
+def _unsliced(
+    base: dict[str, str],
+    variant: Variant,
+    reference: Variant,
+    installs: Sequence[Install],
+    *,
+    is_asked: bool,
+) -> str | None:
+    """What keeps the variant from being measured on servers that take turns; None where nothing does."""
+    if variant.waldir != reference.waldir and not is_asked:
+        return "its WAL is in another folder"
+    for name in _differing(base, variant, reference, installs):
+        if (reason := unsliced(name, is_asked=is_asked)) is not None:
+            return reason
+    return None
+
+
+def _differing(
+    base: dict[str, str], variant: Variant, reference: Variant, installs: Sequence[Install]
+) -> list[str]:
+    """Settings in which the two are not equal, in the alphabet's order."""
+    catalogue = Catalogue.for_version(installs[0].version_num)
+    ours = {**base, **variant.settings, **variant.implied}
+    theirs = {**base, **reference.settings, **reference.implied}
+    return [
+        name
+        for name in sorted({*ours, *theirs})
+        if len({catalogue.normalise(name, v[name]) if name in v else None for v in (ours, theirs)}) > 1
+    ]
+
+
+def _beyond_memory(
+    base: dict[str, str],
+    variants: Sequence[Variant],
+    installs: Sequence[Install],
+    workloads: Sequence[Workload],
+) -> str | None:
+    """Why the servers cannot be up at once; None where they can.
+
+    Asked of the memory that there is, not of what is free: a plan that is resumed is chosen alike.
+    """
+    clients = max(workload.clients for workload in workloads)
+    needed = sum(
+        server_bytes(installs[0].version_num, {**base, **one.settings, **one.implied}, clients)
+        for one in variants
+    )
+    there = psutil.virtual_memory().total
+    if needed <= _MEMORY_SHARE * there:
+        return None
+    return f"{len(variants)} servers at once need {format_bytes(needed)} of {format_bytes(there)} of memory"

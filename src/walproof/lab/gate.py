@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from walproof.errors import StudyError
 from walproof.facts import Design, Gate, Install, Kind, Promise, Variant, Workload
-from walproof.facts.gate import has_gate, judged_metrics, may_be_judged
+from walproof.facts.gate import OF_SLICED, OF_SLICES, has_gate, judged_metrics, may_be_judged
 from walproof.lab.asked import Asked
+
+_OF_DESIGN = {Design.TOGGLED: OF_SLICES, Design.SLICED: OF_SLICED}
 
 
 def gate_of(
@@ -40,7 +42,7 @@ def gate_of(
     # The baseline that servers of their own have, beside toggled variants, is compared with nothing then.
     designs = {one.design for one in variants if one.design_reason is not None} or {Design.FRESH}
     for design in designs:
-        _check_metrics(promises, kind, is_toggled=design is Design.TOGGLED)
+        _check_metrics(promises, kind, _OF_DESIGN.get(design))
     return Gate(promises, against)
 
 
@@ -69,13 +71,13 @@ def _check_compared(installs: Sequence[Install], variants: Sequence[Variant], ag
         )
 
 
-def _check_metrics(promises: Sequence[Promise], kind: Kind, *, is_toggled: bool) -> None:
+def _check_metrics(promises: Sequence[Promise], kind: Kind, slices: Sequence[str] | None) -> None:
     for one in promises:
-        if not may_be_judged(one.metric, kind, is_toggled=is_toggled):
-            names = judged_metrics(kind, is_toggled=is_toggled)
+        if not may_be_judged(one.metric, kind, slices=slices):
+            names = judged_metrics(kind, slices=slices)
             raise StudyError(
                 f'--fail-if "{one.text}": {one.metric} is not measured here',
                 detail=f"Measured are {', '.join(names)}.",
                 hint="docs/metrics.md says what each of them means."
-                + (" --design fresh measures more." if is_toggled else ""),
+                + (" --design fresh measures more." if slices is not None else ""),
             )

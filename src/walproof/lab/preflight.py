@@ -14,18 +14,15 @@ from walproof.errors import StudyError
 from walproof.facts import Plan, Variant
 from walproof.lab.kind import Length
 from walproof.lab.kinds.registry import lab_kind
-from walproof.lab.recovery.crash import shared_buffers
-from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES
+from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES, server_bytes
 from walproof.postgres import template as templates
 from walproof.postgres.build import missing_libraries, rejection
 from walproof.postgres.wal_folder import check_wal_folder
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.value import parse
 from walproof.units import format_bytes
-from walproof.wal.recovery import PAGE_BYTES
 from walproof.workload.pgbench import setup_description
 
-_BACKEND_BYTES = 8 << 20
 _SHM_BYTES = 16 << 20
 """Dynamic shared memory of a server without parallel queries takes about 1 MB; room for some."""
 _TRIAL_OVERHEAD_S = 1.0
@@ -56,34 +53,43 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
             templates_folder / templates.key_of(install, plan.initdb_options, setup_description(workload))
         ).exists()
     ]
-    toggled = len(plan.toggled)
-    starts = 0 if plan.toggling is None else plan.toggling.starts
-    start_s = 0.0 if plan.toggling is None else plan.toggling.start_s(toggled)
-    fresh = plan.rounds * len(plan.installs) * (len(plan.variants) - toggled)
-    each = fresh + starts * len(plan.installs)
+    # Of each design whose trials are starts: how many, how long their slices, how many servers in each.
+    cuts = [
+        (cut.starts, cut.start_s(variants), servers)
+        for cut, variants, servers in (
+            (plan.toggling, len(plan.toggled), 1),
+            (plan.slicing, len(plan.sliced), len(plan.sliced)),
+        )
+        if cut is not None
+    ]
+    in_slices = len(plan.toggled) + len(plan.sliced)
+    fresh = plan.rounds * len(plan.installs) * (len(plan.variants) - in_slices)
+    each = fresh + sum(starts * servers for starts, _, servers in cuts) * len(plan.installs)
+    at_once = max(1, len(plan.sliced))
     wal_bytes = half.wal_bytes(plan, max(_max_wal_size(plan, v) for v in plan.variants))
     disk_bytes = half.disk_bytes(plan, wal_bytes)
     if disk_bytes is None:
-        disk_bytes = sum(sizes[w.name] for _, w in missing) + max(sizes.values()) + wal_bytes
+        disk_bytes = sum(sizes[w.name] for _, w in missing) + at_once * (max(sizes.values()) + wal_bytes)
     length: Length | None = None
     if all(workload.duration_s is not None for workload in plan.workloads):
         window_s = sum(fresh * (w.duration_s or 0.0) for w in plan.workloads)
-        window_s += len(plan.workloads) * len(plan.installs) * starts * start_s
+        window_s += len(plan.workloads) * len(plan.installs) * sum(n * start_s for n, start_s, _ in cuts)
         duration_s = window_s + sum(
             each * (w.warmup_s + _TRIAL_OVERHEAD_S + sizes[w.name] / _COPY_BYTES_PER_S)
             for w in plan.workloads
         )
         duration_s += sum(5.0 + sizes[workload.name] / _LOAD_BYTES_PER_S for _, workload in missing)
         length = half.length(plan, Length(window_s, duration_s))
+    clients = max(workload.clients for workload in plan.workloads)
+    memory = {
+        one.name: server_bytes(plan.installs[0].version_num, plan.settings_of(one), clients)
+        for one in plan.variants
+    }
     return Needs(
         trials_most=plan.trials_most,
         length=length,
         disk_bytes=disk_bytes,
-        memory_bytes=max(
-            shared_buffers(plan.installs[0].version_num, plan.settings_of(v)) for v in plan.variants
-        )
-        * PAGE_BYTES
-        + max(w.clients for w in plan.workloads) * _BACKEND_BYTES,
+        memory_bytes=max(*memory.values(), sum(memory[one.name] for one in plan.sliced)),
     )
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from walproof.disk.device import parse_device
 from walproof.errors import StudyError
-from walproof.facts import Design, Install, Plan, Reference
+from walproof.facts import Design, Install, Placing, Plan, Reference
 from walproof.facts.gate import BUDGET_S, ROUNDS_MOST
 from walproof.lab.asked import Asked, Overrides
-from walproof.lab.designs import DEFAULT_STARTS, toggling_of, with_designs
+from walproof.lab.designs import cuts_of, with_designs
 from walproof.lab.gate import gate_of
 from walproof.lab.kinds.registry import kind_of
+from walproof.lab.placing import placed
 from walproof.lab.reading import check_study, read_study_file
 from walproof.lab.studyfile import ScriptTable, StudyFile
 from walproof.lab.variants import available, check_settings, resolved, typed_variants, with_room
@@ -75,6 +76,7 @@ def resolve(
     workloads = tuple(workload_of(table, asked) for table in study.workload)
     kind = half.resolve(asked)
     workloads = tuple(half.workload(workload, kind, asked) for workload in workloads)
+    workloads = placed(asked, half, workloads)
     require_unique("workload", [workload.name for workload in workloads])
     base = with_room({**study.base, **overrides.base}, workloads)
     typed, aliases = typed_variants(asked, kind, half)
@@ -93,9 +95,10 @@ def resolve(
     require_unique("variant", [variant.name for variant in variants])
     gate = gate_of(asked, kind, chosen, workloads, variants)
     rounds, half_width, budget_s = _stop_rule(study, overrides)
-    starts = rounds if _says_how_many(study, overrides) else min(rounds, DEFAULT_STARTS)
-    if all(variant.design is Design.TOGGLED for variant in variants):
-        rounds = starts
+    toggling, slicing = cuts_of(asked, variants, baseline, rounds, is_typed=_says_how_many(study, overrides))
+    in_slices = all(variant.design is not Design.FRESH for variant in variants)
+    if in_slices:
+        rounds = max(cut.starts for cut in (toggling, slicing) if cut is not None)
     return Plan(
         study=study.name,
         title=study.title,
@@ -117,7 +120,7 @@ def resolve(
         checkpoint_before=study.design.checkpoint == "before window",
         # Slices have no windows that probes could observe.
         probes=()
-        if all(variant.design is Design.TOGGLED for variant in variants)
+        if in_slices
         else _probes(overrides.probes if overrides.probes is not None else study.design.probes),
         seed=overrides.seed if overrides.seed is not None else study.design.seed,
         folder=str(folder),
@@ -130,7 +133,9 @@ def resolve(
         flush_rates=study.design.flush_rates,
         quick=overrides.quick,
         device=None if overrides.device is None else parse_device(overrides.device).name,
-        toggling=toggling_of(asked, variants, baseline, starts),
+        toggling=toggling,
+        slicing=slicing,
+        place=Placing(study.design.place),
         gate=gate,
     )
 

@@ -99,22 +99,27 @@ class VariantTable(Table):
     """Folder that pg_wal is moved to, absolute or beside the study."""
 
 
-DesignChoice = Literal["auto", "fresh", "toggled"]
-"""Servers of their own for all variants, or settings toggled on one; ``auto``: as the settings allow."""
+DesignChoice = Literal["auto", "fresh", "toggled", "sliced"]
+"""Servers of their own for all variants, settings toggled on one, or servers that take turns; ``auto``: as
+the settings allow."""
 
 
 class DesignTable(Table):
     """``[design]``: how many trials, in what shape."""
 
     design: DesignChoice = "fresh"
-    passes: Annotated[int, Field(ge=2)] = 40
-    """Of a start whose settings are toggled."""
+    passes: Annotated[int, Field(ge=2)] | None = None
+    """Of a start; 40 where settings are toggled, 8 where servers take turns."""
     slice: Annotated[Duration, Field(ge=0.05)] = 0.3
     rounds: PositiveInt | None = None
     within: Annotated[float, Field(gt=0, lt=1)] | None = None
     budget: Duration | None = None
     fraction: str = "full"
     checkpoint: Literal["before window", "none"] = "before window"
+    place: Literal["after checkpoint", "steady"] = "after checkpoint"
+    """Where after that checkpoint windows and slices lie."""
+    settle: Annotated[Duration, Field(gt=0)] = 30.0
+    """Load between the two where the place is ``steady``."""
     seed: int = 1
     probes: tuple[str, ...] | None = None
     flush_rates: bool = False

@@ -131,7 +131,7 @@ class Bench:
                 try:
                     yield cluster, disk
                 except WalproofError:
-                    measured.log = cluster.log_tail()
+                    measured.log = measured.log or cluster.log_tail()
                     raise
                 finally:
                     cluster.stop("immediate")

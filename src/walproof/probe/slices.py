@@ -61,6 +61,17 @@ def server_cpu_ns(postmaster_pid: int) -> dict[int, int]:
     return found
 
 
+def server_written_bytes(postmaster_pid: int) -> dict[int, int]:
+    """Process id -> bytes that it made the kernel write to disk, of the postmaster and its children
+    (/proc/PID/io, write_bytes); empty where that cannot be read."""
+    found = {}
+    for pid in (postmaster_pid, *children(postmaster_pid)):
+        for line in (read_proc(pid, "io") or b"").splitlines():
+            if line.startswith(b"write_bytes:"):
+                found[pid] = int(line.split()[1])
+    return found
+
+
 def cpu_spent_s(before: dict[int, int], after: dict[int, int]) -> float | None:
     """What the processes that are there at the end used in between; None where nothing could be read.
 

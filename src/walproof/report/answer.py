@@ -145,7 +145,7 @@ def how_sure(run: Run, analysis: Analysis, findings: Sequence[Finding]) -> tuple
             f"Of {doubtful[0].comparisons} comparisons some look different by chance; counted together "
             f"these stay in doubt: {named}."
         )
-    lines += [] if analysis.place is None else [place_sentence(analysis.place)]
+    lines += [place_sentence(place, run.plan.place) for place in analysis.places]
     lines += carry_over_sentences(analysis)
     lines += [
         f"{f.sentence[:1].upper()}{f.sentence[1:]}."
@@ -156,9 +156,14 @@ def how_sure(run: Run, analysis: Analysis, findings: Sequence[Finding]) -> tuple
 
 
 def _within(plan: Plan) -> str:
-    if plan.toggling is None:
-        return "rounds"
-    return "passes" if plan.toggles_all else "rounds, or within passes where settings are toggled"
+    if plan.toggles_all:
+        return "passes"
+    parts = ["starts" if plan.slices_all else "rounds"]
+    if plan.slicing is not None and not plan.slices_all:
+        parts.append("within starts where servers take turns")
+    if plan.toggling is not None:
+        parts.append("within passes where settings are toggled")
+    return ", or ".join(parts)
 
 
 def _extent(run: Run, analysis: Analysis) -> str:
@@ -175,7 +180,7 @@ def what_would_help(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> 
     if not analysis.precision or not analysis.rounds:
         return ()
     round_s = _round_seconds(plan, trials)
-    noun = "start" if plan.toggles_all else "round"
+    noun = "start" if plan.slices_all else "round"
     lines: list[str] = []
     before: Cell | None = None
     for index, target in enumerate(analysis.precision[0].needed):

@@ -67,15 +67,18 @@ def precision_tables(cells: Cells, analysis: Analysis) -> list[Block]:
 
 
 def _of_slices(cells: Cells) -> str:
-    if cells.plan.toggling is None:
-        return ""
-    return "; of design toggled, of groups of passes, and rounds are starts of the server"
+    said = ""
+    if cells.plan.toggling is not None:
+        said += "; of design toggled, of groups of passes, and rounds are starts of the server"
+    if cells.plan.slicing is not None:
+        said += "; of design sliced, rounds are starts of all servers, each with one value of each variant"
+    return said
 
 
 def drift_paragraph(analysis: Analysis) -> list[Block]:
     """How steady the machine was, in figures."""
     drift = analysis.drift
-    if not drift.points and analysis.place is not None:
+    if not drift.points and analysis.places:
         return []  # Slices of one server are compared, and no trial with another.
     parts = [f"The machine over the run: {drift.steadiness.value}."]
     if drift.trend is not None:

@@ -53,7 +53,7 @@ def summary(view: ReportView) -> str:
 
 def _blocks(run: Run, trials: Sequence[Trial], found: Judgement) -> tuple[Block, ...]:
     plan = run.plan
-    noun = "start" if plan.toggles_all else "round"
+    noun = "start" if plan.slices_all else "round"
     rows = tuple(
         text_cells(
             (

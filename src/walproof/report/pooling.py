@@ -11,18 +11,21 @@ from walproof.facts import Design
 
 def say_pooling(effects: Sequence[Effect]) -> list[str]:
     """A sentence for each way in which spreads were taken, naming the workloads where there are several."""
-    groups: dict[tuple[str, str, str], list[Effect]] = {}
+    groups: dict[tuple[str, str, str, Design], list[Effect]] = {}
     for effect in effects:
         if effect.design is Design.TOGGLED:
             continue  # Slices of a variant say nothing of another's.
         # Installs that are compared with the first are taken together by themselves.
-        groups.setdefault((effect.install, effect.workload, effect.baseline.install), []).append(effect)
+        key = (effect.install, effect.workload, effect.baseline.install, effect.design)
+        groups.setdefault(key, []).append(effect)
     said: dict[str, list[str]] = {}
-    for (install, workload, first), members in groups.items():
+    are_several = len({design for *_, design in groups}) > 1
+    for (install, workload, first, design), members in groups.items():
         known = [effect.spread for effect in members if effect.spread is not None]
         if not known:
             continue
         where = workload if first == install else f"{workload}, {install} against {first}"
+        where += f", design {design.value}" if are_several else ""
         said.setdefault(_sentence(known, members), []).append(where)
     if len(said) == 1:
         return [f"{sentence}." for sentence in said]

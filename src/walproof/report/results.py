@@ -10,7 +10,7 @@ from walproof.advise.finding import Finding, FindingKind
 from walproof.analysis.effect import Conclusion
 from walproof.analysis.power_cut import CutSummary
 from walproof.analysis.summary import Analysis
-from walproof.facts import Cell, Reference
+from walproof.facts import Cell, Plan, Reference
 from walproof.facts.metrics import metric
 from walproof.report.blocks import Block, Column, Table, TableCell, text_cells
 from walproof.report.cells import Cells
@@ -59,7 +59,7 @@ def result_tables(
     for install, workload in cells.groups():
         note = _note(cells, analysis, install, workload)
         speed = variant_table(cells, (install, workload), _COLUMNS, partial(_row, cells, analysis), note)
-        speed = _with_design(speed, cells) if cells.plan.toggling is not None else speed
+        speed = _with_design(speed, cells) if cells.plan.has_slices else speed
         own = [one for one in cuts if (one.install, one.workload) == (install, workload)]
         blocks.append(_with_survival(speed, own) if own else speed)
         blocks.append(
@@ -87,9 +87,20 @@ def _with_design(table: Table, cells: Cells) -> Table:
             (*row[:place], TableCell(design_of(cells.plan, variant.name)), *row[place:])
             for row, variant in zip(table.rows, cells.variants(), strict=True)
         ),
-        note=f"{table.note} Of a design toggled, a trial is a start of the server that all of its variants "
-        "share, and the ratio is of slices of the same pass.",
+        note=" ".join([table.note or "", *_said_of_designs(cells.plan)]),
     )
+
+
+def _said_of_designs(plan: Plan) -> list[str]:
+    said = []
+    if plan.toggling is not None:
+        said.append(
+            "Of a design toggled, a trial is a start of the server that all of its variants share, and the "
+            "ratio is of slices of the same pass."
+        )
+    if plan.slicing is not None:
+        said.append("Of a design sliced, a trial is a start of all servers; their loads take turns.")
+    return said
 
 
 def _with_survival(table: Table, cuts: Sequence[CutSummary]) -> Table:

@@ -39,7 +39,7 @@ def plan_tables(run: Run, words: KindWords[Any]) -> list[Block]:
                 words.script(plan, w),
                 str(w.scale),
                 f"{w.clients} / {w.threads}",
-                "slices" if plan.toggles_all else _window(w),
+                "slices" if plan.slices_all else _window(w),
                 w.protocol,
                 format_duration(w.warmup_s) if w.warmup_s else "none",
             )
@@ -112,12 +112,15 @@ def _design(run: Run) -> dict[str, str]:
         "rounds planned": str(plan.rounds),
         "order": f"each round in its own random order, seed {plan.seed}",
         "checkpoint before each window": "yes" if plan.checkpoint_before else "no",
+        "windows and slices lie": plan.place.value,
         "probes": ", ".join(plan.probes) or "none",
         "data directories under": plan.folder,
         "walproof": run.walproof_version,
     }
     if plan.toggling is not None:
         facts["toggled on one server"] = toggling_text(plan.toggling, len(plan.toggled))
+    if plan.slicing is not None:
+        facts["sliced, on servers that take turns"] = toggling_text(plan.slicing, len(plan.sliced))
     if plan.half_width is not None:
         facts["rounds for every ratio within"] = f"± {percent(plan.half_width)}"
     if plan.budget_s is not None:

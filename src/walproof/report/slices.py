@@ -5,7 +5,7 @@ from __future__ import annotations
 from walproof.analysis.carry_over import NOTABLE, CarryOver, Place
 from walproof.analysis.effect import Effect
 from walproof.analysis.summary import Analysis
-from walproof.facts import Plan
+from walproof.facts import Design, Placing, Plan
 from walproof.facts.metrics import metric
 from walproof.report.blocks import Block, Column, Table, TableCell, text_cells
 from walproof.report.cells import Cells
@@ -13,12 +13,22 @@ from walproof.report.numbers import UNKNOWN, counted, number, p_value, percent, 
 from walproof.report.variants import GROUPED_COLUMNS, grouped_cells
 from walproof.units import format_duration
 
+_AMONG = {
+    Design.FRESH: ", the same for every variant",
+    Design.TOGGLED: ", in each pass one of every variant",
+    Design.SLICED: " of each server, by the time that it was loaded, in each pass one of every variant",
+}
+
 
 def slice_tables(cells: Cells, analysis: Analysis) -> list[Block]:
     """A row for each variant that is toggled; empty without any."""
-    toggling = cells.plan.toggling
-    shown = [effect for effect in analysis.effects if effect.toggled is not None]
-    if toggling is None or not shown:
+    cut = cells.plan.toggling or cells.plan.slicing
+    shown = [
+        effect
+        for effect in analysis.effects
+        if effect.toggled is not None or (effect.design is Design.SLICED and effect.components is not None)
+    ]
+    if cut is None or not shown:
         return []
     columns = (
         *GROUPED_COLUMNS,
@@ -26,36 +36,47 @@ def slice_tables(cells: Cells, analysis: Analysis) -> list[Block]:
         Column("ratio of each start", numeric=True),
         Column("spread of a pair", numeric=True),
         Column("correlation", numeric=True),
+        Column("spread of starts", numeric=True),
         Column("starts agree, p", numeric=True),
         Column("left to the next slice", numeric=True),
     )
     note = (
         f"{metric(analysis.metric).heading.capitalize()} of slices of "
-        f"{format_duration(toggling.slice_s)} beside the slice of {toggling.baseline} in the same pass. "
-        "Spread: standard deviation of the ratio of two slices; correlation: of a pass with the next. "
+        f"{format_duration(cut.slice_s)} beside the slice of {cut.baseline} in the same pass. "
+        "Spread of a pair: standard deviation of the ratio of two slices; correlation: of a pass with the "
+        "next; spread of starts: what the ratio of a start varies by beyond that. "
         "Left to the next slice: what slices after the variant's reach, relative to slices after "
-        f"{toggling.baseline}; {_beyond()} is marked (!), and the variant then belongs on servers of its own."
+        f"{cut.baseline}; {_beyond()} is marked (!), and the variant then belongs on servers of its own."
     )
     rows = tuple(_row(cells, analysis, effect) for effect in shown)
     return [Table("Slices", columns, rows, note, terminal=False, grouped=True)]
 
 
-def place_sentence(place: Place) -> str:
-    """Where after the checkpoint slices lie."""
+def place_sentence(place: Place, placing: Placing = Placing.AFTER_CHECKPOINT) -> str:
+    """Where after the checkpoint slices or windows lie, and how steady it is there."""
+    noun = "Windows" if place.design is Design.FRESH else "Slices"
     if place.after_checkpoint_s is None:
-        where = "Slices lie wherever the server was in its checkpoint cycle: no CHECKPOINT was asked for"
+        where = f"{noun} lie wherever the server was in its checkpoint cycle: no CHECKPOINT was asked for"
     else:
         first, last = place.after_checkpoint_s
         where = (
-            f"Slices lie {number(first)} to {number(last)} s after the checkpoint before the load, "
-            "in each pass one of every variant"
+            f"{noun} lie {number(first)} to {number(last)} s after the checkpoint before the load"
+            f"{_AMONG[place.design]}"
         )
+        if placing is Placing.STEADY:
+            where += " (steady)"
     meanwhile = (
         "no other checkpoint began meanwhile"
         if not place.checkpoints
         else f"{counted(place.checkpoints, 'checkpoint')} began meanwhile"
     )
-    return f"{where}; {meanwhile}."
+    change = (
+        ""
+        if place.wal_change is None
+        else "; from the first third of slices to the last, WAL bytes of a transaction changed by "
+        f"{(place.wal_change - 1) * 100:+.0f} %"
+    )
+    return f"{where}; {meanwhile}{change}."
 
 
 def carry_over_sentences(analysis: Analysis) -> list[str]:
@@ -82,21 +103,27 @@ def design_of(plan: Plan, variant: str) -> str:
 
 
 def _row(cells: Cells, analysis: Analysis, effect: Effect) -> tuple[TableCell, ...]:
-    found = effect.toggled
-    assert found is not None
+    found, parts = effect.toggled, effect.components
+    known = found or parts
+    assert known is not None
     left = next(
         (one for one in analysis.carry_overs if (one.install, one.workload, one.variant) == effect.cell),
         None,
     )
     texts = (
-        f"{found.passes} of {found.starts}",
+        f"{known.passes} of {known.starts}",
         ", ".join(ratio(pair.ratio) for pair in effect.ratios),
-        percent(found.pair_spread),
-        UNKNOWN if found.pair_correlation is None else f"{found.pair_correlation:.2f}",
-        p_value(found.start_p) + (" (!)" if found.contradicting else ""),
+        percent(found.pair_spread) if found else percent(parts.slice) if parts else UNKNOWN,
+        _correlation(found.pair_correlation if found else parts.correlation if parts else None),
+        percent(parts.start) if parts else UNKNOWN,
+        p_value(found.start_p) + (" (!)" if found.contradicting else "") if found else UNKNOWN,
         UNKNOWN if left is None else _left(left) + (" (!)" if left.is_notable else ""),
     )
     return (*grouped_cells(cells, effect.cell), *text_cells(texts))
+
+
+def _correlation(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.2f}"
 
 
 def _left(one: CarryOver) -> str:

@@ -46,6 +46,8 @@ class KindWords(ABC, Generic[K]):
         length = (
             "without a pause"
             if plan.toggles_all
+            else "in slices"
+            if plan.slices_all
             else f"{format_duration(workload.duration_s)}"
             if workload.duration_s is not None
             else f"{workload.transactions} transactions per client"

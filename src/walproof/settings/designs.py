@@ -1,7 +1,9 @@
 """By which design a setting's effect is measured, from ``designs.csv``.
 
 ``toggled`` is for what a reload changes at once and what leaves nothing behind: neighbouring slices of one
-server would share it. Whatever nobody has shown to be so is measured on servers of its own (``fresh``).
+server would share it. ``sliced`` is for what acts under load alone, neither at checkpoints nor by time, so
+that it can be seen in short slices of servers that take turns. Whatever nobody has shown to be so is measured
+on servers of its own, each by itself (``fresh``).
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ class DesignOf:
     name: str
     is_toggled: bool
     """Whether it may be toggled on one server."""
+    is_sliced: bool
+    """Whether it may be measured in slices of servers that take turns; so may what is toggled."""
     why: str
     """The reason, as the end of a sentence that begins with the setting's name."""
     source: str
@@ -36,7 +40,13 @@ def designs() -> Mapping[str, DesignOf]:
     """Name -> what is known, for the settings that somebody has looked at."""
     with _TABLE.open(newline="", encoding="utf-8") as file:
         return {
-            row["setting"]: DesignOf(row["setting"], row["design"] == "toggled", row["why"], row["source"])
+            row["setting"]: DesignOf(
+                row["setting"],
+                row["design"] == "toggled",
+                row["design"] in ("toggled", "sliced"),
+                row["why"],
+                row["source"],
+            )
             for row in csv.DictReader(file)
         }
 
@@ -47,12 +57,25 @@ def untoggled(name: str, version_num: int) -> str | None:
     Raises SettingError for a setting that the version does not have.
     """
     known = designs().get(name.lower())
-    if known is not None and not known.is_toggled:
+    if known is not None and not known.is_sliced:
         return f"{name} {known.why}"
     if not is_custom(name):
         context = Catalogue.for_version(version_num).get(name).context
         if context not in _BY_RELOAD:
             return f"{name} changes with a {context.value} only"
+    if known is not None and not known.is_toggled:
+        return f"{name} {known.why}"
     if known is None:
         return f"nobody has shown that toggling {name} leaves nothing behind"
     return None
+
+
+def unsliced(name: str, *, is_asked: bool = False) -> str | None:
+    """Why the setting cannot be measured in slices of servers that take turns; None where it can.
+
+    ``is_asked``: somebody wants it, so that only what is known to forbid it does.
+    """
+    known = designs().get(name.lower())
+    if known is None:
+        return None if is_asked else f"nobody has shown that {name} acts under load alone"
+    return None if known.is_sliced else f"{name} {known.why}"

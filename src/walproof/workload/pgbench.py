@@ -6,10 +6,13 @@ read from its per-transaction log (``--log``) by ``walproof.probe.throughput``.
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +27,7 @@ from walproof.privilege.user import running_as, server_user
 
 _LOG_PREFIX = "pgbench_log"
 _CONNECT_ALLOWANCE_S = 60.0
+_PAUSE_PATIENCE_S = 5.0
 _TRANSACTIONS_ALLOWANCE_S = 1800.0
 
 
@@ -129,6 +133,22 @@ class PgbenchRun:
         # middle of a line.
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGALRM)
+            self._process.send_signal(signal.SIGCONT)  # it may be paused
+
+    def pause(self) -> None:
+        """Stop it (SIGSTOP), and return when it does nothing. Its clock goes on: latencies are lost."""
+        self._process.send_signal(signal.SIGSTOP)
+        deadline = time.monotonic() + _PAUSE_PATIENCE_S
+        with contextlib.suppress(ChildProcessError):  # it has ended
+            # Of stops alone: its end is for whoever waits for that.
+            while os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOHANG) is None:
+                if self._process.poll() is not None or time.monotonic() > deadline:
+                    return
+                time.sleep(0.0005)
+
+    def resume(self) -> None:
+        """Let it go on after ``pause``."""
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """End it at once, and wait."""

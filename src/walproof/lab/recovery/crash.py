@@ -27,6 +27,7 @@ from walproof.facts import Install
 from walproof.facts.recovery import RecoveryTimes, read_recovery_log
 from walproof.lab.recovery.backed_memory import backed_memory, on_processor
 from walproof.lab.recovery.memory_reserve import MemoryReserve
+from walproof.lab.sizes import shared_buffers
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.control_file import read_redo
@@ -37,8 +38,6 @@ from walproof.privilege.user import running_as, server_user
 from walproof.probe.device import find_device, find_mount
 from walproof.probe.replay import ReplayCourse, ReplayWatch
 from walproof.probe.size import folder_bytes
-from walproof.settings.catalogue import Catalogue
-from walproof.settings.value import parse
 from walproof.units import format_bytes
 from walproof.wal import stats
 from walproof.wal.recovery import PAGE_BYTES, find_redo
@@ -49,7 +48,6 @@ _PATIENCE_S = 1800.0
 """Longest recovery that is waited for."""
 _OTHER_MEMORY = 64 << 20
 _NO_DISK = ("tmpfs", "ramfs")
-_SHARED_BUFFERS = "128MB"
 """What initdb chooses on any machine of today (src/bin/initdb/initdb.c, test_config_settings)."""
 
 
@@ -229,12 +227,6 @@ def _copy(*paths: Path, to: Path, links: bool = False) -> None:
     if done.returncode != 0:
         said = done.stderr.strip().splitlines()
         raise DiskError("could not copy the files of the server", detail=said[-1] if said else None)
-
-
-def shared_buffers(version_num: int, settings: Mapping[str, str]) -> int:
-    """Of a server under ``settings``, in buffers of 8 kB."""
-    setting = Catalogue.for_version(version_num).get("shared_buffers")
-    return int(parse(setting, settings.get("shared_buffers", _SHARED_BUFFERS)))
 
 
 def drop_cache(folder: Path) -> None:

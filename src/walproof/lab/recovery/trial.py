@@ -23,8 +23,8 @@ from walproof.lab.recovery.crash import (
     MeasuredRecovery,
     crash_server,
     recover,
-    shared_buffers,
 )
+from walproof.lab.sizes import shared_buffers
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace

@@ -13,6 +13,7 @@ from walproof.facts import Crash, CutConditions, Design, Plan, Throughput, Varia
 from walproof.lab.asked import Asked
 from walproof.lab.kind import LabKind, Length
 from walproof.lab.kinds.power_cuts.study import CutTable, PowerCutTable, conditions_of
+from walproof.lab.kinds.throughput.sliced import take_turns
 from walproof.lab.kinds.throughput.study import CrashTable, added_to
 from walproof.lab.kinds.throughput.toggled import toggle
 from walproof.lab.kinds.throughput.window import measure_window
@@ -93,6 +94,9 @@ class _Trials(Trials):
         bench, crash = self.bench, self.bench.plan.kind.added_crash
         template = self.tables[(order.install, order.workload)]
         can_lose_power = crash is not None and crash.power_cut
+        if bench.variant(order).design is Design.SLICED:
+            take_turns(bench, order, template, measured)
+            return
         with bench.cluster(
             order, f"trial-{order.number}", template, measured, can_lose_power=can_lose_power
         ) as (cluster, disk):

@@ -67,7 +67,7 @@ def toggle(bench: Bench, order: TrialOrder, cluster: Cluster, measured: Measured
     checkpoints = CheckpointProbe()
     try:
         with cluster.connect() as connection:
-            _wait_until_connected(connection, load, workload.clients)
+            wait_until_connected(connection, load, workload.clients)
             time.sleep(max(_SETTLE_S, workload.warmup_s))
             checkpoints.start(_subject(cluster, load))
             seen = [
@@ -145,7 +145,7 @@ def _counted(seen: list[_Seen], load: PgbenchRun) -> tuple[Slice, ...]:
     )
 
 
-def _wait_until_connected(connection: Connection, load: PgbenchRun, clients: int) -> None:
+def wait_until_connected(connection: Connection, load: PgbenchRun, clients: int) -> None:
     """Return when all of pgbench's sessions are there. Raises WorkloadError."""
     query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'"
     deadline = time.monotonic() + _PATIENCE_S

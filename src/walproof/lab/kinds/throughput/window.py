@@ -28,6 +28,7 @@ _SUMMARY_PATIENCE_S = 10.0
 def measure_window(bench: Bench, order: TrialOrder, cluster: Cluster, measured: Measured) -> None:
     """The load of the trial on a server that runs. Raises WorkloadError, ProbeError or ClusterError."""
     workload = bench.workload(order)
+    ready_at = time.time()
     load = PgbenchRun(
         bench.pgbench,
         workload,
@@ -45,6 +46,8 @@ def measure_window(bench: Bench, order: TrialOrder, cluster: Cluster, measured: 
     if not cluster.is_running():
         raise WorkloadError(f"the server ended during the load: {cluster.last_complaint()}")
     measured.window_start, measured.window_s = opened_at, closed_at - opened_at
+    if bench.plan.checkpoint_before:
+        measured.metrics["since_checkpoint_s"] = opened_at - ready_at
     measured.add("throughput", read_pgbench_logs(load.logs, opened_at, closed_at))
     measured.metrics["pgbench_tps"] = summary.tps
     if summary.connect_ms is not None:

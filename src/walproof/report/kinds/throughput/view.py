@@ -15,6 +15,7 @@ from walproof.report.answer import answers, how_sure, what_would_help
 from walproof.report.blocks import Section, Verdict, Verdicts
 from walproof.report.cells import Cells
 from walproof.report.certainty import drift_paragraph
+from walproof.report.components import noise_sentences
 from walproof.report.figures.style import symbol_key
 from walproof.report.kinds.comparison import factor_figure, install_figure, variant_figure
 from walproof.report.kinds.power_cuts.view import cut_sections, outcome_figures
@@ -152,7 +153,7 @@ def throughput_view(
     )
     body = Body(
         answers=(*recovery_answers(cells), *answers(cells, analysis)),
-        how_sure=how_sure(run, analysis, findings),
+        how_sure=(*how_sure(run, analysis, findings), *noise_sentences(run.plan, stored, analysis)),
         what_would_help=what_would_help(run.plan, stored, analysis),
         findings=tuple(findings),
         overview=(*away, *overview) or installs,

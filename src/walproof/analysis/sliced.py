@@ -1,0 +1,58 @@
+"""What slices of servers that take turns say: one value of each variant from each start.
+
+A start of a server is one draw of its memory layout and caches, which its slices share, so the start is the
+unit: it has one value of each variant, and values are compared as those of rounds are
+(:mod:`walproof.analysis.contrast`). Slices make the value sharper, in two steps that a bad second does not
+move: from each slice the median of its pass is taken, which is what moves the machine from pass to pass; of
+what is left the Hodges-Lehmann estimate over passes, the median of all means of two (Hodges and Lehmann,
+"Estimates of Location Based on Rank Tests", Annals of Mathematical Statistics 34, 1963).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations_with_replacement
+from statistics import fmean, median
+
+from walproof.facts import Slice
+
+Totals = Callable[[Slice], tuple[float, float]]
+
+
+def levels(slices: Sequence[Slice], totals: Totals) -> Mapping[str, float]:
+    """Variant -> its typical quotient of totals in a start; empty where none has any.
+
+    From passes in which all variants have one. Where fewer than half of the passes are such, as with a
+    variant that ends nothing in most slices, from the sums over all slices instead.
+    """
+    logs: dict[int, dict[str, float]] = {}
+    variants = list(dict.fromkeys(one.variant for one in slices))
+    for one in slices:
+        above, below = totals(one)
+        if above > 0 and below > 0:
+            logs.setdefault(one.pass_number, {})[one.variant] = math.log(above / below)
+    whole = [own for own in logs.values() if len(own) == len(variants)]
+    if not whole or 2 * len(whole) < len({one.pass_number for one in slices}):
+        return _summed(slices, totals)
+    middles = [median(own.values()) for own in whole]
+    common = median(middles)
+    found = {}
+    for name in variants:
+        left = [own[name] - middle for own, middle in zip(whole, middles, strict=True)]
+        found[name] = math.exp(common + hodges_lehmann(left))
+    return found
+
+
+def hodges_lehmann(values: Sequence[float]) -> float:
+    """The median of the means of all pairs, each value with itself among them. At least one value."""
+    return median(fmean(pair) for pair in combinations_with_replacement(values, 2))
+
+
+def _summed(slices: Sequence[Slice], totals: Totals) -> dict[str, float]:
+    sums: dict[str, tuple[float, float]] = {}
+    for one in slices:
+        above, below = totals(one)
+        first, second = sums.get(one.variant, (0.0, 0.0))
+        sums[one.variant] = (first + above, second + below)
+    return {name: above / below for name, (above, below) in sums.items() if above > 0 and below > 0}

@@ -1,0 +1,33 @@
+"""A reader of stdout that has seen enough (``head``): what is printed then goes nowhere.
+
+The command goes on: its files are written, and its status is that of what it found, not of its output.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def reader_may_leave() -> Iterator[None]:
+    """Print to stdout within the block: a closed pipe ends the block and is no error."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _to_nowhere()
+    except SystemExit as left:
+        # rich turns the broken pipe into this.
+        if not isinstance(left.__context__, BrokenPipeError):
+            raise
+        _to_nowhere()
+
+
+def _to_nowhere() -> None:
+    """What is still in buffers would fail once more when the process ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

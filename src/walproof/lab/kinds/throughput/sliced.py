@@ -1,0 +1,257 @@
+"""One start of several servers, one for each variant, whose loads take turns.
+
+    clone, start, CHECKPOINT?, pgbench, stop -> each: warm-up -> [ wake, guard, slice, stop ] ... -> end
+
+All servers are up and all sessions are connected, but only one pgbench is awake; the others are stopped
+(SIGSTOP), so that slices of all variants stand beside each other in time. A stopped pgbench does not stop its
+clock: there are no latencies, and no offered rates. What servers do while their load is stopped is measured
+in each slice of another: CPU time and bytes, of WAL and to disk.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import psycopg
+
+from walproof.errors import WalproofError, WorkloadError
+from walproof.facts import Slice
+from walproof.lab.kinds.throughput.toggled import wait_until_connected
+from walproof.lab.pgbench_tables import open_server
+from walproof.lab.slice_order import slice_orders
+from walproof.lab.target import target_of
+from walproof.lab.trial import Bench, Measured, TrialOrder
+from walproof.postgres.cluster import Cluster
+from walproof.probe.checkpoints import CheckpointProbe
+from walproof.probe.protocol import Subject
+from walproof.probe.slices import (
+    Edge,
+    count_transactions,
+    cpu_spent_s,
+    read_edge,
+    server_cpu_ns,
+    server_written_bytes,
+)
+from walproof.workload.pgbench import PgbenchRun
+
+WAITING_CPU_MOST = 0.02
+"""Share of a CPU that servers which wait may take together."""
+_PATIENCE_S = 60.0
+_WARM_S = 1.0
+"""Load of each server before the first slice at least."""
+_SLACK = 5
+"""pgbench is given so many times the time that the slices take; it is ended when they are done."""
+_DRAIN_S = 0.1
+"""Longest wait for statements that were under way when their load was stopped."""
+_ACTIVE = (
+    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench' AND state = 'active' "
+    "AND wait_event_type IS DISTINCT FROM 'Lock'"
+)
+_KINDS = ("checkpoints_timed", "checkpoints_requested", "checkpoints_immediate")
+
+
+@dataclass(slots=True)
+class _Server:
+    """A variant's server with its load."""
+
+    variant: str
+    cluster: Cluster
+    connection: psycopg.Connection[tuple[object, ...]]
+    load: PgbenchRun
+    checkpoints: CheckpointProbe = field(default_factory=CheckpointProbe)
+    stopped_at_lsn: int | None = None
+    """Where its WAL ended when its load was stopped."""
+
+    def wake(self, guard_s: float) -> int:
+        """Let the load go on. Returns the bytes of WAL that the server wrote since it was stopped."""
+        waited = read_edge(self.connection).lsn - (self.stopped_at_lsn or 0) if self.stopped_at_lsn else 0
+        self.load.resume()
+        time.sleep(guard_s)
+        return waited
+
+    def stop(self) -> None:
+        """Stop the load, and return when no statement of it is under way. Raises WorkloadError."""
+        self.load.pause()
+        deadline = time.monotonic() + _DRAIN_S
+        while int(str((self.connection.execute(_ACTIVE).fetchone() or (0,))[0])) > 0:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.001)
+        self.stopped_at_lsn = read_edge(self.connection).lsn
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A slice, before its transactions are counted."""
+
+    pass_number: int
+    position: int
+    variant: str
+    begin: Edge
+    end: Edge
+    cpu_s: float | None
+    waiting_cpu_s: float
+    """Of all other servers."""
+    waiting_wal_bytes: int
+    """Of this server, since its slice before."""
+    waiting_written_bytes: int
+    """To disk, by all other servers."""
+
+
+def take_turns(bench: Bench, order: TrialOrder, template: Path, measured: Measured) -> None:
+    """Start the servers, load them in turns, and note the slices.
+
+    Raises WorkloadError, ProbeError or ClusterError.
+    """
+    slicing = bench.plan.slicing
+    assert slicing is not None, "the plan slices"
+    names = [variant.name for variant in bench.plan.sliced]
+    orders = slice_orders(names, slicing.passes, f"{bench.plan.seed}/{order.round}")
+    with ExitStack() as stack:
+        servers: dict[str, _Server] = {}
+        # In another order each time: who is first gets its files and its memory first.
+        for name in orders[0]:
+            servers[name] = _opened(bench, replace(order, variant=name), template, measured, stack)
+        try:
+            warm_s = max(_WARM_S, bench.workload(order).warmup_s)
+            for name in orders[0]:
+                servers[name].wake(warm_s)
+                servers[name].stop()
+            seen = [
+                _slice(servers, name, number, place, slicing.slice_s, slicing.guard_s)
+                for number, pass_order in enumerate(orders, 1)
+                for place, name in enumerate(pass_order, 1)
+            ]
+            for kind in _KINDS:
+                measured.metrics[kind] = 0.0
+            for server in servers.values():
+                found = server.checkpoints.stop().metrics
+                for kind in _KINDS:
+                    measured.metrics[kind] += found.get(kind, 0.0)
+                server.load.end()
+                server.load.finish(_PATIENCE_S)
+            measured.slices = _counted(seen, servers)
+        except WalproofError:
+            broken = [one.cluster for one in servers.values() if not one.cluster.is_running()]
+            measured.log = measured.log or (broken[0].log_tail() if broken else None)
+            raise
+    _note(measured, seen, warm_s + slicing.guard_s, has_checkpoint=bench.plan.checkpoint_before)
+
+
+def _opened(bench: Bench, order: TrialOrder, template: Path, measured: Measured, stack: ExitStack) -> _Server:
+    """The variant's server with its load connected and stopped; the stack ends both."""
+    number = [variant.name for variant in bench.plan.sliced].index(order.variant) + 1
+    cluster, _ = stack.enter_context(
+        bench.cluster(order, f"trial-{order.number}-{number}", template, measured)
+    )
+    is_baseline = order.variant == bench.plan.baseline_of(order.variant)
+    open_server(bench, order, cluster, {}, measured if is_baseline else Measured())
+    slicing, workload = bench.plan.slicing, bench.workload(order)
+    assert slicing is not None
+    variants = len(bench.plan.sliced)
+    longest_s = _SLACK * (slicing.start_s(variants) + variants * workload.warmup_s) + _PATIENCE_S
+    endless = replace(workload, duration_s=longest_s, transactions=None)
+    connection = stack.enter_context(cluster.connect())
+    load = PgbenchRun(bench.pgbench, endless, target_of(cluster), cluster.folder, seed=bench.seed(order))
+    stack.callback(load.kill)
+    server = _Server(order.variant, cluster, connection, load)
+    stack.callback(server.checkpoints.abandon)
+    wait_until_connected(connection, load, workload.clients)
+    server.checkpoints.start(
+        Subject(
+            conninfo=cluster.conninfo,
+            data=cluster.data,
+            log=cluster.log,
+            postmaster_pid=cluster.pid,
+            driver_pid=load.pid,
+            version_num=cluster.install.version_num,
+        )
+    )
+    server.stop()
+    return server
+
+
+def _slice(
+    servers: Mapping[str, _Server], name: str, number: int, place: int, slice_s: float, guard_s: float
+) -> _Seen:
+    own = servers[name]
+    others = [one.cluster.pid for one in servers.values() if one is not own]
+    waited_wal = own.wake(guard_s)
+    waiting = [server_cpu_ns(pid) for pid in others]
+    written = [server_written_bytes(pid) for pid in others]
+    cpu = server_cpu_ns(own.cluster.pid)
+    begin = read_edge(own.connection)
+    time.sleep(max(0.0, begin.at + slice_s - time.time()))
+    end = read_edge(own.connection)
+    spent_s = cpu_spent_s(cpu, server_cpu_ns(own.cluster.pid))
+    used = [cpu_spent_s(before, server_cpu_ns(pid)) for pid, before in zip(others, waiting, strict=True)]
+    wrote = [_grown(before, server_written_bytes(pid)) for pid, before in zip(others, written, strict=True)]
+    if own.load.poll():
+        own.load.finish(_PATIENCE_S)  # says why, where pgbench does
+        raise WorkloadError(f"pgbench of {name} ended before the slices did")
+    own.stop()
+    return _Seen(
+        number, place, name, begin, end, spent_s, sum(one or 0.0 for one in used), waited_wal, sum(wrote)
+    )
+
+
+def _grown(before: Mapping[int, int], after: Mapping[int, int]) -> int:
+    return sum(value - before.get(pid, 0) for pid, value in after.items())
+
+
+def _counted(seen: Sequence[_Seen], servers: Mapping[str, _Server]) -> tuple[Slice, ...]:
+    counts = {
+        name: iter(
+            count_transactions(
+                server.load.logs, [(one.begin.at, one.end.at) for one in seen if one.variant == name]
+            )
+        )
+        for name, server in servers.items()
+    }
+    before = [None, *(one.variant for one in seen)]
+    return tuple(
+        Slice(
+            number=number,
+            pass_number=one.pass_number,
+            position=one.position,
+            variant=one.variant,
+            predecessor=predecessor,
+            began_at=one.begin.at,
+            ended_at=one.end.at,
+            lsn_begin=one.begin.lsn,
+            lsn_end=one.end.lsn,
+            transactions=next(counts[one.variant]).transactions,
+            latency_ms_sum=0.0,
+            latency_ms_p50=None,
+            latency_ms_p95=None,
+            latency_ms_p99=None,
+            cpu_s=one.cpu_s,
+        )
+        for number, (one, predecessor) in enumerate(zip(seen, before, strict=False), 1)
+    )
+
+
+def _note(measured: Measured, seen: Sequence[_Seen], loaded_s: float, *, has_checkpoint: bool) -> None:
+    """What is known of the start as a whole."""
+    measured.window_start = seen[0].begin.at
+    measured.window_s = seen[-1].end.at - seen[0].begin.at
+    length_s = sum(one.end.at - one.begin.at for one in seen)
+    transactions = sum(one.transactions for one in measured.slices)
+    measured.metrics |= {
+        "tps": transactions / length_s,
+        "transactions": float(transactions),
+        "waiting_cpu_share": sum(one.waiting_cpu_s for one in seen) / length_s,
+        "waiting_cpu_share_max": max(one.waiting_cpu_s / (one.end.at - one.begin.at) for one in seen),
+        "waiting_wal_bytes": float(sum(one.waiting_wal_bytes for one in seen)),
+        "waiting_written_bytes": float(sum(one.waiting_written_bytes for one in seen)),
+    }
+    if has_checkpoint:
+        measured.metrics["since_checkpoint_s"] = loaded_s
+    if measured.metrics["waiting_cpu_share"] > WAITING_CPU_MOST:
+        measured.warnings.append(
+            f"servers that waited took more than {WAITING_CPU_MOST:.0%} of a CPU from the one that was loaded"
+        )

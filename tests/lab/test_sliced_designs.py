@@ -1,0 +1,149 @@
+"""Which variants get servers that take turns, with what reason, and what a stopped load cannot do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from walproof.cli.plan import plan_text
+from walproof.errors import StudyError
+from walproof.facts import Cell, Design, Install, Placing, Plan
+from walproof.lab.asked import Overrides
+from walproof.lab.preflight import estimate
+from walproof.lab.reading import check_study
+from walproof.lab.study import ad_hoc, resolve
+from walproof.lab.studyfile import ScriptTable
+
+OFF = {"synchronous_commit": "off"}
+BUFFERS = {"wal_buffers": "64MB"}
+LARGE = {"max_wal_size": "4GB"}
+
+
+def _compare(installs: tuple[Install, ...], *sets: dict[str, str], **overrides: Any) -> Plan:
+    workload = {"name": "w", "clients": 4, "duration": 10, **overrides.pop("workload", {})}
+    study = ad_hoc(sets, workload, overrides.pop("scripts", ()))
+    return resolve(study, Overrides(**overrides), folder=Path("/somewhere"), given=installs)
+
+
+def test_a_setting_that_acts_under_load_alone_is_sliced_by_itself(embedded: Install) -> None:
+    plan = _compare((embedded,), BUFFERS)
+    assert [one.design for one in plan.variants] == [Design.SLICED, Design.SLICED]
+    assert plan.slicing is not None
+    assert (plan.slicing.baseline, plan.slicing.starts, plan.slicing.passes) == ("default", 8, 8)
+    assert (plan.rounds, plan.trials_most, plan.probes) == (8, 8, ())
+    assert plan.variant("wal_buffers=64MB").design_reason == (
+        "wal_buffers acts under load alone, on servers that take turns"
+    )
+    text = plan_text(plan, ["walproof", "compare"])
+    assert "design sliced: wal_buffers acts under load alone" in text
+    assert "sliced, on 2 servers that take turns: 8 starts of 8 passes of 2 slices of 300 ms" in text
+
+
+def test_three_designs_have_a_baseline_each(embedded: Install) -> None:
+    plan = _compare((embedded,), OFF, BUFFERS, LARGE)
+    assert [(one.name, one.design.value) for one in plan.variants] == [
+        ("default", "fresh"),
+        ("default, toggled", "toggled"),
+        ("default, sliced", "sliced"),
+        ("synchronous_commit=off", "toggled"),
+        ("wal_buffers=64MB", "sliced"),
+        ("max_wal_size=4GB", "fresh"),
+    ]
+    assert plan.baseline_of("wal_buffers=64MB") == "default, sliced"
+    assert plan.shared_trials == {
+        "default, toggled": ("default, toggled", "synchronous_commit=off"),
+        "default, sliced": ("default, sliced", "wal_buffers=64MB"),
+    }
+    cells = plan.round_cells(3)
+    assert Cell(embedded.label, "w", "default, sliced") in cells
+    assert len(cells) == 3, "the toggled server has two starts"
+    assert plan.trials_most == 5 * 3 + 2
+
+
+def test_two_designs_of_slices_have_no_windows(embedded: Install) -> None:
+    plan = _compare((embedded,), OFF, BUFFERS)
+    assert [one.name for one in plan.variants][:2] == ["default", "default, sliced"]
+    assert plan.slices_all
+    assert not plan.toggles_all
+    assert (plan.rounds, plan.trials_most) == (8, 8 + 2)
+
+
+def test_sliced_is_possible_for_what_is_toggled_or_that_nobody_has_looked_at(embedded: Install) -> None:
+    plan = _compare((embedded,), OFF, {"work_mem": "1MB"}, design="sliced", rounds=3, passes=5)
+    assert {one.design for one in plan.variants} == {Design.SLICED}
+    assert plan.variant("work_mem=1MB").design_reason == "asked for"
+    assert plan.slicing is not None
+    assert (plan.slicing.starts, plan.slicing.passes) == (3, 5)
+
+
+@pytest.mark.parametrize(
+    ("sets", "given", "reason"),
+    [
+        (LARGE, {}, "max_wal_size=4GB: max_wal_size acts at checkpoints"),
+        (BUFFERS, {"workload": {"rate": 100.0}}, "an offered rate goes on while a load is stopped"),
+        (
+            BUFFERS,
+            {"scripts": [ScriptTable(sql="SELECT 1;\n  \\sleep 5 ms\n")]},
+            "\\sleep goes on while a load is stopped",
+        ),
+    ],
+)
+def test_what_a_stopped_load_cannot_do_is_refused_with_the_reason(
+    embedded: Install, sets: dict[str, str], given: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(StudyError) as caught:
+        _compare((embedded,), sets, **given, design="sliced")
+    assert caught.value.message == (
+        "the study's settings cannot be measured in slices of servers that take turns"
+    )
+    assert (caught.value.detail or "").startswith(reason)
+    plan = _compare((embedded,), sets, **given)
+    assert plan.slicing is None
+
+
+def test_servers_that_do_not_fit_are_up_one_after_the_other(embedded: Install) -> None:
+    most = psutil.virtual_memory().total
+    plan = _compare((embedded,), {"shared_buffers": f"{most // (1 << 20)}MB"}, BUFFERS)
+    assert plan.slicing is None
+    reason = plan.variant("wal_buffers=64MB").design_reason or ""
+    assert reason.startswith("3 servers at once need ")
+    few = _compare((embedded,), BUFFERS, {"shared_buffers": "256MB"})
+    one = _compare((embedded,), {"shared_buffers": "256MB"}, design="fresh")
+    both = estimate(few, Path("/nowhere")).memory_bytes
+    assert both == estimate(one, Path("/nowhere")).memory_bytes + 2 * ((128 + 4 * 8) << 20)
+
+
+def _steady(embedded: Install, **changes: Any) -> Plan:
+    workload = {"name": "w", "duration": 5, **changes.pop("workload", {})}
+    study = {
+        "name": "mine", "title": "?", "variant": [{"name": "default"}, {"name": "off", "settings": OFF}],
+        "workload": [{key: value for key, value in workload.items() if value is not None}],
+        "design": {"place": "steady", "settle": "20s", **changes},
+    }  # fmt: skip
+    return resolve(check_study(study, "t"), Overrides(), folder=Path("/x"), given=(embedded,))
+
+
+def test_a_steady_place_is_so_much_load_after_the_checkpoint(embedded: Install) -> None:
+    plan = _steady(embedded)
+    assert plan.place is Placing.STEADY
+    assert plan.workloads[0].warmup_s == 20.0
+    assert _steady(embedded, workload={"warmup": 30}).workloads[0].warmup_s == 30.0
+    assert _steady(embedded, design="auto").toggles_all
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"checkpoint": "none"}, "it is a place after the checkpoint before the load"),
+        ({"workload": {"duration": None, "transactions": 10}}, "a number of transactions has no warm-up"),
+    ],
+)
+def test_a_place_that_cannot_be_steady_is_refused(
+    embedded: Install, changes: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(StudyError) as caught:
+        _steady(embedded, **changes)
+    assert (caught.value.detail or "").startswith(reason)

@@ -1,0 +1,86 @@
+"""Servers that take turns: one load awake at a time, what the others do, and nothing left after a kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import start, walproof
+from tests.live.laboratory import processes, wait_clean, workspaces
+from walproof.facts import Design, TrialState
+from walproof.facts.store import Store
+from walproof.postgres.cache import cache_folder
+
+pytestmark = pytest.mark.live
+
+PASSES = 3
+NAMES = {"default", "wal_buffers=16MB"}
+SMALL = ("--set", "wal_buffers=16MB", "--scale", "1", "--clients", "3", "--threads", "2", "--rounds", "1")
+
+
+def test_loads_take_turns_and_servers_that_wait_do_next_to_nothing(tmp_path: Path) -> None:
+    done = walproof("compare", *SMALL, "--passes", str(PASSES), "--pg", "embedded", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    store = Store(tmp_path / "walproof-out" / "walproof.sqlite")
+    run = store.run("last")
+    (trial,) = store.trials(run.id)
+    store.close()
+    assert (trial.state, trial.reason) == (TrialState.DONE, None)
+    assert {one.design for one in run.plan.variants} == {Design.SLICED}
+    assert [(one.number, one.pass_number, one.position) for one in trial.slices] == [
+        (2 * (number - 1) + place, number, place) for number in range(1, PASSES + 1) for place in (1, 2)
+    ]
+    for number in range(1, PASSES + 1):
+        assert {one.variant for one in trial.slices if one.pass_number == number} == NAMES
+    for before, after in pairwise(trial.slices):
+        assert after.predecessor == before.variant
+        assert before.ended_at < after.began_at
+    for name in NAMES:
+        own = [one for one in trial.slices if one.variant == name]
+        assert sum(one.transactions for one in own) > 0
+        assert sum(one.lsn_end - one.lsn_begin for one in own) > 0
+        assert all(before.lsn_end <= after.lsn_begin for before, after in pairwise(own))
+    assert trial.metrics["transactions"] == sum(one.transactions for one in trial.slices)
+    loaded = sum(one.lsn_end - one.lsn_begin for one in trial.slices)
+    assert trial.metrics["waiting_wal_bytes"] < loaded, "a load that is stopped writes nothing"
+    assert 0 <= trial.metrics["waiting_cpu_share"] <= trial.metrics["waiting_cpu_share_max"]
+    assert "sliced" in done.stdout
+    assert "Servers that waited took" in done.stdout
+
+
+def test_nothing_is_left_of_servers_whose_loads_are_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed while one pgbench is stopped: the watchdog wakes and ends it, and the servers."""
+    # Tests that run beside this have workspaces, too, which are nobody's leavings.
+    monkeypatch.setenv("WALPROOF_CACHE", str(cache_folder("interruptions")))
+    process = start(("compare", *SMALL, "--pg", "embedded", "--passes", "200"), tmp_path, tmp_path / "errors")
+    try:
+        deadline = time.monotonic() + 120
+        while not _stopped() and time.monotonic() < deadline and process.poll() is None:
+            time.sleep(0.02)
+        assert _stopped(), (tmp_path / "errors").read_text()
+        ours = workspaces()
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert ours
+    assert wait_clean(30) == []
+
+
+def _stopped() -> list[int]:
+    """Load generators of a workspace that are stopped."""
+    found = []
+    for pid, words in processes():
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            continue
+        if "pgbench" in words.split("\0")[0] and state == "T":
+            found.append(pid)
+    return found
