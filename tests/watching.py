@@ -9,10 +9,11 @@ from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.advise.watch.concern import Concern, Thresholds
 from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.assessment import Assessment, Assessor, Limits
-from walproof.analysis.watch.causes import WalCauses
-from walproof.analysis.watch.clock import CrashClock, Span
 from walproof.facts.watch import (
+    CrashClock,
     NoAnswer,
+    Span,
+    WalCauses,
     WatchedArchiver,
     WatchedCheckpoint,
     WatchedSlot,

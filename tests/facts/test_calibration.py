@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from walproof.facts.calibration import (
     ColdReplay,
     Machine,
     PhaseReplay,
+    SyncCosts,
     calibration_path,
     find_calibrations,
     pooled,
@@ -90,6 +92,20 @@ def test_calibrations_of_one_machine_are_taken_together() -> None:
     with pytest.raises(StoreError, match="different machines") as caught:
         pooled([CALIBRATION, other])
     assert caught.value.detail == "cores: 8 -> 4"
+
+
+def test_the_sync_of_files_is_kept_and_older_files_lack_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    costs = SyncCosts(10.0, 20.0, 30.0, 40.0)
+    write_calibration(path, replace(CALIBRATION, sync=costs))
+    assert read_calibration(path).sync == costs
+    data = json.loads(path.read_text())
+    del data["sync"]
+    path.write_text(json.dumps(data))
+    older = read_calibration(path)
+    assert older.sync is None
+    twice = replace(CALIBRATION, sync=replace(costs, file_us=30.0))
+    assert pooled([older, twice, replace(CALIBRATION, sync=costs)]).sync == replace(costs, file_us=20.0)
 
 
 def test_differences_are_named() -> None:

@@ -19,10 +19,11 @@ from tests.cli.command import start, walproof
 from tests.live.pair import writing
 from tests.postgres.replication import query, run, running_primary, wait_until
 from tests.web.reading import Reader
-from walproof.advise.watch.concern import Thresholds
-from walproof.cli.watched import Fleet, WatchOrder
+from walproof.cli.watch_order import ServerOrder, WatchOrder
+from walproof.cli.watched import Fleet
 from walproof.facts import Install
 from walproof.facts.watch import StreamPhase
+from walproof.facts.watch_history import open_history
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
@@ -81,6 +82,41 @@ def test_one_look_names_the_trouble_and_leaves_nothing(troubled: Cluster, tmp_pa
     assert found["crash"]["warm"]["low"] < found["crash"]["warm"]["seconds"] < found["crash"]["warm"]["high"]
     assert found["lacks"] == []
     wait_until(lambda: own_slots(troubled) == 0, 10)
+
+
+def test_what_was_shown_is_kept_and_shown_again(troubled: Cluster, tmp_path: Path) -> None:
+    """Servers come from a file; what is kept of them can be given away."""
+    config = tmp_path / "watch.toml"
+    config.write_text(
+        f'every = "500ms"\nhistory = "kept/h.sqlite"\nrecovery_target = "50ms"\n[[server]]\nname = "orders"\n'
+        f'dsn = "{dsn(troubled)} password=hunter2"\nwal_disk = "10GB"\n'
+    )
+    config.chmod(0o600)
+    done = walproof("watch", "--config", "watch.toml", "--json", "--for", "6s", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    kept = tmp_path / "kept" / "h.sqlite"
+    assert [path.name for path in kept.parent.iterdir()] == ["h.sqlite"]
+    with open_history(kept) as history:
+        (server,) = history.servers()
+        records = history.looks("orders", 0, time.time())
+        assert server.records == len(records)
+    assert "hunter2" not in str(records)
+    again = walproof("watch", "--replay", "kept/h.sqlite", "--speed", "60x", "--json", cwd=tmp_path)
+    assert again.returncode == 0, again.stderr
+    # A look that is shown twice is kept once.
+    shown = {line["at"]: line for line in reversed([json.loads(line) for line in done.stdout.splitlines()])}
+    replayed = [json.loads(line) for line in again.stdout.splitlines()]
+    assert len(replayed) == len(records) >= 6
+    for line in replayed:
+        live = shown[line["at"]]
+        assert {one["key"] for one in line["concerns"]} == {one["key"] for one in live["concerns"]}
+        same = ("server", "at", "crash", "causes", "slots", "stream", "recovery_target_s", "lacks", "notes")
+        assert {key: line[key] for key in same} == {key: live[key] for key in same}
+    assert any(line["crash"] for line in replayed)
+    assert any(one["key"] == "crash recovery" for one in replayed[-1]["concerns"])
+    text = walproof("watch", "--replay", "kept/h.sqlite", "--once", "--plain", cwd=tmp_path).stdout
+    assert "orders: attention, if it crashed now: " in text
+    print(text)
 
 
 def test_a_check_exits_as_a_plugin(
@@ -173,7 +209,7 @@ def watched(fleet: Fleet, is_so: Callable[[ServerView], bool], patience_s: float
 
 
 def order(conninfo: str, *, streams: bool) -> WatchOrder:
-    return WatchOrder((conninfo,), 0.3, Thresholds(), None, streams, 1 << 30, None)
+    return WatchOrder((ServerOrder(conninfo, streams=streams),), 0.5)
 
 
 def test_a_role_without_rights_sees_the_rest(troubled: Cluster) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from io import StringIO
 
 import pytest
@@ -98,11 +99,11 @@ def test_a_warning_is_a_warning() -> None:
 
 def test_what_was_asked_for_and_is_not_known_is_unknown() -> None:
     seen = assessed(Server())
-    broken = ServerView(seen, (), StreamState(StreamPhase.BROKEN, "must be replication role"))
+    broken = ServerView(seen, (), StreamState(StreamPhase.BROKEN, "must be replication role"), target_s=60.0)
     done = check([broken], LIMITS)
     assert done.status is Nagios.UNKNOWN
     assert "must be replication role" in done.text
-    assert check([broken], Thresholds()).status is Nagios.OK
+    assert check([replace(broken, target_s=None)], LIMITS).status is Nagios.OK
     blind = ServerView(assessed(Server(lists_files=False), room_bytes=64 << 30), ())
     assert check([blind], Thresholds()).status is Nagios.UNKNOWN
     assert failed("no | such").text == "WALPROOF UNKNOWN - no / such"

@@ -175,3 +175,46 @@ def test_sizes_that_no_server_has() -> None:
         WalStream(buffers=[3], segment_size=16 << 20)
     with pytest.raises(WalError, match="segments of"):
         WalStream(buffers=[128], segment_size=1000)
+
+
+def on_timeline(wal: Recorded, begin: int, timeline: int) -> bytes:
+    """The bytes from there on as a promoted server writes them: headers of later pages name the timeline."""
+    data = bytearray(wal.bytes)
+    for page in range(-(-begin // 8192) * 8192, len(data) - 8192, 8192):
+        if data[page : page + 2] != b"\0\0":
+            data[page + 4 : page + 8] = timeline.to_bytes(4, "little")
+    return bytes(data)
+
+
+@pytest.mark.parametrize("version", [15, 18])
+def test_a_timeline_is_followed_to_the_next_one(recorded: dict[int, Recorded], version: int) -> None:
+    wal, stream = recorded[version], recorded[version].stream()
+    half = wal.length // 2
+    wal.feed(stream, 0, half)
+    ended = stream.snapshot()
+    assert ended.end is not None
+    timeline, place = ended.timeline + 1, int(ended.end - wal.base)
+    stream.switch_timeline(timeline, ended.end)
+    promoted = on_timeline(wal, place, timeline)
+    stream.observe(ended.end, promoted[place : wal.length])
+    while stream.recompute():
+        pass
+    told = stream.snapshot()
+    assert told.timeline == timeline
+    assert (told.redo, told.clock) == wal.cut(wal.length)
+    with pytest.raises(WalError):
+        stream.switch_timeline(timeline, ended.end)
+
+
+def test_records_that_the_new_timeline_does_not_have_are_not_counted(recorded: dict[int, Recorded]) -> None:
+    """A standby was promoted that lacked the last of them."""
+    wal, stream = recorded[15], recorded[15].stream()
+    half = wal.length // 2
+    wal.feed(stream, 0, half)
+    ended = stream.snapshot()
+    assert ended.end is not None
+    wal.feed(stream, half, wal.length)
+    stream.switch_timeline(ended.timeline + 1, ended.end)
+    told = stream.snapshot()
+    assert told.clock is None
+    assert told.state in (ClockState.NO_CHECKPOINT, ClockState.HOLE)

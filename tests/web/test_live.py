@@ -14,9 +14,8 @@ import pytest
 from tests.watching import Server, clock, view
 from tests.web.conftest import AT, unanswering, watched
 from tests.web.reading import Reader
-from walproof.analysis.watch.causes import WalCauses
+from walproof.facts.watch import RmgrWal, WalCauses
 from walproof.units import format_bytes
-from walproof.wal.totals import WalTotals
 from walproof.web.live.board import LOOKS_MOST, MINUTES_MOST, Board, History
 from walproof.web.live.moment import IMAGES, Moment, moment_of
 from walproof.web.live.plot import Line, Plot, ceiling
@@ -121,7 +120,7 @@ def test_a_day_is_kept_in_bounds_and_hides_no_gap_and_no_peak() -> None:
 
 
 def causes(**totals: tuple[int, int]) -> WalCauses:
-    found = {name: WalTotals(1 + one, one, images, 1) for name, (one, images) in totals.items()}
+    found = {name: RmgrWal(1 + one, one, images, 1) for name, (one, images) in totals.items()}
     return WalCauses(60.0, 0.0, 0.0, 0.0, (), found)
 
 

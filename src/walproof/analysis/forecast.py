@@ -22,7 +22,7 @@ from walproof.analysis.recovery_curve import STARTS, RecoveryCurve, mean_image, 
 from walproof.analysis.recovery_fit import fit, scale_to_crash
 from walproof.analysis.whatif import Prediction as ServerPrediction
 from walproof.errors import WalError
-from walproof.facts.calibration import Calibration
+from walproof.facts.calibration import Calibration, SyncCosts
 from walproof.facts.recovery import RecoveryTimes
 from walproof.settings.minors import compared_minors, major_minor
 from walproof.units import Lsn, format_bytes, format_utc, parse_bytes
@@ -57,6 +57,8 @@ class Costs:
     )
     calibrated: str | None = None
     """The version that they were calibrated on, with its minor."""
+    sync: SyncCosts | None = None
+    """Of the phase before redo; None where it was not calibrated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def calibrated_costs(calibration: Calibration) -> Costs:
         f"PostgreSQL {machine.version}."
     )
     disk = Disk(calibration.read_iops, calibration.read_latency_us, calibration.read_ahead_kb)
-    return Costs(fit(calibration), disk, (note,), machine.version)
+    return Costs(fit(calibration), disk, (note,), machine.version, calibration.sync)
 
 
 def of_minors(costs: Costs, recorded: Collection[str]) -> Costs:

@@ -3,62 +3,35 @@
 from __future__ import annotations
 
 import signal
-import sys
-import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from walproof.cli import Interrupted, options
 from walproof.errors import SettingError, WalproofError
-from walproof.units import parse_bytes, parse_duration_s
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from contextlib import ExitStack
-
-    from walproof.cli.watch_show import Show
-    from walproof.cli.watched import Fleet, WatchOrder
-
-_SHORTEST_S = 0.5
-_ONCE_S = 20.0
-"""The longest that a single look waits for the stream to come to the end of WAL."""
-
-
-@dataclass(frozen=True, slots=True)
-class Listeners:
-    """Who else is told of each look, as typed."""
-
-    listen: str | None
-    web: str | None
-    names: tuple[str, ...]
-
-    def entered(self, stack: ExitStack, every_s: float) -> Iterator[Show]:
-        """What tells each of them, until the stack is left. Raises SettingError when it cannot listen."""
-        if self.listen is not None:
-            from walproof.cli.watch_listen import Listener
-
-            yield stack.enter_context(Listener(self.listen)).tell
-        if self.web is not None:
-            from walproof.cli.web_serve import WatchedSite
-
-            yield stack.enter_context(WatchedSite(self.web, self.names, every_s)).tell
 
 
 def watch(
     dsns: Annotated[
-        list[str],
-        typer.Argument(metavar="DSN...", help='Servers: "service=db1" "host=db2 user=me". Standbys, too.'),
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="[DSN...]",
+            help='Servers: "service=db1" "host=db2 user=me". Standbys, too. Of --config and --replay: names.',
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Servers and options: watch.toml.")
+    ] = None,
     recovery_target: Annotated[
         str | None, typer.Option("--recovery-target", metavar="TIME", help="Longest crash recovery: 60s.")
     ] = None,
     wal_disk: Annotated[
         str | None, typer.Option("--wal-disk", metavar="SIZE", help="Room for pg_wal: 200GB.")
     ] = None,
-    every: Annotated[str, typer.Option("--every", metavar="TIME", help="Between two looks.")] = "2s",
+    every: Annotated[
+        str | None, typer.Option("--every", metavar="TIME", help="Between two looks. Default: 2s.")
+    ] = None,
     for_: Annotated[
         str | None, typer.Option("--for", metavar="TIME", help="End after that long. Default: Ctrl-C.")
     ] = None,
@@ -71,17 +44,19 @@ def watch(
         typer.Option("--check", help="One line and an exit status as of a Nagios plugin: 0 to 3."),
     ] = False,
     full_warning: Annotated[
-        str, typer.Option("--full-warning", metavar="TIME", help="Warn when pg_wal is full within.")
-    ] = "4h",
+        str | None,
+        typer.Option("--full-warning", metavar="TIME", help="Warn when pg_wal is full within. Default: 4h."),
+    ] = None,
     full_critical: Annotated[
-        str, typer.Option("--full-critical", metavar="TIME", help="The same, critical.")
-    ] = "1h",
+        str | None, typer.Option("--full-critical", metavar="TIME", help="The same, critical. Default: 1h.")
+    ] = None,
     lag_warning: Annotated[
-        str, typer.Option("--lag-warning", metavar="TIME", help="Warn when a standby is that late.")
-    ] = "15s",
+        str | None,
+        typer.Option("--lag-warning", metavar="TIME", help="Warn when a standby is that late. Default: 15s."),
+    ] = None,
     lag_critical: Annotated[
-        str, typer.Option("--lag-critical", metavar="TIME", help="The same, critical.")
-    ] = "5min",
+        str | None, typer.Option("--lag-critical", metavar="TIME", help="The same, critical. Default: 5min.")
+    ] = None,
     listen: Annotated[
         str | None,
         typer.Option("--listen", metavar="HOST:PORT", help="Serve metrics for Prometheus: 127.0.0.1:9187."),
@@ -92,19 +67,52 @@ def watch(
     ] = None,
     name: options.HostNames = None,
     stream: Annotated[
-        bool,
-        typer.Option("--stream/--no-stream", help="Stream WAL, for the crash clock and causes of WAL."),
-    ] = True,
+        bool | None,
+        typer.Option(
+            "--stream/--no-stream", show_default=False,
+            help="Stream WAL, for the crash clock and causes of WAL. Default: stream.",
+        ),
+    ] = None,
     max_retained: Annotated[
-        str,
-        typer.Option("--max-retained", metavar="SIZE", help="Give the stream up when a server keeps more."),
-    ] = "1GB",
+        str | None,
+        typer.Option(
+            "--max-retained", metavar="SIZE",
+            help="Give the stream up when a server keeps more for it. Default: 1GB.",
+        ),
+    ] = None,
+    max_rate: Annotated[
+        str | None,
+        typer.Option("--max-rate", metavar="SIZE", help="Read so much of a stream a second at most: 20MB."),
+    ] = None,
     calibration: Annotated[
         Path | None,
         typer.Option(
             "--calibration", metavar="FILE", help="Costs of recovery of the servers' machine. Default: this "
             "machine's for servers here, else the shipped ones.",
         ),
+    ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option("--history", metavar="FILE", help="Keep what is seen, to look at it later: --replay."),
+    ] = None,
+    keep: Annotated[
+        str | None,
+        typer.Option("--keep", metavar="TIME", help="How long the history goes back. Default: 30d."),
+    ] = None,
+    history_max: Annotated[
+        str | None,
+        typer.Option("--history-max", metavar="SIZE", help="How large it gets. Default: 1GB."),
+    ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option("--replay", metavar="FILE", help="Show a history as if it happened now; ask no server."),
+    ] = None,
+    speed: Annotated[
+        str | None, typer.Option("--speed", metavar="60x", help="Of a replay. Default: 1x.")
+    ] = None,
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help='Where a replay begins: "2026-11-24 03:00".'),
     ] = None,
     json: options.Json = False,
 ) -> None:  # fmt: skip
@@ -113,99 +121,74 @@ def watch(
     pg_monitor is enough for all but the crash clock and causes, for which WAL is streamed: that needs
     REPLICATION. With --json each look at each server is a line.
     """
-    from walproof.advise.watch.concern import Thresholds
-    from walproof.cli.watched import Fleet, WatchOrder, server_name
+    from walproof.cli.watch_order import Typed
 
+    typed = Typed(
+        tuple(dsns or ()), recovery_target, wal_disk, every, full_warning, full_critical, lag_warning,
+        lag_critical, listen, web, tuple(name or ()), stream, max_retained, max_rate, calibration, history,
+        keep, history_max,
+    )  # fmt: skip
     try:
-        for dsn in dsns:
-            server_name(dsn)
-        limits = Thresholds(
-            options.duration_s(recovery_target),
-            parse_duration_s(full_warning),
-            parse_duration_s(full_critical),
-            parse_duration_s(lag_warning),
-            parse_duration_s(lag_critical),
-        )
-        room = None if wal_disk is None else options.positive_bytes("--wal-disk", wal_disk)
-        every_s = _duration("--every", every)
-        for_s = None if for_ is None else _duration("--for", for_)
-        order = WatchOrder(tuple(dsns), every_s, limits, room, stream, parse_bytes(max_retained), calibration)
+        if replay is not None:
+            _replay(typed, replay, speed, from_, for_, once=once, plain=plain, json=json, check=check)
+        elif speed is not None or from_ is not None:
+            raise SettingError("--speed and --from are of a replay", hint="--replay FILE names the history.")
+        else:
+            _watch(typed, config, for_, once=once, plain=plain, json=json, check=check)
+    except Interrupted as signalled:
+        # Ctrl-C is how an endless watch ends.
+        if for_ is not None or once or signalled.number != signal.SIGINT:
+            raise
+
+
+def _watch(
+    typed: object, config: Path | None, for_: str | None, *, once: bool, plain: bool, json: bool, check: bool
+) -> None:
+    from walproof.cli.watch_file import read_watch_file
+    from walproof.cli.watch_loop import Showing, answer, check_once, watch_live
+    from walproof.cli.watch_order import Typed, duration, watch_order
+    from walproof.cli.watched import Fleet
+
+    assert isinstance(typed, Typed)
+    try:
+        order = watch_order(typed, None if config is None else read_watch_file(config))
+        for_s = None if for_ is None else duration("--for", for_)
         if check:
             with Fleet(order) as fleet:
-                _check(fleet, order)
+                check_once(fleet, order)
     except WalproofError as error:
         if not check:
             raise
         from walproof.report.watch.check import failed
 
-        _answer(failed(error.message))
-    try:
-        with Fleet(order) as fleet:
-            told = Listeners(listen, web, tuple(name or ()))
-            _watch(fleet, order, for_s, told, once=once, plain=plain, json=json)
-    except Interrupted as signalled:
-        # Ctrl-C is how an endless watch ends.
-        if for_s is not None or once or signalled.number != signal.SIGINT:
-            raise
+        answer(failed(error.message))
+    with Fleet(order) as fleet:
+        watch_live(fleet, order, Showing(plain, json, once, for_s))
 
 
-def _check(fleet: Fleet, order: WatchOrder) -> None:
-    from walproof.report.watch.check import check
-
-    _settle(fleet, order)
-    _answer(check(fleet.views(), order.thresholds))
-
-
-def _answer(checked: object) -> None:
-    from walproof.report.watch.check import Checked
-
-    assert isinstance(checked, Checked)
-    sys.stdout.write(checked.text + "\n")
-    raise typer.Exit(int(checked.status))
-
-
-def _settle(fleet: Fleet, order: WatchOrder) -> None:
-    """Rates need two looks, and a clock the WAL since the redo point."""
-    fleet.views(patience_s=_ONCE_S)
-    until_s = time.monotonic() + _ONCE_S
-    time.sleep(order.every_s)
-    fleet.views()
-    while not fleet.is_settled and time.monotonic() < until_s:
-        time.sleep(min(order.every_s, 0.2))
-        fleet.views()
-
-
-def _watch(
-    fleet: Fleet, order: WatchOrder, for_s: float | None, listeners: Listeners, *, once: bool, plain: bool,
-    json: bool,
+def _replay(
+    typed: object, path: Path, speed: str | None, from_: str | None, for_: str | None, *, once: bool,
+    plain: bool, json: bool, check: bool,
 ) -> None:  # fmt: skip
-    """Show look after look until the time is over."""
-    from contextlib import ExitStack
+    from dataclasses import replace
 
-    from walproof.cli.watch_show import shower
+    from walproof.cli.watch_loop import Showing, watch_replayed
+    from walproof.cli.watch_order import Typed, duration, thresholds_of
+    from walproof.cli.watch_replay import parse_moment, parse_speed
 
-    with ExitStack() as stack:
-        tell = list(listeners.entered(stack, order.every_s))
-        if once:
-            _settle(fleet, order)
-        show = stack.enter_context(shower(plain=plain, json=json))
-        begun_s = time.monotonic()
-        is_first = True
-        while True:
-            views = fleet.views(patience_s=order.every_s if is_first else 0.0)
-            is_first = False
-            for one in tell:
-                one(views)
-            show(views)
-            passed_s = time.monotonic() - begun_s
-            if once or (for_s is not None and passed_s >= for_s - _SHORTEST_S / 2):
-                return
-            left_s = order.every_s if for_s is None else min(order.every_s, for_s - passed_s)
-            time.sleep(max(0.0, left_s))
-
-
-def _duration(option: str, text: str) -> float:
-    seconds = parse_duration_s(text)
-    if seconds < _SHORTEST_S:
-        raise SettingError(f"{option} is {text}: expected at least {_SHORTEST_S:g} s")
-    return seconds
+    assert isinstance(typed, Typed)
+    if check or any((typed.listen, typed.web, typed.history, typed.keep, typed.history_max)):
+        raise SettingError("a replay is shown, not served, checked or kept", hint="--json makes lines of it.")
+    thresholds = thresholds_of(typed, None)
+    if typed.recovery_target is not None:
+        thresholds = replace(
+            thresholds, recovery_s=duration("--recovery-target", typed.recovery_target)
+        )  # fmt: skip
+    watch_replayed(
+        path,
+        typed.servers,
+        thresholds,
+        1.0 if speed is None else parse_speed(speed),
+        None if from_ is None else parse_moment(from_),
+        Showing(plain, json, once, None if for_ is None else duration("--for", for_)),
+    )

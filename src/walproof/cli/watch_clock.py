@@ -6,13 +6,14 @@ import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from walproof.analysis.forecast import Costs
-from walproof.analysis.watch.causes import CauseWatch, WalCauses
-from walproof.analysis.watch.clock import CrashClock, crash_clock
+from walproof.analysis.watch.causes import CauseWatch
+from walproof.analysis.watch.clock import crash_clock
 from walproof.cli.costs import find_costs
-from walproof.facts.watch import StreamPhase, StreamState
+from walproof.cli.watch_order import ServerOrder
+from walproof.facts.watch import CrashClock, DataDirectory, StreamPhase, StreamState, WalCauses
+from walproof.observe.data_files import DataFiles, dirty_bytes
 from walproof.observe.feed import FeedBeginning, WalFeed, WalSink
 from walproof.observe.names import RelationNames
 from walproof.units import Lsn, parse_bytes
@@ -24,6 +25,8 @@ _REASONS = {
     ClockState.HOLE: "WAL is missing since the redo point; the next checkpoint ends that",
     ClockState.TRACE_TOO_LONG: "the last checkpoint took longer than is kept in mind; the next one ends that",
 }
+_FILES_A_RELATION, _OTHER_FILES = 1.2, 400
+"""Free space and visibility maps of some; template0, which nobody may look into, and WAL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,21 +42,24 @@ class Told:
 class Clock:
     """Context manager: streams while its block lasts."""
 
-    def __init__(self, conninfo: str, max_retained_bytes: int, calibration: Path | None) -> None:
-        self._calibration = calibration
-        self._feed = WalFeed(conninfo, self._begin, max_retained_bytes)
-        self._names = RelationNames(conninfo)
+    def __init__(self, own: ServerOrder, max_retained_bytes: int) -> None:
+        self._calibration = own.calibration
+        self._feed = WalFeed(own.conninfo, self._begin, max_retained_bytes, own.bytes_per_s_most)
+        self._names = RelationNames(own.conninfo)
+        self._files = DataFiles()
+        self._beginning: FeedBeginning | None = None
         self._causes = CauseWatch()
         self._costs = Costs()
         self._buffers = 0
         self._stack = ExitStack()
-        if calibration is not None:
+        if own.calibration is not None:
             # A file that cannot be read is said before anything is watched.
-            find_costs(calibration, 0, other_machine=True)
+            find_costs(own.calibration, 0, other_machine=True)
 
     def __enter__(self) -> Clock:
         self._stack.enter_context(self._feed)
         self._stack.enter_context(self._names)
+        self._stack.enter_context(self._files)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -77,10 +83,32 @@ class Clock:
             self._names.want()
         if snapshot.clock is None:
             return Told(replace(state, reason=_REASONS.get(snapshot.state, "")), None, causes)
-        clock = crash_clock(snapshot.clock, self._buffers, self._costs, is_recomputing=snapshot.recomputing)
+        clock = crash_clock(
+            snapshot.clock, self._buffers, self._costs, is_recomputing=snapshot.recomputing,
+            directory=self._directory(),
+        )  # fmt: skip
         return Told(state, clock, causes, self._costs.notes)
 
+    def _directory(self) -> DataDirectory | None:
+        """As it is seen on this machine, else as catalogs tell."""
+        begun, count = self._beginning, self._files.count
+        if begun is None:
+            return None
+        if count is not None:
+            return DataDirectory(
+                begun.is_synced, begun.sync_method, count.files, count.recent, dirty_bytes(), True
+            )  # fmt: skip
+        relations = len(self._names.by_place)
+        if not relations and begun.is_synced:
+            return None
+        files = round(relations * _FILES_A_RELATION) + _OTHER_FILES
+        return DataDirectory(begun.is_synced, begun.sync_method, files, None, None, False)
+
     def _begin(self, beginning: FeedBeginning) -> WalSink:
+        self._beginning = beginning
+        self._files.count_in(
+            beginning.data_directory if beginning.is_here else None, beginning.system_identifier
+        )
         self._buffers = parse_bytes(beginning.shared_buffers) // PAGE_BYTES
         self._costs = self._costs_of(beginning)
         return WalStream(

@@ -4,50 +4,31 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-from walproof.advise.replica.diagnosis import Diagnosis, diagnose
-from walproof.advise.watch.concern import Thresholds
+from walproof.advise.replica.diagnosis import diagnose
 from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.assessment import Assessor, Limits, unique_names
 from walproof.cli.watch_clock import Clock, Told
+from walproof.cli.watch_order import ServerOrder, WatchOrder, server_name
 from walproof.facts.watch import NoAnswer, StreamPhase, StreamState, WatchLook
 from walproof.observe.pair_watcher import PairWatcher
 from walproof.observe.watcher import Watcher
-from walproof.report.watch.view import ServerView
-from walproof.settings.conninfo import parse
-
-if TYPE_CHECKING:
-    from walproof.facts.replication import ReplicationWindow
+from walproof.report.watch.view import ServerView, standby_name
 
 _PAIR_WINDOW_S = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class WatchOrder:
-    """What to watch, and what to compare with."""
-
-    conninfos: tuple[str, ...]
-    every_s: float
-    thresholds: Thresholds
-    wal_disk_bytes: int | None
-    streams: bool
-    max_retained_bytes: int
-    calibration: Path | None
 
 
 class WatchedServer:
     """Context manager: one server."""
 
-    def __init__(self, name: str, conninfo: str, order: WatchOrder) -> None:
-        self.conninfo = conninfo
-        self._target_s = order.thresholds.recovery_s
-        self._watcher = Watcher(conninfo, order.every_s)
-        self._clock = Clock(conninfo, order.max_retained_bytes, order.calibration) if order.streams else None
-        self._assessor = Assessor(name, Limits(order.wal_disk_bytes), order.every_s)
-        self._concerns = Concerns(order.thresholds)
+    def __init__(self, name: str, own: ServerOrder, order: WatchOrder) -> None:
+        self.conninfo = own.conninfo
+        self._own = own
+        self._watcher = Watcher(own.conninfo, order.every_s)
+        self._clock = Clock(own, order.max_retained_bytes) if own.streams else None
+        self._assessor = Assessor(name, Limits(own.wal_disk_bytes), order.every_s)
+        self._concerns = Concerns(replace(order.thresholds, recovery_s=own.recovery_s))
         self._stack = ExitStack()
         self.look: WatchLook | None = None
         """The newest, while it answers."""
@@ -84,25 +65,22 @@ class WatchedServer:
         """All that is known now."""
         seen = self._assessor.assess(time.monotonic(), time.time())
         told = Told(StreamState(StreamPhase.OFF)) if self._clock is None else self._clock.now()
-        pairs = self._diagnoses()
+        windows = tuple(window for pair in self.pairs if (window := pair.window) is not None)
+        pairs = {standby_name(window): diagnose(window) for window in windows}
         concerns = self._concerns.of(seen, told.clock, told.causes, pairs, time.time())
         return ServerView(
-            seen, concerns, told.state, told.clock, told.causes, pairs, self._target_s, told.notes
-        )
-
-    def _diagnoses(self) -> dict[str, Diagnosis]:
-        windows = [window for pair in self.pairs if (window := pair.window) is not None]
-        return {_standby_name(window): diagnose(window) for window in windows}
+            seen, concerns, told.state, told.clock, told.causes, pairs, self._own.recovery_s, told.notes,
+            windows, self._own.wal_disk_bytes,
+        )  # fmt: skip
 
 
 class Fleet:
     """Context manager: all servers. Standbys of watched servers are watched as pairs with these."""
 
     def __init__(self, order: WatchOrder) -> None:
-        names = unique_names([server_name(conninfo) for conninfo in order.conninfos])
+        names = unique_names([one.name or server_name(one.conninfo) for one in order.servers])
         self.servers = [
-            WatchedServer(name, conninfo, order)
-            for name, conninfo in zip(names, order.conninfos, strict=True)
+            WatchedServer(name, own, order) for name, own in zip(names, order.servers, strict=True)
         ]
         self._stack = ExitStack()
         self._paired: set[int] = set()
@@ -152,18 +130,3 @@ class Fleet:
         ]
         candidates.sort(key=lambda one: one[1].is_in_recovery)
         return candidates[0][0] if candidates else None
-
-
-def server_name(conninfo: str) -> str:
-    """What a server is called on the page: its service, or host and port. Raises ConninfoError."""
-    given = parse(conninfo)
-    if service := given.get("service"):
-        return service
-    host, port = given.get("host") or given.get("hostaddr") or "local", given.get("port")
-    host = "local" if host.startswith(("/", "@")) else host
-    return f"{host}:{port}" if port else host
-
-
-def _standby_name(window: ReplicationWindow) -> str:
-    sender = window.last.upstream.sender or window.first.upstream.sender
-    return "on the command line" if sender is None else sender.application_name

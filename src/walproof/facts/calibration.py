@@ -12,7 +12,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -97,6 +97,20 @@ class CheckpointRun:
 
 
 @dataclass(frozen=True, slots=True)
+class SyncCosts:
+    """What the sync of a data directory costs before redo."""
+
+    file_us: float
+    """A file that is on the disk: opened twice, asked for once."""
+    flush_us: float
+    """One of which a page is not on the disk, besides."""
+    mb_us: float
+    """A MB of many pages that are not."""
+    filesystem_us: float
+    """syncfs() of a file system with one dirty page."""
+
+
+@dataclass(frozen=True, slots=True)
 class Calibration:
     """Everything that was measured."""
 
@@ -117,6 +131,8 @@ class Calibration:
     taken it back."""
     touch_us: float
     """The same shortly after somebody had used it."""
+    sync: SyncCosts | None = None
+    """None in those that were made before it was measured."""
 
 
 def pooled(calibrations: Sequence[Calibration]) -> Calibration:
@@ -144,7 +160,15 @@ def pooled(calibrations: Sequence[Calibration]) -> Calibration:
         read_latency_us=_median(one.read_latency_us for one in calibrations),
         fresh_touch_us=max(one.fresh_touch_us for one in calibrations),
         touch_us=median(one.touch_us for one in calibrations),
+        sync=_pooled_sync([one.sync for one in calibrations if one.sync is not None]),
     )
+
+
+def _pooled_sync(costs: Sequence[SyncCosts]) -> SyncCosts | None:
+    if not costs:
+        return None
+    names = [field.name for field in fields(SyncCosts)]
+    return SyncCosts(**{name: median(getattr(one, name) for one in costs) for name in names})
 
 
 def data_folder() -> Path:
@@ -199,6 +223,7 @@ def read_calibration(path: Path) -> Calibration:
             read_ahead_kb=int(data["read_ahead_kb"]),
             fresh_touch_us=float(data["fresh_touch_us"]),
             touch_us=float(data["touch_us"]),
+            sync=SyncCosts(**sync) if (sync := data.get("sync")) else None,
         )
     except OSError as error:
         raise StoreError(

@@ -1,4 +1,4 @@
-"""What `walproof watch` saw of one server at one moment.
+"""What `walproof watch` saw of one server at one moment, and what it said of it then (`WatchRecord`).
 
 Read by ``observe``, and all that ``analysis/watch`` knows of a server. Positions in WAL are bytes since its
 beginning, sizes bytes, ages seconds. A time carries its clock: seconds of the epoch by the server's clock
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from walproof.facts.replication import ReplicationWindow
 from walproof.units import parse_bytes, parse_duration_s
 
 
@@ -170,3 +171,160 @@ class StreamState:
     """Up to where WAL was read."""
     received_bytes: int = 0
     """WAL that was read since watching began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Seconds, and between what the measured time is expected in 9 of 10 cases."""
+
+    seconds: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class DataDirectory:
+    """What a crashed server syncs before redo."""
+
+    is_synced: bool
+    """False with fsync=off: nothing is."""
+    method: str
+    """``fsync`` or ``syncfs`` (recovery_init_sync_method)."""
+    files: int
+    dirty_files: int | None
+    """Of which pages may not be on the disk; None where it is not to be seen."""
+    dirty_bytes: int | None
+    """Of the whole machine."""
+    is_seen: bool
+    """Whether the files were counted; else they come from pg_class."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncForecast:
+    """The phase before redo: the server syncs its data directory."""
+
+    span: Span
+    method: str
+    """``fsync``, ``syncfs`` (recovery_init_sync_method), or ``off`` (fsync=off)."""
+    files: int
+    dirty_bytes: int | None
+    """Of the whole machine; None where it is not to be seen."""
+    is_seen: bool
+    """Whether the files were counted; else they come from pg_class."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrashClock:
+    """What a crash at this moment would cost."""
+
+    warm: Span
+    """Server killed: until connections are accepted."""
+    redo_s: float
+    checkpoint_s: float
+    cold: Span
+    """Machine lost."""
+    cold_redo_s: float
+    cold_checkpoint_s: float
+    distance_bytes: int
+    """WAL from the redo point to the end."""
+    dominating: str
+    """Into what most of warm redo goes."""
+    costs: str
+    """``calibrated``, ``own crash`` or ``shipped``."""
+    is_recomputing: bool
+    """A checkpoint has completed whose redo point was not known before (13 to 16): these are the figures from
+    before it, a little too long, until all is simulated again."""
+    sync: SyncForecast | None = None
+    """Included in ``warm``; None where nothing is known of the data directory, and nothing is included."""
+
+
+@dataclass(frozen=True, slots=True)
+class RmgrWal:
+    """WAL of one resource manager since the stream began."""
+
+    records: int
+    record_bytes: int
+    image_bytes: int
+    image_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WalCause:
+    """One relation."""
+
+    place: tuple[int, int, int]
+    """Tablespace, database, file number."""
+    name: str
+    """``shop: public.orders_pkey``, or its numbers where the role may not read the catalog."""
+    kind: str
+    """``table``, ``index``, ...; empty where it is not known."""
+    bytes_per_s: float
+    share: float
+    """Of all WAL of the window."""
+    image_share: float
+    """Of its own WAL: page images."""
+    images_per_record: float
+
+
+@dataclass(frozen=True, slots=True)
+class WalCauses:
+    """WAL by cause in the window."""
+
+    seconds: float
+    bytes_per_s: float
+    image_share: float
+    commits_per_s: float
+    top: tuple[WalCause, ...]
+    """The relations with most WAL, most first."""
+    totals: Mapping[str, RmgrWal]
+    """Resource manager -> all since the stream began."""
+
+    @property
+    def costliest(self) -> WalCause | None:
+        """The first of them."""
+        return self.top[0] if self.top else None
+
+
+@dataclass(frozen=True, slots=True)
+class SaidConcern:
+    """A concern as it was said at that moment (`walproof.advise.watch`)."""
+
+    key: str
+    """What it is about, the same from look to look: ``slot etl``."""
+    severity: int
+    """1 warning, 2 critical."""
+    sentence: str
+    since: float | None
+    """Seconds of the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRecord:
+    """One server at one moment, as it was seen and said: what a history keeps."""
+
+    at: float
+    """Seconds of the epoch by the observer's clock."""
+    session: int
+    """Run of walproof: ``seen_s`` of looks can be compared within one alone."""
+    seen: WatchLook | NoAnswer
+    stream: StreamState
+    clock: CrashClock | None = None
+    causes: WalCauses | None = None
+    windows: tuple[ReplicationWindow, ...] = ()
+    """Pairs of this server with its standbys, where both are watched."""
+    concerns: tuple[SaidConcern, ...] = ()
+    notes: tuple[str, ...] = ()
+    target_s: float | None = None
+    """Longest crash recovery that was accepted."""
+    room_bytes: int | None = None
+    """What pg_wal might use."""
+
+    @property
+    def look(self) -> WatchLook | None:
+        """None where the server did not answer."""
+        return self.seen if isinstance(self.seen, WatchLook) else None
+
+    @property
+    def severity(self) -> int:
+        """Of the worst concern; 0 where there is none."""
+        return max((one.severity for one in self.concerns), default=0)

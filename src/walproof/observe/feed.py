@@ -22,8 +22,9 @@ from walproof.errors import ConninfoError, ProbeError, WalError
 from walproof.facts.watch import StreamPhase, StreamState
 from walproof.observe import watch_queries as queries
 from walproof.observe.backoff import Backoff
+from walproof.observe.pace import Pace
 from walproof.probe.connection import connect_foreign, one_line, streaming_parameters
-from walproof.probe.replication import Keepalive, StreamEnd, WalStream
+from walproof.probe.replication import Keepalive, Piece, StreamEnd, TimelineEnd, WalStream
 from walproof.probe.slot import look_at_slot
 from walproof.probe.startup import is_here
 from walproof.settings.session import PATIENCE_S
@@ -43,6 +44,10 @@ class WalSink(Protocol):
         """Take the bytes from ``lsn`` on. Raises WalError where they are no WAL."""
         ...
 
+    def switch_timeline(self, timeline: int, lsn: Lsn) -> None:
+        """What is observed from ``lsn`` on is of that timeline. Raises WalError."""
+        ...
+
     def recompute(self, records: int = ...) -> bool:
         """Go on with work that was put off; whether there is more."""
         ...
@@ -59,6 +64,7 @@ class FeedBeginning:
     version_num: int
     system_identifier: int
     timeline: int
+    """Of the redo point: after a promotion it is the one before, until a checkpoint has completed."""
     segment_bytes: int
     start: int
     """Beginning of a segment."""
@@ -69,17 +75,29 @@ class FeedBeginning:
     """maintenance_io_concurrency."""
     is_here: bool
     """Whether the server runs on this machine."""
+    is_synced: bool = True
+    """fsync."""
+    sync_method: str = "fsync"
+    """recovery_init_sync_method; before 14 there is fsync alone."""
+    data_directory: str | None = None
+    """None where the role may not know."""
 
 
 class WalFeed:
     """Context manager: feeds a sink while its block lasts; ``begin`` makes one for each stream."""
 
     def __init__(
-        self, conninfo: str, begin: Callable[[FeedBeginning], WalSink], max_retained_bytes: int
+        self,
+        conninfo: str,
+        begin: Callable[[FeedBeginning], WalSink],
+        max_retained_bytes: int,
+        bytes_per_s_most: int | None = None,
     ) -> None:
+        """``bytes_per_s_most``: what is read of a stream a second at most; the rest waits in the server."""
         self._conninfo = conninfo
         self._begin = begin
         self._most = max_retained_bytes
+        self._rate = bytes_per_s_most
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="walproof-feed", daemon=True)
         self._lock = threading.Lock()
@@ -157,8 +175,16 @@ class WalFeed:
     ) -> None:
         end = self._look(control, slot)
         told_s = heard_s = time.monotonic()
+        pace = None if self._rate is None else Pace(self._rate)
         while not self._stopping.is_set():
-            message = stream.receive(_WAIT_S)
+            wait_s = 0.0 if pace is None else pace.wait_s(time.monotonic())
+            if wait_s > 0:
+                # What is not read stays in the network's buffers, and the walsender stops.
+                self._stopping.wait(min(wait_s, _WAIT_S))
+                heard_s = time.monotonic()
+                message = None
+            else:
+                message = self._next(stream, slot)
             now_s = time.monotonic()
             wants_reply = False
             if message is not None:
@@ -167,6 +193,8 @@ class WalFeed:
                     wants_reply = message.wants_reply
                 else:
                     self._take(message.start, message.data)
+                    if pace is not None:
+                        pace.took(len(message.data))
             else:
                 with self._lock:
                     assert self._sink is not None
@@ -185,6 +213,19 @@ class WalFeed:
                 end = self._look(control, slot)
                 told_s = time.monotonic()
 
+    def _next(self, stream: WalStream, slot: str) -> Piece | Keepalive | None:
+        """A message, also where the WAL goes on with another timeline. Raises StreamEnd, WalError."""
+        try:
+            return stream.receive(_WAIT_S)
+        except TimelineEnd as end:
+            if end.lsn != self._state.received:
+                raise
+            with self._lock:
+                assert self._sink is not None
+                self._sink.switch_timeline(end.timeline, end.lsn)
+            stream.start(slot, end.lsn, end.timeline)
+            return None
+
     def _take(self, start: int, data: memoryview) -> None:
         received = self._state.received
         if start != received:
@@ -200,7 +241,11 @@ class WalFeed:
     def _settle(self, end: int) -> None:
         """Whether all has come that was there at the look before."""
         self._late = 0 if (self._state.received or 0) >= end else self._late + 1
-        self._go(StreamPhase.LIVE if self._late < _LATE_LOOKS else StreamPhase.CATCHING_UP)
+        if self._late < _LATE_LOOKS:
+            self._go(StreamPhase.LIVE)
+        else:
+            limit = "" if self._rate is None else f"limited to {format_bytes(self._rate)}/s (--max-rate)"
+            self._go(StreamPhase.CATCHING_UP, limit)
 
     def _look(self, control: psycopg.Connection[TupleRow], slot: str) -> int:
         """End of the WAL that may be streamed. Raises StreamEnd when the server keeps too much."""
@@ -210,10 +255,12 @@ class WalFeed:
         row = control.execute(queries.CHECKPOINT.encode()).fetchone()
         # What lies after the redo point the server keeps for itself.
         if row is not None and look.confirmed is not None and int(row[0]) - look.confirmed > self._most:
+            why = "the network is slower than the server writes"
+            if self._rate is not None:
+                why = f"the server writes more than {format_bytes(self._rate)}/s (--max-rate), or {why}"
             raise StreamEnd(
                 f"the server retained {format_bytes(int(row[0]) - look.confirmed)} of WAL for the stream, "
-                f"more than {format_bytes(self._most)} (--max-retained): the network is slower than the "
-                "server writes"
+                f"more than {format_bytes(self._most)} (--max-retained): {why}"
             )
         return look.flushed
 
@@ -238,13 +285,16 @@ def _beginning(control: psycopg.Connection[TupleRow], stream: WalStream) -> Feed
     identity = stream.identify()
     row = control.execute(
         "SELECT (redo_lsn - '0/0')::int8, pg_size_bytes(current_setting('wal_segment_size')),"
-        " current_setting('shared_buffers'), current_setting('maintenance_io_concurrency')::int"
+        " current_setting('shared_buffers'), current_setting('maintenance_io_concurrency')::int,"
+        " current_setting('fsync'), current_setting('recovery_init_sync_method', true),"
+        " (SELECT setting FROM pg_settings WHERE name = 'data_directory'), timeline_id"
         " FROM pg_control_checkpoint()"
     ).fetchone()
     assert row is not None
     redo, segment_bytes, shared_buffers = int(row[0]), int(row[1]), str(row[2])
     return FeedBeginning(
-        control.info.server_version, identity.system_identifier, identity.timeline, segment_bytes,
+        control.info.server_version, identity.system_identifier, int(row[7]), segment_bytes,
         redo // segment_bytes * segment_bytes, redo, shared_buffers, int(row[3]),
-        is_here(control),
+        is_here(control), str(row[4]) == "on", str(row[5] or "fsync"),
+        None if row[6] is None else str(row[6]),
     )  # fmt: skip

@@ -67,6 +67,18 @@ class StreamEnd(ProbeError):
     """The stream ended, and not because its receiver wanted that."""
 
 
+class TimelineEnd(StreamEnd):
+    """All of a timeline has come, and the server's WAL goes on with another one: `WalStream.start` again."""
+
+    def __init__(self, timeline: int, lsn: Lsn) -> None:
+        super().__init__(f"the server went over to timeline {timeline}")
+        self.timeline = timeline
+        self.lsn = lsn
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (TimelineEnd, (self.timeline, self.lsn))
+
+
 class WalStream:
     """Context manager: one replication session. A single thread may use it at a time."""
 
@@ -134,7 +146,7 @@ class WalStream:
         if length == 0:
             return None
         if length < 0:
-            raise StreamEnd(self._reason())
+            raise self._end()
         view = memoryview(message)
         if view[0] == _DATA:
             return Piece(_DATA_HEAD.unpack_from(view)[0], view[_DATA_HEAD.size :])
@@ -178,21 +190,23 @@ class WalStream:
             wanted = select.POLLIN if state == pq.PollingStatus.READING else select.POLLOUT
         return _words(self._connection.get_error_message()) or f"no answer within {patience_s:g} s"
 
-    def _reason(self) -> str:
+    def _end(self) -> StreamEnd:
         """Why COPY ended: another timeline follows, the server shuts down, or an error."""
         try:
             result = self._result()
             if result.status == pq.ExecStatus.COPY_IN:
                 self._connection.put_copy_end()
                 result = self._result()
+            if result.status == pq.ExecStatus.TUPLES_OK:
+                timeline, lsn = ((result.get_value(0, column) or b"").decode() for column in range(2))
+                while self._next_result() is not None:
+                    pass
+                return TimelineEnd(int(timeline), Lsn.parse(lsn))
         except (psycopg.Error, StreamEnd) as error:
-            return _words(str(error))
-        if result.status == pq.ExecStatus.TUPLES_OK:
-            timeline = (result.get_value(0, 0) or b"?").decode()
-            return f"the server went over to timeline {timeline}"
+            return StreamEnd(_words(str(error)))
         if result.status == pq.ExecStatus.COMMAND_OK:
-            return "the server shut down"
-        return _words(result.get_error_message()) or "the server ended the stream"
+            return StreamEnd("the server shut down")
+        return StreamEnd(_words(result.get_error_message()) or "the server ended the stream")
 
     def _ask(self, command: str, expected: pq.ExecStatus = pq.ExecStatus.TUPLES_OK) -> pq.abc.PGresult:
         verb = command.split()[0]

@@ -21,8 +21,8 @@ from tests.watching import (
 )
 from walproof.advise.watch.concern import Severity, Thresholds
 from walproof.advise.watch.concerns import Concerns
-from walproof.analysis.watch.causes import WalCause, WalCauses
 from walproof.analysis.watch.disk import HolderKind
+from walproof.facts.watch import WalCause, WalCauses
 
 
 def test_a_healthy_server_is_no_concern_for_an_hour() -> None:

@@ -12,8 +12,7 @@ from walproof.advise.watch.standbys import pair, standbys
 from walproof.advise.watch.storm import storms
 from walproof.advise.watch.wal import archive, room, slots
 from walproof.analysis.watch.assessment import Assessment
-from walproof.analysis.watch.causes import WalCauses
-from walproof.analysis.watch.clock import CrashClock
+from walproof.facts.watch import CrashClock, WalCauses
 
 
 class Concerns:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from walproof.advise.watch.concern import Concern, Severity, Thresholds
-from walproof.analysis.watch.clock import CrashClock
+from walproof.facts.watch import CrashClock
 from walproof.units import format_bytes, format_duration
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from walproof.advise.watch.concern import SETTLED_S, Concern, Severity
-from walproof.analysis.watch.causes import WalCauses
+from walproof.facts.watch import WalCauses
 from walproof.units import format_bytes
 
 _SHARE = 0.25

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple
 
+from walproof.facts.watch import RmgrWal, WalCause, WalCauses
 from walproof.wal.relations import Relation
 from walproof.wal.stream import StreamSnapshot
 from walproof.wal.totals import WalTotals
@@ -20,42 +21,6 @@ _STEP_S = 5.0
 _TOP = 5
 Place = tuple[int, int, int]
 """Tablespace, database, file number of a relation."""
-
-
-@dataclass(frozen=True, slots=True)
-class WalCause:
-    """One relation."""
-
-    place: Place
-    name: str
-    """``shop: public.orders_pkey``, or its numbers where the role may not read the catalog."""
-    kind: str
-    """``table``, ``index``, ...; empty where it is not known."""
-    bytes_per_s: float
-    share: float
-    """Of all WAL of the window."""
-    image_share: float
-    """Of its own WAL: page images."""
-    images_per_record: float
-
-
-@dataclass(frozen=True, slots=True)
-class WalCauses:
-    """WAL by cause in the window."""
-
-    seconds: float
-    bytes_per_s: float
-    image_share: float
-    commits_per_s: float
-    top: tuple[WalCause, ...]
-    """The relations with most WAL, most first."""
-    totals: Mapping[str, WalTotals]
-    """Resource manager -> all since the stream began."""
-
-    @property
-    def costliest(self) -> WalCause | None:
-        """The first of them."""
-        return self.top[0] if self.top else None
 
 
 class CauseWatch:
@@ -94,7 +59,7 @@ class CauseWatch:
             image_share=grown.all.image_bytes / total if total else 0.0,
             commits_per_s=grown.commits / seconds,
             top=tuple(_cause(place, one, total, seconds, names.get(place)) for place, one in ranked),
-            totals=now.by_rmgr,
+            totals={name: RmgrWal(*astuple(one)) for name, one in now.by_rmgr.items()},
         )
 
 

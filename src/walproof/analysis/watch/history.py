@@ -32,7 +32,7 @@ class History:
         if happened is not None:
             self._looks.clear()
         self._looks.append(look)
-        while look.seen_s - self._looks[0].seen_s > KEPT_S:
+        while len(self._looks) > 2 and look.seen_s - self._looks[0].seen_s > KEPT_S:
             self._looks.popleft()
         return happened
 
@@ -47,9 +47,12 @@ class History:
         return tuple(self._looks)
 
     def window(self, seconds: float = RATE_S) -> tuple[WatchLook, ...]:
-        """The looks of the last ``seconds``, the newest always among them."""
+        """The looks of the last ``seconds``, the two newest always among them: rates need two."""
         since_s = self.last.seen_s - seconds
-        return tuple(look for look in self._looks if look.seen_s >= since_s)
+        recent = len(self._looks) - 2
+        return tuple(
+            look for place, look in enumerate(self._looks) if look.seen_s >= since_s or place >= recent
+        )
 
 
 def rate(looks: tuple[WatchLook, ...], figure: Figure) -> float | None:
@@ -78,11 +81,11 @@ def _happened(before: WatchLook, now: WatchLook) -> str | None:
         return "the standby was promoted"
     if not before.is_in_recovery and now.is_in_recovery:
         return "the server is a standby now"
+    old, new = before.checkpoint, now.checkpoint
+    if old is not None and new is not None and old.timeline != new.timeline:
+        return f"the server went over to timeline {new.timeline}"
     if (now.started_at or 0.0) > (before.started_at or now.started_at or 0.0):
         return "the server was started again"
     if now.lsn < before.lsn:
         return "the server's WAL went back"
-    old, new = before.checkpoint, now.checkpoint
-    if old is not None and new is not None and old.timeline != new.timeline:
-        return f"the server went over to timeline {new.timeline}"
     return None

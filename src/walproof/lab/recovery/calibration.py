@@ -25,6 +25,7 @@ from walproof.lab.recovery.crash import Cache, CrashImage, MeasuredRecovery, che
 from walproof.lab.recovery.disk_reads import measure_reads
 from walproof.lab.recovery.kernel_work import cached_pages, first_use
 from walproof.lab.recovery.load import Progress, RecoveryLoad
+from walproof.lab.recovery.sync_cost import measure_sync
 from walproof.postgres.workspace import Workspace
 from walproof.probe.device import find_read_ahead_kb
 from walproof.units import Lsn
@@ -65,6 +66,8 @@ def calibrate(
     read_ahead_kb = find_read_ahead_kb(workspace.folder)
     progress("random reads of the disk")
     latency_us, iops = measure_reads(workspace.folder, int(_READS_PAGES * share))
+    progress("the sync of files")
+    sync = measure_sync(workspace.folder)
     large, small = int(LARGE_BUFFERS * share), int(SMALL_BUFFERS * share)
     fresh_us, touch_us = _measure_memory(large * PAGE_BYTES)
     frames = first_use(large)
@@ -88,6 +91,7 @@ def calibrate(
         read_ahead_kb=read_ahead_kb,
         fresh_touch_us=fresh_us,
         touch_us=touch_us,
+        sync=sync,
     )
 
 

@@ -34,7 +34,7 @@ class Checked:
 
 def check(views: Sequence[ServerView], limits: Thresholds) -> Checked:
     """The worst of all servers. What was asked for and is not known is UNKNOWN, unless something is worse."""
-    unknown = [line for view in views for line in _unknown(view, limits)]
+    unknown = [line for view in views for line in _unknown(view)]
     worst = max((view.severity for view in views), default=0)
     status = Nagios(worst)
     if unknown and status is not Nagios.CRITICAL:
@@ -52,10 +52,10 @@ def failed(message: str) -> Checked:
     return Checked(Nagios.UNKNOWN, f"WALPROOF UNKNOWN - {_one_line(message)}")
 
 
-def _unknown(view: ServerView, limits: Thresholds) -> Iterator[str]:
+def _unknown(view: ServerView) -> Iterator[str]:
     if view.seen.no_answer is not None or view.seen.look is None or view.seen.look.is_in_recovery:
         return
-    if limits.recovery_s is not None and view.clock is None:
+    if view.target_s is not None and view.clock is None:
         stream = view.stream
         why = stream.reason if stream.phase is StreamPhase.BROKEN else f"the stream of WAL is {stream.phase}"
         yield f"{view.name}: how long recovery takes is not known: {why}"
@@ -68,7 +68,7 @@ def _figures(view: ServerView, limits: Thresholds) -> Iterator[str]:
     """Performance data. A label holds no quote and no equals sign."""
     seen = view.seen
     if view.clock is not None:
-        target = "" if limits.recovery_s is None else f"{limits.recovery_s:g}"
+        target = "" if view.target_s is None else f"{view.target_s:g}"
         yield _figure(view, "crash_recovery", f"{view.clock.warm.seconds:.3f}s;{target};{target};0")
     if seen.disk is not None and seen.disk.pg_wal_bytes is not None:
         room = "" if seen.disk.room_bytes is None else str(seen.disk.room_bytes)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from walproof.advise.watch.wal import holder_words
 from walproof.analysis.replication import LagSplit, Pace
 from walproof.analysis.watch.archive import ArchiveState
-from walproof.analysis.watch.clock import CrashClock, Span
 from walproof.analysis.watch.standbys import STALE_S, StandbyState
-from walproof.facts.watch import StreamPhase
+from walproof.facts.watch import CrashClock, Span, StreamPhase
 from walproof.report.watch.view import ServerView
 from walproof.units import format_bytes, format_duration
 
@@ -69,7 +68,8 @@ def _without_clock(view: ServerView) -> str:
             left = 0
             if view.seen.look is not None and stream.received is not None:
                 left = max(0, view.seen.look.lsn - stream.received)
-            return f"reading the WAL since the redo point, {format_bytes(left)} left"
+            limit = f", {stream.reason}" if stream.reason else ""
+            return f"reading the WAL since the redo point, {format_bytes(left)} left{limit}"
         case StreamPhase.BROKEN:
             return f"no WAL: {stream.reason}" + (f" ({stream.hint})" if stream.hint else "")
         case _:
@@ -78,6 +78,9 @@ def _without_clock(view: ServerView) -> str:
 
 def _parts(clock: CrashClock) -> str:
     parts = f"redo {_short(clock.redo_s)}, checkpoint {_short(clock.checkpoint_s)}"
+    if clock.sync is not None and clock.sync.method != "off":
+        about = "about " if not clock.sync.is_seen else ""
+        parts = f"sync of the data directory {about}{_short(clock.sync.span.seconds)}, {parts}"
     return f"{parts}; recomputing" if clock.is_recomputing else parts
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from walproof.analysis.watch.clock import NOT_INCLUDED
 from walproof.report.watch.panels import clock_time, panels
 from walproof.report.watch.view import ServerView, about
+from walproof.units import format_bytes, format_duration
 
 
 def plain_text(views: Sequence[ServerView], *, is_first: bool) -> str:
@@ -39,5 +40,14 @@ def notes(view: ServerView) -> Iterator[str]:
     """What was not read, and what figures leave out."""
     yield from (f"not readable: {lack}" for lack in view.seen.lacks)
     yield from view.notes
-    if view.clock is not None:
+    sync = None if view.clock is None else view.clock.sync
+    if view.clock is not None and sync is None:
         yield f"{NOT_INCLUDED[0].upper()}{NOT_INCLUDED[1:]}."
+    if sync is not None and sync.method != "off":
+        seen = f"{sync.files:,} files" if sync.is_seen else f"about {sync.files:,} files, of pg_class"
+        dirty = "" if sync.dirty_bytes is None else f", {format_bytes(sync.dirty_bytes)} dirty on the machine"
+        yield (
+            f"The sync of the data directory ({sync.method}): {seen}{dirty}; "
+            f"{format_duration(sync.span.low)} to {format_duration(sync.span.high)}. "
+            "It is not included where the machine is lost."
+        )

@@ -102,7 +102,7 @@ METRICS: tuple[WatchMetric, ...] = (
     ),
     WatchMetric(
         "walproof_crash_recovery_seconds",
-        "Forecast: how long crash recovery would take now. The sync of the data directory is not included.",
+        "Forecast: how long crash recovery would take now; warm with the sync of the data directory.",
         lambda view: [] if view.clock is None else [
             (("warm",), view.clock.warm.seconds), (("cold",), view.clock.cold.seconds),
         ],
@@ -115,6 +115,12 @@ METRICS: tuple[WatchMetric, ...] = (
             (("warm",), view.clock.warm.high), (("cold",), view.clock.cold.high),
         ],
         ("cache",),
+    ),
+    WatchMetric(
+        "walproof_crash_sync_seconds",
+        "Part of the forecast: the sync of the data directory before redo; absent where not known.",
+        _one(lambda view: None if view.clock is None or view.clock.sync is None
+             else view.clock.sync.span.seconds),
     ),
     WatchMetric(
         "walproof_crash_recovery_target_seconds",

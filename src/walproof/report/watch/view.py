@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.advise.watch.concern import Concern, Severity
 from walproof.analysis.watch.assessment import Assessment
-from walproof.analysis.watch.causes import WalCauses
-from walproof.analysis.watch.clock import CrashClock
-from walproof.facts.watch import StreamPhase, StreamState
+from walproof.facts.replication import ReplicationWindow
+from walproof.facts.watch import CrashClock, StreamPhase, StreamState, WalCauses
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +27,10 @@ class ServerView:
     """--recovery-target."""
     notes: tuple[str, ...] = ()
     """Where the costs of the clock come from, and what was not used."""
+    windows: tuple[ReplicationWindow, ...] = ()
+    """What ``pairs`` were made from."""
+    room_bytes: int | None = None
+    """--wal-disk."""
 
     @property
     def name(self) -> str:
@@ -48,4 +51,10 @@ def about(view: ServerView) -> str:
     return f"PostgreSQL {look.version}, {'standby' if look.is_in_recovery else 'primary'}"
 
 
-__all__ = ["ServerView", "Severity", "about"]
+def standby_name(window: ReplicationWindow) -> str:
+    """What a standby of a watched pair is called: its application_name."""
+    sender = window.last.upstream.sender or window.first.upstream.sender
+    return "on the command line" if sender is None else sender.application_name
+
+
+__all__ = ["ServerView", "Severity", "about", "standby_name"]

@@ -7,9 +7,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from walproof.analysis.watch.causes import WalCauses
+from walproof.facts.watch import RmgrWal, WalCauses
 from walproof.report.watch.view import ServerView
-from walproof.wal.totals import WalTotals
 from walproof.web.live.moment import IMAGES, Moment, Rates, merged, moment_of
 
 LOOKS_MOST = 600
@@ -78,7 +77,7 @@ class Board:
         """Whether streams of the page end."""
         self._now: dict[str, Now] = {}
         self._histories: dict[str, History] = {}
-        self._totals: dict[str, tuple[float, Mapping[str, WalTotals]]] = {}
+        self._totals: dict[str, tuple[float, Mapping[str, RmgrWal]]] = {}
         self._lock = threading.Lock()
 
     def tell(self, views: Sequence[ServerView], at: float) -> None:
@@ -126,10 +125,12 @@ class Board:
         seconds = at - then_at
         if seconds <= 0:
             return ()
-        grown = {rmgr: own - then.get(rmgr, WalTotals()) for rmgr, own in causes.totals.items()}
-        if any(own.records < 0 for own in grown.values()):
+        none = RmgrWal(0, 0, 0, 0)
+        pairs = {rmgr: (wal, then.get(rmgr, none)) for rmgr, wal in causes.totals.items()}
+        if any(wal.records < before.records for wal, before in pairs.values()):
             return ()  # another stream
-        images = sum(own.image_bytes for own in grown.values())
+        images = sum(wal.image_bytes - before.image_bytes for wal, before in pairs.values())
         found = [(IMAGES, images / seconds)] if images else []
-        found += [(rmgr, own.record_bytes / seconds) for rmgr, own in grown.items() if own.record_bytes]
+        records = {rmgr: wal.record_bytes - before.record_bytes for rmgr, (wal, before) in pairs.items()}
+        found += [(rmgr, grown / seconds) for rmgr, grown in records.items() if grown]
         return tuple(found) or ((IMAGES, 0.0),)

@@ -1,0 +1,95 @@
+"""``--history``: what is shown is kept, too."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import walproof
+from walproof.cli.watch_order import HistoryOrder
+from walproof.facts.replication import ReplicationWindow
+from walproof.facts.watch import SaidConcern, WatchLook, WatchRecord
+from walproof.facts.watch_recorder import HistoryRecorder
+from walproof.report.watch.view import ServerView
+
+_TRAIL_MOST = 60
+
+
+class Keeper:
+    """Context manager: keeps every view that it is told. Raises StoreError when the file cannot be begun."""
+
+    def __init__(self, order: HistoryOrder, every_s: float, *, says: bool) -> None:
+        """``says``: a problem is said on stderr, too, when it begins."""
+        self._recorder = HistoryRecorder(order.path, order.limits, every_s, walproof.__version__)
+        self._says = says
+        self._is_said = False
+        self._kept: dict[str, WatchLook] = {}
+
+    def __enter__(self) -> Keeper:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._recorder.__exit__(*details)
+
+    def keep(self, views: Sequence[ServerView]) -> list[ServerView]:
+        """The views, with a note where they could not be kept."""
+        at = time.time()
+        self._recorder.add(
+            [
+                (view.name, watch_record(view, at, self._recorder.session))
+                for view in views
+                if self._is_new(view)
+            ]
+        )
+        problem = self._recorder.problem
+        if problem is None:
+            self._is_said = False
+            return list(views)
+        note = f"The history is not written at present: {problem}. Watching goes on."
+        if self._says and not self._is_said:
+            sys.stderr.write(f"warning: {note}\n")
+        self._is_said = True
+        return [replace(view, notes=(*view.notes, note)) for view in views]
+
+    def _is_new(self, view: ServerView) -> bool:
+        """A look that was shown before is kept once."""
+        look = view.seen.look
+        if view.seen.no_answer is not None or look is None:
+            return True
+        is_new = self._kept.get(view.name) is not look
+        self._kept[view.name] = look
+        return is_new
+
+
+def watch_record(view: ServerView, at: float, session: int) -> WatchRecord:
+    """What a history keeps of a view."""
+    seen = view.seen.no_answer or view.seen.look
+    assert seen is not None
+    return WatchRecord(
+        at=at,
+        session=session,
+        seen=seen,
+        stream=view.stream,
+        clock=view.clock,
+        causes=view.causes,
+        windows=tuple(_slim(window) for window in view.windows),
+        concerns=tuple(
+            SaidConcern(one.key, int(one.severity), one.sentence, one.since) for one in view.concerns
+        ),
+        notes=view.notes,
+        target_s=view.target_s,
+        room_bytes=view.room_bytes,
+    )
+
+
+def _slim(window: ReplicationWindow) -> ReplicationWindow:
+    """A trail is what ages are read from: of what was replayed long ago nobody asks."""
+    replayed = min(window.first.standby.replayed, window.last.standby.replayed)
+    trail = window.trail
+    begin = max((place for place, (_, lsn) in enumerate(trail) if lsn <= replayed), default=0)
+    wanted = trail[begin:]
+    step = max(1, -(-len(wanted) // _TRAIL_MOST))
+    kept = wanted[:-1:step] + wanted[-1:]
+    return replace(window, trail=kept)

@@ -1,0 +1,145 @@
+"""The loop of ``walproof watch``: look after look, live or from a history, to whoever shows it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import typer
+
+from walproof.cli.watch_order import SHORTEST_S, WatchOrder
+from walproof.report.watch.check import Checked, check
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from walproof.advise.watch.concern import Thresholds
+    from walproof.cli.watch_show import Show
+    from walproof.cli.watched import Fleet
+
+_ONCE_S = 20.0
+"""The longest that a single look waits for the stream to come to the end of WAL."""
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """How it is shown, and for how long."""
+
+    plain: bool = False
+    json: bool = False
+    once: bool = False
+    for_s: float | None = None
+
+
+def check_once(fleet: Fleet, order: WatchOrder) -> None:
+    """One line, and the status of a plugin."""
+    _settle(fleet, order.every_s)
+    answer(check(fleet.views(), order.thresholds))
+
+
+def answer(checked: Checked) -> None:
+    """Print it and exit."""
+    sys.stdout.write(checked.text + "\n")
+    raise typer.Exit(int(checked.status))
+
+
+def watch_live(fleet: Fleet, order: WatchOrder, showing: Showing) -> None:
+    """Show look after look until the time is over."""
+    from walproof.cli.watch_show import shower
+
+    with ExitStack() as stack:
+        tell = list(_listeners(stack, order))
+        keep = None
+        if order.history is not None:
+            from walproof.cli.watch_keep import Keeper
+
+            says = showing.plain or showing.json or not sys.stdout.isatty()
+            keep = stack.enter_context(Keeper(order.history, order.every_s, says=says)).keep
+        if showing.once:
+            _settle(fleet, order.every_s)
+        show = stack.enter_context(shower(plain=showing.plain, json=showing.json))
+        begun_s = time.monotonic()
+        is_first = True
+        while True:
+            views = fleet.views(patience_s=order.every_s if is_first else 0.0)
+            is_first = False
+            if keep is not None:
+                views = keep(views)
+            for one in tell:
+                one(views)
+            show(views)
+            passed_s = time.monotonic() - begun_s
+            if showing.once or (showing.for_s is not None and passed_s >= showing.for_s - SHORTEST_S / 2):
+                return
+            left_s = order.every_s if showing.for_s is None else min(order.every_s, showing.for_s - passed_s)
+            time.sleep(max(0.0, left_s))
+
+
+def watch_replayed(
+    path: Path,
+    names: tuple[str, ...],
+    thresholds: Thresholds,
+    speed: float,
+    since: float | None,
+    showing: Showing,
+) -> None:
+    """Show a history. Raises StoreError, SettingError."""
+    from walproof.cli.watch_replay import PAUSE_S_MOST, frames
+    from walproof.cli.watch_show import shower
+    from walproof.facts.watch_history import open_history
+
+    begun_s = time.monotonic()
+    with ExitStack() as stack:
+        history = stack.enter_context(open_history(path))
+        found = frames(history, thresholds, names, since)
+        show = None
+        shown_at, due_s, frame = None, time.monotonic(), None
+        for frame in found:
+            if show is None:
+                show = stack.enter_context(shower(plain=showing.plain, json=showing.json))
+            if showing.once:
+                continue
+            if shown_at is not None:
+                due_s += min(PAUSE_S_MOST, max(0.0, frame.at - shown_at) / speed)
+            left_s = due_s - time.monotonic()
+            if left_s > 0:
+                time.sleep(left_s)
+            else:
+                due_s -= left_s
+            shown_at = frame.at
+            show(frame.views)
+            if showing.for_s is not None and time.monotonic() - begun_s >= showing.for_s:
+                return
+        if frame is None or show is None:
+            from walproof.errors import StoreError
+
+            raise StoreError(f'history "{path}" has no record of that')
+        if showing.once:
+            show(frame.views)
+
+
+def _listeners(stack: ExitStack, order: WatchOrder) -> Iterator[Show]:
+    """Who else is told of each look, until the stack is left. Raises SettingError when one cannot listen."""
+    if order.listen is not None:
+        from walproof.cli.watch_listen import Listener
+
+        yield stack.enter_context(Listener(order.listen)).tell
+    if order.web is not None:
+        from walproof.cli.web_serve import WatchedSite
+
+        yield stack.enter_context(WatchedSite(order.web, order.web_names, order.every_s)).tell
+
+
+def _settle(fleet: Fleet, every_s: float) -> None:
+    """Rates need two looks, and a clock the WAL since the redo point."""
+    fleet.views(patience_s=_ONCE_S)
+    until_s = time.monotonic() + _ONCE_S
+    time.sleep(every_s)
+    fleet.views()
+    while not fleet.is_settled and time.monotonic() < until_s:
+        time.sleep(min(every_s, 0.2))
+        fleet.views()

@@ -1,0 +1,122 @@
+"""How many files a data directory has, and how much is not on the disk yet: of a server on this machine.
+
+Counted in a thread, again after a minute or twenty times as long as it took. Nothing is opened but
+global/pg_control, whose system identifier says that the folder is the server's: another container may have
+one of the same name.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+_REST_S, _REST = 60.0, 20.0
+_DIRTY_S = 35.0
+"""The kernel writes pages after 30 s (vm.dirty_expire_centisecs), and looks every 5 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileCount:
+    """Files of a data directory at one moment."""
+
+    files: int
+    """Folders included: they are synced, too."""
+    recent: int
+    """Written within the last 35 s, so that pages of them may be dirty."""
+
+
+def count_files(folder: Path, now: float) -> FileCount:
+    """Follows the links that a server follows: pg_wal and tablespaces. Raises OSError: no right to look."""
+    files = recent = 0
+    waiting = [str(folder)]
+    while waiting:
+        here = waiting.pop()
+        files += 1
+        try:
+            with os.scandir(here) as entries:
+                for entry in entries:
+                    in_root = here == str(folder)
+                    is_link = entry.is_symlink() and (in_root or here.endswith("/pg_tblspc"))
+                    if entry.is_dir(follow_symlinks=is_link):
+                        waiting.append(entry.path)
+                        continue
+                    files += 1
+                    recent += now - entry.stat(follow_symlinks=False).st_mtime < _DIRTY_S
+        except FileNotFoundError:
+            continue  # dropped meanwhile
+    return FileCount(files, recent)
+
+
+def dirty_bytes() -> int:
+    """Of the whole machine: pages that wait to be written, or are (/proc/meminfo)."""
+    found = 0
+    for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+        name, _, rest = line.partition(":")
+        if name in ("Dirty", "Writeback"):
+            found += int(rest.split()[0]) << 10
+    return found
+
+
+def is_of(folder: Path, system_identifier: int) -> bool:
+    """Whether the folder is that server's, as far as may be read."""
+    try:
+        with (folder / "global" / "pg_control").open("rb") as file:
+            return file.read(8) == struct.pack("=Q", system_identifier)
+    except OSError:
+        return False
+
+
+class DataFiles:
+    """Context manager: counts the files of the folder that it is given last."""
+
+    def __init__(self) -> None:
+        self._folder: tuple[Path, int] | None = None
+        self._wanted = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="walproof-files", daemon=True)
+        self._count: FileCount | None = None
+        self._fault: BaseException | None = None
+
+    def __enter__(self) -> DataFiles:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._wanted.set()
+        self._thread.join(timeout=2.0)
+
+    def count_in(self, folder: str | None, system_identifier: int) -> None:
+        """From now on of that folder; None: of none."""
+        self._folder = None if folder is None else (Path(folder), system_identifier)
+        self._count = None
+        self._wanted.set()
+
+    @property
+    def count(self) -> FileCount | None:
+        """The newest; None where nothing may be seen, or not yet. Raises a fault of ours."""
+        if self._fault is not None:
+            raise self._fault
+        return self._count
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._wanted.clear()
+                given, rest_s = self._folder, None
+                if given is not None and is_of(*given):
+                    begun_s = time.monotonic()
+                    try:
+                        found = count_files(given[0], time.time())
+                        if given == self._folder:
+                            self._count = found
+                    except OSError:
+                        self._count = None
+                    rest_s = max(_REST_S, _REST * (time.monotonic() - begun_s))
+                self._wanted.wait(rest_s)
+        except BaseException as fault:  # ours: raised again by count
+            self._fault = fault

@@ -1,0 +1,132 @@
+"""``watch.toml``, and which of it, the command line and the defaults holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import walproof
+from walproof.cli.watch_file import WatchFile, read_watch_file
+from walproof.cli.watch_order import Typed, watch_order
+from walproof.errors import ConninfoError, SettingError
+
+WHOLE = """
+every = "5s"
+listen = "127.0.0.1:9187"
+recovery_target = "60s"
+full_warning = "2h"
+history = "kept/watch.sqlite"
+keep = "7d"
+
+[[server]]
+name = "orders"
+service = "db1"
+wal_disk = "200GB"
+max_rate = "20MB"
+
+[[server]]
+dsn = "host=db2 port=5433 password=hunter2"
+recovery_target = "10s"
+stream = false
+"""
+
+
+def file(folder: Path, text: str, mode: int = 0o600) -> Path:
+    path = folder / "watch.toml"
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def refused(folder: Path, text: str, mode: int = 0o600) -> SettingError:
+    with pytest.raises(SettingError) as caught:
+        read_watch_file(file(folder, text, mode))
+    return caught.value
+
+
+def test_a_servers_own_key_wins_over_that_of_all_and_an_option_over_both(tmp_path: Path) -> None:
+    found = read_watch_file(file(tmp_path, WHOLE))
+    order = watch_order(Typed(), found)
+    orders, other = order.servers
+    assert (orders.name, orders.conninfo, orders.recovery_s) == ("orders", "service='db1'", 60.0)
+    assert (orders.wal_disk_bytes, orders.bytes_per_s_most, orders.streams) == (200 << 30, 20 << 20, True)
+    assert (other.name, other.recovery_s, other.streams, other.wal_disk_bytes) == (None, 10.0, False, None)
+    assert (order.every_s, order.listen) == (5.0, "127.0.0.1:9187")
+    assert (order.thresholds.full_warning_s, order.thresholds.full_critical_s) == (7200.0, 3600.0)
+    assert order.history is not None
+    assert order.history.path == tmp_path / "kept/watch.sqlite"
+    assert (order.history.limits.keep_s, order.history.limits.bytes_most) == (7 * 86400.0, 1 << 30)
+
+    typed = Typed(
+        recovery_target="1s", every="1s", full_warning="1h", stream=True, listen="[::1]:1", keep="1d"
+    )
+    order = watch_order(typed, found)
+    assert [one.recovery_s for one in order.servers] == [1.0, 1.0]
+    assert all(one.streams for one in order.servers)
+    assert (order.every_s, order.thresholds.full_warning_s, order.listen) == (1.0, 3600.0, "[::1]:1")
+    assert order.history is not None
+    assert order.history.limits.keep_s == 86400.0
+
+
+def test_a_word_is_a_server_of_the_file_or_a_connection_string(tmp_path: Path) -> None:
+    found = read_watch_file(file(tmp_path, WHOLE))
+    order = watch_order(Typed(("orders", "host=db9")), found)
+    assert [(one.name, one.conninfo) for one in order.servers] == [
+        ("orders", "service='db1'"), (None, "host=db9"),
+    ]  # fmt: skip
+    assert watch_order(Typed(("host=db9",)), None).servers[0].streams
+    with pytest.raises(ConninfoError) as caught:
+        watch_order(Typed(("no such=dsn password=hunter2",)), found)
+    assert "hunter2" not in f"{caught.value.message}{caught.value.detail}"
+    with pytest.raises(SettingError, match="no server is named"):
+        watch_order(Typed(), WatchFile())
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "hint"),
+    [
+        ("evry = '2s'\n", "watch.toml:1: evry: no such key", 'Is "every" meant?'),
+        (
+            "[[server]]\nservice='a'\n[[server]]\nservice='b'\nlisten='x:1'\n",
+            "watch.toml:5: server[2].listen: no such key",
+            '"listen" belongs above the first [[server]].',
+        ),
+        ("dsn = 'host=a'\n", "dsn: no such key", "belongs to a server"),
+        ("[[server]]\nservice='a'\npassword='hunter2'\n", "server[1].password: no such key", "~/.pgpass"),
+        ("[[server]]\nname='a'\n", 'a server has either "service" or "dsn"', "docs/watch.md"),
+        ("every = '2 parsecs'\n", "watch.toml:1: every: ", "docs/watch.md"),
+        ("[[server]]\nservice='a'\nwal_disk = -1\n", "server[1].wal_disk: ", "docs/watch.md"),
+        ("[[server]]\ndsn = 'host=a password=hunter2 x y'\n", "invalid connection string", "docs/watch.md"),
+        ("[[server]]\ndsn = 4711\n", "server[1].dsn: ", "docs/watch.md"),
+    ],
+)
+def test_a_mistake_is_told_with_place_and_hint_and_without_secrets(
+    tmp_path: Path, text: str, said: str, hint: str
+) -> None:
+    error = refused(tmp_path, text)
+    assert said in (error.detail or "")
+    assert hint in (error.hint or "")
+    assert "hunter2" not in f"{error.message}{error.detail}{error.hint}"
+    assert "4711" not in f"{error.detail}"
+
+
+def test_a_password_is_for_its_owner_alone(tmp_path: Path) -> None:
+    assert "others may read it" in refused(tmp_path, WHOLE, 0o644).message
+    assert len(read_watch_file(file(tmp_path, WHOLE.replace("password=hunter2", ""), 0o644)).server) == 2
+
+
+def test_other_mistakes(tmp_path: Path) -> None:
+    assert "is not valid TOML" in refused(tmp_path, "every = \n").message
+    assert 'several servers named "a"' in refused(tmp_path, "[[server]]\nname='a'\nservice='b'\n" * 2).message
+    with pytest.raises(SettingError, match="could not read"):
+        read_watch_file(tmp_path / "none.toml")
+
+
+def test_the_command_says_what_is_wrong_and_never_a_password(tmp_path: Path) -> None:
+    file(tmp_path, WHOLE + "\nwal_disc = '1GB'\n")
+    done = walproof("watch", "--config", "watch.toml", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "server[2].wal_disc: no such key" in done.stderr
+    assert 'Is "wal_disk" meant?' in done.stderr
+    assert "hunter2" not in done.stdout + done.stderr

@@ -1,0 +1,121 @@
+"""A history shown again says what was said then."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import walproof
+from tests.watching import BEGAN, Server, assessor, clock, concerns, gone, slot
+from walproof.advise.watch.concern import Thresholds
+from walproof.cli.watch_keep import watch_record
+from walproof.cli.watch_replay import frames, parse_moment, parse_speed
+from walproof.errors import SettingError
+from walproof.facts.watch import NoAnswer, WatchLook
+from walproof.facts.watch_history import open_history
+from walproof.facts.watch_recorder import HistoryLimits, HistoryRecorder
+from walproof.report.watch.json import watch_data
+from walproof.report.watch.view import ServerView
+
+LIMITS = Thresholds(recovery_s=60.0)
+
+
+def kept(path: Path, sightings: Sequence[WatchLook | NoAnswer], name: str = "db1") -> list[ServerView]:
+    """Views as they were shown when the sightings were made, in a history."""
+    found, views = assessor(1 << 40), []
+    with HistoryRecorder(path, HistoryLimits(), 1.0, "1", clock=lambda: BEGAN) as recorder:
+        for sighting in sightings:
+            found.see([sighting])
+            seen = found.assess(sighting.seen_s, BEGAN + sighting.seen_s)
+            crash = clock(70.0)
+            view = ServerView(
+                seen, concerns(seen, LIMITS, crash), clock=crash, target_s=60.0, notes=("shipped",),
+                room_bytes=1 << 40,
+            )  # fmt: skip
+            views.append(view)
+            recorder.add([(name, watch_record(view, BEGAN + sighting.seen_s, recorder.session))])
+    return views
+
+
+def sightings(seconds: int = 40) -> list[WatchLook | NoAnswer]:
+    server = Server(slots=[slot()], archived_share=0.5)
+    found: list[WatchLook | NoAnswer] = [server.look(second) for second in range(seconds)]
+    if seconds > 20:
+        found[20] = gone(BEGAN + 20, 20.0)
+    return found
+
+
+def without_since(view: ServerView) -> dict[str, object]:
+    """When walproof first saw a concern is by a clock of its own in the first views of these tests."""
+    data = watch_data(view)
+    return data | {"concerns": [{**one, "since": None} for one in data["concerns"]]}
+
+
+def test_each_moment_is_shown_as_it_was(tmp_path: Path) -> None:
+    shown = kept(tmp_path / "h", sightings())
+    with open_history(tmp_path / "h") as history:
+        again = [view for frame in frames(history, Thresholds()) for view in frame.views]
+    assert len(again) == 40
+    assert [without_since(view) for view in again] == [without_since(view) for view in shown]
+    assert again[20].seen.no_answer is not None
+    assert {one.key for one in again[-1].concerns} >= {"crash recovery", "slot etl"}
+
+
+def test_a_session_begins_anew(tmp_path: Path) -> None:
+    """The monotonic clock of another run, or of another machine, is another one."""
+    kept(tmp_path / "h", sightings(10))
+    kept(tmp_path / "h", sightings(10))
+    with open_history(tmp_path / "h") as history:
+        found = [frame.views[0] for frame in frames(history, Thresholds())]
+    assert [view.seen.seen_s for view in found] == [float(second) for second in range(10)] * 2
+
+
+def test_a_target_that_is_named_holds_in_place_of_the_one_then(tmp_path: Path) -> None:
+    kept(tmp_path / "h", sightings(3))
+    with open_history(tmp_path / "h") as history:
+        (*_, last) = frames(history, Thresholds(recovery_s=100.0))
+        assert [one.severity.name for one in last.views[0].concerns if one.key == "crash recovery"] == []
+        with pytest.raises(SettingError, match='no server "db9"'):
+            next(frames(history, Thresholds(), ["db9"]))
+        assert len(list(frames(history, Thresholds(), since=BEGAN + 2))) == 1
+
+
+def test_the_command_shows_a_history_at_speed(tmp_path: Path) -> None:
+    kept(tmp_path / "h", sightings(30))
+    done = walproof("watch", "--replay", "h", "--speed", "1000x", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(lines) == 30
+    assert lines[0]["at"] == BEGAN
+    done = walproof("watch", "--replay", "h", "--once", "--plain", cwd=tmp_path)
+    assert "db1: critical: A crash now would take" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--replay", "none"], "does not exist"),
+        (["--replay", "none", "--check"], "a replay is shown"),
+        (["--speed", "60x"], "--replay FILE"),
+        (["--replay", "h", "--from", "2999-01-01"], "no record of that"),
+        (["--replay", "h", "--from", "noon"], 'expected a time'),
+        (["--replay", "h", "--speed", "fast"], "60x"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_shown_is_said(tmp_path: Path, words: list[str], said: str) -> None:
+    kept(tmp_path / "h", sightings(2))
+    done = walproof("watch", *words, cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_speeds_and_moments() -> None:
+    assert (parse_speed("60x"), parse_speed("0.5")) == (60.0, 0.5)
+    for text in ("0x", "-1x", "x", "1e9x"):
+        with pytest.raises(SettingError):
+            parse_speed(text)
+    assert parse_moment("2026-11-24T03:00:00+00:00") == 1795489200.0
