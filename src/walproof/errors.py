@@ -19,6 +19,7 @@ They are caught in one place, ``walproof.cli``; a failure of walproof itself is 
      +- WorkloadError   a load that cannot be run
      +- ProbeError      an observation that cannot be made
      +- WalError        WAL that cannot be read
+     +- HostError       other machines that cannot be reached or used
      +- AnalysisError   facts that do not answer the question
      +- ReportError     a report that cannot be made
 """
@@ -98,6 +99,10 @@ class ProbeError(WalproofError):
 
 class WalError(WalproofError):
     """WAL that cannot be read."""
+
+
+class HostError(WalproofError):
+    """Machines of a cluster that cannot be reached, are not safe, or were lost."""
 
 
 class AnalysisError(WalproofError):

@@ -120,6 +120,9 @@ class CompareOptions:
     power_cut: study_options.PowerCut = None
     keep_failures: study_options.KeepFailures = None
     on: options.On = None
+    ray: study_options.Ray = None
+    hosts: study_options.Hosts = None
+    insecure: study_options.Insecure = False
     out: study_options.Out = options.DEFAULT_OUT
     store: study_options.StoreUrl = None
     dry_run: study_options.DryRun = False
@@ -154,6 +157,11 @@ def compare(given: CompareOptions) -> None:
         else Version({"name": OTHER_VERSION, **_keys(against)}, _scripts(against.script)),
     )
     plan = resolve(study, overrides(given), folder=options.work_folder(given.on))
+    if given.ray is not None and not given.dry_run:
+        from walproof.cli.host_run import carry_out_over_hosts
+
+        carry_out_over_hosts(plan, command_line("compare", given), given, given.on)
+        return
     view = carry_out(plan, command_line("compare", given), given, keep_failures=given.keep_failures)
     gate.conclude(view, given)
 

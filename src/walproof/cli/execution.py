@@ -47,12 +47,7 @@ def carry_out(
     if given.dry_run:
         sys.stdout.write(to_json(plan) + "\n" if given.json else plan_text(plan, command))
         return None
-    try:
-        private_folder(given.out)
-    except OSError as error:
-        raise StoreError(
-            f'could not create folder "{given.out}": {error.strerror}', hint="Name another folder with --out."
-        ) from error
+    private_out(given.out)
     store = open_store(given.out, given.store)
     try:
         unread = None if given.new else _finished_without_report(store, plan, given.out)
@@ -72,7 +67,7 @@ def carry_out(
                 store,
                 command,
                 DueCells(plan, within),
-                GateRule(plan) if plan.gate is not None else within or _never,
+                GateRule(plan) if plan.gate is not None else within or never,
                 progress,
                 locks=given.out,
                 study_text=study_text,
@@ -126,5 +121,16 @@ def _finished_without_report(store: Store, plan: Plan, out: Path) -> Run | None:
     return None
 
 
-def _never(_trials: Sequence[Trial]) -> bool:
+def private_out(folder: Path) -> None:
+    """Make the folder of results where there is none. Raises StoreError."""
+    try:
+        private_folder(folder)
+    except OSError as error:
+        raise StoreError(
+            f'could not create folder "{folder}": {error.strerror}', hint="Name another folder with --out."
+        ) from error
+
+
+def never(_trials: Sequence[Trial]) -> bool:
+    """The stop rule of a fixed number of rounds."""
     return False

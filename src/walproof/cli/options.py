@@ -49,6 +49,18 @@ On = Annotated[
     Path | None,
     typer.Option("--on", metavar="FOLDER", help="Folder whose disk is measured. Default: walproof's cache."),
 ]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray", metavar="HOST:PORT", help="Let the hosts of that Ray cluster work (docs/many-machines.md)."
+    ),
+]
+Insecure = Annotated[
+    bool,
+    typer.Option(
+        "--insecure", help="With --ray: use a cluster that is open, public or run by root all the same."
+    ),
+]
 Timeline = Annotated[int | None, typer.Option("--timeline", "-t", min=1, help="Newest timeline to read.")]
 AllowGaps = Annotated[
     bool, typer.Option("--allow-gaps", help="Go on behind missing segments; they are named.")

@@ -50,6 +50,9 @@ class RunOptions:
     power_cut: study_options.PowerCut = None
     keep_failures: study_options.KeepFailures = None
     on: options.On = None
+    ray: study_options.Ray = None
+    hosts: study_options.Hosts = None
+    insecure: study_options.Insecure = False
     waldir: study_options.WalFolder = None
     out: study_options.Out = options.DEFAULT_OUT
     store: study_options.StoreUrl = None
@@ -72,6 +75,11 @@ def run(given: RunOptions) -> None:
     in_memory = kind_of(studyfile, asked).works_in_memory
     folder = options.memory_folder(given.on) if in_memory else options.work_folder(given.on)
     plan = resolve(studyfile, asked, folder=folder, scripts=scripts)
+    if given.ray is not None and not given.dry_run:
+        from walproof.cli.host_run import carry_out_over_hosts
+
+        carry_out_over_hosts(plan, command_line("run", given), given, given.on, study_text=text)
+        return
     view = carry_out(
         plan, command_line("run", given), given, study_text=text, keep_failures=given.keep_failures
     )

@@ -114,6 +114,20 @@ KeepFailures = Annotated[
     Path | None,
     typer.Option("--keep-failures", metavar="DIR", help="Keep images that fail after a power cut."),
 ]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray", metavar="HOST:PORT",
+        help="Run on every host of that Ray cluster, each by itself (docs/many-machines.md).",
+    ),
+    Repeated.NEVER,
+]  # fmt: skip
+Hosts = Annotated[
+    int | None,
+    typer.Option("--hosts", metavar="N", min=1, help="With --ray: on so many of them."),
+    Repeated.NEVER,
+]
+Insecure = Annotated[options.Insecure, Repeated.NEVER]
 Out = Annotated[options.Out, Repeated.CHANGED]
 # The URL of a shared store may hold a password.
 StoreUrl = Annotated[options.StoreUrl, Repeated.NEVER]
@@ -146,3 +160,19 @@ class Execution(Protocol):
     @property
     def new(self) -> bool:
         """Whether an interrupted run is left alone."""
+
+
+class HostExecution(Execution, Protocol):
+    """The options of commands that many hosts can carry out."""
+
+    @property
+    def ray(self) -> str | None:
+        """Address of a cluster's head; None: this machine runs the study."""
+
+    @property
+    def hosts(self) -> int | None:
+        """How many of its hosts; None: all."""
+
+    @property
+    def insecure(self) -> bool:
+        """Whether a cluster is used that is not safe."""

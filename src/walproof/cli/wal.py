@@ -80,6 +80,8 @@ def stats(
     threads: Annotated[
         int | None, typer.Option("--threads", min=1, help="Cores to use. Default: all.")
     ] = None,
+    ray: options.Ray = None,
+    insecure: options.Insecure = False,
 ) -> None:
     """Total the WAL: by resource manager, relation, index or minute, every byte accounted for."""
     from walproof.cli.passes import PassProgress
@@ -101,6 +103,15 @@ def stats(
                 hint='--start, --end and --timeline are for "walproof wal part"; there are no gaps.',
             )
         wal = load_parts(paths).stats()
+    elif ray is not None:
+        if (allow_gaps, partial, threads) != (False, False, None):
+            raise WalError(
+                "--allow-gaps, --partial and --threads are for one machine",
+                hint="A cluster reads an archive without gaps, a core for each of its tasks.",
+            )
+        from walproof.cli.many import archive_stats
+
+        wal = archive_stats(paths, _lsn(start), _lsn(end), timeline, address=ray, insecure=insecure)
     else:
         with PassProgress("reading WAL") as progress:
             wal = read_stats(

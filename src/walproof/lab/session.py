@@ -49,19 +49,21 @@ def execute(
     study_text: str | None = None,
     fresh: bool = False,
     keep_failures: Path | None = None,
+    host: str | None = None,
 ) -> Run:
     """Run ``plan``, or what is missing of an interrupted run of it, and return the finished run.
 
     ``command`` is what the user typed: an unfinished run of it whose plan has changed since is refused.
     ``fresh`` leaves unfinished runs alone and begins a new one. ``locks`` is a folder for lock files;
     ``study_text`` the TOML that is kept with the run; ``keep_failures`` a folder for images that fail after a
-    power cut.
+    power cut; ``host`` names this machine among several that carry out the same plan.
     Raises a WalproofError of whatever went wrong; trials that were stored stay stored.
     """
-    unfinished = None if fresh else find_unfinished(store, plan, command)
+    unfinished = None if fresh else find_unfinished(store, plan, command, host)
     with _only_one(locks, plan), ready_to_run(plan, progress, keep_failures) as trials:
         environment = _environment(plan)
-        environment = replace(environment, facts={**environment.facts, **trials.test_itself()})
+        named = {} if host is None else {"host": host}
+        environment = replace(environment, facts={**environment.facts, **trials.test_itself(), **named})
 
         def begin() -> Run:
             return store.add_run(plan, command, environment, __version__, study_text)
@@ -115,7 +117,7 @@ def opened_bench(plan: Plan, progress: Progress, keep_failures: Path | None = No
         yield Bench(plan, workspace, reachable, pgbench, wal, progress, keep_failures)
 
 
-def find_unfinished(store: Store, plan: Plan, command: Sequence[str]) -> Run | None:
+def find_unfinished(store: Store, plan: Plan, command: Sequence[str], host: str | None = None) -> Run | None:
     """The interrupted run that ``plan`` continues. Raises StudyError when the study changed meanwhile.
 
     In a shared store there are runs of other machines, and such as another process is carrying out just now:
@@ -129,6 +131,7 @@ def find_unfinished(store: Store, plan: Plan, command: Sequence[str]) -> Run | N
         if run.finished_at is None
         and (plan_hash(run.plan) == digest or run.command == tuple(command))
         and _is_of_machine(run, here)
+        and run.environment.facts.get("host") == host
         and _is_free(store, run)
     ]
     for run in reversed(open_runs):

@@ -1,0 +1,151 @@
+"""One plan on several hosts: each compares its variants by itself, and hosts are put together as blocks.
+
+A ratio is never one of a host to another. Two questions are kept apart: is a host slower or faster than the
+others (the baseline's own metric), and does a setting do something else there (its ratio)?
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+
+from walproof.analysis.effect import effects
+from walproof.analysis.inference.random_effects import apart, combine
+from walproof.analysis.interval import LEVEL, Interval, t_quantile
+from walproof.analysis.rounds import positive_metric
+from walproof.facts import Cell, Plan, Trial
+
+_ODD_P = 1 - LEVEL
+
+
+@dataclass(frozen=True, slots=True)
+class HostEstimate:
+    """What one host says of one quantity."""
+
+    host: str
+    value: float
+    """A ratio, or the metric itself."""
+    interval: Interval
+    rounds: int
+    against_others: float | None
+    """Its value over what the other hosts have; None where they are too few to tell (fewer than three)."""
+    odd_p: float | None
+    """p value of "it is a host like the others", adjusted for all hosts."""
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether it stands apart from the others."""
+        return self.odd_p is not None and self.odd_p < _ODD_P
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """One quantity over all hosts."""
+
+    cell: Cell
+    baseline: Cell | None
+    """None where the quantity is the cell's own metric, and no ratio."""
+    hosts: tuple[HostEstimate, ...]
+    silent: tuple[str, ...]
+    """Hosts with fewer than two rounds of it."""
+    mean: float | None
+    """Geometric mean over hosts; None for fewer than two."""
+    interval: Interval | None
+    between: float | None
+    """How much hosts differ: the standard deviation of the logarithms."""
+    prediction: Interval | None
+    """For one more host like these; None for fewer than three."""
+
+    @property
+    def odd(self) -> tuple[HostEstimate, ...]:
+        """Hosts that stand apart."""
+        return tuple(one for one in self.hosts if one.is_odd)
+
+
+@dataclass(frozen=True, slots=True)
+class HostStudy:
+    """A plan's results over hosts."""
+
+    metric: str
+    levels: tuple[Across, ...]
+    """The baselines' own metric: which host is slow."""
+    effects: tuple[Across, ...]
+    """Ratios of variants to their baseline: what a setting does."""
+
+
+def over_hosts(plan: Plan, trials: Mapping[str, Sequence[Trial]], metric: str) -> HostStudy:
+    """``trials``: those of each host's run, by the host's name. Raises AnalysisError."""
+    found = {
+        host: {effect.cell: effect for effect in effects(plan, own, metric)} for host, own in trials.items()
+    }
+    cells = dict.fromkeys(cell for own in found.values() for cell in own)
+    ratios = []
+    for cell in cells:
+        known: dict[str, _Known] = {}
+        baseline = None
+        for host, own in found.items():
+            effect = own[cell]
+            baseline = effect.baseline
+            if effect.ratio and effect.interval and effect.spread and effect.interval.low > 0:
+                width = math.log(effect.interval.high) - math.log(effect.interval.low)
+                error = width / 2 / t_quantile(effect.interval.level, effect.spread.degrees)
+                known[host] = _Known(math.log(effect.ratio), error**2, effect.interval, effect.n)
+        ratios.append(_across(cell, baseline, known, tuple(trials)))
+    baselines = dict.fromkeys(one.baseline for one in ratios if one.baseline is not None)
+    levels = [
+        _across(
+            cell,
+            None,
+            {host: one for host, own in trials.items() if (one := _level(own, cell, metric)) is not None},
+            tuple(trials),
+        )
+        for cell in baselines
+    ]
+    return HostStudy(metric, tuple(levels), tuple(ratios))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    log: float
+    variance: float
+    interval: Interval
+    rounds: int
+
+
+def _level(trials: Sequence[Trial], cell: Cell, metric: str) -> _Known | None:
+    logs = [
+        math.log(value)
+        for trial in trials
+        if trial.cell == cell and (value := positive_metric(trial, metric)) is not None
+    ]
+    if len(logs) < 2:
+        return None
+    mean, error2 = fmean(logs), variance(logs) / len(logs)
+    reach = t_quantile(LEVEL, len(logs) - 1) * math.sqrt(error2)
+    return _Known(mean, error2, Interval(mean - reach, mean + reach, LEVEL, "t").exp(), len(logs))
+
+
+def _across(cell: Cell, baseline: Cell | None, known: Mapping[str, _Known], hosts: Sequence[str]) -> Across:
+    logs = [one.log for one in known.values()]
+    variances = [one.variance for one in known.values()]
+    estimates = tuple(
+        HostEstimate(
+            host,
+            math.exp(one.log),
+            one.interval,
+            one.rounds,
+            None if distance is None else math.exp(distance[0]),
+            None if distance is None else distance[1],
+        )
+        for (host, one), distance in zip(known.items(), apart(logs, variances), strict=True)
+    )
+    silent = tuple(host for host in hosts if host not in known)
+    if len(known) < 2:
+        return Across(cell, baseline, estimates, silent, None, None, None, None)
+    both = combine(logs, variances)
+    return Across(
+        cell, baseline, estimates, silent, math.exp(both.mean), both.interval.exp(), both.tau,
+        both.prediction.exp() if both.prediction else None,
+    )  # fmt: skip

@@ -1,0 +1,171 @@
+"""A study over several hosts: what each host does by itself, and what is said of them together."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from walproof.errors import HostError, StudyError
+
+if TYPE_CHECKING:
+    from walproof.cli.study_options import HostExecution
+    from walproof.facts import Cell, Plan, Run, Trial
+
+
+@dataclass(frozen=True, slots=True)
+class RunOrder:
+    """What a host is told: text and numbers, which any version of Python reads alike."""
+
+    plan: str
+    command: tuple[str, ...]
+    store: str
+    study_text: str | None
+    on: str | None
+    new: bool
+    host: str
+
+
+def carry_out_over_hosts(
+    plan: Plan, command: Sequence[str], given: HostExecution, on: Path | None, study_text: str | None = None
+) -> None:
+    """Every host carries out the plan; the result over hosts goes to stdout and into ``--out``.
+
+    Raises a WalproofError: hosts or store that cannot be used, or no host that came to an end.
+    """
+    from walproof.analysis.hosts import over_hosts
+    from walproof.cli.execution import private_out
+    from walproof.cli.files import write_file
+    from walproof.cli.options import open_store, result_console
+    from walproof.facts.codec import plan_hash, to_json
+    from walproof.hosts.cluster import connected
+    from walproof.hosts.study import choose, on_hosts
+    from walproof.report import hosts as report
+    from walproof.report.kinds.registry import report_kind
+    from walproof.report.terminal import print_sections
+
+    assert given.ray is not None
+    if plan.gate is not None:
+        raise StudyError("a gate is decided on one machine", hint="Leave out --ray, or --fail-if.")
+    private_out(given.out)
+    store = open_store(given.out, given.store)
+    try:
+        if given.store is None or not store.is_shared:
+            raise StudyError(
+                "hosts need a store that all of them reach",
+                hint="Name a PostgreSQL with --store, as in postgresql:///?service=facts; every host has the "
+                "service file.",
+            )
+
+        if urlsplit(given.store).password is not None or "password=" in given.store:
+            raise StudyError(
+                "the address of the store has a password, which would be sent to every host",
+                hint="Use a service file or ~/.pgpass on each host: --store postgresql:///?service=facts.",
+            )
+
+        def tell(line: str) -> None:
+            sys.stderr.write(f"{line}\n")
+
+        with connected(given.ray, insecure=given.insecure) as cluster:
+            hosts = choose(cluster, given.hosts, tell)
+            tell(f"hosts: {', '.join(host.machine.name for host in hosts)}")
+            orders = [
+                RunOrder(
+                    to_json(plan), tuple(command), given.store, study_text, None if on is None else str(on),
+                    given.new, host.machine.name,
+                )
+                for host in hosts
+            ]  # fmt: skip
+            carried = on_hosts(hosts, carry_out_here, orders, tell)
+        runs = {one.host.machine.name: one.answer for one in carried if one.answer is not None}
+        left_out = {one.host.machine.name: one.reason for one in carried if one.reason is not None}
+        if not runs:
+            raise HostError(
+                "no host came to an end",
+                detail="\n".join(f"{host}: {reason}" for host, reason in left_out.items()),
+                hint="What was measured is stored, and the same command goes on.",
+            )
+        study = over_hosts(
+            plan, {host: store.trials(run) for host, run in runs.items()}, report_kind(plan.kind).metric
+        )
+    finally:
+        store.close()
+    view = report.hosts_view(plan, study, runs, left_out)
+    page = given.out / "reports" / f"{plan.study}-{plan_hash(plan)[:8]}-hosts.html"
+    write_file(page, report.to_html(view))
+    if given.json:
+        sys.stdout.write(report.to_json(study, runs, left_out))
+    else:
+        console = result_console()
+        console.print(view.question, style="bold")
+        console.print(view.dateline, style="dim")
+        console.print()
+        print_sections(view.sections, console)
+    sys.stderr.write(f"report: {page}\n")
+
+
+def carry_out_here(order: RunOrder) -> str:
+    """Carry out the plan on this machine, or what is missing of it, and return the run's id.
+
+    Installs and folder are this machine's own. Raises a WalproofError.
+    """
+    from walproof.analysis.within import DueCells, Within
+    from walproof.cli.execution import never
+    from walproof.cli.options import work_folder
+    from walproof.facts import Plan
+    from walproof.facts.codec import from_json
+    from walproof.facts.store import Store
+    from walproof.files import private_folder
+    from walproof.hosts.task import boot_id
+    from walproof.lab.session import execute
+    from walproof.postgres.cache import cache_folder
+    from walproof.postgres.install import resolve
+    from walproof.report.kinds.registry import report_kind
+
+    told = from_json(Plan, order.plan)
+    plan = replace(
+        told,
+        installs=tuple(resolve(install) for install in told.installs),
+        driver=resolve(told.driver),
+        folder=str(work_folder(None if order.on is None else Path(order.on))),
+    )
+    within = None if plan.half_width is None else Within(plan, plan.half_width, report_kind(plan.kind).metric)
+    locks = cache_folder() / "hosts" / order.host.replace("/", "-")
+    private_folder(locks)
+    store = Store(order.store)
+    try:
+        with store.claim(f"on machine {boot_id()}") as is_ours:
+            if not is_ours:
+                raise HostError(
+                    "another study runs on this machine",
+                    hint="Trials beside each other would measure each other; wait for it.",
+                )
+            run = execute(
+                plan, store, order.command, DueCells(plan, within), within or never, _Unseen(), locks=locks,
+                study_text=order.study_text, fresh=order.new, host=order.host,
+            )  # fmt: skip
+        return run.id
+    finally:
+        store.close()
+
+
+class _Unseen:
+    """Nobody looks at a host's own progress."""
+
+    def preparing(self, what: str) -> None:
+        """Nothing."""
+
+    def run_started(self, run: Run, stored: Sequence[Trial], trials_most: int) -> None:
+        """Nothing."""
+
+    def trial_started(self, number: int, round_number: int, cell: Cell) -> None:
+        """Nothing."""
+
+    def trial_ended(self, trial: Trial) -> None:
+        """Nothing."""
+
+    def round_ended(self, trials: Sequence[Trial]) -> None:
+        """Nothing."""

@@ -1,0 +1,30 @@
+"""What commands do with ``--ray``: other machines work, and the answer is that of this one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from walproof.cli.passes import PassProgress
+
+if TYPE_CHECKING:
+    from walproof.units import Lsn
+    from walproof.wal import WalStats
+    from walproof.wal.places.opened import Path
+
+
+def archive_stats(
+    paths: Sequence[Path],
+    start: Lsn | None,
+    end: Lsn | None,
+    timeline: int | None,
+    *,
+    address: str,
+    insecure: bool,
+) -> WalStats:
+    """Totals of an archive that the cluster reads. Raises WalError, HostError."""
+    from walproof.hosts.archive import archive_stats as read_stats
+    from walproof.hosts.cluster import connected
+
+    with connected(address, insecure=insecure) as cluster, PassProgress("reading WAL") as progress:
+        return read_stats(cluster, paths, start=start, end=end, timeline=timeline, observe=progress.observe)

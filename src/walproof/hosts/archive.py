@@ -1,0 +1,118 @@
+"""Totals of an archive that a cluster reads: ranges as tasks, a tree of merges, one part for the driver.
+
+The driver holds references, never parts: at most `_IN_FLIGHT_PER_CORE` ranges for each core are under way,
+and as soon as `_FAN_IN` neighbours are asked for, so is their merge, and the references are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from walproof.errors import HostError
+from walproof.hosts.cluster import Cluster
+from walproof.hosts.ranges import Outcome, Range, cut, list_archive, merge, read_on, read_range, whole
+from walproof.units import Lsn
+from walproof.wal.places.opened import Path, open_places
+from walproof.wal.progress import Observe
+from walproof.wal.totals import WalStats, stats
+
+if TYPE_CHECKING:
+    from ray import ObjectRef
+
+_FAN_IN = 16
+_IN_FLIGHT_PER_CORE = 3
+_LOST = 3
+"""How often a task whose process or machine was lost is run again."""
+
+
+def archive_stats(
+    cluster: Cluster,
+    paths: Sequence[Path],
+    *,
+    start: Lsn | None = None,
+    end: Lsn | None = None,
+    timeline: int | None = None,
+    observe: Observe | None = None,
+) -> WalStats:
+    """As ``walproof.wal.stats``, read by all cores of the cluster. Every host reads the same paths.
+
+    Raises WalError with the words of ``stats``; HostError when the cluster cannot go on.
+    """
+    with open_places(paths) as places:
+        named = [str(place.absolute()) for place in places]
+        archive = list_archive(places, start, end, timeline)
+    if archive is None or not archive.segments:
+        return stats(*named, start=start, end=end, timeline=timeline)
+    tree = _Tree(max(1, cluster.cores), observe, archive.segment_size, archive.total_bytes)
+    outcome = tree.all_of(cut(archive, max(1, cluster.cores), start, end, timeline))
+    if outcome.is_whole:
+        return whole(outcome).stats()
+    return read_on(outcome, named, start, end, timeline).stats()
+
+
+class _Tree:
+    """Merges of neighbours, as they are asked for: level k waits for `_FAN_IN` outcomes of level k - 1."""
+
+    def __init__(self, cores: int, observe: Observe | None, segment_size: int, total_bytes: int) -> None:
+        import ray
+
+        self._ray = ray
+        task: Any = ray.remote(num_cpus=1, max_retries=_LOST)
+        self._read, self._merge = task(read_range), task(merge)
+        self._most = cores * _IN_FLIGHT_PER_CORE
+        self._observe, self._segment_size, self._total = observe, segment_size, total_bytes
+        self._levels: list[list[ObjectRef[Outcome]]] = [[]]
+        self._under_way: dict[ObjectRef[Outcome], int] = {}
+        self._read_bytes = 0
+
+    def all_of(self, ranges: Iterable[Range]) -> Outcome:
+        """Raises HostError."""
+        try:
+            for one in ranges:
+                while len(self._under_way) >= self._most:
+                    self._wait()
+                reference = self._read.remote(one)
+                self._under_way[reference] = one.segments * self._segment_size
+                self._add(0, reference)
+            while self._under_way:
+                self._wait()
+            return self._ray.get(self._top())
+        except self._ray.exceptions.RayError as error:
+            raise _lost(error) from None
+
+    def _add(self, level: int, reference: ObjectRef[Outcome]) -> None:
+        if level == len(self._levels):
+            self._levels.append([])
+        waiting = self._levels[level]
+        waiting.append(reference)
+        if len(waiting) == _FAN_IN:
+            self._levels[level] = []
+            self._add(level + 1, self._merge.remote(*waiting))
+
+    def _top(self) -> ObjectRef[Outcome]:
+        """What is left over on each level follows what is above it."""
+        rest: list[ObjectRef[Outcome]] = []
+        for waiting in self._levels:
+            rest = [*waiting, *rest]
+            if len(rest) > 1:
+                rest = [self._merge.remote(*rest)]
+        (top,) = rest
+        return top
+
+    def _wait(self) -> None:
+        done, _ = self._ray.wait(list(self._under_way), num_returns=1, timeout=1.0, fetch_local=False)
+        for reference in done:
+            self._read_bytes += self._under_way.pop(reference)
+        if self._observe is not None:
+            self._observe(self._read_bytes, self._total)
+
+
+def _lost(error: BaseException) -> HostError:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return HostError(
+        "a task of the cluster failed",
+        detail=lines[-1] if lines else type(error).__name__,
+        hint="Every host has to see the archive under the same path. The plain command, without --ray, reads "
+        "it on this machine.",
+    )

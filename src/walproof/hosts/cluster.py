@@ -1,0 +1,148 @@
+"""A connection to a Ray cluster, opened after the cluster was found safe (``safety.py``)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from walproof.errors import HostError
+from walproof.hosts.safety import check_hosts, check_port
+from walproof.hosts.task import Machine, look_around
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_PATIENCE_S = 60.0
+"""For the first task on a node, which starts a process there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A node of the cluster, and what a task found there."""
+
+    node_id: str
+    address: str
+    """IP address of its raylet."""
+    cores: int
+    """CPUs that Ray may use there; 0 for a node that is for the cluster's own work."""
+    is_lab: bool
+    """Whether it was started with the resource ``walproof_host``."""
+    machine: Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What is connected."""
+
+    hosts: tuple[Host, ...]
+
+    @property
+    def cores(self) -> int:
+        """CPUs of all hosts."""
+        return sum(host.cores for host in self.hosts)
+
+
+@contextmanager
+def connected(address: str, *, insecure: bool = False) -> Iterator[Cluster]:
+    """Connect to the cluster whose head listens at ``address`` (HOST:PORT) from one of its nodes.
+
+    Raises HostError: no Ray, no cluster, one that is not safe (unless ``insecure``), or hosts with another
+    version of walproof.
+    """
+    ray = _library()
+    check_port(address, insecure=insecure)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        _connect(ray, address)
+        # Ray takes over a signal of its driver; ours says what is kept.
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        cluster = Cluster(_hosts(ray))
+        check_hosts([host.machine for host in cluster.hosts], insecure=insecure)
+        yield cluster
+    finally:
+        ray.shutdown()
+
+
+def _library() -> ModuleType:
+    # Nothing of a run is told to anybody (docs.ray.io, "Usage Stats Collection").
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise HostError(
+            "many machines need Ray, which is not installed",
+            detail=str(error),
+            hint='pip install "walproof[hosts]", here and on every host.',
+        ) from None
+    return ray
+
+
+def _connect(ray: ModuleType, address: str) -> None:
+    from ray.exceptions import AuthenticationError
+
+    try:
+        ray.init(
+            address=address, logging_level=logging.ERROR, log_to_driver=False, configure_logging=False,
+            include_dashboard=False, namespace="walproof",
+        )  # fmt: skip
+    except AuthenticationError:
+        raise HostError(
+            f"Ray at {address} does not accept our token",
+            hint="The cluster's token is in ~/.ray/auth_token, RAY_AUTH_TOKEN or the file that "
+            "RAY_AUTH_TOKEN_PATH names, on this machine, too. docs/many-machines.md says how it gets there.",
+        ) from None
+    except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        raise HostError(
+            f"could not join the Ray cluster at {address}",
+            detail=str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__,
+            hint="walproof is started on a node of the cluster: on the head, or after "
+            f'"ray start --address={address}" here.',
+        ) from None
+
+
+def _hosts(ray: ModuleType) -> tuple[Host, ...]:
+    """All nodes that live, by address, each asked by a task of its own. Raises HostError."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    nodes = [node for node in ray.nodes() if node["Alive"]]
+    task = ray.remote(num_cpus=0, max_retries=1)(look_around)
+    asked = {
+        node["NodeID"]: task.options(
+            scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
+        ).remote(node["NodeManagerAddress"])
+        for node in nodes
+    }
+    _, silent = ray.wait(list(asked.values()), num_returns=len(asked), timeout=_PATIENCE_S)
+    found = []
+    for node in nodes:
+        node_id, at = node["NodeID"], node["NodeManagerAddress"]
+        if asked[node_id] in silent:
+            raise HostError(
+                f"host {at} did not answer within {_PATIENCE_S:.0f} s",
+                hint=f'"ray status --address" shows the cluster; logs are in /tmp/ray on {at}.',
+            )
+        try:
+            machine = ray.get(asked[node_id])
+        except ray.exceptions.RayError as error:
+            raise HostError(
+                f"host {at} could not run a task",
+                detail=_last_line(error),
+                hint="It needs the same walproof with the same Python as this machine: "
+                'pip install "walproof[hosts]".',
+            ) from None
+        resources = node["Resources"]
+        found.append(
+            Host(node_id, at, int(resources.get("CPU", 0)), resources.get("walproof_host", 0) >= 1, machine)
+        )
+    return tuple(sorted(found, key=lambda host: (host.address, host.node_id)))
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

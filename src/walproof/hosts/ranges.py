@@ -1,0 +1,183 @@
+"""An archive cut into ranges of segments, one for each task; every function here runs on one machine.
+
+A part of each range is read apart from the others, and parts are joined as they are: any grouping gives what
+one machine finds (``wal/parts.py``). A range that cannot be read or joined ends the answer there, as an
+*outcome* whose WAL stops short; what the plain command would say of it is found out by reading on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from walproof.errors import WalError
+from walproof.units import Lsn
+from walproof.wal.parts import Part, join_parts, read_part
+from walproof.wal.places.opened import Path, open_places
+from walproof.wal.totals import stats
+from walproof.wal.verify.names import history_timeline, segment_file
+from walproof.wal.whatif import identify
+
+SEGMENTS_MOST = 64
+"""Of a range: a task that is lost is read again."""
+_RANGES_PER_CORE = 8
+_FOLDERS_DEEP = 6
+"""As deep as the native module looks (``MOST_FOLDERS``, crates/walproof-wal)."""
+
+
+class Range(NamedTuple):
+    """What one task reads."""
+
+    files: tuple[str, ...]
+    """Segments in order, then histories of timelines."""
+    segments: int
+    start: int | None
+    end: int | None
+    timeline: int | None
+    is_last: bool
+
+
+class Outcome(NamedTuple):
+    """What is known of consecutive ranges.
+
+    The last of them stays apart until another follows: where nothing does, it is read again together with
+    what comes after it, since only that shows whether the WAL ends there.
+    """
+
+    before: bytes | None
+    """The part of all but the last; None when there is none."""
+    last: bytes | None
+    """The part of the last range that could be read; None when none could."""
+    is_whole: bool
+    """Whether that is all of the ranges."""
+
+
+class Archive(NamedTuple):
+    """The files of an archive, in the order of their WAL."""
+
+    segments: tuple[tuple[str, ...], ...]
+    """The files of each segment: timelines and compressed forms beside each other."""
+    histories: tuple[str, ...]
+    segment_size: int
+
+    @property
+    def total_bytes(self) -> int:
+        """Of the segments as they were written, not as they are stored."""
+        return len(self.segments) * self.segment_size
+
+
+def list_archive(
+    paths: Sequence[Path], start: Lsn | None, end: Lsn | None, timeline: int | None
+) -> Archive | None:
+    """The segments from ``start`` to ``end``, or None where there is none. Raises WalError."""
+    found: dict[str, list[str]] = {}
+    histories = []
+    with open_places(paths) as places:
+        for place in places:
+            entries = list(place.files(_FOLDERS_DEEP)) if place.is_folder() else [place.entry()]
+            for entry in entries:
+                if (file := segment_file(entry.path, entry.name)) is not None:
+                    found.setdefault(file.name[8:], []).append(entry.path)
+                elif history_timeline(entry.name) is not None:
+                    histories.append(entry.path)
+        if not found:
+            return None
+        _, size = identify(*places, start=start, timeline=timeline)
+
+    def begin(number: str) -> int:
+        return (int(number[:8], 16) << 32) + int(number[8:], 16) * size
+
+    chosen = [
+        number
+        for number in sorted(found)
+        if (start is None or begin(number) + size > start) and (end is None or begin(number) < end)
+    ]
+    return Archive(tuple(tuple(found[number]) for number in chosen), tuple(histories), size)
+
+
+def cut(
+    archive: Archive, cores: int, start: Lsn | None, end: Lsn | None, timeline: int | None
+) -> Iterator[Range]:
+    """Ranges in order, enough of them that ``cores`` end at about the same time."""
+    count = len(archive.segments)
+    each = min(SEGMENTS_MOST, max(1, count // (cores * _RANGES_PER_CORE)))
+    for first in range(0, count, each):
+        here = archive.segments[first : first + each]
+        is_last = first + each >= count
+        yield Range(
+            files=(*(file for files in here for file in files), *archive.histories),
+            segments=len(here),
+            # Records begin and end at multiples of 8, and so do parts.
+            start=-(-start // 8) * 8 if start is not None and first == 0 else None,
+            end=end // 8 * 8 if end is not None and is_last else None,
+            timeline=timeline,
+            is_last=is_last,
+        )
+
+
+def read_range(wanted: Range) -> Outcome:
+    """The part of one range, on one core."""
+    try:
+        part = read_part(
+            *wanted.files,
+            start=None if wanted.start is None else Lsn(wanted.start),
+            end=None if wanted.end is None else Lsn(wanted.end),
+            timeline=wanted.timeline,
+            threads=1,
+        )
+    except WalError:
+        return Outcome(None, None, False)
+    # Whether the WAL ends there, or is damaged, is told by what comes after it.
+    if not part.is_open and not wanted.is_last:
+        return Outcome(None, None, False)
+    return Outcome(None, part.data, True)
+
+
+def merge(*outcomes: Outcome) -> Outcome:
+    """Outcomes of ranges that follow each other, put together as far as they go; associative."""
+    before: bytes | None = None
+    last: bytes | None = None
+    for one in outcomes:
+        if one.last is None:
+            return Outcome(before, last, False)
+        if last is None:
+            before, last = one.before, one.last
+        else:
+            try:
+                joined = _joined(before, last, one.before)
+                _joined(joined, one.last)  # or it does not follow, and is not taken
+            except WalError:
+                return Outcome(before, last, False)
+            before, last = joined, one.last
+        if not one.is_whole:
+            return Outcome(before, last, False)
+    return Outcome(before, last, last is not None)
+
+
+def whole(outcome: Outcome) -> Part:
+    """The part of all ranges of a whole outcome."""
+    assert outcome.is_whole
+    return join_parts(part for part in (outcome.before, outcome.last) if part is not None)
+
+
+def _joined(*parts: bytes | None) -> bytes:
+    return join_parts(part for part in parts if part is not None).data
+
+
+def read_on(
+    outcome: Outcome, paths: Sequence[Path], start: Lsn | None, end: Lsn | None, timeline: int | None
+) -> Part:
+    """All of the WAL, of which ``outcome`` is known, by one machine from the last range on.
+
+    Raises WalError where ``wal stats`` would, with its words.
+    """
+    before = None if outcome.before is None else join_parts([outcome.before])
+    bound = None if end is None else Lsn(end // 8 * 8)
+    first = before.end if before is not None else None if start is None else Lsn(-(-start // 8) * 8)
+    try:
+        rest = read_part(*paths, start=first, end=bound, timeline=timeline)
+        return rest if before is None else join_parts([before.data, rest.data])
+    except WalError:
+        known = start if before is None or before.last_record is None else before.last_record
+        stats(*paths, start=known, end=end, timeline=timeline)
+        raise

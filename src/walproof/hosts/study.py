@@ -1,0 +1,113 @@
+"""Whole runs of one plan, one on each host at a time; comparisons stay inside a host.
+
+A task has the host's ``walproof_host``, so no other trial of the cluster runs beside it. Two nodes may be one
+machine (raylets in containers): of nodes with the same boot id one is taken. What a host had stored when its
+process or its machine was lost is kept, and the same run goes on there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from walproof.errors import HostError, WalproofError
+from walproof.hosts.cluster import Cluster, Host
+
+Order = TypeVar("Order")
+Tell = Callable[[str], None]
+"""Is told in a line what became of a host."""
+
+_TRIES = 3
+"""Of a host whose process was lost."""
+
+
+class Carried(NamedTuple):
+    """What became of one host."""
+
+    host: Host
+    answer: str | None
+    reason: str | None
+    """Why there is no answer."""
+
+
+def choose(cluster: Cluster, count: int | None, tell: Tell) -> list[Host]:
+    """One node for each machine that was started for trials. Raises HostError for fewer than ``count``."""
+    chosen: dict[str, Host] = {}
+    for host in cluster.hosts:
+        if not host.is_lab:
+            continue
+        other = chosen.setdefault(host.machine.boot_id, host)
+        if other is not host:
+            tell(
+                f"{host.machine.name} ({host.address}) is the same machine as {other.machine.name}: left out"
+            )
+    found = list(chosen.values())
+    if not found or (count is not None and len(found) < count):
+        raise HostError(
+            f"the cluster has {len(found)} of the {count or 1} hosts that are wanted",
+            detail=f"It has {len(cluster.hosts)} nodes in all.",
+            hint="A host is a machine whose node was started with --resources='{\"walproof_host\": 1}'.",
+        )
+    names = [host.machine.name for host in found]
+    if len(set(names)) < len(names):
+        raise HostError(
+            "two hosts have the same name",
+            detail=", ".join(f"{host.machine.name} ({host.address})" for host in found),
+            hint="WALPROOF_MACHINE, set where a node is started, names its host.",
+        )
+    return found[:count]
+
+
+def on_hosts(
+    hosts: Sequence[Host],
+    work: Callable[[Order], str],
+    orders: Sequence[Order],
+    tell: Tell,
+    *,
+    tries: int = _TRIES,
+) -> list[Carried]:
+    """``work(order)`` on each host, at the same time. A host that fails is left out, and told of.
+
+    ``work`` is a function of a module, by whose name the hosts find it.
+    """
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    task: Any = ray.remote(num_cpus=0, resources={"walproof_host": 1}, max_retries=0)(work)
+
+    def start(index: int) -> Any:
+        node = NodeAffinitySchedulingStrategy(hosts[index].node_id, soft=False)
+        return task.options(scheduling_strategy=node).remote(orders[index])
+
+    under_way = {start(index): (index, 1) for index in range(len(hosts))}
+    found: dict[int, Carried] = {}
+    while under_way:
+        # A wait without an end would not see signals.
+        (done, _) = ray.wait(list(under_way), num_returns=1, timeout=1.0)
+        for reference in done:
+            index, begun = under_way.pop(reference)
+            host = hosts[index]
+            try:
+                found[index] = Carried(host, ray.get(reference), None)
+                tell(f"{host.machine.name}: done")
+            except ray.exceptions.WorkerCrashedError:
+                if begun < tries:
+                    tell(f"{host.machine.name}: its process was lost, and is started again")
+                    under_way[start(index)] = (index, begun + 1)
+                    continue
+                found[index] = Carried(host, None, f"its process was lost {tries} times")
+            except ray.exceptions.RayTaskError as error:
+                found[index] = Carried(host, None, _reason(error))
+            except ray.exceptions.RayError as error:
+                found[index] = Carried(host, None, f"it was lost ({type(error).__name__})")
+            if (reason := found[index].reason) is not None:
+                tell(f"{host.machine.name} is left out: {reason}")
+    return [found[index] for index in range(len(hosts))]
+
+
+def _reason(error: Any) -> str:
+    cause = getattr(error, "cause", None)
+    if isinstance(cause, WalproofError):
+        return " ".join(part for part in (cause.message, cause.detail) if part)
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

@@ -1,0 +1,146 @@
+"""A study over several hosts, laid out for reading: which host is apart, and what a setting does on all."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from walproof import __version__
+from walproof.analysis.hosts import Across, HostStudy
+from walproof.facts import Plan
+from walproof.facts.metrics import metric
+from walproof.report.blocks import Block, Column, Paragraph, Section, Table, text_cells
+from walproof.report.html import environment
+from walproof.report.numbers import UNKNOWN, counted, number, percent, ratio, shown
+
+
+@dataclass(frozen=True, slots=True)
+class HostsView:
+    """The page."""
+
+    question: str
+    dateline: str
+    sections: tuple[Section, ...]
+
+
+def hosts_view(
+    plan: Plan, study: HostStudy, runs: Mapping[str, str], left_out: Mapping[str, str]
+) -> HostsView:
+    """``runs``: the run of each host; ``left_out``: hosts without one, and why."""
+    sections = (
+        Section("effects", "What the settings do", tuple(_effect_blocks(study))),
+        Section("levels", "Hosts without the settings", tuple(_level_blocks(study))),
+        Section("hosts", "Runs", tuple(_run_blocks(runs, left_out))),
+    )
+    return HostsView(
+        question=plan.title,
+        dateline=f"{counted(len(runs), 'host')} · {study.metric} · compared within each host",
+        sections=tuple(section for section in sections if section.blocks),
+    )
+
+
+def _effect_blocks(study: HostStudy) -> list[Block]:
+    blocks: list[Block] = []
+    for one in study.effects:
+        assert one.baseline is not None
+        title = (
+            f"{one.cell.variant}, against {one.baseline.variant} ({one.cell.install}, {one.cell.workload})"
+        )
+        rows = [
+            (host.host + _mark(host.is_odd), ratio(host.value, host.interval), str(host.rounds))
+            for host in one.hosts
+        ]
+        rows += [(host, UNKNOWN, "too few") for host in one.silent]
+        if one.mean is not None:
+            rows.append(("these hosts", ratio(one.mean, one.interval), ""))
+        if one.prediction is not None:
+            rows.append(("a host like these", ratio(one.mean, one.prediction), ""))
+        columns = (Column("host"), Column(f"{study.metric}, ratio (95 %)", numeric=True), Column("rounds"))
+        blocks += [
+            Table(title, columns, tuple(text_cells(row) for row in rows)),
+            *(Paragraph(text, terminal=True) for text in _said(one, "the ratio")),
+        ]
+    return blocks
+
+
+def _level_blocks(study: HostStudy) -> list[Block]:
+    unit = metric(study.metric).unit
+    blocks: list[Block] = []
+    for one in study.levels:
+        title = f"{one.cell.variant} ({one.cell.install}, {one.cell.workload})"
+        rows = [
+            (
+                host.host + _mark(host.is_odd),
+                shown(study.metric, host.value),
+                f"{number(host.interval.low)} to {number(host.interval.high)}",
+                ratio(host.against_others),
+            )
+            for host in one.hosts
+        ]
+        columns = (
+            Column("host"),
+            Column(f"{study.metric}{unit and f' ({unit})'}", numeric=True),
+            Column("95 %"),
+            Column("against the others", numeric=True),
+        )
+        blocks += [
+            Table(title, columns, tuple(text_cells(row) for row in rows)),
+            *(Paragraph(text, terminal=True) for text in _said(one, study.metric)),
+        ]
+    return blocks
+
+
+def _said(one: Across, what: str) -> list[str]:
+    said = [
+        f"{host.host} stands apart: {what} is {number(host.against_others)} times that of the other hosts "
+        f"(p = {number(host.odd_p)} after all hosts are counted). Look at it before you believe the mean."
+        for host in one.odd
+    ]
+    if one.between is not None:
+        said.append(f"Hosts differ by {percent(math.expm1(one.between))} (standard deviation of {what}).")
+    if one.mean is not None and one.prediction is None:
+        said.append("Two hosts do not say what a third would do.")
+    if one.hosts and len(one.hosts) < 4:
+        said.append("A host that stands apart is told from four hosts on.")
+    return said
+
+
+def _run_blocks(runs: Mapping[str, str], left_out: Mapping[str, str]) -> list[Block]:
+    rows = [(host, run) for host, run in runs.items()]
+    rows += [(host, f"left out: {reason}") for host, reason in left_out.items()]
+    columns = (Column("host"), Column("run", whole_most=60))
+    return [
+        Table("", columns, tuple(text_cells(row) for row in rows)),
+        Paragraph('"walproof show RUN" with the same --store has each host by itself.', terminal=True),
+    ]
+
+
+def _mark(is_odd: bool) -> str:
+    return " (apart)" if is_odd else ""
+
+
+def to_html(view: HostsView) -> str:
+    """One file that needs nothing else."""
+    template = environment().get_template("wal.html.j2")
+    return template.render(view=view, version=__version__, kicker="hosts")
+
+
+def to_json(study: HostStudy, runs: Mapping[str, str], left_out: Mapping[str, str]) -> str:
+    """All numbers, with null for what is not known."""
+
+    def across(found: Sequence[Across]) -> list[dict[str, object]]:
+        return [
+            {**asdict(one), "hosts": [{**asdict(host), "is_odd": host.is_odd} for host in one.hosts]}
+            for one in found
+        ]
+
+    facts = {
+        "metric": study.metric,
+        "runs": dict(runs),
+        "left_out": dict(left_out),
+        "effects": across(study.effects),
+        "levels": across(study.levels),
+    }
+    return json.dumps(facts, indent=2) + "\n"

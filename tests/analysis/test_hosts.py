@@ -1,0 +1,109 @@
+"""Hosts as blocks: against statsmodels, and on facts in which one host is slow or strange."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from statsmodels.stats.meta_analysis import combine_effects
+
+from tests.facts.plans import plan, trial
+from walproof.analysis.hosts import HostStudy, over_hosts
+from walproof.analysis.inference.random_effects import apart, combine
+from walproof.facts import Plan, Trial
+from walproof.report.hosts import hosts_view, to_html, to_json
+
+HOSTS = ("ash", "elm", "fir", "oak")
+
+
+def test_the_mean_and_the_spread_are_those_of_statsmodels() -> None:
+    chance = np.random.default_rng(7)
+    for count in (2, 3, 5, 12):
+        values = chance.normal(0.3, 0.2, count)
+        variances = chance.uniform(0.001, 0.02, count)
+        theirs = combine_effects(values, variances, method_re="iterated", atol=1e-12)
+        ours = combine(values.tolist(), variances.tolist())
+        assert ours.tau**2 == pytest.approx(theirs.tau2, abs=1e-7)
+        assert ours.mean == pytest.approx(theirs.mean_effect_re, abs=1e-6)
+        assert ours.error >= theirs.sd_eff_w_re - 1e-7
+        if theirs.tau2 > 0:
+            assert ours.error == pytest.approx(theirs.sd_eff_w_re_hksj, rel=1e-4)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+    chance = np.random.default_rng(11)
+    inside, next_inside, named, runs = 0, 0, 0, 600
+    for _ in range(runs):
+        variances = chance.uniform(0.0005, 0.002, 5)
+        values = chance.normal(0, 0.05, 5) + chance.normal(0, np.sqrt(variances))
+        found = combine(values.tolist(), variances.tolist())
+        assert found.prediction is not None
+        inside += found.interval.contains(0.0)
+        next_inside += found.prediction.contains(float(chance.normal(0, 0.05)))
+        named += any(one is not None and one[1] < 0.05 for one in apart(values.tolist(), variances.tolist()))
+    assert inside / runs > 0.92
+    assert next_inside / runs > 0.89  # of few hosts it is a little narrow
+    assert named / runs < 0.09
+
+
+def facts(slow: str | None, strange: str | None) -> tuple[Plan, dict[str, list[Trial]]]:
+    chance = random.Random(3)
+    asked = plan()
+    found: dict[str, list[Trial]] = {}
+    for host in HOSTS:
+        rows: list[Trial] = []
+        for round_number in range(1, 9):
+            for cell in asked.cells:
+                tps = 1000.0 * math.exp(chance.gauss(0, 0.01)) * (0.5 if host == slow else 1.0)
+                if cell.variant != asked.baseline:
+                    tps *= 0.9 if host == strange else 1.4
+                one = replace(trial(len(rows) + 1), round=round_number, metrics={"tps": tps})
+                rows.append(replace(one, install=cell.install, workload=cell.workload, variant=cell.variant))
+        found[host] = rows
+    return asked, found
+
+
+def study(slow: str | None, strange: str | None) -> tuple[Plan, HostStudy]:
+    asked, found = facts(slow, strange)
+    return asked, over_hosts(asked, found, "tps")
+
+
+def test_a_slow_host_is_named_and_changes_no_ratio() -> None:
+    asked, found = study("fir", None)
+    assert [[one.host for one in level.odd] for level in found.levels] == [["fir"]] * len(found.levels)
+    assert found.levels[0].odd[0].against_others == pytest.approx(0.5, rel=0.03)
+    for effect in found.effects:
+        assert effect.odd == ()
+        assert effect.mean == pytest.approx(1.4, rel=0.02)
+        assert effect.interval is not None
+        assert effect.prediction is not None
+        assert (
+            effect.prediction.low < effect.interval.low < 1.4 < effect.interval.high < effect.prediction.high
+        )
+    view = hosts_view(asked, found, dict.fromkeys(HOSTS, "run"), {"yew": "no room"})
+    page = to_html(view)
+    assert "fir stands apart" in page
+    assert "left out: no room" in page
+    stored = json.loads(to_json(found, {}, {}))
+    assert [host["is_odd"] for host in stored["levels"][0]["hosts"]] == [False, False, True, False]
+
+
+def test_a_host_on_which_the_setting_does_something_else_is_named() -> None:
+    _, found = study(None, "oak")
+    assert all(level.odd == () for level in found.levels)
+    for effect in found.effects:
+        assert [one.host for one in effect.odd] == ["oak"]
+        assert effect.between is not None
+        assert effect.between > 0.1
+
+
+def test_two_hosts_say_nothing_of_a_third() -> None:
+    asked, all_facts = facts(None, None)
+    found = over_hosts(asked, {host: all_facts[host] for host in HOSTS[:2]}, "tps")
+    assert all(one.prediction is None and one.mean is not None for one in found.effects)
+    alone = over_hosts(asked, {"ash": all_facts["ash"], "elm": all_facts["elm"][:2]}, "tps")
+    assert all(one.mean is None and one.silent == ("elm",) for one in alone.effects)

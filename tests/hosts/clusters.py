@@ -1,0 +1,90 @@
+"""Ray clusters of several nodes on this machine, each of which stands for a machine of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+TOKEN = "0123456789abcdef" * 4
+ENVIRONMENT = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN, "RAY_USAGE_STATS_ENABLED": "0"}
+HOSTS = ("elm", "oak")
+_STORE_BYTES = 80 << 20
+
+
+@contextmanager
+def cluster() -> Iterator[str]:
+    """The address of a cluster with two hosts, which asks for a token; nothing of it is left at the end."""
+    os.environ.update(ENVIRONMENT)
+    # Paths of its sockets must be short.
+    folder = Path(tempfile.mkdtemp(prefix="wpray"))
+    from ray.cluster_utils import Cluster
+
+    made = Cluster()
+    try:
+        for name in HOSTS:
+            made.add_node(
+                wait=False, num_cpus=1, resources={"walproof_host": 1}, object_store_memory=_STORE_BYTES,
+                include_dashboard=False, temp_dir=str(folder), env_vars={"WALPROOF_MACHINE": name},
+            )  # fmt: skip
+        yield made.address
+    finally:
+        made.shutdown()  # type: ignore[no-untyped-call]
+        assert processes_of(folder) == []
+        shutil.rmtree(folder)
+        for name in ENVIRONMENT:
+            os.environ.pop(name, None)
+
+
+def processes_of(folder: Path) -> list[str]:
+    """Processes of the cluster that live after a short while."""
+    deadline = time.monotonic() + 10
+    while True:
+        found = []
+        for process in psutil.process_iter(["pid", "cmdline", "status"]):
+            words = process.info["cmdline"] or []
+            if any(str(folder) in word for word in words) and process.info["status"] != psutil.STATUS_ZOMBIE:
+                found.append(" ".join(words)[:120])
+        if not found or time.monotonic() > deadline:
+            return found
+        time.sleep(0.2)
+
+
+@contextmanager
+def open_head() -> Iterator[str]:
+    """The address of a head, without any node, that lets in whoever comes."""
+    import ray
+    from ray._private.services import GCS_SERVER_EXECUTABLE
+
+    with tempfile.TemporaryDirectory(prefix="wpgcs") as folder:
+        process = subprocess.Popen(
+            [
+                GCS_SERVER_EXECUTABLE, f"--log_dir={folder}", "--config_list=e30=", "--gcs_server_port=0",
+                "--metrics-agent-port=0", "--node-ip-address=127.0.0.1", "--session-name=open",
+                f"--ray-commit={ray.__commit__}", f"--session-dir={folder}", f"--node-id={'0' * 56}",
+            ],
+            env={**os.environ, "RAY_AUTH_MODE": "disabled"},
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            yield f"127.0.0.1:{_port(process)}"
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _port(process: subprocess.Popen[bytes]) -> int:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and process.poll() is None:
+        for one in psutil.Process(process.pid).net_connections("tcp"):
+            if one.status == psutil.CONN_LISTEN:
+                return int(one.laddr.port)
+        time.sleep(0.05)
+    raise AssertionError(f"no port; exit status {process.poll()}")

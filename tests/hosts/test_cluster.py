@@ -1,0 +1,207 @@
+"""A real Ray cluster of two nodes on this machine. One file, so that it is started once."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import walproof
+from tests.golden.unpack import VERSIONS, unpack
+from tests.hosts import clusters
+from walproof.errors import HostError, WalError
+from walproof.facts import Install
+from walproof.facts.store import Store
+from walproof.hosts.archive import archive_stats
+from walproof.hosts.cluster import Cluster, connected
+from walproof.hosts.safety import check_hosts
+from walproof.hosts.study import choose, on_hosts
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster as Server
+from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
+from walproof.report.wal.rows import By, json_text, rows
+from walproof.units import Lsn
+from walproof.wal import WalStats, stats
+
+IS_ROOT = os.geteuid() == 0
+"""Whose tasks are refused, unless --insecure is given."""
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with clusters.cluster() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def cluster(address: str) -> Iterator[Cluster]:
+    with connected(address, insecure=IS_ROOT) as found:
+        yield found
+
+
+def texts(wal: WalStats) -> list[str]:
+    return [json_text(wal, by, rows(wal, by)) for by in By]
+
+
+@pytest.mark.parametrize("major", VERSIONS)
+def test_an_archive_is_read_as_by_one_machine(cluster: Cluster, tmp_path: Path, major: int) -> None:
+    facts = unpack(major, tmp_path)
+    assert texts(archive_stats(cluster, [tmp_path])) == texts(stats(tmp_path))
+    start, end = Lsn.parse(facts["start"]), Lsn.parse(facts["end"])
+    between = archive_stats(cluster, [tmp_path], start=start, end=end)
+    assert texts(between) == texts(stats(tmp_path, start=start, end=end))
+
+
+def said(read: Callable[[], WalStats]) -> object:
+    """The answer, or the error."""
+    try:
+        return texts(read())
+    except WalError as error:
+        return error.message, error.detail, error.hint
+
+
+def test_damage_and_gaps_are_told_as_by_one_machine(cluster: Cluster, tmp_path: Path) -> None:
+    unpack(18, tmp_path)
+    segments = sorted(one for one in tmp_path.iterdir() if len(one.name) == 24)
+    assert len(segments) >= 3
+    errors = 0
+    for segment in segments:
+        whole = segment.read_bytes()
+        for place in (0, 8192, 300_000, 700_000, None):
+            if place is None:
+                segment.unlink()
+            else:
+                segment.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+            plain = said(lambda: stats(tmp_path))
+            assert said(lambda: archive_stats(cluster, [tmp_path])) == plain, (segment.name, place)
+            errors += isinstance(plain, tuple)
+        segment.write_bytes(whole)
+    assert errors > 4
+    assert said(lambda: archive_stats(cluster, [tmp_path / "none"])) == said(lambda: stats(tmp_path / "none"))
+
+
+def test_the_hosts_are_told_apart(cluster: Cluster) -> None:
+    assert sorted(host.machine.boot_id for host in cluster.hosts) == sorted(clusters.HOSTS)
+    assert cluster.cores == 2
+    assert all(host.is_lab for host in cluster.hosts)
+
+
+def test_from_the_command_line(address: str, tmp_path: Path) -> None:
+    (tmp_path / "wal").mkdir()
+    unpack(17, tmp_path / "wal")
+    options = ["wal", "stats", "wal", "--by", "relation", "--json"]
+    whole = walproof(*options, cwd=tmp_path)
+    anyway = ["--insecure"] if IS_ROOT else []
+    done = walproof(*options, "--ray", address, *anyway, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, whole.stdout, "")
+
+
+def test_unsafe_hosts_are_named(cluster: Cluster) -> None:
+    here = cluster.hosts[0].machine
+    private = replace(here, is_root=False)
+    check_hosts([private], insecure=False)
+    other = replace(private, name="ash", address="8.8.8.8", is_root=True)
+    with pytest.raises(HostError, match="not safe") as refused:
+        check_hosts([private, other], insecure=False)
+    assert (
+        refused.value.detail
+        == "ash (8.8.8.8): listens on a public address\nash (8.8.8.8): runs tasks as root"
+    )
+    check_hosts([private, other], insecure=True)
+    with pytest.raises(HostError, match="another version of walproof"):
+        check_hosts([replace(private, walproof_version="0.0.1")], insecure=True)
+
+
+@pytest.fixture(scope="module")
+def shared_store(work: Path, embedded: Install) -> Iterator[str]:
+    with Workspace(work, server_user()) as workspace:
+        folder = workspace.make_folder("store")
+        templates.clone(templates.prepare_empty(workspace, embedded, ()), folder)
+        server = Server(embedded, workspace, folder)
+        server.start({})
+        try:
+            yield f"postgresql://postgres@/postgres?host={server.sockets}&port={server.port}"
+        finally:
+            server.stop("immediate")
+
+
+@pytest.mark.live
+def test_a_study_runs_on_every_host(address: str, shared_store: str, tmp_path: Path) -> None:
+    anyway = ["--insecure"] if IS_ROOT else []
+    done = walproof(
+        "compare", "--set", "fsync=off", "--pg", "embedded", "--scale", "1", "--clients", "2",
+        "--duration", "1s", "--rounds", "2", "--store", shared_store, "--ray", address, "--json", *anyway,
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert sorted(found["runs"]) == sorted(clusters.HOSTS)
+    assert found["left_out"] == {}
+    (effect,) = found["effects"]
+    assert [host["host"] for host in effect["hosts"]] == [
+        host["host"] for host in found["levels"][0]["hosts"]
+    ]
+    ratios = [host["value"] for host in effect["hosts"]]
+    assert min(ratios) <= effect["mean"] <= max(ratios)
+    store = Store(shared_store)
+    try:
+        for host, name in found["runs"].items():
+            run = store.run(name)
+            assert run.environment.facts["host"] == host
+            assert run.finished_at is not None
+            assert sorted((one.round, one.variant) for one in store.trials(name)) == [
+                (1, "default"), (1, "fsync=off"), (2, "default"), (2, "fsync=off"),
+            ]  # fmt: skip
+    finally:
+        store.close()
+    (page,) = (tmp_path / "walproof-out" / "reports").iterdir()
+    assert all(host in page.read_text() for host in clusters.HOSTS)
+
+
+def test_one_node_is_taken_of_a_machine(cluster: Cluster) -> None:
+    told: list[str] = []
+    one = cluster.hosts[0]
+    twice = Cluster((one, replace(one, node_id="other")))
+    assert choose(twice, None, told.append) == [one]
+    assert "is the same machine as" in told[0]
+    with pytest.raises(HostError, match="has 2 of the 3 hosts"):
+        choose(cluster, 3, told.append)
+
+
+def fails_on_oak(name: str) -> str:
+    if name == "oak":
+        raise WalError("no room", detail="0 bytes are free")
+    return name
+
+
+def dies(name: str) -> str:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return name
+
+
+def test_a_host_that_fails_is_left_out_and_named(cluster: Cluster) -> None:
+    told: list[str] = []
+    hosts = choose(cluster, None, told.append)
+    names = [host.machine.name for host in hosts]
+    answers = {one.host.machine.name: one for one in on_hosts(hosts, fails_on_oak, names, told.append)}
+    assert answers["elm"].answer == "elm"
+    assert (answers["oak"].answer, answers["oak"].reason) == (None, "no room 0 bytes are free")
+    assert "oak is left out: no room 0 bytes are free" in told
+    (lost,) = on_hosts(hosts[:1], dies, names[:1], told.append, tries=2)
+    assert lost.reason == "its process was lost 2 times"
+
+
+def test_an_open_head_is_refused() -> None:
+    with (
+        clusters.open_head() as there,
+        pytest.raises(HostError, match="is open: it runs what anybody sends to its port") as refused,
+        connected(there),
+    ):
+        pass
+    assert "--insecure" in str(refused.value.hint)
