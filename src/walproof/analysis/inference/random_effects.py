@@ -3,9 +3,10 @@
 Each host's estimate has an error of its own and a difference of its own: ``y_i = mu + u_i + e_i``, the
 variance of ``e_i`` known from the host's rounds, that of ``u_i`` (``tau^2``) the same for all. ``tau^2`` is
 Paule and Mandel's (1982), the interval of ``mu`` that of Hartung and Knapp (2001), never narrower than
-without their factor (Roever, Knapp and Friede 2015), the interval for one more host that of Higgins,
-Thompson and Spiegelhalter (2009), and a host stands apart by its deleted residual (Viechtbauer and Cheung
-2010).
+without their factor (Roever, Knapp and Friede 2015). The interval for one more host is that of Higgins,
+Thompson and Spiegelhalter (2009), which is too narrow for few hosts, or that of one more value of a normal
+sample (Hahn and Meeker 1991), whichever is wider. A host stands apart by its deleted residual (Viechtbauer
+and Cheung 2010).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import variance
 
 from walproof.analysis.comparisons import adjust_p_values
 from walproof.analysis.interval import LEVEL, Interval, t_p_value, t_quantile
@@ -39,7 +41,7 @@ class RandomEffects:
 def combine(values: Sequence[float], variances: Sequence[float], level: float = LEVEL) -> RandomEffects:
     """At least two estimates, with the variances of their errors."""
     assert len(values) == len(variances) >= 2
-    known = [max(variance, _LEAST_VARIANCE) for variance in variances]
+    known = [max(one, _LEAST_VARIANCE) for one in variances]
     tau2 = _between(values, known)
     mean, weights = _weighted(values, known, tau2)
     degrees = len(values) - 1
@@ -48,7 +50,10 @@ def combine(values: Sequence[float], variances: Sequence[float], level: float = 
     reach = t_quantile(level, degrees) * error
     prediction = None
     if degrees >= 2:
-        wide = t_quantile(level, degrees - 1) * math.sqrt(tau2 + error**2)
+        wide = max(
+            t_quantile(level, degrees - 1) * math.sqrt(tau2 + error**2),
+            t_quantile(level, degrees) * math.sqrt(variance(values) * (1 + 1 / len(values))),
+        )
         prediction = Interval(mean - wide, mean + wide, level, "t")
     interval = Interval(mean - reach, mean + reach, level, "t")
     return RandomEffects(mean, error, math.sqrt(tau2), interval, prediction)
@@ -63,11 +68,11 @@ def apart(values: Sequence[float], variances: Sequence[float]) -> tuple[tuple[fl
     if len(values) < 4:
         return (None,) * len(values)
     distances, p_values = [], []
-    for index, (value, variance) in enumerate(zip(values, variances, strict=True)):
+    for index, (value, own) in enumerate(zip(values, variances, strict=True)):
         rest = [one for at, one in enumerate(values) if at != index]
         others = combine(rest, [one for at, one in enumerate(variances) if at != index])
         distance = value - others.mean
-        error = math.sqrt(max(variance, _LEAST_VARIANCE) + others.tau**2 + others.error**2)
+        error = math.sqrt(max(own, _LEAST_VARIANCE) + others.tau**2 + others.error**2)
         distances.append(distance)
         p_values.append(t_p_value(distance / error, len(values) - 2))
     adjusted = adjust_p_values(p_values)
@@ -77,7 +82,7 @@ def apart(values: Sequence[float], variances: Sequence[float]) -> tuple[tuple[fl
 
 
 def _weighted(values: Sequence[float], variances: Sequence[float], tau2: float) -> tuple[float, list[float]]:
-    weights = [1 / (variance + tau2) for variance in variances]
+    weights = [1 / (one + tau2) for one in variances]
     return sum(w * y for w, y in zip(weights, values, strict=True)) / sum(weights), weights
 
 
