@@ -11,6 +11,7 @@ from tests.facts.plans import plan
 from walproof.errors import StoreError
 from walproof.facts import Gate, LeftOut, Plan, Promise, Reference, Replay, Side, Toggling
 from walproof.facts.codec import from_json, plan_hash, to_json
+from walproof.facts.plan import Placing
 
 CHANGES: dict[str, Any] = {
     "study": "other",
@@ -20,6 +21,8 @@ CHANGES: dict[str, Any] = {
     "driver": dataclasses.replace(plan().driver, version="17.0"),
     "workloads": (),
     "base_settings": {"max_wal_size": "3GB"},
+    "slicing": Toggling("default, sliced", 8, 8, 0.5, 0.03),
+    "place": Placing.STEADY,
     "variants": (),
     "baseline": "fsync=off",
     "factors": {"fsync": ("on", "off")},

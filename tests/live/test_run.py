@@ -18,8 +18,8 @@ SMALL = ("--scale", "1", "--clients", "4", "--threads", "2", "--duration", "2", 
 
 def test_a_comparison_on_every_version(tmp_path: Path, install: Install) -> None:
     done = walproof(
-        "compare", "--set", "fsync=off", "--set", "wal_level=minimal", "--pg", install.bindir, *SMALL,
-        cwd=tmp_path,
+        "compare", "--set", "fsync=off", "--set", "wal_level=minimal", "--design", "fresh",
+        "--pg", install.bindir, *SMALL, cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "report: walproof-out/reports/compare-" in done.stderr

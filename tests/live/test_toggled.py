@@ -80,7 +80,7 @@ def test_a_mixed_comparison_names_the_design_of_each_row(tmp_path: Path) -> None
     }  # fmt: skip
     shown = walproof("show", "last", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
-    for design in Design:
+    for design in (Design.FRESH, Design.TOGGLED):
         assert design.value in shown.stdout
 
 

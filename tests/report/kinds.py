@@ -14,13 +14,17 @@ from tests.report.test_recovery import crash_view
 from tests.report.test_statements import statement_run
 from tests.report.test_streaming import streaming_facts
 from walproof.report.blocks import Section
-from walproof.report.figures.figure import Figure
+from walproof.report.figures.figure import Figure, FigureData
+from walproof.report.figures.narrowing import NarrowingData, NarrowingPoint
+from walproof.report.figures.run_ratios import RunMark, RunPanel, RunRatioData, RunRow
+from walproof.report.figures.run_trend import TrendData, TrendPoint
 from walproof.report.kinds.throughput.writers import WRITERS
 from walproof.report.layout import ReportView
 from walproof.report.view import build_view
 from walproof.report.wal.rows import By
 from walproof.report.wal.view import wal_view
 from walproof.report.wal.whatif import whatif_view
+from walproof.settings.durability import DurabilityClass
 from walproof.wal import WalStats
 
 
@@ -53,7 +57,24 @@ def every_figure(wal: WalStats) -> list[Figure]:
     found = [figure for view in reports for figure in view.overview]
     for sections in (*(view.sections for view in reports), *every_page(wal)):
         found += [block for section in sections for block in section.blocks if isinstance(block, Figure)]
+    found += [Figure(type(data).__name__, "?", "", "", "", data) for data in _of_several_runs()]
     return [replace(figure, id=f"{figure.id}-{number}") for number, figure in enumerate(found)]
+
+
+def _of_several_runs() -> list[FigureData]:
+    """Charts of the page that no report has."""
+    runs = ("2026-11-20 18.4", "2026-11-21 19rc1")
+    marks = tuple(RunMark(run, 1.5, 1.4, 1.6, "1.50x") for run in runs)
+    row = RunRow("synchronous_commit=off", DurabilityClass.LAST_COMMITS, marks)
+    points = tuple(
+        TrendPoint(86_400.0 * day, f"r{day}", runs[day % 2], 1.5, 1.4, 1.6, "1.50x") for day in range(4)
+    )
+    narrowing = tuple(NarrowingPoint(n, "synchronous_commit=off", 0.2 / n) for n in range(2, 6))
+    return [
+        RunRatioData("throughput relative to the baseline (x)", runs, (RunPanel("scale 10", (row, row)),)),
+        TrendData("throughput / default (x)", points),
+        NarrowingData(narrowing, 0.05),
+    ]
 
 
 def _writers_view() -> ReportView:

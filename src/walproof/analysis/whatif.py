@@ -118,7 +118,8 @@ class Question:
         """Every max_wal_size with every checkpoint_timeout, those of the present server among them."""
         size, timeout = self.present.max_wal_size_mb, self.present.checkpoint_timeout_s
         # Below the least of the sizes doublings of the present one say where the curve begins to fall.
-        doubled = [size << steps for steps in range(7) if size << steps < min(self.sizes_mb)] if size else []
+        least = min(self.sizes_mb, default=0)
+        doubled = [size << steps for steps in range(7) if size << steps < least] if size else []
         sizes = sorted({*self.sizes_mb, *doubled, *([size] if size else [])})
         timeouts = sorted({*self.timeouts_s, *([timeout] if timeout else [])})
         return [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from walproof.errors import HostError, StudyError
 
@@ -60,7 +60,8 @@ def carry_out_over_hosts(
                 "service file.",
             )
 
-        if urlsplit(given.store).password is not None or "password=" in given.store:
+        address = urlsplit(given.store)
+        if address.password is not None or any(key.endswith("password") for key in parse_qs(address.query)):
             raise StudyError(
                 "the address of the store has a password, which would be sent to every host",
                 hint="Use a service file or ~/.pgpass on each host: --store postgresql:///?service=facts.",
