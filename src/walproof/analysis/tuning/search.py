@@ -134,7 +134,9 @@ class TuneSearch:
             return None
         gain = found.gains[1]
         others = len(found.candidates) - 2
-        why = f"the best guess ({100 * gain:+.1f} % to the incumbent) and {others} new ones"
+        why = f"the best guess ({100 * gain:+.1f} % over the incumbent)" + (
+            f" and {others} new" if others else ""
+        )
         return self._step(facts, Purpose.SEARCH, found.candidates, RACE_ROUNDS, why, space=space)
 
     def _confirm(self, facts: TuningFacts, space: Space) -> Step | None:
