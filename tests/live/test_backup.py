@@ -175,12 +175,11 @@ def test_a_wrong_restore_is_found(embedded: Install, work: Path, monkeypatch: py
         acknowledged = [one for commits in known for one in commits if one.ended_ns is not None]
         assert right.metrics["restored_commits"] == len(acknowledged)
 
-        # Every commit has its time after its first statement was sent: restored to that, it is not there.
+        # Each commit's time is after its begin: restored to 20 ms before that (clocks are set), it is gone.
         last = max(acknowledged, key=lambda one: one.began_ns)
-        began = datetime.fromtimestamp((time.time_ns() - time.monotonic_ns() + last.began_ns) / 1e9, UTC)
-        with pytest.raises(
-            WorkloadError, match=r"the restored cluster is wrong: .* is gone|before .* are gone"
-        ):
+        epoch_ns = time.time_ns() - time.monotonic_ns() - 20_000_000
+        began = datetime.fromtimestamp((epoch_ns + last.began_ns) / 1e9, UTC)
+        with pytest.raises(WorkloadError, match=r"restored cluster is wrong: .* is gone|before .* are gone"):
             case.restore("too-early", at=began.isoformat(" "))
         assert case.log is not None
         assert "recovery stopping before commit" in case.log
