@@ -27,7 +27,7 @@ from urllib.parse import quote
 import obstore
 from obstore.store import AzureStore, S3Store
 
-from tests.wal.places.server import BUCKET, KEY, KEY_ID, s3_server
+from tests.wal.places.server import BUCKET, KEY, KEY_ID, s3_server, upload
 
 S3PROXY = "2.6.0"
 AZURITE = "3.37.0"
@@ -64,12 +64,7 @@ class Served:
 
     def upload(self, folder: Path, prefix: str) -> None:
         """Every file of a folder, below a prefix."""
-        for path in sorted(folder.rglob("*")):
-            key = f"{prefix}/{path.relative_to(folder)}"
-            if path.is_file():
-                self.put(key, path.read_bytes())
-            elif not any(path.iterdir()):
-                self.put(f"{key}/backup.manifest", b"")  # a store has no empty folders
+        upload(self.put, folder, prefix)
 
 
 Server = Callable[[Path, Path], AbstractContextManager[Served]]

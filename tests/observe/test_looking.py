@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
 from walproof.probe.connection import connect_foreign
+from walproof.settings.conf import AS_ONE_FILE, read_conf
 
 pytestmark = pytest.mark.live
 
@@ -73,3 +76,22 @@ def test_a_server_that_goes_away_ends_the_session(cluster: Cluster) -> None:
         cluster.stop("immediate")
         with pytest.raises(ProbeError):
             looker.look()
+
+
+@pytest.mark.pg(ends=True)
+def test_one_file_of_a_server_with_several_is_what_it_has(cluster: Cluster, tmp_path: Path) -> None:
+    """The query that is shown where a file includes another: values with their units, names and quotes."""
+    with cluster.connect() as session:
+        session.execute("ALTER SYSTEM SET max_wal_size = '3GB'")
+        session.execute("ALTER SYSTEM SET log_line_prefix = 'it''s %m '")
+        session.execute("ALTER SYSTEM SET wal_writer_flush_after = '512kB'")
+        session.execute("SELECT pg_reload_conf()")
+        deadline = time.monotonic() + 30
+        while session.execute("SHOW max_wal_size").fetchone() != ("3GB",) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        lines = [str(line) for (line,) in session.execute(AS_ONE_FILE).fetchall()]
+    (tmp_path / "one.conf").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = read_conf(tmp_path / "one.conf")
+    assert found["max_wal_size"] == "3GB"
+    assert found["wal_writer_flush_after"] == "512kB"
+    assert found["log_line_prefix"] == "it's %m "

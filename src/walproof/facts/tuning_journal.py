@@ -126,9 +126,3 @@ class JournalFile:
                 f'could not write "{self.path}": {error.strerror}', hint="Name another folder with --out."
             ) from error
         return journal
-
-
-def find_journals(folder: Path) -> tuple[Journal, ...]:
-    """Those of all tunings in a folder of tunings, in the order of their names. Raises StoreError."""
-    found = (JournalFile(one.parent).read() for one in sorted(folder.glob(f"*/{JOURNAL_FILE}")))
-    return tuple(one for one in found if one is not None)

@@ -14,6 +14,11 @@ _LINE = re.compile(
     r"\s*(?P<name>[A-Za-z_\x80-\U0010ffff][\w$.]*)(?:\s*=\s*|\s+)"
     r"(?P<value>(?!=)(?:'(?:[^'\\\n]|\\.|'')*'|[^\s'#]+))\s*(?:#.*)?"
 )
+AS_ONE_FILE = (
+    "SELECT name || ' = ' || quote_literal(current_setting(name)) FROM pg_settings "
+    "WHERE source = 'configuration file'"
+)
+"""What a server answers with the lines of all its files, in one."""
 _IGNORED = re.compile(r"\s*(?:#.*)?")
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
@@ -38,8 +43,7 @@ def read_conf(path: Path) -> dict[str, str]:
         if name in ("include", "include_dir", "include_if_exists"):
             raise SettingError(
                 f'file "{path}" line {number} includes another file',
-                hint="Give one file with everything: SELECT name || ' = ' || quote_literal(setting || "
-                "coalesce(unit, '')) FROM pg_settings WHERE source = 'configuration file'.",
+                hint=f"Give one file with everything: {AS_ONE_FILE}.",
             )
         found[name] = _unquoted(match["value"])
     return found

@@ -7,7 +7,6 @@ of memory that bear on it, no planner settings.
 
 from __future__ import annotations
 
-_GB = 1 << 30
 _MB = 1 << 20
 _WAL_BUFFERS_MOST = 16 * _MB
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,12 +56,7 @@ class S3:
 
     def upload(self, folder: Path, prefix: str) -> None:
         """Every file of a folder, below a prefix."""
-        for path in sorted(folder.rglob("*")):
-            key = f"{prefix}/{path.relative_to(folder)}"
-            if path.is_file():
-                self.put(key, path.read_bytes())
-            elif not any(path.iterdir()):
-                self.put(f"{key}/backup.manifest", b"")  # a store has no empty folders
+        upload(self.put, folder, prefix)
 
     def make_bucket(self) -> None:
         """The bucket that the others use."""
@@ -74,6 +69,16 @@ class S3:
             BUCKET, endpoint=f"http://127.0.0.1:{self.port}", access_key_id=KEY_ID, secret_access_key=KEY,
             region="us-east-1", client_options={"allow_http": True},
         )  # fmt: skip
+
+
+def upload(put: Callable[[str, bytes], None], folder: Path, prefix: str) -> None:
+    """Store every file of a folder, below a prefix."""
+    for path in sorted(folder.rglob("*")):
+        key = f"{prefix}/{path.relative_to(folder)}"
+        if path.is_file():
+            put(key, path.read_bytes())
+        elif not any(path.iterdir()):
+            put(f"{key}/backup.manifest", b"")  # a store has no empty folders
 
 
 def url(prefix: str) -> str:

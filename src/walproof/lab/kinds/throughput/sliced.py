@@ -20,6 +20,7 @@ import psycopg
 
 from walproof.errors import WalproofError, WorkloadError
 from walproof.facts import Slice
+from walproof.lab.kinds.throughput.seen import Seen, stored
 from walproof.lab.kinds.throughput.toggled import wait_until_connected
 from walproof.lab.pgbench_tables import open_server
 from walproof.lab.slice_order import slice_orders
@@ -29,7 +30,6 @@ from walproof.postgres.cluster import Cluster
 from walproof.probe.checkpoints import CheckpointProbe
 from walproof.probe.protocol import Subject
 from walproof.probe.slices import (
-    Edge,
     count_transactions,
     cpu_spent_s,
     read_edge,
@@ -85,15 +85,10 @@ class _Server:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """A slice, before its transactions are counted."""
+class _Turn:
+    """A slice, and what went on beside it."""
 
-    pass_number: int
-    position: int
-    variant: str
-    begin: Edge
-    end: Edge
-    cpu_s: float | None
+    slice: Seen
     waiting_cpu_s: float
     """Of all other servers."""
     waiting_wal_bytes: int
@@ -121,8 +116,8 @@ def take_turns(bench: Bench, order: TrialOrder, template: Path, measured: Measur
             for name in orders[0]:
                 servers[name].wake(warm_s)
                 servers[name].stop()
-            seen = [
-                _slice(servers, name, number, place, slicing.slice_s, slicing.guard_s)
+            turns = [
+                _turn(servers, name, number, place, slicing.slice_s, slicing.guard_s)
                 for number, pass_order in enumerate(orders, 1)
                 for place, name in enumerate(pass_order, 1)
             ]
@@ -134,12 +129,12 @@ def take_turns(bench: Bench, order: TrialOrder, template: Path, measured: Measur
                     measured.metrics[kind] += found.get(kind, 0.0)
                 server.load.end()
                 server.load.finish(_PATIENCE_S)
-            measured.slices = _counted(seen, servers)
+            measured.slices = _counted([one.slice for one in turns], servers)
         except WalproofError:
             broken = [one.cluster for one in servers.values() if not one.cluster.is_running()]
             measured.log = measured.log or (broken[0].log_tail() if broken else None)
             raise
-    _note(measured, seen, warm_s + slicing.guard_s, has_checkpoint=bench.plan.checkpoint_before)
+    _note(measured, turns, warm_s + slicing.guard_s, has_checkpoint=bench.plan.checkpoint_before)
 
 
 def _opened(bench: Bench, order: TrialOrder, template: Path, measured: Measured, stack: ExitStack) -> _Server:
@@ -175,9 +170,9 @@ def _opened(bench: Bench, order: TrialOrder, template: Path, measured: Measured,
     return server
 
 
-def _slice(
+def _turn(
     servers: Mapping[str, _Server], name: str, number: int, place: int, slice_s: float, guard_s: float
-) -> _Seen:
+) -> _Turn:
     own = servers[name]
     others = [one.cluster.pid for one in servers.values() if one is not own]
     waited_wal = own.wake(guard_s)
@@ -194,16 +189,16 @@ def _slice(
         own.load.finish(_PATIENCE_S)  # says why, where pgbench does
         raise WorkloadError(f"pgbench of {name} ended before the slices did")
     own.stop()
-    return _Seen(
-        number, place, name, begin, end, spent_s, sum(one or 0.0 for one in used), waited_wal, sum(wrote)
-    )
+    seen = Seen(number, place, name, begin, end, spent_s)
+    return _Turn(seen, sum(one or 0.0 for one in used), waited_wal, sum(wrote))
 
 
 def _grown(before: Mapping[int, int], after: Mapping[int, int]) -> int:
     return sum(value - before.get(pid, 0) for pid, value in after.items())
 
 
-def _counted(seen: Sequence[_Seen], servers: Mapping[str, _Server]) -> tuple[Slice, ...]:
+def _counted(seen: Sequence[Seen], servers: Mapping[str, _Server]) -> tuple[Slice, ...]:
+    """Without latencies: those of a load that was stopped hold the time for which it was."""
     counts = {
         name: iter(
             count_transactions(
@@ -212,42 +207,23 @@ def _counted(seen: Sequence[_Seen], servers: Mapping[str, _Server]) -> tuple[Sli
         )
         for name, server in servers.items()
     }
-    before = [None, *(one.variant for one in seen)]
-    return tuple(
-        Slice(
-            number=number,
-            pass_number=one.pass_number,
-            position=one.position,
-            variant=one.variant,
-            predecessor=predecessor,
-            began_at=one.begin.at,
-            ended_at=one.end.at,
-            lsn_begin=one.begin.lsn,
-            lsn_end=one.end.lsn,
-            transactions=next(counts[one.variant]).transactions,
-            latency_ms_sum=0.0,
-            latency_ms_p50=None,
-            latency_ms_p95=None,
-            latency_ms_p99=None,
-            cpu_s=one.cpu_s,
-        )
-        for number, (one, predecessor) in enumerate(zip(seen, before, strict=False), 1)
-    )
+    return stored(seen, [next(counts[one.variant]) for one in seen], has_latencies=False)
 
 
-def _note(measured: Measured, seen: Sequence[_Seen], loaded_s: float, *, has_checkpoint: bool) -> None:
+def _note(measured: Measured, turns: Sequence[_Turn], loaded_s: float, *, has_checkpoint: bool) -> None:
     """What is known of the start as a whole."""
+    seen = [one.slice for one in turns]
     measured.window_start = seen[0].begin.at
     measured.window_s = seen[-1].end.at - seen[0].begin.at
-    length_s = sum(one.end.at - one.begin.at for one in seen)
+    length_s = sum(one.length_s for one in seen)
     transactions = sum(one.transactions for one in measured.slices)
     measured.metrics |= {
         "tps": transactions / length_s,
         "transactions": float(transactions),
-        "waiting_cpu_share": sum(one.waiting_cpu_s for one in seen) / length_s,
-        "waiting_cpu_share_max": max(one.waiting_cpu_s / (one.end.at - one.begin.at) for one in seen),
-        "waiting_wal_bytes": float(sum(one.waiting_wal_bytes for one in seen)),
-        "waiting_written_bytes": float(sum(one.waiting_written_bytes for one in seen)),
+        "waiting_cpu_share": sum(one.waiting_cpu_s for one in turns) / length_s,
+        "waiting_cpu_share_max": max(one.waiting_cpu_s / one.slice.length_s for one in turns),
+        "waiting_wal_bytes": float(sum(one.waiting_wal_bytes for one in turns)),
+        "waiting_written_bytes": float(sum(one.waiting_written_bytes for one in turns)),
     }
     if has_checkpoint:
         measured.metrics["since_checkpoint_s"] = loaded_s

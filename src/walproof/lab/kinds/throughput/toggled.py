@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import psycopg
 
 from walproof.errors import WorkloadError
-from walproof.facts import Slice, Toggling, Variant
+from walproof.facts import Toggling, Variant
+from walproof.lab.kinds.throughput.seen import Seen, stored
 from walproof.lab.pgbench_tables import open_server, watching_settings
 from walproof.lab.slice_order import slice_orders
 from walproof.lab.target import target_of
@@ -24,7 +25,7 @@ from walproof.lab.trial import Bench, Measured, TrialOrder
 from walproof.postgres.cluster import Cluster
 from walproof.probe.checkpoints import CheckpointProbe
 from walproof.probe.protocol import Subject
-from walproof.probe.slices import Edge, count_transactions, cpu_spent_s, read_edge, server_cpu_ns
+from walproof.probe.slices import count_transactions, cpu_spent_s, read_edge, server_cpu_ns
 from walproof.probe.throughput import read_pgbench_logs
 from walproof.workload.pgbench import PgbenchRun
 
@@ -38,18 +39,6 @@ _SLACK = 5
 """pgbench is given so many times the time that the slices take; it is ended when they are done."""
 
 Connection = psycopg.Connection[tuple[object, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """A slice, before its transactions are counted."""
-
-    pass_number: int
-    position: int
-    variant: str
-    begin: Edge
-    end: Edge
-    cpu_s: float | None
 
 
 def toggle(bench: Bench, order: TrialOrder, cluster: Cluster, measured: Measured) -> None:
@@ -87,7 +76,8 @@ def toggle(bench: Bench, order: TrialOrder, cluster: Cluster, measured: Measured
     measured.metrics["pgbench_tps"] = summary.tps
     if bench.plan.checkpoint_before:
         measured.metrics["since_checkpoint_s"] = seen[0].begin.at - ready_at
-    measured.slices = _counted(seen, load)
+    counted = count_transactions(load.logs, [(one.begin.at, one.end.at) for one in seen])
+    measured.slices = stored(seen, counted, has_latencies=True)
 
 
 def _slice(
@@ -99,7 +89,7 @@ def _slice(
     variant: Variant,
     pass_number: int,
     position: int,
-) -> _Seen:
+) -> Seen:
     marker = f"{pass_number}.{position}"
     settings: Mapping[str, str] = {
         **watching_settings(bench.plan, cluster),
@@ -117,32 +107,7 @@ def _slice(
     if load.poll():
         load.finish(_PATIENCE_S)  # says why, where pgbench does
         raise WorkloadError("pgbench ended before the slices did")
-    return _Seen(pass_number, position, variant.name, begin, end, spent_s)
-
-
-def _counted(seen: list[_Seen], load: PgbenchRun) -> tuple[Slice, ...]:
-    counts = count_transactions(load.logs, [(one.begin.at, one.end.at) for one in seen])
-    before = [None, *(one.variant for one in seen)]
-    return tuple(
-        Slice(
-            number=number,
-            pass_number=one.pass_number,
-            position=one.position,
-            variant=one.variant,
-            predecessor=predecessor,
-            began_at=one.begin.at,
-            ended_at=one.end.at,
-            lsn_begin=one.begin.lsn,
-            lsn_end=one.end.lsn,
-            transactions=counted.transactions,
-            latency_ms_sum=counted.latency_ms_sum,
-            latency_ms_p50=counted.latency_ms_p50,
-            latency_ms_p95=counted.latency_ms_p95,
-            latency_ms_p99=counted.latency_ms_p99,
-            cpu_s=one.cpu_s,
-        )
-        for number, (one, counted, predecessor) in enumerate(zip(seen, counts, before, strict=False), 1)
-    )
+    return Seen(pass_number, position, variant.name, begin, end, spent_s)
 
 
 def wait_until_connected(connection: Connection, load: PgbenchRun, clients: int) -> None:
