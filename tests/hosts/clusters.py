@@ -22,9 +22,13 @@ _STORE_BYTES = 80 << 20
 @contextmanager
 def cluster() -> Iterator[str]:
     """The address of a cluster with two hosts, which asks for a token; nothing of it is left at the end."""
-    os.environ.update(ENVIRONMENT)
     # Paths of its sockets must be short.
     folder = Path(tempfile.mkdtemp(prefix="wpray"))
+    os.environ.update(ENVIRONMENT)
+    # Ray's test cluster writes its address into Ray's default folder, which is /tmp/ray, whatever ``temp_dir`` says,
+    # and does not make that folder.
+    os.environ["RAY_TMPDIR"] = str(folder)
+    (folder / "ray").mkdir()
     from ray.cluster_utils import Cluster
 
     made = Cluster()
@@ -39,7 +43,7 @@ def cluster() -> Iterator[str]:
         made.shutdown()  # type: ignore[no-untyped-call]
         assert processes_of(folder) == []
         shutil.rmtree(folder)
-        for name in ENVIRONMENT:
+        for name in (*ENVIRONMENT, "RAY_TMPDIR"):
             os.environ.pop(name, None)
 
 
