@@ -100,3 +100,16 @@ def test_what_a_thread_waits_for_stays() -> None:
     assert made.piece(paths[0], 0).startswith(b"wal/0 0")
     assert store.fetched["wal/0", 0] == 1
     assert made.held_bytes <= window.MOST_BYTES
+
+
+def test_an_object_that_changed_is_fetched_as_it_is_now() -> None:
+    sizes = [PIECE_BYTES + 10, PIECE_BYTES, 50]
+    _, made, paths = _window(sizes)
+    assert made.piece(paths[0], 0).endswith(f"e{sizes[0]}".encode())
+    made.expect([(paths[0], Status(PIECE_BYTES * 3, 1, "new"))])
+    assert made.piece(paths[0], 0).endswith(b" new")
+    assert made.piece(paths[0], 2).endswith(b" new")
+    assert made.piece(paths[2], 0).endswith(b" e50")
+    # What is held is counted by the sizes of now: nothing is left when all of it is given up.
+    made.expect((path, Status(size, 2, "newest")) for path, size in zip(paths, sizes, strict=True))
+    assert made.held_bytes == 0

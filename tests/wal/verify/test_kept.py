@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.wal.verify import faults
 from tests.wal.verify.conftest import Layer
 from tests.wal.verify.source import segment_lsn
+from walproof import _native
 from walproof.errors import WalError
+from walproof.wal.verify import reading
+from walproof.wal.verify.problems import Severity
 from walproof.wal.verify.verify import VerifiedArchive, verify
 
 
@@ -97,3 +102,61 @@ def test_since_looks_into_newer_segments_alone(layer: Layer) -> None:
             os.utime(file, (1e9, 1e9))
     (by_time,) = verify([laid.root], since=1.5e9).archives
     assert by_time.read_files == 0
+
+
+def _after_each_read(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
+    """Carry out a change of a file after each batch was read, and before it is looked at."""
+    read = _native.wal_verify
+
+    def read_and_change(*arguments: Any) -> list[dict[str, Any]]:
+        found = read(*arguments)
+        change()
+        return found
+
+    monkeypatch.setattr(reading, "wal_verify", read_and_change)
+
+
+def test_a_file_that_was_copied_meanwhile_is_read_again(
+    layer: Layer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laid, kept = layer("folder", ""), tmp_path / "kept"
+    name = laid.source.names(1)[4]
+    whole = laid.files[name].read_bytes()
+    laid.change(name, whole[: len(whole) // 2])
+    _after_each_read(monkeypatch, lambda: laid.change(name, whole))
+    found = _verify(laid.root, kept)
+    assert (found.problems, found.skipped_files, found.read_files) == ((), 0, found.files)
+    monkeypatch.undo()
+    assert _verify(laid.root, kept).read_files == 1, (
+        "the copy that was read is the last but one: all else is kept"
+    )
+
+
+def test_a_file_that_changes_all_the_time_is_a_note_and_no_gap(
+    layer: Layer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laid, kept = layer("folder", ""), tmp_path / "kept"
+    name = laid.source.names(1)[4]
+    file, whole = laid.files[name], laid.files[name].read_bytes()
+    sizes = iter(range(1000, 9000, 1000))
+    laid.change(name, whole[:500])
+    _after_each_read(monkeypatch, lambda: laid.change(name, whole[: next(sizes)]))
+    found = _verify(laid.root, kept)
+    assert [(one.kind, one.path, one.severity) for one in found.problems] == [
+        ("changing", str(file), Severity.note)
+    ]
+    assert (found.skipped_files, found.is_whole) == (1, True)
+    monkeypatch.undo()
+    assert [one.kind for one in _verify(laid.root, kept).problems] == ["truncated"], "it was not kept"
+
+
+def test_a_file_that_goes_while_it_is_read_is_left_out(
+    layer: Layer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laid = layer("folder", "")
+    name = laid.source.names(1)[0]
+    file = laid.change(name, laid.files[name].read_bytes()[:1000])
+    _after_each_read(monkeypatch, lambda: file.unlink(missing_ok=True))
+    found = _verify(laid.root, tmp_path / "kept")
+    assert found.problems == ()
+    assert found.first_segment == laid.source.names(1)[1]

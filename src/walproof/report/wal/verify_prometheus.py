@@ -16,7 +16,11 @@ _GAUGES: tuple[tuple[str, str, _Value], ...] = (
     ("wal_bytes", "Bytes of WAL in whole segments, unpacked.", lambda one: one.wal_bytes),
     ("read_bytes", "Bytes of files that this run read.", lambda one: one.read_bytes),
     ("kept_files", "Files of which an earlier result was believed.", lambda one: one.kept_files),
-    ("skipped_files", "Files that were not looked into (--since).", lambda one: one.skipped_files),
+    (
+        "skipped_files",
+        "Files that were not looked into (--since, or changing while they were read).",
+        lambda one: one.skipped_files,
+    ),
     ("backups", "Base backups that were found.", lambda one: len(one.backups)),
     ("restore_windows", "Backups and timelines that can be restored along.", lambda one: len(one.windows)),
     (

@@ -57,12 +57,18 @@ class Window:
         return threads
 
     def expect(self, objects: Iterable[tuple[str, Status]]) -> None:
-        """Objects that will be read, in this order."""
+        """Objects that will be read, in this order. What is held of one that has changed is given up."""
         with self._lock:
             for path, status in objects:
-                if path not in self._places:
+                place = self._places.get(path)
+                if place is None:
                     self._places[path] = len(self._order)
                     self._order.append((path, status))
+                elif self._order[place][1] != status:
+                    for held in (self._ahead, self._read):
+                        for key in [key for key in held if key[0] == path]:
+                            self._forget(key, held)
+                    self._order[place] = (path, status)
 
     @property
     def held_bytes(self) -> int:

@@ -122,6 +122,12 @@ _KINDS = (
     ),
     Kind("not there", _ERROR, "The tool's catalogue names these files, and they are gone.", _COPY),
     Kind("unfinished", _NOTE, "The last segment is not full, as while it is being written.", ""),
+    Kind(
+        "changing",
+        _NOTE,
+        "The file is being written or copied. Its segment is taken for whole, and not looked into.",
+        "Verify again when the copy is done.",
+    ),
     Kind("expired", _NOTE, "Of an older backup only the WAL that it needs itself is kept.", ""),
     Kind("label", _NOTE, "A backup left its label here; the WAL that it needs is not here any more.", ""),
     Kind(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from walproof._native import wal_probe, wal_verify
 from walproof.units import Lsn
 from walproof.wal.places.folder import file_status
 from walproof.wal.places.opened import attempt, call
+from walproof.wal.places.place import Status
 from walproof.wal.progress import Observe
 from walproof.wal.verify.facts import FileFacts
 from walproof.wal.verify.files import Reference, file_problems
@@ -26,6 +27,8 @@ BATCH_BYTES = 64 << 20
 BATCH_FILES = 256
 _SAMPLE = 16
 """Files that are asked for the size of segments."""
+_READS = 3
+"""How often a file is read that changes while it is read."""
 
 Since = Lsn | str | float
 """A location, the name of a segment, or a Unix time."""
@@ -61,7 +64,7 @@ class Reading:
     """Bytes of files that were read now."""
     kept_files: int = 0
     skipped_files: int = 0
-    """Files before ``since``, of which nothing was kept."""
+    """Files that were not looked into: before ``since`` and not kept, or changing again and again."""
     prepared_files: int = 0
     """Files of a pg_wal that wait to be written."""
 
@@ -94,13 +97,33 @@ def read_archive(
         else:
             wanted.append((file, wants_sha1))
     kept_files = len(facts)
-    for file, found in _verified(archive, wanted, size, kept, threads, observe):
-        facts[file.path] = found
-    changed = {file.path for file, _ in wanted} - set(facts)
+    changing = wanted
+    gone: set[str] = set()
+    for _ in range(_READS):
+        changed: list[tuple[WalFile, bool]] = []
+        for (file, wants_sha1), found in _verified(archive, changing, size, kept, threads, observe):
+            if found is not None:
+                facts[file.path] = found
+            elif (status := _status(file)) is None:
+                gone.add(file.path)
+            else:
+                now = replace(file, size=status.size, mtime_ns=status.mtime_ns, etag=status.etag)
+                changed.append((now, wants_sha1))
+        changing = changed
+        if not changing:
+            break
+    skipped += len(changing)
     reading = Reading(archive, size, _reference(archive, facts.values()))
     reading.files, reading.read_files, reading.kept_files = len(files), len(wanted), kept_files
     reading.read_bytes, reading.skipped_files = sum(file.size for file, _ in wanted), skipped
-    _sort_out(reading, facts, changed)
+    _sort_out(reading, facts, gone)
+    reading.problems += [
+        Problem(
+            "changing", f"the file changed each of the {_READS} times that it was read", file.path, file.name,
+            timeline=file.timeline, lsn=reading.start_of(file.number(size)),
+        )
+        for file, _ in changing
+    ]  # fmt: skip
     return reading
 
 
@@ -132,7 +155,8 @@ def _verified(
     kept: KeptResults,
     threads: int,
     observe: Observe | None,
-) -> Iterator[tuple[WalFile, FileFacts]]:
+) -> Iterator[tuple[tuple[WalFile, bool], FileFacts | None]]:
+    """The files, each with what it holds; None where it changed, or went, while it was read."""
     total, done = len(wanted) * segment_size, 0
 
     def observe_all(bytes_: int, _: int) -> None:
@@ -154,33 +178,40 @@ def _verified(
         )
         done += len(batch) * segment_size
         found = [
-            (file, one)
-            for (file, _), one in zip(batch, plain, strict=True)
-            if not one["faults"] or (failure is None and not _has_changed(file))
+            (
+                wanted_file,
+                None if one["faults"] and (failure is not None or _has_changed(wanted_file[0])) else one,
+            )
+            for wanted_file, one in zip(batch, plain, strict=True)
         ]
         # What could not be read now may be readable the next time, or with the pass.
         kept.add(
             (
                 (file, one)
-                for file, one in found
-                if all(fault[0] not in ("unreadable", "encrypted") for fault in one["faults"])
+                for (file, _), one in found
+                if one is not None
+                and all(fault[0] not in ("unreadable", "encrypted") for fault in one["faults"])
             ),
             segment_size,
         )
         if failure is not None:
             raise failure
-        for file, one in found:
-            yield file, FileFacts.of_plain(one)
+        for wanted_file, one in found:
+            yield wanted_file, None if one is None else FileFacts.of_plain(one)
+
+
+def _status(file: WalFile) -> Status | None:
+    """What the file is now; None when it is gone."""
+    return file_status(file.path) if file.reader is None else file.reader.status(file.path)
 
 
 def _has_changed(file: WalFile) -> bool:
-    """Whether a file was removed, or is being copied, while archives were read: it does not count."""
-    if file.reader is not None:
-        return file.reader.status(file.path) != file.status
-    path = Path(file.path)
-    if path.is_symlink() and not path.exists():
-        return False
-    return file_status(file.path) != file.status
+    """Whether a file was removed, or is being copied, while archives were read."""
+    if file.reader is None:
+        path = Path(file.path)
+        if path.is_symlink() and not path.exists():
+            return False
+    return _status(file) != file.status
 
 
 def _batches(wanted: Sequence[tuple[WalFile, bool]], threads: int) -> Iterator[list[tuple[WalFile, bool]]]:
@@ -208,12 +239,12 @@ def _reference(archive: Archive, facts: Iterable[FileFacts]) -> Reference:
     return Reference(identifier, archive.version or (own[0] if own else None))
 
 
-def _sort_out(reading: Reading, facts: dict[str, FileFacts], changed: set[str]) -> None:
+def _sort_out(reading: Reading, facts: dict[str, FileFacts], gone: set[str]) -> None:
     """Put each file in its segment's place; of several the best."""
     live = set(reading.archive.live)
     candidates: dict[tuple[int, int, bool], list[tuple[Segment, list[Problem]]]] = {}
     for file in reading.archive.listing.segments:
-        if file.path in changed:
+        if file.path in gone:
             continue
         found = facts.get(file.path)
         number = file.number(reading.segment_size)

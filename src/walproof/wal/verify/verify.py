@@ -53,7 +53,7 @@ class VerifiedArchive:
     kept_files: int
     """Files of which an earlier result was believed."""
     skipped_files: int
-    """Files before ``since`` that were not looked into."""
+    """Files that were not looked into: before ``since``, or changing all the time."""
     partial_files: int
     prepared_files: int
     """Files of a server's pg_wal that wait to be written."""
