@@ -108,7 +108,7 @@ def _after_each_read(monkeypatch: pytest.MonkeyPatch, change: Callable[[], objec
     """Carry out a change of a file after each batch was read, and before it is looked at."""
     read = _native.wal_verify
 
-    def read_and_change(*arguments: Any) -> list[dict[str, Any]]:
+    def read_and_change(*arguments: Any) -> Any:
         found = read(*arguments)
         change()
         return found
