@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,19 @@ from walproof.lab.preflight import estimate
 from walproof.lab.reading import check_study
 from walproof.lab.study import ad_hoc, resolve
 from walproof.lab.studyfile import ScriptTable
+from walproof.settings import designs as table
+from walproof.settings.designs import designs
 
 OFF = {"synchronous_commit": "off"}
 BUFFERS = {"wal_buffers": "64MB"}
 LARGE = {"max_wal_size": "4GB"}
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if every row of the table had been shown on servers."""
+    rows = {name: replace(row, shown="a run") for name, row in designs().items()}
+    monkeypatch.setattr(table, "designs", lambda: rows)
 
 
 def _compare(installs: tuple[Install, ...], *sets: dict[str, str], **overrides: Any) -> Plan:
@@ -28,6 +38,22 @@ def _compare(installs: tuple[Install, ...], *sets: dict[str, str], **overrides: 
     return resolve(study, Overrides(**overrides), folder=Path("/somewhere"), given=installs)
 
 
+def test_a_setting_is_not_sliced_by_itself_before_that_was_shown(embedded: Install, monkeypatch: Any) -> None:
+    rows = {name: replace(row, shown="") for name, row in designs().items()}
+    monkeypatch.setattr(table, "designs", lambda: rows)
+    plan = _compare((embedded,), BUFFERS)
+    assert {one.design for one in plan.variants} == {Design.FRESH}
+    assert plan.variant("wal_buffers=64MB").design_reason == (
+        "nobody has shown on servers yet that slices of wal_buffers agree with servers of its own"
+    )
+    asked = _compare((embedded,), BUFFERS, design="sliced")
+    assert {one.design for one in asked.variants} == {Design.SLICED}
+    assert asked.variant("wal_buffers=64MB").design_reason == (
+        "wal_buffers acts under load alone, on servers that take turns"
+    )
+
+
+@pytest.mark.usefixtures("shown")
 def test_a_setting_that_acts_under_load_alone_is_sliced_by_itself(embedded: Install) -> None:
     plan = _compare((embedded,), BUFFERS)
     assert [one.design for one in plan.variants] == [Design.SLICED, Design.SLICED]
@@ -42,6 +68,7 @@ def test_a_setting_that_acts_under_load_alone_is_sliced_by_itself(embedded: Inst
     assert "sliced, on 2 servers that take turns: 8 starts of 8 passes of 2 slices of 300 ms" in text
 
 
+@pytest.mark.usefixtures("shown")
 def test_three_designs_have_a_baseline_each(embedded: Install) -> None:
     plan = _compare((embedded,), OFF, BUFFERS, LARGE)
     assert [(one.name, one.design.value) for one in plan.variants] == [
@@ -63,6 +90,7 @@ def test_three_designs_have_a_baseline_each(embedded: Install) -> None:
     assert plan.trials_most == 5 * 3 + 2
 
 
+@pytest.mark.usefixtures("shown")
 def test_two_designs_of_slices_have_no_windows(embedded: Install) -> None:
     plan = _compare((embedded,), OFF, BUFFERS)
     assert [one.name for one in plan.variants][:2] == ["default", "default, sliced"]
@@ -104,6 +132,7 @@ def test_what_a_stopped_load_cannot_do_is_refused_with_the_reason(
     assert plan.slicing is None
 
 
+@pytest.mark.usefixtures("shown")
 def test_servers_that_do_not_fit_are_up_one_after_the_other(embedded: Install) -> None:
     most = psutil.virtual_memory().total
     plan = _compare((embedded,), {"shared_buffers": f"{most // (1 << 20)}MB"}, BUFFERS)

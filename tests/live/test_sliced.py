@@ -20,7 +20,10 @@ pytestmark = pytest.mark.live
 
 PASSES = 3
 NAMES = {"default", "wal_buffers=16MB"}
-SMALL = ("--set", "wal_buffers=16MB", "--scale", "1", "--clients", "3", "--threads", "2", "--rounds", "1")
+SMALL = (
+    "--design", "sliced", "--set", "wal_buffers=16MB",
+    "--scale", "1", "--clients", "3", "--threads", "2", "--rounds", "1",
+)  # fmt: skip
 
 
 def test_loads_take_turns_and_servers_that_wait_do_next_to_nothing(tmp_path: Path) -> None:

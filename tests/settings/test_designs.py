@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ def test_every_row_is_whole() -> None:
     for row in rows:
         assert row["design"] in ("fresh", "toggled", "sliced"), row
         assert row["why"], row
+        assert re.fullmatch(r"(20\d\d-\d\d-\d\d .+)?", row["shown"]), row
         assert row["source"].startswith("https://www.postgresql.org/docs/"), row
 
 
@@ -64,10 +66,10 @@ def test_why_a_setting_is_not_toggled(name: str, reason: str | None) -> None:
 @pytest.mark.parametrize(
     ("name", "asked", "reason"),
     [
-        ("wal_buffers", False, None),
-        ("Shared_Buffers", False, None),
+        ("wal_buffers", True, None),
+        ("Shared_Buffers", True, None),
         ("synchronous_commit", False, None),
-        ("full_page_writes", False, None),
+        ("full_page_writes", True, None),
         ("fsync", True, "fsync leaves its neighbours dirty data to flush"),
         ("max_wal_size", True, "max_wal_size acts at checkpoints"),
         ("work_mem", False, "nobody has shown that work_mem acts under load alone"),

@@ -22,7 +22,7 @@ from walproof.lab.kind import LabKind
 from walproof.lab.sizes import server_bytes
 from walproof.lab.studyfile import DesignChoice
 from walproof.settings.catalogue import Catalogue
-from walproof.settings.designs import unsliced, untoggled
+from walproof.settings.designs import designs, unsliced, untoggled
 from walproof.units import format_bytes
 
 _TOGGLED_GUARD_S = 0.03
@@ -171,7 +171,7 @@ def _why(reference: Variant, variant: Variant, design: Design) -> str:
         return "it differs in nothing from the baseline"
     if design is Design.TOGGLED:
         return f"a reload changes {' and '.join(names)}, and nothing is left behind"
-    if any(unsliced(name) is not None for name in names):
+    if any(name.lower() not in designs() for name in names):
         return "asked for"
     verb = "acts" if len(names) == 1 else "act"
     return f"{' and '.join(names)} {verb} under load alone, on servers that take turns"

@@ -30,6 +30,8 @@ class DesignOf:
     """Whether it may be toggled on one server."""
     is_sliced: bool
     """Whether it may be measured in slices of servers that take turns; so may what is toggled."""
+    shown: str
+    """The run that showed its design to agree with `fresh` (bench/sure/agreement.py); empty without."""
     why: str
     """The reason, as the end of a sentence that begins with the setting's name."""
     source: str
@@ -44,6 +46,7 @@ def designs() -> Mapping[str, DesignOf]:
                 row["setting"],
                 row["design"] == "toggled",
                 row["design"] in ("toggled", "sliced"),
+                row["shown"],
                 row["why"],
                 row["source"],
             )
@@ -73,9 +76,14 @@ def untoggled(name: str, version_num: int) -> str | None:
 def unsliced(name: str, *, is_asked: bool = False) -> str | None:
     """Why the setting cannot be measured in slices of servers that take turns; None where it can.
 
-    ``is_asked``: somebody wants it, so that only what is known to forbid it does.
+    ``is_asked``: somebody wants it, so that only what is known to forbid it does. By itself a setting is
+    sliced only where that was shown on servers to agree with servers of its own; what is toggled goes along.
     """
     known = designs().get(name.lower())
     if known is None:
         return None if is_asked else f"nobody has shown that {name} acts under load alone"
-    return None if known.is_sliced else f"{name} {known.why}"
+    if not known.is_sliced:
+        return f"{name} {known.why}"
+    if is_asked or known.is_toggled or known.shown:
+        return None
+    return f"nobody has shown on servers yet that slices of {name} agree with servers of its own"
