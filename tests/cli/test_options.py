@@ -118,12 +118,13 @@ def test_what_options_change_in_a_study() -> None:
         RunOptions(
             "durability", quick=True, set_=["a=1,b=2", "b=3"], rounds=3, within="3%", budget="30min",
             duration="10s", warmup="500ms", pg=["16", "15"], seed=0, probes="wal, waits", device="doc-000-vm",
-            power_cut=4, waldir=Path("wal"), fail_if=["tps < 0.9x"],
+            power_cut=4, waldir=Path("wal"), fail_if=["tps < 0.9x"], settle="1min",
         )
     ) == Overrides(
         quick=True, base={"a": "1", "b": "3"}, rounds=3, within=0.03, budget_s=1800.0, duration_s=10.0,
         warmup_s=0.5, pg=("16", "15"), seed=0, probes=("wal", "waits"), device="doc-000-vm",
         power_cut_images=4, waldir=Path("wal"), fail_if=(Promise("tps", Side.BELOW, 0.9),),
+        settle_s=60.0,
     )  # fmt: skip
     assert overrides(RunOptions("durability", probes="none")).probes == ()
     with pytest.raises(UnitError, match="invalid share"):

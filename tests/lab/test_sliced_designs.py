@@ -163,6 +163,16 @@ def test_a_steady_place_is_so_much_load_after_the_checkpoint(embedded: Install) 
     assert _steady(embedded, design="auto").toggles_all
 
 
+def test_the_command_line_says_that_the_place_is_steady(embedded: Install) -> None:
+    plan = _compare((embedded,), OFF, settle_s=45.0, design="fresh")
+    assert plan.place is Placing.STEADY
+    assert plan.workloads[0].warmup_s == 45.0
+    assert _compare((embedded,), OFF, design="fresh").place is Placing.AFTER_CHECKPOINT
+    with pytest.raises(StudyError) as caught:
+        _compare((embedded,), OFF, settle_s=0.0)
+    assert caught.value.detail == "the load before windows and slices has no length"
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

@@ -108,6 +108,7 @@ class CompareOptions:
     rounds: study_options.Rounds = None
     design: study_options.DesignOption = None
     passes: study_options.Passes = None
+    settle: study_options.Settle = None
     within: study_options.Within = None
     budget: study_options.Budget = None
     fail_if: gate.FailIf = None
@@ -198,7 +199,7 @@ def _equal_transactions(given: CompareOptions) -> int | None:
     side they vary least.
     """
     is_about_wal = any(one.metric.startswith("wal_") for one in gate.read_promises(given.fail_if or []))
-    said = (given.design, given.passes, given.rate, given.warmup, given.power_cut)
+    said = (given.design, given.passes, given.settle, given.rate, given.warmup, given.power_cut)
     if not is_about_wal or any(one is not None for one in said):
         return None
     return max(_TRANSACTIONS_LEAST, -(-_TRANSACTIONS // given.clients))

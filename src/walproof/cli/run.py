@@ -27,6 +27,7 @@ class RunOptions:
     rounds: study_options.Rounds = None
     design: study_options.DesignOption = None
     passes: study_options.Passes = None
+    settle: study_options.Settle = None
     within: study_options.Within = None
     budget: study_options.Budget = None
     fail_if: gate.FailIf = None

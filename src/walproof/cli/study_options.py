@@ -72,6 +72,14 @@ Passes = Annotated[
     typer.Option("--passes", min=2, help="Passes of a start, of design toggled or sliced."),
     Override("passes"),
 ]
+Settle = Annotated[
+    str | None,
+    typer.Option(
+        "--settle", metavar="TIME",
+        help="Measure after so much load, where most pages that change have their image.",
+    ),
+    Override("settle_s", options.duration_s),
+]  # fmt: skip
 Within = Annotated[
     str | None,
     typer.Option(

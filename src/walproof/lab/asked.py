@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from walproof.errors import StudyError
-from walproof.facts import Install, Promise
+from walproof.facts import Install, Placing, Promise
 from walproof.lab.studyfile import StudyFile
 
 
@@ -31,6 +31,8 @@ class Overrides:
     """Images of a power cut in each trial."""
     design: str | None = None
     """As typed: a value of ``[design] design``."""
+    settle_s: float | None = None
+    """Load before windows and slices, so that they lie where the server is steady."""
     passes: int | None = None
     """Passes of a start, where variants are toggled or take turns."""
     waldir: Path | None = None
@@ -53,6 +55,18 @@ class Asked:
     def quick(self) -> bool:
         """Whether the quick form is asked for."""
         return self.overrides.quick
+
+    @property
+    def place(self) -> Placing:
+        """Where windows and slices lie after the checkpoint before the load."""
+        if self.overrides.settle_s is not None:
+            return Placing.STEADY
+        return Placing(self.study.design.place)
+
+    @property
+    def settle_s(self) -> float:
+        """Load between that checkpoint and them where the place is steady."""
+        return self.study.design.settle if self.overrides.settle_s is None else self.overrides.settle_s
 
     def refuse_device(self) -> None:
         """For kinds whose trials flush nothing that matters. Raises StudyError."""

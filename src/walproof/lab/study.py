@@ -10,7 +10,7 @@ from pathlib import Path
 
 from walproof.disk.device import parse_device
 from walproof.errors import StudyError
-from walproof.facts import Design, Install, Placing, Plan, Reference
+from walproof.facts import Design, Install, Plan, Reference
 from walproof.facts.gate import BUDGET_S, ROUNDS_MOST
 from walproof.lab.asked import Asked, Overrides
 from walproof.lab.designs import cuts_of, with_designs
@@ -135,7 +135,7 @@ def resolve(
         device=None if overrides.device is None else parse_device(overrides.device).name,
         toggling=toggling,
         slicing=slicing,
-        place=Placing(study.design.place),
+        place=asked.place,
         gate=gate,
     )
 
