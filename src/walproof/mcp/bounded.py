@@ -39,9 +39,7 @@ def dumped(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def bounded(
-    value: Any, most: int = MOST_BYTES, at: str = "", first: int = 0
-) -> tuple[Any, tuple[Cut, ...]]:
+def bounded(value: Any, most: int = MOST_BYTES, at: str = "", first: int = 0) -> tuple[Any, tuple[Cut, ...]]:
     """The value from its item ``first`` on, in at most ``most`` bytes, and what is left out.
 
     ``at`` is where the value stands in the whole answer.

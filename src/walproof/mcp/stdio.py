@@ -83,5 +83,3 @@ def _divert(descriptor: int) -> None:
     nowhere = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)
-
-
