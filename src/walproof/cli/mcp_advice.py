@@ -78,7 +78,7 @@ def advice_tools(reach: Reach) -> list[Tool]:
         if not folder.is_dir():
             raise WalError(f'"{folder}" is not a recording', hint="overview lists recordings.")
         _, view = advice_from(recorded_window(folder), folder, order, call.observe)
-        return _answer(view, asked, ["walproof", "advise", asked.folder])
+        return _answer(view, asked, ["walproof", "advise", str(folder)])
 
     def live(asked: AskedServer, call: Call) -> Answer:
         order = _order(reach, asked)

@@ -25,7 +25,7 @@ class AskedSettings(Asked):
     version: int = Field(default=18, description="Major version of PostgreSQL, 13 to 19.")
     all_settings: bool = Field(
         default=False,
-        description="Also those that do not bear on the write path: name, range and default alone.",
+        description="Also those that do not bear on the write path: their default, unit and effect alone.",
     )
 
 
@@ -44,7 +44,8 @@ def settings_tools() -> list[Tool]:
         Tool(
             "list_settings", "Settings of the write path",
             "Settings that bear on WAL, checkpoints, replication and durability, for a version: default, "
-            "range, whether a change needs a restart, what values risk and what they gain.",
+            "whether a change needs a restart, which values risk something, and what is traded. "
+            "check_settings says more of one.",
             AskedSettings, _list,
         ),
         Tool(
@@ -63,12 +64,17 @@ def _list(asked: AskedSettings, _call: Call) -> Answer:
     for setting in catalogue.settings.values():
         if setting.name not in known and not asked.all_settings:
             continue
-        row = _row(setting)
+        row = _in_short(setting)
         text = " ".join(map(str, row.values())).lower()
         if all(word in text for word in asked.words.lower().split()):
             rows.append(row)
     return Answer({"version": asked.version, "settings": sorted(rows, key=lambda row: str(row["name"]))},
                   (_CLASSES,))  # fmt: skip
+
+
+def _in_short(setting: Setting) -> dict[str, Any]:
+    names = ("name", "default", "unit", "takes_effect", "durability_class", "risky_values", "tradeoff")
+    return {name: value for name, value in _row(setting).items() if name in names}
 
 
 def _row(setting: Setting) -> dict[str, Any]:

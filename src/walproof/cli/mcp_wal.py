@@ -120,7 +120,7 @@ def wal_tools(reach: Reach) -> list[Tool]:
             notes.append("The WAL is damaged: figures are of what comes before. See error.")
         if len(found) > asked.limit:
             notes.append(f"{asked.limit} of {len(found)} rows; a larger limit shows more.")
-        command = ("walproof", "wal", "stats", *asked.paths, "--by", asked.by)
+        command = ("walproof", "wal", "stats", *map(str, places), "--by", asked.by)
         span = flags(("--start", asked.start), ("--end", asked.end))
         return Answer(data, tuple(notes), (*command, *span))
 
@@ -158,7 +158,7 @@ def wal_tools(reach: Reach) -> list[Tool]:
             )
         if answer is not None and not answer.answer.is_within:
             notes.append("No setting tried keeps within all limits; the answer is the nearest.")
-        words = [*asked.paths]
+        words = [*map(str, places)]
         for one in asked.settings:
             words += ["--set", settings_text(_texts(one))]
         words += flags(
@@ -185,7 +185,7 @@ def wal_tools(reach: Reach) -> list[Tool]:
         with reach.places(asked.paths, call) as places:
             redo = redo_point(places, order, call.observe)
             found = predict_recovery(places, order, redo, call.observe)
-        words = [*asked.paths]
+        words = [*map(str, places)]
         for one in asked.shared_buffers:
             words += ["--shared-buffers", one]
         words += flags(
@@ -207,9 +207,9 @@ def wal_tools(reach: Reach) -> list[Tool]:
         since = parse_since(asked.since)
         with reach.places(asked.paths, call) as places, reach.places(asked.backups, call) as backups:
             found = verify(places, backups=backups, since=since, observe=call.observe)
-        words = [*asked.paths, *flags(("--since", asked.since))]
-        for one in asked.backups:
-            words += ["--backups", one]
+        words = [*map(str, places), *flags(("--since", asked.since))]
+        for one in backups:
+            words += ["--backups", str(one)]
         return Answer(json.loads(verification_json(found)), (), ("walproof", "wal", "verify", *words))
 
     return [
@@ -230,7 +230,8 @@ def wal_tools(reach: Reach) -> list[Tool]:
         Tool(
             "forecast_recovery", "How long crash recovery takes",
             "Predict how long crash recovery of recorded WAL takes, warm and cold, and what most of the time "
-            "goes into.",
+            "goes into. Without distance the crash is at the end of the recording, maybe just after a "
+            "checkpoint: name a distance such as max_wal_size to see a long recovery.",
             AskedRecovery, recovery,
         ),
         Tool(

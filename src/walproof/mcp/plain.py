@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 
 _KEPT = frozenset("\n\t")
 _UNSEEN = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
@@ -22,15 +23,31 @@ def visible(text: str) -> str:
     return "".join(one if _is_seen(one) else _escape(one) for one in text)
 
 
-def visible_data(value: object, change: Callable[[str], str]) -> object:
-    """JSON data with every text, and every name of a key, made visible and then changed."""
+def readable(value: object, change: Callable[[str], str], key: str = "") -> object:
+    """JSON data for a model: every text and key made visible and then changed, times as dates.
+
+    ``key``: the value's own. Times are those whose key is ``at`` or ends in ``_at``, in Unix seconds.
+    """
     if isinstance(value, str):
         return change(visible(value))
     if isinstance(value, Mapping):
-        return {change(visible(str(key))): visible_data(item, change) for key, item in value.items()}
+        return {change(visible(str(own))): readable(item, change, str(own)) for own, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [visible_data(item, change) for item in value]
+        return [readable(item, change, key) for item in value]
+    if (
+        isinstance(value, (int, float))
+        and (key == "at" or key.endswith("_at"))
+        and not isinstance(value, bool)
+    ):
+        return _date(value)
     return value
+
+
+def _date(seconds: float) -> str | float:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return seconds
 
 
 def _is_seen(one: str) -> bool:
