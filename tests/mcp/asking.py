@@ -63,7 +63,7 @@ def error_of(result: CallToolResult) -> str:
     return str(getattr(text, "text", ""))
 
 
-async def answer(client: Client, name: str, **arguments: Any) -> Any:
+async def answer(client: Client, name: str, /, **arguments: Any) -> Any:
     """The result of a tool."""
     return told(await client.call_tool(name, arguments))["result"]
 

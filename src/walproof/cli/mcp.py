@@ -63,16 +63,8 @@ def mcp(
         raise SettingError(
             "walproof mcp needs the package mcp", hint='Install it: pip install "walproof[mcp]".'
         )
-    from walproof.cli.defect import defect_text
-    from walproof.cli.mcp_advice import advice_tools
     from walproof.cli.mcp_reach import Reach, named_servers
-    from walproof.cli.mcp_settings import settings_tools
-    from walproof.cli.mcp_stored import stored_tools
-    from walproof.cli.mcp_wal import wal_tools
-    from walproof.cli.web_serve import shelf_of
     from walproof.mcp.roots import Roots
-    from walproof.mcp.server import AssistantServer
-    from walproof.mcp.stdio import serve
 
     longest_s = parse_duration_s(time_limit)
     if longest_s < _SHORTEST_S:
@@ -80,6 +72,15 @@ def mcp(
     if calibration is not None and not calibration.is_file():
         raise SettingError(f'--calibration is "{calibration}": there is no such file')
     roots, servers = Roots(root or ()), named_servers(server or ())
+    from walproof.cli.defect import defect_text
+    from walproof.cli.mcp_advice import advice_tools
+    from walproof.cli.mcp_settings import settings_tools
+    from walproof.cli.mcp_stored import stored_tools
+    from walproof.cli.mcp_wal import wal_tools
+    from walproof.cli.web_serve import shelf_of
+    from walproof.mcp.server import AssistantServer
+    from walproof.mcp.stdio import serve
+
     shelf = shelf_of(out, store, must_exist=store is not None or out != options.DEFAULT_OUT)
     try:
         with tempfile.TemporaryDirectory(prefix="walproof-mcp-", ignore_cleanup_errors=True) as scratch:

@@ -13,7 +13,7 @@ from walproof.settings.catalogue import Catalogue, is_custom
 from walproof.settings.ownership import FIXED
 from walproof.settings.risk import about, durability_class, risk_of
 from walproof.settings.rules import contradictions, imply, notes
-from walproof.settings.value import Context, Setting, parse
+from walproof.settings.value import Context, Setting
 
 _CLASSES = "Durability classes, from safe to worse: none, may lose last commits, may lose table, may corrupt."
 
@@ -131,7 +131,7 @@ def _checked(catalogue: Catalogue, name: str, value: str) -> dict[str, Any]:
         return {"name": name, "taken": True, "problem": "a setting of an extension, which is not known here"}
     try:
         setting = catalogue.get(name)
-        parse(setting, value)
+        catalogue.check_value(setting, value)
     except SettingError as error:
         said = {"problem": error.message, "detail": error.detail, "hint": error.hint}
         return {"name": name, "value": value, "taken": False, **{k: v for k, v in said.items() if v}}
