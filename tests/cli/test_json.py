@@ -22,6 +22,7 @@ from walproof.postgres.install import find
 OTHERWISE = {
     "report": "--format json: its other forms are those of a page",
     "wal map": "prints JSON alone, which is a file for --map",
+    "mcp": "speaks JSON of its protocol",
     "web": "serves pages; JSON is under /api",
 }
 """Commands that print JSON without the option."""

@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from tests.supply import locks
 
 SOURCE = locks.ROOT / "src/walproof"
-OPTIONAL = ("arrow", "frame", "hosts", "s3")
+OPTIONAL = ("arrow", "frame", "hosts", "mcp", "s3")
 """Extras of walproof's own; dev is for working on it."""
 NOBODYS = {"walproof", "_typeshed"}
 """Our own, and what type checkers alone know."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,10 +18,13 @@ from walproof.errors import ProbeError, SettingError
 from walproof.units import Lsn, format_bytes, format_duration, parse_bytes, parse_duration_s
 
 if TYPE_CHECKING:
+    from walproof.advise.server.advice import Advice
     from walproof.advise.server.case import ServerCase
     from walproof.facts.server import ServerWindow
     from walproof.observe.server import ServerObserver
+    from walproof.report.advice.view import AdviceView
     from walproof.settings.durability import DurabilityClass
+    from walproof.wal.progress import Observe
 
 SERVER_FILE = "server.json"
 """Beside the segments of a recording that ``--save`` keeps: what was seen of the server."""
@@ -109,14 +113,16 @@ def advise(
     Membership in pg_monitor is enough for statistics; with REPLICATION the WAL is recorded, too (contents
     never reach the disk), and settings are simulated on it. Nothing is changed on the server.
     """
-    from walproof.advise.server.rules import RULES
-    from walproof.advise.server.rules import advise as ask_rules
-    from walproof.cli.promises import may_lose as class_of
-    from walproof.platforms.registry import platform as platform_of
-    from walproof.report.advice.view import advice_view
-
-    written_for = platform_of(platform)
-    allowed = class_of(may_lose)
+    order = AdviceOrder(
+        options.duration_s(recovery_target),
+        None if wal_disk is None else options.positive_bytes("--wal-disk", wal_disk),
+        may_lose,
+        platform,
+        mute or (),
+        calibration,
+        options.duration_s(startup_budget),
+    )
+    order.check()
     if (target is None) is not demo:
         raise SettingError(
             "name a server or a folder, or say --demo",
@@ -128,9 +134,6 @@ def advise(
         raise SettingError("--standby is for a server that runs", hint="Name the primary as well.")
     most = parse_bytes(wal_most)
     seconds = _seconds(for_, demo=demo)
-    for name in mute or ():
-        if name not in RULES:
-            raise SettingError(f'no rule "{name}"', hint=f"Rules: {', '.join(RULES)}.")
     with ExitStack() as stack:
         if target is None:
             target = stack.enter_context(_demo(pg))
@@ -138,26 +141,17 @@ def advise(
             folder, window = Path(target), recorded_window(Path(target))
         else:
             folder = save if save is not None else _temporary(stack)
-            window = _with_standbys(_observed(target, seconds, most, folder), standby or ())
+            window = observe_server(target, seconds, most, folder, _progress)
+            window = _with_standbys(window, standby or ())
             if save is not None:
                 _keep(window, folder)
-        case = case_of(
-            window,
-            folder,
-            allowed,
-            options.duration_s(recovery_target),
-            None if wal_disk is None else options.positive_bytes("--wal-disk", wal_disk),
-            calibration,
-            options.duration_s(startup_budget),
-        )
-    advised = ask_rules(case, mute or ())
-    view = advice_view(advised, written_for)
+        advice, view = advice_from(window, folder, order)
     if since is not None:
         from dataclasses import replace
 
         from walproof.report.advice.since import since as compare
 
-        view = replace(view, since=compare(since, advised.advice).sentences)
+        view = replace(view, since=compare(since, advice).sentences)
     if html is not None or markdown is not None:
         from walproof.cli.files import write_file
         from walproof.report.advice.page import to_html, to_markdown
@@ -209,12 +203,73 @@ def _temporary(stack: ExitStack) -> Path:
     return parent / "recording"
 
 
-def _observed(conninfo: str, seconds: float, most: int, folder: Path) -> ServerWindow:
-    """Look for so long, and record the WAL meanwhile where that is allowed. Raises ProbeError."""
+@dataclass(frozen=True, slots=True)
+class AdviceOrder:
+    """What advice is asked for: limits, and whose lines."""
+
+    recovery_s: float | None = None
+    wal_disk_bytes: int | None = None
+    may_lose: str = "nothing"
+    platform: str = "alter-system"
+    mute: Sequence[str] = ()
+    calibration: Path | None = None
+    startup_budget_s: float | None = None
+
+    def check(self) -> None:
+        """Raise SettingError for words that are none, before anything is looked at."""
+        from walproof.advise.server.rules import RULES
+        from walproof.cli.promises import may_lose
+        from walproof.platforms.registry import platform
+
+        platform(self.platform)
+        may_lose(self.may_lose)
+        for name in self.mute:
+            if name not in RULES:
+                raise SettingError(f'no rule "{name}"', hint=f"Rules: {', '.join(RULES)}.")
+
+
+def advice_from(
+    window: ServerWindow, folder: Path, order: AdviceOrder, observe: Observe | None = None
+) -> tuple[Sequence[Advice], AdviceView]:
+    """Advice on a server from what was seen of it, with the WAL in the folder if there is any.
+
+    Raises SettingError, WalError, StoreError, AnalysisError.
+    """
+    from walproof.advise.server.rules import advise as ask_rules
+    from walproof.cli.promises import may_lose
+    from walproof.platforms.registry import platform
+    from walproof.report.advice.view import advice_view
+
+    case = case_of(
+        window,
+        folder,
+        may_lose(order.may_lose),
+        order.recovery_s,
+        order.wal_disk_bytes,
+        order.calibration,
+        order.startup_budget_s,
+        observe,
+    )
+    advised = ask_rules(case, order.mute)
+    return advised.advice, advice_view(advised, platform(order.platform))
+
+
+def observe_server(
+    conninfo: str,
+    seconds: float,
+    most: int,
+    folder: Path,
+    show: Callable[[str], None],
+    look: Callable[[], None] = lambda: None,
+) -> ServerWindow:
+    """Look for so long, and record the WAL meanwhile, up to ``most`` bytes, where that is allowed.
+
+    ``look`` is called often, and what it raises ends all. Raises ProbeError.
+    """
     from walproof.observe.server import ServerObserver
 
     with ServerObserver(conninfo) as observer:
-        refused = _record(observer, conninfo, seconds, most, folder)
+        refused = _record(observer, conninfo, seconds, most, folder, show, look)
         window = observer.window()
     if refused is None:
         return window
@@ -232,7 +287,15 @@ def _with_standbys(window: ServerWindow, standbys: Sequence[str]) -> ServerWindo
     return window
 
 
-def _record(observer: ServerObserver, conninfo: str, seconds: float, most: int, folder: Path) -> str | None:
+def _record(
+    observer: ServerObserver,
+    conninfo: str,
+    seconds: float,
+    most: int,
+    folder: Path,
+    show: Callable[[str], None],
+    look: Callable[[], None],
+) -> str | None:
     """Record WAL, stripped, while looking; why there is none, if so."""
     from walproof.lab.capture import CaptureOrder, capture
 
@@ -242,20 +305,29 @@ def _record(observer: ServerObserver, conninfo: str, seconds: float, most: int, 
         nonlocal received
         received = so_far
         observer.tick()
-        _progress(
+        show(
             f"looked for {format_duration(passed_s)} of {format_duration(seconds)}: "
             f"{format_bytes(so_far)} of WAL"
         )
 
+    def is_over() -> bool:
+        look()
+        return received > most
+
     try:
         order = CaptureOrder(conninfo, seconds, folder, is_stripped=True)
-        capture(order, watch, lambda: received > most, lambda _beginning: None)
+        capture(order, watch, is_over, lambda _beginning: None)
     except ProbeError as error:
-        _progress("")
+        show("")
         sys.stderr.write(f"the WAL is not recorded: {error.message}; statistics alone\n")
-        observer.wait(seconds, lambda: False)
+
+        def is_enough() -> bool:
+            look()
+            return False
+
+        observer.wait(seconds, is_enough)
         return error.message if error.detail is None else f"{error.message} ({error.detail})"
-    _progress("")
+    show("")
     return None
 
 
@@ -296,6 +368,7 @@ def case_of(
     wal_disk_bytes: int | None,
     calibration: Path | None,
     startup_budget_s: float | None = None,
+    observe: Observe | None = None,
 ) -> ServerCase:
     """The window with its WAL read and simulated, where there is any."""
     from dataclasses import replace
@@ -341,8 +414,10 @@ def case_of(
     from walproof.cli.costs import find_costs
 
     costs = of_minors(find_costs(calibration, version), recorded_versions([folder]))
-    times = forecast_distances(folder, full_page_writes=own.full_page_writes, start=start, costs=costs)
-    simulated = simulate(folder, targets=question.targets(), start=start)
+    times = forecast_distances(
+        folder, full_page_writes=own.full_page_writes, start=start, costs=costs, observe=observe
+    )
+    simulated = simulate(folder, targets=question.targets(), start=start, observe=observe)
     found = study(simulated, question, times.longest_s)
-    wal = stats(folder, start=start)
+    wal = stats(folder, start=start, observe=observe)
     return replace(unread, wal=wal, whatif=found, recovery_band=costs.coefficients.band)

@@ -21,6 +21,7 @@ SUBCOMMANDS = (
     "watch",
     "tune",
     "web",
+    "mcp",
     "run",
     "compare",
     "load-advice",

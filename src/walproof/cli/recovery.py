@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +16,10 @@ from walproof.errors import SettingError, StoreError
 from walproof.units import Lsn, parse_bytes
 
 if TYPE_CHECKING:
+    from walproof.analysis.forecast import Forecast, OwnCrash
     from walproof.facts.calibration import Calibration
+    from walproof.wal.places.opened import Path as WalPath
+    from walproof.wal.progress import Observe
 
 app = typer.Typer(help="How long a crashed server is away.", no_args_is_help=True, rich_markup_mode=None)
 _READ_AHEAD_MOST = 1 << 30
@@ -137,50 +142,30 @@ def predict(
     """Predict how long crash recovery of recorded WAL takes: redo with a warm and a cold cache, the
     checkpoint at its end, and what most of the time goes into.
     """
-    from dataclasses import replace
-
-    from walproof.analysis.forecast import forecast, of_minors
-    from walproof.cli.costs import find_costs, read_crash
+    from walproof.cli.costs import read_crash
     from walproof.cli.passes import PassProgress
-    from walproof.wal.recording import recorded_versions
-    from walproof.wal.recovery import find_redo
-    from walproof.wal.whatif import identify
 
-    sizes = [options.buffers("--shared-buffers", text) for text in shared_buffers or []]
-    before = None if crashed is None else options.buffers("--crashed-shared-buffers", crashed)
-    last = None if end is None else Lsn.parse(end)
-    asked = None if start is None else Lsn.parse(start)
-    with PassProgress("reading WAL") as progress:
-        redo = (
-            find_redo(*paths, end=last, timeline=timeline, observe=progress.observe).redo
-            if asked is None
-            else asked
-        )
-    version, _ = identify(*paths, start=redo, timeline=timeline)
-    costs = find_costs(calibration, version, other_machine=other_machine)
-    costs = of_minors(costs, recorded_versions(paths))
     latency_s = options.duration_s(read_latency)
-    disk = replace(
-        costs.disk,
-        iops=costs.disk.iops if iops is None else iops,
-        read_latency_us=costs.disk.read_latency_us if latency_s is None else latency_s * 1e6,
-        read_ahead_kb=costs.disk.read_ahead_kb if read_ahead is None else _read_ahead_kb(read_ahead),
+    order = RecoveryOrder(
+        buffers=[options.buffers("--shared-buffers", text) for text in shared_buffers or []],
+        crashed=None if crashed is None else options.buffers("--crashed-shared-buffers", crashed),
+        distance=None if distance is None else options.positive_bytes("--distance", distance),
+        iops=iops,
+        read_latency_us=None if latency_s is None else latency_s * 1e6,
+        read_ahead_kb=None if read_ahead is None else _read_ahead_kb(read_ahead),
+        calibration=calibration,
+        other_machine=other_machine,
+        crash=None if crash_log is None else read_crash(crash_log),
+        concurrency=prefetch,
+        start=None if start is None else Lsn.parse(start),
+        end=None if end is None else Lsn.parse(end),
+        timeline=timeline,
+        allow_gaps=allow_gaps,
     )
+    with PassProgress("reading WAL") as progress:
+        redo = redo_point(paths, order, progress.observe)
     with PassProgress("simulating") as progress:
-        found = forecast(
-            *paths,
-            buffers=sizes,
-            crashed=before,
-            start=redo,
-            end=last,
-            timeline=timeline,
-            distance=None if distance is None else options.positive_bytes("--distance", distance),
-            concurrency=prefetch,
-            allow_gaps=allow_gaps,
-            costs=replace(costs, disk=disk),
-            crash=None if crash_log is None else read_crash(crash_log),
-            observe=progress.observe,
-        )
+        found = predict_recovery(paths, order, redo, progress.observe)
     if json:
         from walproof.report.wal.recovery_json import recovery_json
 
@@ -194,6 +179,72 @@ def predict(
     console.print(view.dateline, style="dim")
     console.print()
     print_sections(view.sections, console)
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryOrder:
+    """What is asked of a recovery, read. None: as recorded, calibrated, or the default."""
+
+    buffers: Sequence[int] = ()
+    crashed: int | None = None
+    distance: int | None = None
+    iops: float | None = None
+    read_latency_us: float | None = None
+    read_ahead_kb: int | None = None
+    calibration: Path | None = None
+    other_machine: bool = False
+    crash: OwnCrash | None = None
+    concurrency: int | None = None
+    start: Lsn | None = None
+    end: Lsn | None = None
+    timeline: int | None = None
+    allow_gaps: bool = False
+
+
+def redo_point(paths: Sequence[WalPath], order: RecoveryOrder, observe: Observe | None) -> Lsn:
+    """Where recovery begins: as asked, else at the last checkpoint's redo point. Raises WalError."""
+    from walproof.wal.recovery import find_redo
+
+    if order.start is not None:
+        return order.start
+    return find_redo(*paths, end=order.end, timeline=order.timeline, observe=observe).redo
+
+
+def predict_recovery(
+    paths: Sequence[WalPath], order: RecoveryOrder, redo: Lsn, observe: Observe | None
+) -> Forecast:
+    """How long recovery from ``redo`` takes. Raises WalError, StoreError, AnalysisError."""
+    from dataclasses import replace
+
+    from walproof.analysis.forecast import forecast, of_minors
+    from walproof.cli.costs import find_costs
+    from walproof.wal.recording import recorded_versions
+    from walproof.wal.whatif import identify
+
+    version, _ = identify(*paths, start=redo, timeline=order.timeline)
+    costs = find_costs(order.calibration, version, other_machine=order.other_machine)
+    costs = of_minors(costs, recorded_versions(paths))
+    disk = costs.disk
+    disk = replace(
+        disk,
+        iops=disk.iops if order.iops is None else order.iops,
+        read_latency_us=disk.read_latency_us if order.read_latency_us is None else order.read_latency_us,
+        read_ahead_kb=disk.read_ahead_kb if order.read_ahead_kb is None else order.read_ahead_kb,
+    )
+    return forecast(
+        *paths,
+        buffers=order.buffers,
+        crashed=order.crashed,
+        start=redo,
+        end=order.end,
+        timeline=order.timeline,
+        distance=order.distance,
+        concurrency=order.concurrency,
+        allow_gaps=order.allow_gaps,
+        costs=replace(costs, disk=disk),
+        crash=order.crash,
+        observe=observe,
+    )
 
 
 def _say(what: str) -> None:

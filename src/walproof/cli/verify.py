@@ -70,7 +70,7 @@ def verify(
         found = verify_archives(
             paths,
             backups=backups or (),
-            since=_since(since),
+            since=parse_since(since),
             kept=kept,
             again=again,
             threads=threads,
@@ -93,8 +93,8 @@ def verify(
         raise typer.Exit(Status.CHECK_FAILED)
 
 
-def _since(text: str | None) -> Since | None:
-    """Raises UnitError for what is none of them."""
+def parse_since(text: str | None) -> Since | None:
+    """What --since says: a location, a segment or a time. Raises UnitError for what is none of them."""
     if text is None:
         return None
     if "/" in text:

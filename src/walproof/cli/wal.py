@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -20,6 +20,7 @@ from walproof.units import Lsn
 
 if TYPE_CHECKING:
     from walproof.wal import RelationMap
+    from walproof.wal.places.opened import Path as WalPath
 
 app = typer.Typer(
     help="WAL of PostgreSQL 13 to 19: totals, records, names of relations, whole archives.",
@@ -125,7 +126,7 @@ def stats(
                 observe=progress.observe,
             )
     if names is None:
-        names = _recorded_names(paths, wal.system_identifier)
+        names = recorded_names_of(paths, wal.system_identifier, _warn)
     else:
         _require_own(names, wal.system_identifier)
     found = rows(wal, criterion, names)
@@ -187,7 +188,7 @@ def records(
         from walproof.wal.whatif import system_identifier
 
         whose = system_identifier(*paths, start=_lsn(start), timeline=timeline)
-        if (names := _recorded_names(paths, whose)) is not None:
+        if (names := recorded_names_of(paths, whose, _warn)) is not None:
             put = RecordNames(names).put_into
     with PassProgress("reading WAL") as progress:
         for text in lines(
@@ -230,8 +231,13 @@ def _names(dsn: str | None, file: Path | None) -> RelationMap | None:
     return None
 
 
-def _recorded_names(paths: Sequence[str], system_identifier: int) -> RelationMap | None:
-    """The names that a recording among the paths, or around them, has brought along."""
+def recorded_names_of(
+    paths: Sequence[WalPath], system_identifier: int, warn: Callable[[str], None]
+) -> RelationMap | None:
+    """The names that a recording among the paths, or around them, has brought along.
+
+    Names that cannot be used are no error: ``warn`` is told why, in a sentence.
+    """
     from walproof.wal.recording import recorded_names
     from walproof.wal.relations import read_map
 
@@ -241,10 +247,14 @@ def _recorded_names(paths: Sequence[str], system_identifier: int) -> RelationMap
             _require_own(names, system_identifier)
         except WalError as error:
             # Nobody asked for them: the WAL is read all the same.
-            sys.stderr.write(f"walproof: warning: {error.message}: relations have no names\n")
+            warn(f"{error.message}: relations have no names")
         else:
             return names
     return None
+
+
+def _warn(sentence: str) -> None:
+    sys.stderr.write(f"walproof: warning: {sentence}\n")
 
 
 def _require_own(names: RelationMap, system_identifier: int) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +14,12 @@ from walproof.cli import options
 from walproof.cli.status import Status
 from walproof.errors import SettingError
 from walproof.units import Lsn, parse_bytes
+
+if TYPE_CHECKING:
+    from walproof.analysis.whatif import Study
+    from walproof.report.wal.whatif import Asked
+    from walproof.wal.places.opened import Path as WalPath
+    from walproof.wal.progress import Observe
 
 Set = Annotated[
     list[str] | None,
@@ -78,66 +85,28 @@ def whatif(
 
     Exit status 1 when no setting keeps within --wal-disk, --wal-per-hour and --recovery-target.
     """
-    from walproof.analysis.whatif import Limits, Question, study
     from walproof.cli.passes import PassProgress
     from walproof.report.terminal import print_sections
     from walproof.report.wal.page import to_html
-    from walproof.report.wal.whatif import Asked, whatif_view
+    from walproof.report.wal.whatif import whatif_view
     from walproof.report.wal.whatif_json import whatif_json
-    from walproof.wal.recording import recorded_versions
-    from walproof.wal.target import asks_for_hint_records, target_of
-    from walproof.wal.whatif import identify, simulate
 
-    target_s = options.duration_s(recovery_target)
-    limits = Limits(_size("--wal-disk", wal_disk), _size("--wal-per-hour", wal_per_hour), target_s)
-    recorded = _recorded_settings(paths)
-    presents = [recorded or {}, *options.parse_sets([present] if present is not None else [])]
-    sets = options.parse_sets(set_ or [])
-    first = None if start is None else Lsn.parse(start)
-    last = None if end is None else Lsn.parse(end)
-    version, segment_size = identify(*paths, start=first, timeline=timeline)
-    own = target_of(version, segment_size, presents)
-    asked = tuple(target_of(version, segment_size, presents, one) for one in sets)
-    minors = recorded_versions(paths)
-    question = Question(own, bool(recorded) or present is not None, asked, recorded=minors)
-    buffers = None if shared_buffers is None else options.buffers("--shared-buffers", shared_buffers)
-    times = None
+    order = WhatifOrder(
+        sets=options.parse_sets(set_ or []),
+        present=options.parse_sets([present] if present is not None else []),
+        wal_disk_bytes=_size("--wal-disk", wal_disk),
+        wal_bytes_per_hour=_size("--wal-per-hour", wal_per_hour),
+        recovery_s=options.duration_s(recovery_target),
+        buffers=None if shared_buffers is None else options.buffers("--shared-buffers", shared_buffers),
+        calibration=calibration,
+        start=None if start is None else Lsn.parse(start),
+        end=None if end is None else Lsn.parse(end),
+        timeline=timeline,
+        pages=pages,
+        allow_gaps=allow_gaps,
+    )
     with PassProgress("simulating") as progress:
-        if target_s is not None:
-            from walproof.analysis.forecast import forecast_distances, of_minors
-            from walproof.cli.costs import find_costs
-
-            times = forecast_distances(
-                *paths,
-                buffers=buffers,
-                full_page_writes=own.full_page_writes,
-                start=first,
-                end=last,
-                timeline=timeline,
-                allow_gaps=allow_gaps,
-                costs=of_minors(find_costs(calibration, version), minors),
-                observe=progress.observe,
-            )
-        simulated = simulate(
-            *paths, targets=question.targets(), start=first, end=last, timeline=timeline,
-            allow_gaps=allow_gaps, most_pages=pages, observe=progress.observe,
-        )  # fmt: skip
-    if not simulated.recorded.has_hint_records and any(asks_for_hint_records(version, one) for one in sets):
-        raise SettingError(
-            "the recording cannot tell what hint bits would write",
-            detail="Without data_checksums and wal_log_hints, setting a hint bit leaves no trace in the WAL.",
-            hint="Record with wal_log_hints = on; what it costs can be asked of such a recording.",
-        )
-    if not simulated.tells_compression and any(one.wal_compression != "as recorded" for one in asked):
-        raise SettingError(
-            "the recording cannot tell what wal_compression would save",
-            detail="It was stripped of contents, and no images.json says how well its images compressed.",
-            hint='"walproof wal strip" writes that file beside the segments: keep them together.',
-        )
-    found = study(simulated, question, None if times is None else times.longest_s)
-    answer = None
-    if limits != Limits():
-        answer = Asked(limits, found.answer(limits), () if times is None else times.notes)
+        found, answer = predict_whatif(paths, order, progress.observe)
     view = whatif_view(found, answer)
     if html is not None:
         from walproof.cli.files import write_file
@@ -157,7 +126,86 @@ def whatif(
         raise typer.Exit(Status.CHECK_FAILED)
 
 
-def _recorded_settings(paths: Sequence[str]) -> dict[str, str] | None:
+@dataclass(frozen=True, slots=True)
+class WhatifOrder:
+    """What is asked of recorded WAL, read."""
+
+    sets: Sequence[Mapping[str, str]] = ()
+    present: Sequence[Mapping[str, str]] = ()
+    wal_disk_bytes: int | None = None
+    wal_bytes_per_hour: int | None = None
+    recovery_s: float | None = None
+    buffers: int | None = None
+    calibration: Path | None = None
+    start: Lsn | None = None
+    end: Lsn | None = None
+    timeline: int | None = None
+    pages: int | None = None
+    allow_gaps: bool = False
+
+
+def predict_whatif(
+    paths: Sequence[WalPath], order: WhatifOrder, observe: Observe | None
+) -> tuple[Study, Asked | None]:
+    """What other settings would write, and the answer to the limits, if there are any.
+
+    Raises WalError, SettingError, StoreError, AnalysisError.
+    """
+    from walproof.analysis.whatif import Limits, Question, study
+    from walproof.report.wal.whatif import Asked
+    from walproof.wal.recording import recorded_versions
+    from walproof.wal.target import asks_for_hint_records, target_of
+    from walproof.wal.whatif import identify, simulate
+
+    limits = Limits(order.wal_disk_bytes, order.wal_bytes_per_hour, order.recovery_s)
+    recorded = _recorded_settings(paths)
+    presents = [recorded or {}, *order.present]
+    version, segment_size = identify(*paths, start=order.start, timeline=order.timeline)
+    own = target_of(version, segment_size, presents)
+    asked = tuple(target_of(version, segment_size, presents, one) for one in order.sets)
+    minors = recorded_versions(paths)
+    question = Question(own, bool(recorded) or bool(order.present), asked, recorded=minors)
+    times = None
+    if order.recovery_s is not None:
+        from walproof.analysis.forecast import forecast_distances, of_minors
+        from walproof.cli.costs import find_costs
+
+        times = forecast_distances(
+            *paths,
+            buffers=order.buffers,
+            full_page_writes=own.full_page_writes,
+            start=order.start,
+            end=order.end,
+            timeline=order.timeline,
+            allow_gaps=order.allow_gaps,
+            costs=of_minors(find_costs(order.calibration, version), minors),
+            observe=observe,
+        )
+    simulated = simulate(
+        *paths, targets=question.targets(), start=order.start, end=order.end, timeline=order.timeline,
+        allow_gaps=order.allow_gaps, most_pages=order.pages, observe=observe,
+    )  # fmt: skip
+    if not simulated.recorded.has_hint_records and any(
+        asks_for_hint_records(version, one) for one in order.sets
+    ):
+        raise SettingError(
+            "the recording cannot tell what hint bits would write",
+            detail="Without data_checksums and wal_log_hints, setting a hint bit leaves no trace in the WAL.",
+            hint="Record with wal_log_hints = on; what it costs can be asked of such a recording.",
+        )
+    if not simulated.tells_compression and any(one.wal_compression != "as recorded" for one in asked):
+        raise SettingError(
+            "the recording cannot tell what wal_compression would save",
+            detail="It was stripped of contents, and no images.json says how well its images compressed.",
+            hint='"walproof wal strip" writes that file beside the segments: keep them together.',
+        )
+    found = study(simulated, question, None if times is None else times.longest_s)
+    if limits == Limits():
+        return found, None
+    return found, Asked(limits, found.answer(limits), () if times is None else times.notes)
+
+
+def _recorded_settings(paths: Sequence[WalPath]) -> dict[str, str] | None:
     """The server's settings, of a folder that ``walproof wal capture`` wrote; None where there is none."""
     from walproof.wal.recording import find_recording
     from walproof.wal.target import SETTINGS

@@ -87,6 +87,10 @@ class Catalogue:
                 f'parameter "{setting.name}" cannot be changed',
                 hint=FIXED.get(setting.name, "It shows how the server was built or initialised."),
             )
+        self.check_value(setting, value)
+
+    def check_value(self, setting: Setting, value: str) -> None:
+        """Raise SettingError unless the setting takes the value; the hint says which versions do."""
         try:
             parse(setting, value)
         except SettingError as error:

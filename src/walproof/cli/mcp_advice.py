@@ -1,0 +1,160 @@
+"""Tools of ``walproof mcp`` that advise: from what was kept of a server, and from a server that runs."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from walproof.cli import options
+from walproof.cli.advise import AdviceOrder, advice_from, observe_server, recorded_window
+from walproof.cli.mcp_reach import Form, Reach, RecoveryTarget, WalDisk, flags, positive
+from walproof.errors import SettingError, WalError
+from walproof.mcp.tool import Answer, Asked, Call, Tool
+from walproof.settings.conninfo import shown
+from walproof.units import format_duration, parse_duration_s
+
+if TYPE_CHECKING:
+    from walproof.report.advice.view import AdviceView
+
+_WAL_MOST = 1 << 30
+"""WAL that is recorded of a running server; a person may record more."""
+_AFTER_S = 30.0
+"""Kept of a call's time for reading what was recorded."""
+_SHORTEST_S = 1.0
+
+
+class AskedAdvice(Asked):
+    """Limits of a server's owner."""
+
+    recovery_target: RecoveryTarget = None
+    wal_disk: WalDisk = None
+    may_lose: Annotated[
+        Literal["nothing", "commits", "table", "cluster"],
+        Field(
+            description="What a crash may cost. Leave it at nothing unless the server's owner said otherwise."
+        ),
+    ] = "nothing"
+    startup_budget: str | None = Field(
+        default=None, description="After which an orchestrator ends a server that starts, such as 10min."
+    )
+    platform: str = Field(
+        default="alter-system",
+        description="Whose lines to write: conf, alter-system, patroni, cnpg, zalando, crunchy, rds, "
+        "rds-terraform, aurora, azure, cloudsql.",
+    )
+    mute: list[str] = Field(default=[], description="Rules to leave out.")
+    form: Form = "json"
+
+
+class AskedRecording(AskedAdvice):
+    """Of what was kept."""
+
+    folder: str = Field(description="A recording, from overview: what advise --save or wal capture wrote.")
+
+
+class AskedServer(AskedAdvice):
+    """Of a running server."""
+
+    server: str | None = Field(
+        default=None, description="A name from overview; may be left out for the only one."
+    )
+    look_for: str = Field(
+        default="30s",
+        description="How long to look, such as 30s. Longer is surer: a look should see checkpoints.",
+    )
+
+
+def advice_tools(reach: Reach) -> list[Tool]:
+    """Advice on recordings; on running servers where the operator named some."""
+
+    def recorded(asked: AskedRecording, call: Call) -> Answer:
+        order = _order(reach, asked)
+        folder = Path(reach.roots.place(asked.folder, call.look))
+        if not folder.is_dir():
+            raise WalError(f'"{folder}" is not a recording', hint="overview lists recordings.")
+        _, view = advice_from(recorded_window(folder), folder, order, call.observe)
+        return _answer(view, asked, ["walproof", "advise", str(folder)])
+
+    def live(asked: AskedServer, call: Call) -> Answer:
+        order = _order(reach, asked)
+        name, conninfo = reach.server(asked.server)
+        seconds = parse_duration_s(asked.look_for)
+        most_s = call.left_s - _AFTER_S
+        if not _SHORTEST_S <= seconds <= most_s:
+            raise SettingError(
+                f"look_for is {asked.look_for}: expected {_SHORTEST_S:g} s to {format_duration(most_s)}",
+                hint=f"A person looks longer: walproof advise {shown(conninfo)!r} --for 10min --save FOLDER; "
+                "then ask advise_recording of that folder.",
+            )
+        folder = reach.scratch / secrets.token_hex(8)
+        told = 0
+
+        def show(sentence: str) -> None:
+            nonlocal told
+            told += 1
+            call.say(told, None, sentence)
+
+        try:
+            window = observe_server(conninfo, seconds, _WAL_MOST, folder, show, call.look)
+            _, view = advice_from(window, folder, order, call.observe)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        command = ["walproof", "advise", shown(conninfo), "--for", asked.look_for]
+        note = f'Looked at "{name}" for {format_duration(seconds)}, without writing to it.'
+        return _answer(view, asked, command, note)
+
+    tools = [
+        Tool(
+            "advise_recording", "Advice from a recording",
+            "What a recorded server should set, and why: evidence, gain with its range, what it costs in "
+            "durability, lines to paste and lines that undo them. Nothing is applied; show the person the "
+            "lines, their risk and their undo.",
+            AskedRecording, recorded,
+        )
+    ]  # fmt: skip
+    if reach.servers:
+        tools.append(
+            Tool(
+                "advise_server", "Advice on a running server",
+                f"Look at a running server ({', '.join(reach.servers)}) for a while, reading only, and say "
+                "what it should set, as advise_recording does. With REPLICATION its WAL is recorded "
+                "meanwhile, without contents, through a temporary slot.",
+                AskedServer, live, meets_server=True,
+            )
+        )  # fmt: skip
+    return tools
+
+
+def _order(reach: Reach, asked: AskedAdvice) -> AdviceOrder:
+    order = AdviceOrder(
+        options.duration_s(asked.recovery_target),
+        positive("wal_disk", asked.wal_disk),
+        asked.may_lose,
+        asked.platform,
+        asked.mute,
+        reach.calibration,
+        options.duration_s(asked.startup_budget),
+    )
+    order.check()
+    return order
+
+
+def _answer(view: AdviceView, asked: AskedAdvice, command: list[str], *notes: str) -> Answer:
+    from walproof.report.advice.json import to_json
+    from walproof.report.advice.page import to_markdown
+
+    words = flags(
+        ("--recovery-target", asked.recovery_target), ("--wal-disk", asked.wal_disk),
+        ("--may-lose", None if asked.may_lose == "nothing" else asked.may_lose),
+        ("--startup-budget", asked.startup_budget),
+        ("--platform", None if asked.platform == "alter-system" else asked.platform),
+    )  # fmt: skip
+    for rule in asked.mute:
+        words += ["--mute", rule]
+    result = to_markdown(view) if asked.form == "markdown" else json.loads(to_json(view))
+    return Answer(result, notes, (*command, *words))

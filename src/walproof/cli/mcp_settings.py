@@ -1,0 +1,142 @@
+"""Tools of ``walproof mcp`` over the catalogue of settings: what there is, what it risks, what a value "
+"means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from walproof.errors import SettingError
+from walproof.mcp.tool import Answer, Asked, Call, Tool
+from walproof.settings.catalogue import Catalogue, is_custom
+from walproof.settings.ownership import FIXED
+from walproof.settings.risk import about, durability_class, risk_of
+from walproof.settings.rules import contradictions, imply, notes
+from walproof.settings.value import Context, Setting
+
+_CLASSES = "Durability classes, from safe to worse: none, may lose last commits, may lose table, may corrupt."
+
+
+class AskedSettings(Asked):
+    """Which settings."""
+
+    words: str = Field(default="", max_length=200, description="Only settings with all of these words.")
+    version: int = Field(default=18, description="Major version of PostgreSQL, 13 to 19.")
+    all_settings: bool = Field(
+        default=False,
+        description="Also those that do not bear on the write path: their default, unit and effect alone.",
+    )
+
+
+class AskedCheck(Asked):
+    """Which values."""
+
+    settings: dict[str, str | int | float | bool] = Field(
+        min_length=1, description='Settings to check together: {"synchronous_commit": "off"}.'
+    )
+    version: int = Field(default=18, description="Major version of PostgreSQL, 13 to 19.")
+
+
+def settings_tools() -> list[Tool]:
+    """Tools that need nothing but the catalogue."""
+    return [
+        Tool(
+            "list_settings", "Settings of the write path",
+            "Settings that bear on WAL, checkpoints, replication and durability, for a version: default, "
+            "whether a change needs a restart, which values risk something, and what is traded. "
+            "check_settings says more of one.",
+            AskedSettings, _list,
+        ),
+        Tool(
+            "check_settings", "What settings risk",
+            "Whether a version knows these settings and takes these values, what a crash may cost with them "
+            "(durability class), whether a restart is needed, and what has to come along. Ask this before "
+            "you propose a setting.",
+            AskedCheck, _check,
+        ),
+    ]  # fmt: skip
+
+
+def _list(asked: AskedSettings, _call: Call) -> Answer:
+    catalogue, known = Catalogue.for_version(asked.version * 10000), about()
+    rows = []
+    for setting in catalogue.settings.values():
+        if setting.name not in known and not asked.all_settings:
+            continue
+        row = _in_short(setting)
+        text = " ".join(map(str, row.values())).lower()
+        if all(word in text for word in asked.words.lower().split()):
+            rows.append(row)
+    return Answer({"version": asked.version, "settings": sorted(rows, key=lambda row: str(row["name"]))},
+                  (_CLASSES,))  # fmt: skip
+
+
+def _in_short(setting: Setting) -> dict[str, Any]:
+    names = ("name", "default", "unit", "takes_effect", "durability_class", "risky_values", "tradeoff")
+    return {name: value for name, value in _row(setting).items() if name in names}
+
+
+def _row(setting: Setting) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "name": setting.name,
+        "type": setting.vartype,
+        "unit": setting.unit,
+        "default": setting.boot or None,
+        "takes_effect": setting.context.value,
+        "minimum": setting.minimum,
+        "maximum": setting.maximum,
+        "values": list(setting.values) or None,
+    }
+    row = {name: value for name, value in row.items() if value is not None}
+    if (known := about().get(setting.name)) is not None:
+        row["durability_class"] = known.durability.value
+        if known.risky_values:
+            values = "any" if known.risky_values == ("*",) else list(known.risky_values)
+            row["risky_values"] = values
+            row["risk"] = known.risk
+        if known.only_with is not None:
+            row["risky_only_with"] = "=".join(known.only_with)
+        row["tradeoff"] = known.tradeoff
+        row["manual"] = known.doc
+    return row
+
+
+def _check(asked: AskedCheck, _call: Call) -> Answer:
+    number = asked.version * 10000
+    catalogue = Catalogue.for_version(number)
+    given = {
+        name: ("on" if value else "off") if isinstance(value, bool) else str(value)
+        for name, value in asked.settings.items()
+    }
+    rows = [_checked(catalogue, name, value) for name, value in given.items()]
+    taken = {name: value for (name, value), row in zip(given.items(), rows, strict=True) if row["taken"]}
+    data = {
+        "version": asked.version,
+        "durability_class": durability_class(taken).value,
+        "risks": [{"name": n, "durability_class": c.value, "risk": said} for n, c, said in risk_of(taken)],
+        "settings": rows,
+        "come_along": imply(taken, number),
+        "contradictions": contradictions(taken, number),
+        "notes": notes(taken, number),
+    }
+    said = [_CLASSES]
+    if len(taken) < len(given):
+        said.append("The durability class is of the settings that are taken.")
+    return Answer(data, tuple(said))
+
+
+def _checked(catalogue: Catalogue, name: str, value: str) -> dict[str, Any]:
+    if is_custom(name):
+        return {"name": name, "taken": True, "problem": "a setting of an extension, which is not known here"}
+    try:
+        setting = catalogue.get(name)
+        catalogue.check_value(setting, value)
+    except SettingError as error:
+        said = {"problem": error.message, "detail": error.detail, "hint": error.hint}
+        return {"name": name, "value": value, "taken": False, **{k: v for k, v in said.items() if v}}
+    if setting.context is Context.INTERNAL:
+        hint = FIXED.get(setting.name, "It shows how the server was built or initialised.")
+        problem = f'parameter "{setting.name}" cannot be changed'
+        return {"name": name, "value": value, "taken": False, "problem": problem, "hint": hint}
+    return {**_row(setting), "value": value, "taken": True}

@@ -1,0 +1,198 @@
+"""Tools of ``walproof mcp`` over what is stored: where to look, studies, runs."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from walproof.cli import options
+from walproof.cli.mcp_reach import Reach, flags
+from walproof.mcp.tool import Answer, Asked, Call, Nothing, Tool
+
+if TYPE_CHECKING:
+    from walproof.web.shelf import Shelf
+
+_PATIENCE_S = 20.0
+"""For the summaries of all runs, which a search looks into."""
+_LOOK_S = 0.1
+_FOLDERS_MOST = 100
+
+
+class AskedStudy(Asked):
+    """Which study."""
+
+    name: str = Field(description="Name of a built-in study, from list_studies.")
+
+
+class AskedRuns(Asked):
+    """Which runs."""
+
+    words: str = Field(
+        default="",
+        max_length=200,
+        description="Only runs that have all of these words in question, answer, variants, machine, version "
+        "or id.",
+    )
+    limit: int = Field(default=10, ge=1, le=50, description="Runs to list, the newest first.")
+
+
+class AskedRun(Asked):
+    """Which run, in which form."""
+
+    run: str = Field(description="Id of a run or its beginning, the name of its study, or last.")
+    form: Annotated[
+        Literal["answer", "markdown", "json"],
+        Field(
+            description="answer: question, answers, how sure, findings, what would help, and next commands. "
+            "markdown: the whole report with its tables. json: all of it as data, with every trial."
+        ),
+    ] = "answer"
+
+
+def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
+    """Tools that look into walproof's own facts."""
+
+    def overview(_asked: Nothing, call: Call) -> Answer:
+        from walproof.web.recordings import find_recordings
+
+        recordings = []
+        for root in reach.roots.folders:
+            for one in find_recordings(root):
+                call.look()
+                recordings.append(_recorded(one))
+        folders = {
+            str(root): sorted(one.name for one in root.iterdir() if one.is_dir())[:_FOLDERS_MOST]
+            for root in reach.roots.folders
+        }
+        return Answer(
+            {
+                "may_read": reach.roots.shown,
+                "folders": folders,
+                "recordings": recordings,
+                "servers": list(reach.servers),
+                "store": shelf.shown,
+                "runs": len(shelf.extents()),
+                "time_limit_s": reach.longest_s,
+            },
+            notes=tuple(_lacking(reach)),
+        )
+
+    def studies(_asked: Nothing, _call: Call) -> Answer:
+        from walproof.lab.study import built_in_names, read_study
+
+        rows = [{"name": one.name, "title": one.title} for one, _, _ in map(read_study, built_in_names())]
+        return Answer(rows, ("A person runs one: walproof run NAME.",), ("walproof", "studies", "--json"))
+
+    def study(asked: AskedStudy, _call: Call) -> Answer:
+        from walproof.errors import StudyError
+        from walproof.lab.study import built_in_names, read_study
+
+        # A study may be a file, too; which files there are is nothing that an assistant may ask.
+        if asked.name not in built_in_names():
+            raise StudyError(
+                f'there is no built-in study "{asked.name}"',
+                detail=f"Studies: {', '.join(built_in_names())}.",
+            )
+        _, text, _ = read_study(asked.name)
+        return Answer(
+            text, ("TOML, as a study of one's own is written.",), ("walproof", "studies", asked.name)
+        )
+
+    def runs(asked: AskedRuns, call: Call) -> Answer:
+        from walproof.web.stored import run_data
+
+        until_s = time.monotonic() + _PATIENCE_S
+        listed = shelf.listed()
+        while asked.words and shelf.is_reading and time.monotonic() < until_s:
+            call.look()
+            time.sleep(_LOOK_S)
+        notes = []
+        if asked.words:
+            if shelf.is_reading:
+                notes.append("Not all answers are read yet: runs may be missing. Ask again in a minute.")
+            listed = [one for one in shelf.listed() if one.has(asked.words)]
+        found = []
+        for one in listed[: asked.limit]:
+            call.look()
+            found.append(run_data(shelf.summarised(one.run.id) or one))
+        if not listed and not shelf.is_there:
+            notes.append('There are no runs yet; a person makes some: "walproof run durability --quick".')
+        data = {"store": shelf.shown, "runs_found": len(listed), "runs": found}
+        return Answer(data, tuple(notes), ("walproof", "runs", *_place(reach)))
+
+    def run(asked: AskedRun, _call: Call) -> Answer:
+        from walproof.cli.stored import read_view
+        from walproof.report.json import to_json
+        from walproof.report.markdown import to_markdown
+
+        view = read_view(asked.run, reach.out, reach.store)
+        command = ("walproof", "report", view.run.id, "--format", "md", "--output", "-", *_place(reach))
+        if asked.form == "markdown":
+            return Answer(to_markdown(view), command=command)
+        data: dict[str, Any] = json.loads(to_json(view))
+        command = ("walproof", "show", view.run.id, *_place(reach))
+        if asked.form == "json":
+            return Answer(data, command=(*command, "--json"))
+        kept = {name: data[name] for name in ("answer", "findings", "gate")}
+        run_facts = {name: data["run"][name] for name in ("id", "command", "created_at", "finished_at")}
+        return Answer({"run": run_facts, **kept}, command=command)
+
+    return [
+        Tool(
+            "overview", "What there is to ask about",
+            "Begin here. Folders that may be read, recordings of servers in them, names of servers that may "
+            "be looked at, and where stored runs are.",
+            Nothing, overview,
+        ),
+        Tool(
+            "list_studies", "Built-in studies",
+            "Experiments that walproof can run on throw-away servers: what synchronous_commit, max_wal_size, "
+            "wal_compression, fsync and the like cost and risk. This server runs none; a person does.",
+            Nothing, studies,
+        ),
+        Tool("show_study", "A study's text", "The TOML of a built-in study.", AskedStudy, study),
+        Tool(
+            "list_runs", "Stored runs",
+            "Experiments that were measured on this machine or in a shared store: question, answer, how "
+            "sure, machine, PostgreSQL version. Look here before you say from general knowledge what a "
+            "setting gains.",
+            AskedRuns, runs,
+        ),
+        Tool(
+            "show_run", "A stored run",
+            "The result of an experiment, with intervals and durability classes. Differences whose interval "
+            "contains 1x are not shown to exist.",
+            AskedRun, run,
+        ),
+    ]  # fmt: skip
+
+
+def _recorded(one: Any) -> dict[str, Any]:
+    """A recording in a few words."""
+    recording = one.recording
+    return {
+        "path": str(one.folder),
+        "version_num": None if recording is None else recording.version_num,
+        "began_at": None if recording is None else recording.began.at,
+        "ended_at": None if recording is None else recording.ended.at,
+        "wal_bytes": None if recording is None else recording.bytes,
+        "has_statistics": one.has_server,
+        "problem": one.problem or None,
+    }
+
+
+def _lacking(reach: Reach) -> list[str]:
+    notes = []
+    if not reach.roots.shown:
+        notes.append("No folder may be read. Who runs walproof mcp may name some: --root FOLDER.")
+    if not reach.servers:
+        notes.append("No server may be looked at. Who runs walproof mcp may name some: --server DSN.")
+    return notes
+
+
+def _place(reach: Reach) -> list[str]:
+    """``--out``, where it is another; a store's address may hold what is not to be said."""
+    return flags(("--out", None if reach.out == options.DEFAULT_OUT else reach.out))

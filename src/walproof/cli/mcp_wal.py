@@ -1,0 +1,250 @@
+"""Tools of ``walproof mcp`` over recorded WAL: totals, other settings, recovery, whole archives."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from walproof.cli import options
+from walproof.cli.mcp_reach import (
+    End,
+    Paths,
+    Reach,
+    RecoveryTarget,
+    Start,
+    WalDisk,
+    flags,
+    lsn,
+    positive,
+    settings_text,
+)
+from walproof.mcp.tool import Answer, Asked, Call, Tool
+
+Value = str | int | float | bool
+SharedBuffers = Annotated[
+    str | None, Field(description="shared_buffers of the server that recovers; default as recorded.")
+]
+
+
+class AskedStats(Asked):
+    """Which WAL, totalled by what."""
+
+    paths: Paths
+    by: Annotated[
+        Literal["rmgr", "record", "relation", "fork", "index", "minute"],
+        Field(description="What rows are of: resource managers, kinds of record, relations, their forks, "
+              "indexes alone, or minutes."),
+    ] = "rmgr"  # fmt: skip
+    start: Start = None
+    end: End = None
+    limit: int = Field(default=20, ge=1, le=1000, description="Rows, those with most bytes first.")
+
+
+class AskedWhatif(Asked):
+    """Which WAL, with which settings."""
+
+    paths: Paths
+    settings: Annotated[
+        list[dict[str, Value]],
+        Field(
+            description='Settings to predict, each a set: [{"max_wal_size": "8GB", "wal_compression": '
+            '"lz4"}]. '
+            "max_wal_size, min_wal_size, checkpoint_timeout, checkpoint_completion_target, wal_compression, "
+            "full_page_writes, wal_log_hints. Other sizes and timeouts are predicted anyway."
+        ),
+    ] = []  # noqa: RUF012 - pydantic copies it
+    present: dict[str, Value] = Field(
+        default={}, description="The recorded server's own settings, where the recording does not say them."
+    )
+    wal_disk: WalDisk = None
+    wal_per_hour: str | None = Field(default=None, description="WAL an hour at most, such as 50GB.")
+    recovery_target: RecoveryTarget = None
+    shared_buffers: SharedBuffers = None
+    start: Start = None
+    end: End = None
+    every_prediction: bool = Field(
+        default=False, description="Also for all other combinations of max_wal_size and checkpoint_timeout."
+    )
+
+
+class AskedRecovery(Asked):
+    """Which WAL, on which server."""
+
+    paths: Paths
+    shared_buffers: list[str] = Field(
+        default=[], description="shared_buffers of the server that recovers, one or several sizes."
+    )
+    distance: str | None = Field(
+        default=None,
+        description="The crash is so far after the redo point, such as 4GB. Default: at the end.",
+    )
+    iops: float | None = Field(default=None, ge=1, description="Random reads a second that the disk can do.")
+    read_latency: str | None = Field(default=None, description="Of one random read, such as 0.2ms.")
+    start: Start = None
+    end: End = None
+
+
+class AskedArchive(Asked):
+    """Which archives."""
+
+    paths: Paths
+    since: str | None = Field(
+        default=None,
+        description="Look only into segments from there on: an LSN, a segment's name, a time such as "
+        "2026-11-22T03:00, or 26h for 26 hours ago.",
+    )
+    backups: list[str] = Field(default=[], description="Further folders with base backups.")
+
+
+def wal_tools(reach: Reach) -> list[Tool]:
+    """Tools that read WAL below the roots."""
+
+    def stats(asked: AskedStats, call: Call) -> Answer:
+        from walproof.cli.wal import recorded_names_of
+        from walproof.report.wal.rows import By, json_text, rows
+        from walproof.wal import stats as read_stats
+
+        notes: list[str] = []
+        with reach.places(asked.paths, call) as places:
+            wal = read_stats(
+                *places, start=lsn(asked.start), end=lsn(asked.end), partial=True, observe=call.observe
+            )
+            names = recorded_names_of(places, wal.system_identifier, notes.append)
+        by = By(asked.by)
+        found = rows(wal, by, names)
+        data = json.loads(json_text(wal, by, found[: asked.limit]))
+        data["rows_found"] = len(found)
+        if wal.error is not None:
+            notes.append("The WAL is damaged: figures are of what comes before. See error.")
+        if len(found) > asked.limit:
+            notes.append(f"{asked.limit} of {len(found)} rows; a larger limit shows more.")
+        command = ("walproof", "wal", "stats", *map(str, places), "--by", asked.by)
+        span = flags(("--start", asked.start), ("--end", asked.end))
+        return Answer(data, tuple(notes), (*command, *span))
+
+    def whatif(asked: AskedWhatif, call: Call) -> Answer:
+        from walproof.cli.whatif import WhatifOrder, predict_whatif
+        from walproof.report.wal.whatif_json import whatif_json
+
+        buffers = asked.shared_buffers
+        order = WhatifOrder(
+            sets=[_texts(one) for one in asked.settings],
+            present=[_texts(asked.present)] if asked.present else [],
+            wal_disk_bytes=positive("wal_disk", asked.wal_disk),
+            wal_bytes_per_hour=positive("wal_per_hour", asked.wal_per_hour),
+            recovery_s=options.duration_s(asked.recovery_target),
+            buffers=None if buffers is None else options.buffers("shared_buffers", buffers),
+            calibration=reach.calibration,
+            start=lsn(asked.start),
+            end=lsn(asked.end),
+        )
+        with reach.places(asked.paths, call) as places:
+            found, answer = predict_whatif(places, order, call.observe)
+        data: dict[str, Any] = json.loads(whatif_json(found, answer))
+        notes = []
+        if not asked.every_prediction:
+            question = found.question
+            telling = {*question.asked, *question.others(), question.present}
+            telling |= {one.target for one in found.curve(question.present.checkpoint_timeout_s)}
+            every = data["predictions"]
+            data["predictions"] = [
+                said for one, said in zip(found.told(), every, strict=True) if one.target in telling
+            ]
+            notes.append(
+                f"{len(data['predictions'])} of {len(every)} predictions: what was asked, the present "
+                "settings, and max_wal_size with the present checkpoint_timeout. every_prediction shows all."
+            )
+        if answer is not None and not answer.answer.is_within:
+            notes.append("No setting tried keeps within all limits; the answer is the nearest.")
+        words = [*map(str, places)]
+        for one in asked.settings:
+            words += ["--set", settings_text(_texts(one))]
+        words += flags(
+            ("--present", settings_text(_texts(asked.present)) or None), ("--wal-disk", asked.wal_disk),
+            ("--wal-per-hour", asked.wal_per_hour), ("--recovery-target", asked.recovery_target),
+            ("--shared-buffers", buffers), ("--start", asked.start), ("--end", asked.end),
+        )  # fmt: skip
+        return Answer(data, tuple(notes), ("walproof", "wal", "whatif", *words))
+
+    def recovery(asked: AskedRecovery, call: Call) -> Answer:
+        from walproof.cli.recovery import RecoveryOrder, predict_recovery, redo_point
+        from walproof.report.wal.recovery_json import recovery_json
+
+        latency_s = options.duration_s(asked.read_latency)
+        order = RecoveryOrder(
+            buffers=[options.buffers("shared_buffers", one) for one in asked.shared_buffers],
+            distance=positive("distance", asked.distance),
+            iops=asked.iops,
+            read_latency_us=None if latency_s is None else latency_s * 1e6,
+            calibration=reach.calibration,
+            start=lsn(asked.start),
+            end=lsn(asked.end),
+        )
+        with reach.places(asked.paths, call) as places:
+            redo = redo_point(places, order, call.observe)
+            found = predict_recovery(places, order, redo, call.observe)
+        words = [*map(str, places)]
+        for one in asked.shared_buffers:
+            words += ["--shared-buffers", one]
+        words += flags(
+            ("--distance", asked.distance), ("--iops", asked.iops), ("--read-latency", asked.read_latency),
+            ("--start", asked.start), ("--end", asked.end),
+        )  # fmt: skip
+        notes = (
+            "Times are of the machine where walproof mcp runs, or of the disk that was named. cold: nothing "
+            "of the data is in memory after a crash of the machine. Say the range (low, high), not the "
+            "middle.",
+        )
+        return Answer(json.loads(recovery_json(found)), notes, ("walproof", "recovery", "predict", *words))
+
+    def archive(asked: AskedArchive, call: Call) -> Answer:
+        from walproof.cli.verify import parse_since
+        from walproof.report.wal.verify_json import verification_json
+        from walproof.wal.verify.verify import verify
+
+        since = parse_since(asked.since)
+        with reach.places(asked.paths, call) as places, reach.places(asked.backups, call) as backups:
+            found = verify(places, backups=backups, since=since, observe=call.observe)
+        words = [*map(str, places), *flags(("--since", asked.since))]
+        for one in backups:
+            words += ["--backups", str(one)]
+        return Answer(json.loads(verification_json(found)), (), ("walproof", "wal", "verify", *words))
+
+    return [
+        Tool(
+            "wal_stats", "Who writes the WAL",
+            "Total recorded WAL: bytes and full-page images by resource manager, relation, index or minute. "
+            "Rows of tables are never shown, only counts and names of relations.",
+            AskedStats, stats,
+        ),
+        Tool(
+            "predict_settings", "What other settings would write",
+            "Predict from recorded WAL, without an experiment, what another max_wal_size, "
+            "checkpoint_timeout, wal_compression or full_page_writes would write, and which settings keep "
+            "within a disk, a rate or a recovery time. full_page_writes=off may corrupt the cluster: "
+            "check_settings says what a setting risks.",
+            AskedWhatif, whatif,
+        ),
+        Tool(
+            "forecast_recovery", "How long crash recovery takes",
+            "Predict how long crash recovery of recorded WAL takes, warm and cold, and what most of the time "
+            "goes into. Without distance the crash is at the end of the recording, maybe just after a "
+            "checkpoint: name a distance such as max_wal_size to see a long recovery.",
+            AskedRecovery, recovery,
+        ),
+        Tool(
+            "verify_archive", "Is the WAL archive whole",
+            "Check an archive (pgBackRest, WAL-G, Barman, a plain folder): missing, damaged and foreign "
+            "segments, and to which moments each base backup can be restored. Reads everything unless since "
+            "is given.",
+            AskedArchive, archive,
+        ),
+    ]  # fmt: skip
+
+
+def _texts(settings: dict[str, Value]) -> dict[str, str]:
+    """Values as the server writes them."""
+    words = {True: "on", False: "off"}
+    return {name: words[value] if isinstance(value, bool) else str(value) for name, value in settings.items()}
