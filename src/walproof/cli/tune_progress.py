@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from walproof.advise.tune.standing import say_standing, standing
-from walproof.facts import Cell, Plan, Run, Trial
+from walproof.facts import Cell, Plan, Request, Run, Trial
 from walproof.facts.tuning import Purpose, Step, TuningFacts
 from walproof.report.kinds.registry import report_kind
+from walproof.report.requests import say_request
 from walproof.units import format_duration
 
 _NOUNS = {
@@ -94,6 +95,10 @@ class TrialLines:
 
     def round_ended(self, trials: Sequence[Trial]) -> None:
         """Nothing: the step's end says where the tuning stands."""
+
+    def request_heard(self, request: Request, trials_most: int) -> None:
+        """Say what was asked of the step, and what becomes of it."""
+        self._say(f"  asked: {say_request(request)}")
 
     def _say(self, text: str) -> None:
         self._console.print(text, markup=False)

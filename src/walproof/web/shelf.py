@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from walproof.errors import WalproofError
-from walproof.facts import Run
+from walproof.facts import Request, RequestKind, Run
 from walproof.facts.run import Extent
 from walproof.facts.store import Store
 from walproof.report.kinds.registry import report_kind
@@ -97,7 +98,19 @@ class Shelf:
             course = course_of(listed, store.trials(run_id))
             with self._lock:
                 self._courses = {run_id: (listed.extent, course)}
-        return course
+        # What was asked of it changes without a trial.
+        run = replace(listed.run, requests=store.requests(run_id))
+        return replace(course, listed=replace(listed, run=run))
+
+    def ask(self, run_id: str, kind: RequestKind, rounds: int) -> Request | None:
+        """Ask something of a run that goes on; None where there is no such run.
+
+        Raises StoreError for what no run would grant. The store is not written but here.
+        """
+        store = self._opened()
+        if store is None or run_id not in self.extents():
+            return None
+        return store.ask(run_id, kind, rounds)
 
     def summarised(self, run_id: str) -> Listed | None:
         """A run with its summary, made now if it has to be. Raises StoreError."""

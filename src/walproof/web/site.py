@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from walproof.errors import WalproofError
 from walproof.web.access import Access, Guard
+from walproof.web.asking import asking_routes
 from walproof.web.live.board import Board
 from walproof.web.live.site import live_routes
 from walproof.web.pages import page
@@ -46,7 +47,7 @@ def make_site(
         Route("/demo/advice.html", _demo),
     ]
     if shelf is not None:
-        routes += stored_routes(shelf, shown)
+        routes += stored_routes(shelf, shown) + asking_routes(shelf, shown)
     if recordings is not None:
         routes += recording_routes(recordings, shown)
     if board is not None:

@@ -78,6 +78,14 @@ class Conductor:
                     self.progress.step_began(facts, pending.step, True)
                 journal = self._take(journal, pending)
                 self.progress.step_ended(self.facts(journal), pending.step)
+                if self._was_stopped(journal.steps[-1]):
+                    note = f"Stopped on request during step {pending.step.number}: this is the best so far."
+                    journal = replace(journal, finished=True, notes=(*journal.notes, note))
+                    return self.file.write(journal)
+
+    def _was_stopped(self, taken: StepTaken) -> bool:
+        """Whether somebody asked the step's run to stop: that ends the tuning."""
+        return taken.run is not None and self.store.run(taken.run).stopped is not None
 
     def facts(self, journal: Journal) -> TuningFacts:
         """What a search is told."""
