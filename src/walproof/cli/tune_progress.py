@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
@@ -28,7 +28,9 @@ _NOUNS = {
 class TuningProgress:
     """The ``TuneProgress`` that the lab is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, note: Callable[[Step], None] = lambda _: None) -> None:
+        """``note`` is told of each step that has ended."""
+        self._note = note
         self._console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
 
     def step_began(self, facts: TuningFacts, step: Step, is_resumed: bool) -> None:
@@ -48,6 +50,7 @@ class TuningProgress:
 
     def step_ended(self, facts: TuningFacts, step: Step) -> None:
         """Say what is best so far."""
+        self._note(step)
         if step.purpose in (Purpose.RECORD, Purpose.CRASH):
             return
         found = standing(facts)

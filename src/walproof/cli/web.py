@@ -37,7 +37,10 @@ def web(
         raise SettingError(f'--recordings is "{recordings}": there is no such folder')
     shelf = shelf_of(out, store, must_exist=store is not None or out != options.DEFAULT_OUT)
     try:
-        with Site(address, tuple(name or ()), shelf, None, option="--address", recordings=found) as site:
+        with Site(
+            address, tuple(name or ()), shelf, None, option="--address", recordings=found,
+            tunings=out / "tunings",
+        ) as site:  # fmt: skip
             site.announce(open_=open_)
             threading.Event().wait()
     except Interrupted as signalled:

@@ -42,13 +42,14 @@ class Site:
         *,
         option: str = "--web",
         recordings: Path | None = None,
+        tunings: Path | None = None,
     ) -> None:
         """``address``: HOST:PORT; port 0 takes a free one. ``option``: where it was typed."""
         self._host, self._port = parse_address(address, option, DEFAULT_PORT)
         self._option = option
         self._access = make_access(os.environ.get(TOKEN), [*names, self._host])
         self._board = board
-        self._app = make_site(self._access, shelf, board, recordings)
+        self._app = make_site(self._access, shelf, board, recordings, tunings)
 
     def __enter__(self) -> Site:
         import uvicorn
@@ -104,7 +105,7 @@ class WatchedSite(Site):
         self._told = Board(every_s)
         out, url = Path(os.environ.get("WALPROOF_OUT", options.DEFAULT_OUT)), os.environ.get("WALPROOF_STORE")
         self._shelf = shelf_of(out, url, must_exist=False)
-        super().__init__(address, names, self._shelf, self._told)
+        super().__init__(address, names, self._shelf, self._told, tunings=out / "tunings")
 
     def __enter__(self) -> WatchedSite:
         super().__enter__()

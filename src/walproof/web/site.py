@@ -16,6 +16,7 @@ from walproof.web.pages import page
 from walproof.web.recordings import recording_routes
 from walproof.web.shelf import Shelf
 from walproof.web.stored import stored_routes
+from walproof.web.tunings import Tunings, tuning_routes
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -31,16 +32,21 @@ _NEWEST = 6
 
 
 def make_site(
-    access: Access, shelf: Shelf | None, board: Board | None, recordings: Path | None = None
+    access: Access,
+    shelf: Shelf | None,
+    board: Board | None,
+    recordings: Path | None = None,
+    tunings: Path | None = None,
 ) -> ASGIApp:
-    """The application; ``shelf``: stored runs, ``board``: watched servers, ``recordings``: their folder.
+    """The application; ``shelf``: runs, ``board``: watched servers, ``recordings``, ``tunings``: folders.
 
     It has no other way to a server.
     """
     from starlette.applications import Starlette
     from starlette.routing import Route
 
-    shown = {"shelf": shelf, "board": board, "recordings_at": recordings}
+    told = Tunings(tunings, shelf) if tunings is not None and shelf is not None else None
+    shown = {"shelf": shelf, "board": board, "recordings_at": recordings, "tunings_at": tunings}
     routes = [
         Route("/", _first_page(shown)),
         Route("/static/{name}", _static),
@@ -48,6 +54,8 @@ def make_site(
     ]
     if shelf is not None:
         routes += stored_routes(shelf, shown) + asking_routes(shelf, shown)
+    if told is not None:
+        routes += tuning_routes(told, shown)
     if recordings is not None:
         routes += recording_routes(recordings, shown)
     if board is not None:
