@@ -40,9 +40,7 @@ def tuning(own_judge: RecordedJudge) -> list[TuningFacts]:
         return peaked({"checkpoint_completion_target": "0.9", **values})  # type: ignore[dict-item]
 
     return list(
-        tuned(
-            synthetic(FACTORS, log, noise=0.01), plan_of(FACTORS, trials=150, seed=3), TuneSearch(own_judge)
-        )
+        tuned(synthetic(FACTORS, log, noise=0.01), plan_of(FACTORS, trials=90, seed=3), TuneSearch(own_judge))
     )
 
 

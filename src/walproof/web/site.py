@@ -11,6 +11,8 @@ from walproof.errors import WalproofError
 from walproof.web.access import Access, Guard
 from walproof.web.asking import asking_routes
 from walproof.web.live.board import Board
+from walproof.web.live.past import Past
+from walproof.web.live.past_site import past_routes
 from walproof.web.live.site import live_routes
 from walproof.web.pages import page
 from walproof.web.recordings import recording_routes
@@ -37,8 +39,9 @@ def make_site(
     board: Board | None,
     recordings: Path | None = None,
     tunings: Path | None = None,
+    past: Past | None = None,
 ) -> ASGIApp:
-    """The application; ``shelf``: runs, ``board``: watched servers, ``recordings``, ``tunings``: folders.
+    """The application. ``shelf``: runs; ``board``: watched servers, ``past``: their history; and two folders.
 
     It has no other way to a server.
     """
@@ -46,7 +49,7 @@ def make_site(
     from starlette.routing import Route
 
     told = Tunings(tunings, shelf) if tunings is not None and shelf is not None else None
-    shown = {"shelf": shelf, "board": board, "recordings_at": recordings, "tunings_at": tunings}
+    shown = {"shelf": shelf, "board": board, "recordings_at": recordings, "tunings_at": tunings, "past": past}
     routes = [
         Route("/", _first_page(shown)),
         Route("/static/{name}", _static),
@@ -58,6 +61,8 @@ def make_site(
         routes += tuning_routes(told, shown)
     if recordings is not None:
         routes += recording_routes(recordings, shown)
+    if past is not None:
+        routes += past_routes(past, shown)
     if board is not None:
         routes += live_routes(board, shown)
     handlers: Mapping[Any, Callable[..., Any]] = {
