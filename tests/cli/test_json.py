@@ -27,14 +27,16 @@ OTHERWISE = {
 }
 """Commands that print JSON without the option."""
 
-# What is typed, without --json. WAL is a folder with WAL of 18, STORE has a finished run, NEW is empty,
-# VERSION is the embedded server's, which lies in the cache as if it had been fetched.
+# What is typed, without --json. WAL is a folder with WAL of 18, STORE has a finished run, OPEN goes on in it,
+# NEW is empty, VERSION is the embedded server's, which lies in the cache as if it had been fetched.
 TYPED = {
     "run": "run durability --quick --pg embedded --dry-run",
     "compare": "compare --set synchronous_commit=off --pg embedded --dry-run",
     "tune": "tune --load checkpoints --duration 2s --pg embedded --dry-run",
     "studies": "studies",
     "runs": "runs --out STORE",
+    "runs stop": "runs stop OPEN --out STORE",
+    "runs more": "runs more OPEN 2 --out STORE",
     "show": "show last --out STORE",
     "pg list": "pg list",
     "pg install": "pg install VERSION",
@@ -67,7 +69,7 @@ def commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from commands(command, f"{before}{name} ")
-        else:
+        if not hasattr(command, "commands") or command.invoke_without_command:
             yield before + name, command
 
 
@@ -103,6 +105,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     unpack(18, wal)
     stored = durability()
     store = Store(out / "walproof.sqlite")
+    going_on = store.add_run(stored.run.plan, ("walproof",), stored.run.environment, "0.1.0")
     run = store.add_run(
         stored.run.plan, stored.run.command, stored.run.environment, stored.run.walproof_version
     )
@@ -117,7 +120,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         (fetched / part.name).symlink_to(part)
     return {
         "WAL": str(wal), "STORE": str(out), "VERSION": install.version, "CACHE": str(cache),
-        "START": "0/800028",
+        "START": "0/800028", "OPEN": going_on.id,
     }  # fmt: skip
 
 

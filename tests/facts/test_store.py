@@ -13,7 +13,7 @@ import pytest
 
 from tests.facts.plans import ENVIRONMENT, SERIES, failed, plan, trial
 from walproof.errors import StoreError
-from walproof.facts import CheckedImage, CutFacts, ImageState, Plan, Slice
+from walproof.facts import CheckedImage, CutFacts, ImageState, Plan, RequestKind, Slice
 from walproof.facts.codec import from_json, plan_hash, to_data
 from walproof.facts.run import Extent
 from walproof.facts.store import Store
@@ -306,3 +306,48 @@ def test_a_trial_that_another_process_stored_is_not_stored_again(store: Store) -
         store.add_trial(run.id, trial(1))
     assert "lost its claim" in (caught.value.hint or "")
     assert len(store.trials(run.id)) == 1
+
+
+def test_what_is_asked_of_a_run_and_what_it_answers_are_stored(store: Store) -> None:
+    run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    more = store.ask(run.id, RequestKind.ROUNDS, 2)
+    stop = store.ask(run.id, RequestKind.STOP)
+    assert [one.number for one in store.requests(run.id)] == [1, 2]
+    assert store.run(run.id).rounds_more == 0
+    with pytest.raises(StoreError, match="was asked to stop already"):
+        store.ask(run.id, RequestKind.STOP)
+    for wrong in (0, -1, 1001):
+        with pytest.raises(StoreError, match="expected 1 to 1000"):
+            store.ask(run.id, RequestKind.ROUNDS, wrong)
+    store.answer(run.id, more, "2 more rounds follow", is_granted=True)
+    store.answer(run.id, stop, "no", is_granted=False)
+    found = store.run(run.id)
+    assert [(one.is_granted, one.words) for one in found.requests] == [
+        (True, "2 more rounds follow"),
+        (False, "no"),
+    ]
+    assert found.rounds_more == 2
+    assert found.trials_most == (3 + 2) * 2
+    assert found.stopped is None
+    store.finish_run(run.id)
+    with pytest.raises(StoreError, match=f"run {run.id} has ended: there is nothing left to stop"):
+        store.ask(run.id, RequestKind.STOP)
+    with pytest.raises(StoreError, match="does not exist"):
+        store.ask("none", RequestKind.STOP)
+
+
+def test_requests_of_several_at_once_all_have_numbers(url: str) -> None:
+    store = Store(url)
+    run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
+    askers = [
+        threading.Thread(target=store.ask, args=(run.id, RequestKind.ROUNDS, number))
+        for number in (1, 2, 3, 4)
+    ]
+    for one in askers:
+        one.start()
+    for one in askers:
+        one.join()
+    found = store.requests(run.id)
+    assert [one.number for one in found] == [1, 2, 3, 4]
+    assert sorted(one.rounds for one in found) == [1, 2, 3, 4]
+    store.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from walproof.facts import Cell, Run, Trial
+from walproof.facts import Cell, Request, Run, Trial
 
 
 class Silence:
@@ -13,3 +13,4 @@ class Silence:
     def trial_started(self, number: int, round_number: int, cell: Cell) -> None: ...
     def trial_ended(self, trial: Trial) -> None: ...
     def round_ended(self, trials: Sequence[Trial]) -> None: ...
+    def request_heard(self, request: Request, trials_most: int) -> None: ...

@@ -7,6 +7,7 @@ stand-in with a clock of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,12 @@ import pytest
 from tests.facts.plans import ENVIRONMENT, plan
 from tests.lab.silence import Silence
 from walproof.analysis.sweep import ClimbSweeps
-from walproof.facts import Plan, Run, Series, Trial, TrialState
+from walproof.errors import StoreError
+from walproof.facts import Gate, Plan, Promise, Request, RequestKind, Run, Series, Side, Trial, TrialState
 from walproof.facts.store import Store
 from walproof.lab.runner import conduct
 from walproof.lab.trial import TrialOrder
+from walproof.report.requests import say_request
 
 
 class Interrupt(BaseException):
@@ -109,3 +112,91 @@ def test_a_round_that_was_begun_is_finished_when_its_rest_fits(store: Store) -> 
         _conduct(store, run, InstantTrials(stop_at=4))
     _conduct(store, run, InstantTrials())
     assert len(store.trials(run.id)) == 4
+
+
+class AskingTrials(InstantTrials):
+    """As they run, somebody asks: trial number -> what."""
+
+    def __init__(self, store: Store, run: Run, asked: dict[int, tuple[RequestKind, int]]) -> None:
+        super().__init__()
+        self._store, self._run, self._asked = store, run, asked
+
+    def run(self, order: TrialOrder) -> tuple[Trial, tuple[Series, ...]]:
+        if order.number in self._asked:
+            self._store.ask(self._run.id, *self._asked[order.number])
+        return super().run(order)
+
+
+def test_a_stop_ends_the_run_after_the_present_trial(store: Store) -> None:
+    run = _begin(store, plan(rounds=10))
+    _conduct(store, run, AskingTrials(store, run, {5: (RequestKind.STOP, 0)}))
+    assert len(store.trials(run.id)) == 5
+    ended = store.run(run.id)
+    assert ended.finished_at is not None
+    assert ended.stopped is not None
+    assert ended.stopped.words == "the run ends here"
+
+
+@pytest.mark.parametrize("budget_s", [None, 60.0])
+def test_more_rounds_follow_the_planned_ones_whatever_the_budget(
+    store: Store, budget_s: float | None
+) -> None:
+    run = _begin(store, plan(rounds=3, budget_s=budget_s))
+    trials = AskingTrials(store, run, {1: (RequestKind.ROUNDS, 2), 6: (RequestKind.ROUNDS, 1)})
+    _conduct(store, run, trials)
+    assert [order.round for order in trials.orders] == [n for n in range(1, 7) for _ in range(2)]
+    assert store.run(run.id).rounds_more == 3
+    assert store.run(run.id).finished_at is not None
+
+
+@pytest.mark.parametrize("stop_at", [2, 7, 8, 9, 10])
+@pytest.mark.parametrize("stop_after", [None, 3])
+def test_rounds_that_were_granted_are_run_after_an_interruption(
+    store: Store, stop_at: int, stop_after: int | None
+) -> None:
+    run = _begin(store, plan(rounds=3 if stop_after is None else 9))
+    first = AskingTrials(store, run, {1: (RequestKind.ROUNDS, 2)})
+    first._stop_at = stop_at
+    with pytest.raises(Interrupt):
+        _conduct(store, run, first, stop_after)
+    second = InstantTrials()
+    _conduct(store, store.run(run.id), second, stop_after)
+    orders = [*first.orders, *second.orders]
+    assert [order.round for order in orders] == [n for n in range(1, 6) for _ in range(2)]
+
+
+def test_an_old_stop_does_not_end_a_run_that_was_begun_again(store: Store) -> None:
+    run = _begin(store, plan(rounds=2))
+    with pytest.raises(Interrupt):
+        _conduct(store, run, InstantTrials(stop_at=2))
+    store.ask(run.id, RequestKind.STOP)
+    _conduct(store, store.run(run.id), InstantTrials())
+    assert len(store.trials(run.id)) == 4
+    (asked,) = store.requests(run.id)
+    assert (asked.is_granted, asked.words) == (False, "the run was begun again after that")
+
+
+def test_gates_and_steps_of_tunings_take_no_rounds(store: Store) -> None:
+    gated = replace(plan(rounds=2), gate=Gate((Promise("tps", Side.BELOW, 0.9),)))
+    run = _begin(store, gated)
+    with pytest.raises(StoreError, match="takes no more rounds: the looks of a gate are planned"):
+        store.ask(run.id, RequestKind.ROUNDS, 1)
+    step = store.add_run(plan(rounds=2), ("walproof", "tune", "x"), ENVIRONMENT, "1.0")
+    with pytest.raises(StoreError, match="the search asks for"):
+        store.ask(step.id, RequestKind.ROUNDS, 1)
+
+
+def test_who_watches_is_told_what_was_asked(store: Store) -> None:
+    told: list[tuple[str, int]] = []
+
+    class Ear(Silence):
+        def request_heard(self, request: Request, trials_most: int) -> None:
+            told.append((say_request(request), trials_most))
+
+    run = _begin(store, plan(rounds=2))
+    trials = AskingTrials(store, run, {1: (RequestKind.ROUNDS, 1), 5: (RequestKind.STOP, 0)})
+    conduct(store, run, trials.run, ClimbSweeps(run.plan), lambda _: False, Ear())
+    assert told == [
+        ("1 more round: 1 more round follows after the planned ones", 6),
+        ("stop: the run ends here", 6),
+    ]

@@ -11,8 +11,9 @@ from walproof.errors import StudyError
 from walproof.facts import Install, Trial, TrialState
 from walproof.facts.codec import plan_hash
 from walproof.facts.tuning import DEFAULT, Candidate, Objective, Purpose, Step
+from walproof.facts.tuning_answers import answers
 from walproof.lab.tune.load import Load, read_load, slug
-from walproof.lab.tune.steps import answers, step_plan
+from walproof.lab.tune.steps import step_plan
 
 SMALL = Candidate.of({"max_wal_size": "64MB"})
 DELAY = Candidate.of({"commit_delay": "100"})

@@ -12,6 +12,8 @@ import pytest
 
 from tests.cli.command import start, wait_until_handling, walproof
 from tests.live.laboratory import CELLS, COMMAND, EXPECTED, ROUNDS, SEED, Stored, stored, wait_clean
+from walproof.facts import RequestKind
+from walproof.facts.store import Store
 from walproof.postgres.cache import cache_folder
 
 pytestmark = pytest.mark.live
@@ -121,3 +123,35 @@ def test_a_second_lab_on_the_same_run_is_refused(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
     assert wait_clean(60.0) == []
+
+
+def test_a_run_that_is_asked_from_elsewhere_stops_or_goes_on_longer(tmp_path: Path) -> None:
+    """Ask a lab in another process for more rounds, then to stop: it says both, and reports what it has."""
+    errors = tmp_path / "errors"
+    process = start(COMMAND, tmp_path, errors)
+    try:
+        until_s = time.monotonic() + 120
+        while not stored(tmp_path):
+            assert time.monotonic() < until_s, errors.read_text()
+            time.sleep(0.1)
+        store = Store(tmp_path / "walproof-out" / "walproof.sqlite")
+        store.ask(store.run("last").id, RequestKind.ROUNDS, 200)  # now it goes on until it is stopped
+        store.close()
+        done = walproof("runs", "stop", "last", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "not heard yet; runs listen between trials" in done.stdout
+        assert process.wait(120) == 0, errors.read_text()
+    finally:
+        process.kill()
+        process.wait()
+    said = errors.read_text()
+    assert "asked: 200 more rounds: 200 more rounds follow after the planned ones" in said
+    assert "asked: stop: the run ends here" in said
+    count = len(stored(tmp_path))
+    assert 0 < count < (ROUNDS + 200) * CELLS
+    shown = walproof("show", "last", cwd=tmp_path)
+    assert "Stopped on request:" in shown.stdout
+    again = walproof("runs", "stop", "last", cwd=tmp_path)
+    assert again.returncode == 2
+    assert "has ended: there is nothing left to stop" in again.stderr
+    assert "--out is of the list" in walproof("runs", "--out", "x", "stop", "last", cwd=tmp_path).stderr

@@ -37,8 +37,9 @@ class Reader:
         (self.token,) = parse_qs(parts.query)["token"]
 
     def get(
-        self, path: str, headers: Mapping[str, str] | None = None, *, method: str = "GET", knows: bool = True
-    ) -> Answer:
+        self, path: str, headers: Mapping[str, str] | None = None, *, method: str = "GET", knows: bool = True,
+        body: str = "",
+    ) -> Answer:  # fmt: skip
         """One request. ``headers`` may replace Host."""
         connection = HTTPConnection(self.host, self.port, timeout=30)
         try:
@@ -48,7 +49,10 @@ class Reader:
             connection.putrequest(method, path, skip_host="Host" in given)
             for name, text in given.items():
                 connection.putheader(name, text)
-            connection.endheaders()
+            if body:
+                connection.putheader("Content-Type", "application/x-www-form-urlencoded")
+                connection.putheader("Content-Length", str(len(body)))
+            connection.endheaders(body.encode() or None)
             answer = connection.getresponse()
             found = {name.lower(): text for name, text in answer.getheaders()}
             return Answer(answer.status, found, answer.read().decode())

@@ -22,6 +22,7 @@ STICKS_OUT = """[...document.querySelectorAll("main *, header *")].filter(e => {
   return e.getBoundingClientRect().right > document.documentElement.clientWidth + 1;
 }).map(e => e.outerHTML.slice(0, 80))"""
 UNNAMED = """[...document.querySelectorAll("a, button, input, select, svg, nav, table")].filter(e => {
+  if (e.type === "hidden") return false;
   const label = e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.textContent.trim()
     || (e.labels && e.labels.length) || e.closest("[aria-hidden]");
   return !label;

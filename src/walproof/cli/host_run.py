@@ -13,7 +13,7 @@ from walproof.errors import HostError, StudyError
 
 if TYPE_CHECKING:
     from walproof.cli.study_options import HostExecution
-    from walproof.facts import Cell, Plan, Run, Trial
+    from walproof.facts import Cell, Plan, Request, Run, Trial
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,4 +169,7 @@ class _Unseen:
         """Nothing."""
 
     def round_ended(self, trials: Sequence[Trial]) -> None:
+        """Nothing."""
+
+    def request_heard(self, request: Request, trials_most: int) -> None:
         """Nothing."""

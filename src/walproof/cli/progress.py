@@ -10,8 +10,9 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from walproof.facts import Cell, Plan, Run, Trial, TrialState
+from walproof.facts import Cell, Plan, Request, Run, Trial, TrialState
 from walproof.report.kinds.registry import report_kind
+from walproof.report.requests import say_request
 from walproof.units import format_duration
 
 
@@ -24,7 +25,7 @@ class TerminalProgress:
         self._console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
         self._bar: Progress | None = None
         self._task: TaskID | None = None
-        self._most = 0
+        self._most = self._stored = 0
         self._ended = 0
         self._began = time.monotonic()
         self._left_s: float | None = None
@@ -62,6 +63,7 @@ class TerminalProgress:
         else:
             most = "" if self._plan.gate is not None else f": {self._pilot()}at most {trials_most} trials"
             self._say(f"run {run.id}{most}")
+        self._stored = len(stored)
         self._most, self._ended, self._began = trials_most - len(stored), 0, time.monotonic()
         if self._plan.gate is not None and self._plan.budget_s is not None:
             spent = sum(trial.ended_at - trial.started_at for trial in stored)
@@ -111,6 +113,16 @@ class TerminalProgress:
             self._say(line)
         # How many trials are to come is known better now than when the run began.
         self._left_s, self._told = found.seconds_more, time.monotonic()
+
+    def request_heard(self, request: Request, trials_most: int) -> None:
+        """Say what was asked of the run, and what becomes of it."""
+        self._say(f"asked: {say_request(request)}")
+        more = trials_most - self._stored - self._most
+        if more > 0:
+            self._most += more
+            self._left_s = None
+            if self._bar is not None and self._task is not None:
+                self._bar.update(self._task, total=self._most)
 
     def _look(self, trials: Sequence[Trial]) -> None:
         from walproof.advise.gate import say_look

@@ -1,18 +1,99 @@
-"""``walproof runs``: every run in the store."""
+"""``walproof runs``: every run in the store; ``stop`` and ``more`` ask something of a run that goes on."""
 
 from __future__ import annotations
 
 import json as json_module
 import sys
 from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from walproof.cli import options
+from walproof.errors import SettingError
+
+if TYPE_CHECKING:
+    from walproof.facts import RequestKind, Run
+
+app = typer.Typer()
+
+RunId = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run's id, the beginning of it, a study, or last.")
+]
 
 
+@app.callback(invoke_without_command=True)
 def runs(
-    out: options.Out = options.DEFAULT_OUT, store: options.StoreUrl = None, json: options.Json = False
+    context: typer.Context,
+    out: options.Out = options.DEFAULT_OUT,
+    store: options.StoreUrl = None,
+    json: options.Json = False,
 ) -> None:
-    """List the runs that are stored, oldest first."""
+    """List the runs that are stored, oldest first, or ask something of a run that goes on."""
+    if context.invoked_subcommand is not None:
+        for name in ("out", "store", "json"):
+            source = context.get_parameter_source(name)
+            if source is not None and source.name == "COMMANDLINE":
+                raise SettingError(
+                    f"--{name} is of the list", hint=f"Write it after {context.invoked_subcommand}."
+                )
+        return
+    _list(out, store, json)
+
+
+@app.command("stop")
+def stop(
+    run: RunId,
+    out: options.Out = options.DEFAULT_OUT,
+    store: options.StoreUrl = None,
+    json: options.Json = False,
+) -> None:
+    """Ask a run to end after the trial that it is running; what was measured is kept and reported."""
+    from walproof.facts import RequestKind
+
+    _ask(run, RequestKind.STOP, 0, out, store, json)
+
+
+@app.command("more")
+def more(
+    run: RunId,
+    rounds: Annotated[int, typer.Argument(metavar="ROUNDS", help="How many.")],
+    out: options.Out = options.DEFAULT_OUT,
+    store: options.StoreUrl = None,
+    json: options.Json = False,
+) -> None:
+    """Ask a run for more rounds, after those that its plan has."""
+    from walproof.facts import RequestKind
+
+    _ask(run, RequestKind.ROUNDS, rounds, out, store, json)
+
+
+def _ask(name: str, kind: RequestKind, rounds: int, out: Path, store: str | None, json: bool) -> None:
+    from dataclasses import asdict
+
+    from walproof.report.requests import say_request
+
+    opened = options.open_existing_store(out, store)
+    try:
+        run = opened.run(name)
+        made = opened.ask(run.id, kind, rounds)
+    finally:
+        opened.close()
+    if json:
+        told = {"run": run.id, **asdict(made), "kind": kind.value}
+        sys.stdout.write(json_module.dumps(told, indent=2) + "\n")
+    else:
+        sys.stdout.write(f"asked of run {run.id}: {say_request(made)}\n")
+
+
+def _state(run: Run) -> str:
+    if run.finished_at is None:
+        return "interrupted"
+    return "finished" if run.stopped is None else "stopped"
+
+
+def _list(out: Path, store: str | None, json: bool) -> None:
     from walproof.facts import TrialState
 
     opened = options.open_existing_store(out, store)
@@ -24,7 +105,7 @@ def runs(
                 {
                     "run": run.id,
                     "started": datetime.fromtimestamp(run.created_at).astimezone().isoformat(" ", "seconds"),
-                    "state": "finished" if run.finished_at is not None else "interrupted",
+                    "state": _state(run),
                     "trials": len(trials),
                     "failed": sum(trial.state is TrialState.FAILED for trial in trials),
                     "rounds": max((trial.round for trial in trials), default=0),

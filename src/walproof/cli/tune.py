@@ -15,7 +15,6 @@ from walproof.cli.declaration import Repeated, command_line, declared
 
 if TYPE_CHECKING:
     from walproof.cli.tuning import Tuning
-    from walproof.platforms.platform import Platform
 
 _BUDGET = "45min"
 
@@ -122,7 +121,7 @@ def tune(given: TuneOptions) -> None:
     from walproof.cli.tuning import prepare
     from walproof.platforms.registry import platform
 
-    written_for = platform(given.platform)
+    platform(given.platform)  # a name that is none is refused before anything is measured
     tuning = prepare(given, command_line("tune", given))
     if given.dry_run:
         from walproof.cli.tune_plan import print_plan
@@ -131,7 +130,7 @@ def tune(given: TuneOptions) -> None:
         tuning.close()
         return
     try:
-        present(tuning.carry_out(), written_for, given)
+        present(tuning.carry_out(given.platform), given)
     except Interrupted as signalled:
         signalled.kept = "what was measured is stored, and the same command goes on with the tuning"
         raise
@@ -139,14 +138,14 @@ def tune(given: TuneOptions) -> None:
         tuning.close()
 
 
-def present(tuning: Tuning, platform: Platform, given: TuneOptions) -> None:
+def present(tuning: Tuning, given: TuneOptions) -> None:
     """Print the answer on stdout, and write report and conf into the tuning's folder."""
     from walproof.cli.files import write_file
     from walproof.report.tune.json import to_json
     from walproof.report.tune.page import to_html
     from walproof.report.tune.terminal import print_tuning
 
-    view = tuning.view(platform)
+    view = tuning.view(given.platform)
     folder = tuning.conductor.file.folder
     page = folder / "report.html"
     write_file(page, to_html(view))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
 from walproof.advise.tune.standing import say_standing, standing
-from walproof.facts import Cell, Plan, Run, Trial
+from walproof.facts import Cell, Plan, Request, Run, Trial
 from walproof.facts.tuning import Purpose, Step, TuningFacts
 from walproof.report.kinds.registry import report_kind
+from walproof.report.requests import say_request
 from walproof.units import format_duration
 
 _NOUNS = {
@@ -27,7 +28,9 @@ _NOUNS = {
 class TuningProgress:
     """The ``TuneProgress`` that the lab is given."""
 
-    def __init__(self) -> None:
+    def __init__(self, note: Callable[[Step], None] = lambda _: None) -> None:
+        """``note`` is told of each step that has ended."""
+        self._note = note
         self._console = Console(file=sys.stderr, highlight=False, soft_wrap=True)
 
     def step_began(self, facts: TuningFacts, step: Step, is_resumed: bool) -> None:
@@ -47,6 +50,7 @@ class TuningProgress:
 
     def step_ended(self, facts: TuningFacts, step: Step) -> None:
         """Say what is best so far."""
+        self._note(step)
         if step.purpose in (Purpose.RECORD, Purpose.CRASH):
             return
         found = standing(facts)
@@ -94,6 +98,10 @@ class TrialLines:
 
     def round_ended(self, trials: Sequence[Trial]) -> None:
         """Nothing: the step's end says where the tuning stands."""
+
+    def request_heard(self, request: Request, trials_most: int) -> None:
+        """Say what was asked of the step, and what becomes of it."""
+        self._say(f"  asked: {say_request(request)}")
 
     def _say(self, text: str) -> None:
         self._console.print(text, markup=False)

@@ -33,18 +33,22 @@ from walproof.facts.tuning import (
     Promises,
     Purpose,
     RuledOut,
+    Step,
     TuningFacts,
     TuningPlan,
 )
+from walproof.facts.tuning_answers import candidate_name
 from walproof.facts.tuning_journal import Journal, JournalFile, StepTaken, tuning_name
 from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SCALE_BYTES, SEGMENTS_BYTES
 from walproof.lab.tune.conduct import Conductor
 from walproof.lab.tune.load import Asked as LoadAsked
-from walproof.lab.tune.load import Load, candidate_name, plan_of, read_load, slug, with_workload
+from walproof.lab.tune.load import Load, plan_of, read_load, slug, with_workload
 from walproof.lab.tune.steps import TIME_AWAY
+from walproof.platforms.registry import platform as platform_named
 from walproof.postgres.build import rejection
 from walproof.postgres.install import find
 from walproof.probe.environment import observe_environment
+from walproof.report.tune.kept import KeptAnswer, keep_answer
 from walproof.report.tune.view import Asked, TuneView, tune_view
 from walproof.settings.change import Before
 from walproof.settings.conf import read_conf
@@ -54,7 +58,6 @@ from walproof.units import Lsn, format_duration, parse_duration_s
 if TYPE_CHECKING:
     from walproof.cli.tune import TuneOptions
     from walproof.facts import Install
-    from walproof.platforms.platform import Platform
 
 QUICK_BUDGET_S = 600.0
 _WINDOWS = 120
@@ -66,6 +69,8 @@ _LEAST_WINDOWS = 10
 _TRIAL_OVERHEAD_S = 1.5
 _COPY_BYTES_PER_S = 300e6
 _MEMORY_SHARE = 0.75
+_ANSWERING = (Purpose.RECORD, Purpose.CONFIRM, Purpose.LINES, Purpose.FINAL, Purpose.CRASH)
+"""Steps after which predictions or verdicts are new; the race itself is read from the store."""
 _OBJECTIVES = {
     "tps": True,
     "latency_ms_p99": False,
@@ -107,9 +112,19 @@ class Tuning:
         """What has been measured."""
         return self.conductor.facts(self.journal)
 
-    def carry_out(self) -> Tuning:
-        """Go on to the end. Raises a WalproofError."""
-        self.journal = self.conductor.conduct(self.journal, TuneSearch(self._judged))
+    def carry_out(self, platform: str) -> Tuning:
+        """Go on to the end; keep the answer so far where a step may have changed it. Raises a WalproofError.
+
+        ``platform``: the name of what the lines are written for.
+        """
+
+        def note(step: Step) -> None:
+            if step.purpose in _ANSWERING:
+                _, kept = self._answered(platform)
+                keep_answer(self.conductor.file.folder, kept)
+
+        conductor = replace(self.conductor, progress=TuningProgress(note))
+        self.journal = conductor.conduct(self.journal, TuneSearch(self._judged))
         return self
 
     def judge(self, speed: float = 1.0) -> RecordedJudge:
@@ -135,11 +150,16 @@ class Tuning:
             speed=speed,
         )
 
-    def view(self, platform: Platform) -> TuneView:
-        """The report on what has been measured. Raises StoreError, WalError."""
+    def view(self, platform: str) -> TuneView:
+        """The report on what has been measured, whose answer is kept. Raises StoreError, WalError."""
+        facts, kept = self._answered(platform)
+        keep_answer(self.conductor.file.folder, kept)
+        return tune_view(facts, kept.answer, kept.asked, platform_named(platform))
+
+    def _answered(self, platform: str) -> tuple[TuningFacts, KeptAnswer]:
         journal = self.conductor.file.read() or self.journal
         facts = self.conductor.facts(journal)
-        judge = self.judge()
+        judge = self._recorded_judge()
         found = answer(facts, judge, self.judge(self._speed(facts)))
         taken = [one for one in journal.steps if one.finished]
         before = {} if self.conf is None else self.conf.moved
@@ -160,7 +180,7 @@ class Tuning:
             at=time.time(),
             command=shlex.join(journal.command),
         )
-        return tune_view(facts, found, asked, platform)
+        return facts, KeptAnswer(found, asked, platform)
 
     def _speed(self, facts: TuningFacts) -> float:
         """How much faster the best configuration is than the load was recorded; 1 at an offered rate."""
@@ -191,9 +211,12 @@ class Tuning:
         self.conductor.store.close()
 
     def _judged(self, candidate: Candidate) -> tuple[Prediction, tuple[RuledOut, ...]]:
+        return self._recorded_judge()(candidate)
+
+    def _recorded_judge(self) -> RecordedJudge:
         if self._own_judge is None:
             self._own_judge = self.judge()
-        return self._own_judge(candidate)
+        return self._own_judge
 
     _own_judge: RecordedJudge | None = None
 

@@ -131,7 +131,8 @@ def _listeners(stack: ExitStack, order: WatchOrder) -> Iterator[Show]:
     if order.web is not None:
         from walproof.cli.web_serve import WatchedSite
 
-        yield stack.enter_context(WatchedSite(order.web, order.web_names, order.every_s)).tell
+        kept = None if order.history is None else order.history.path
+        yield stack.enter_context(WatchedSite(order.web, order.web_names, order.every_s, kept)).tell
 
 
 def _settle(fleet: Fleet, every_s: float) -> None:

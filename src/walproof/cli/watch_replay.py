@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 
-from walproof.advise.replica.diagnosis import diagnose
 from walproof.advise.watch.concern import Thresholds
-from walproof.advise.watch.concerns import Concerns
-from walproof.analysis.watch.assessment import Assessor, Limits
 from walproof.errors import SettingError
-from walproof.facts.watch import WatchRecord
 from walproof.facts.watch_history import WatchHistory
-from walproof.report.watch.view import ServerView, standby_name
+from walproof.report.watch.replayed import ReplayedServer
+from walproof.report.watch.view import ServerView
 
-_NEVER_S = 1e12
-"""What is stale was noted when it was."""
 PAUSE_S_MOST = 5.0
 """Of a gap, in which nobody watched, so much is waited at most."""
 
@@ -30,26 +25,6 @@ class Frame:
     at: float
     """Seconds of the epoch, then."""
     views: list[ServerView]
-
-
-class _Server:
-    """Follows the records of one server in one session."""
-
-    def __init__(self, name: str, first: WatchRecord, thresholds: Thresholds) -> None:
-        self.session = first.session
-        self._assessor = Assessor(name, Limits(first.room_bytes), _NEVER_S)
-        self._target_s = first.target_s if thresholds.recovery_s is None else thresholds.recovery_s
-        self._concerns = Concerns(replace(thresholds, recovery_s=self._target_s))
-
-    def view(self, record: WatchRecord) -> ServerView:
-        self._assessor.see([record.seen])
-        seen = self._assessor.assess(record.seen.seen_s, record.at)
-        pairs = {standby_name(window): diagnose(window) for window in record.windows}
-        concerns = self._concerns.of(seen, record.clock, record.causes, pairs, record.at)
-        return ServerView(
-            seen, concerns, record.stream, record.clock, record.causes, pairs, self._target_s, record.notes,
-            record.windows, record.room_bytes,
-        )  # fmt: skip
 
 
 def frames(
@@ -65,7 +40,7 @@ def frames(
             raise SettingError(
                 f'the history has no server "{name}"', detail="It has " + ", ".join(known) + "."
             )
-    servers: dict[str, _Server] = {}
+    servers: dict[str, ReplayedServer] = {}
     views: dict[str, ServerView] = {}
     for at, together in groupby(history.records(since), key=lambda one: one[1].at):
         for name, record in together:
@@ -73,7 +48,7 @@ def frames(
                 continue
             own = servers.get(name)
             if own is None or own.session != record.session:
-                own = servers[name] = _Server(name, record, thresholds)
+                own = servers[name] = ReplayedServer(name, record, thresholds)
             views[name] = own.view(record)
         if views:
             yield Frame(at, [views[name] for name in known if name in views])

@@ -22,6 +22,10 @@ def web(
         Path | None,
         typer.Option("--recordings", metavar="FOLDER", help="Folder of recordings. Default: --out."),
     ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option("--history", metavar="FILE", help="Show a history that walproof watch --history keeps."),
+    ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     out: options.Out = options.DEFAULT_OUT,
     store: options.StoreUrl = None,
@@ -31,13 +35,19 @@ def web(
     The printed link holds a token: who has it may read. For running servers: walproof watch DSN --web.
     """
     from walproof.cli.web_serve import Site, shelf_of
+    from walproof.facts.watch_history import open_history
 
     found = out if recordings is None else recordings
     if recordings is not None and not recordings.is_dir():
         raise SettingError(f'--recordings is "{recordings}": there is no such folder')
+    if history is not None:
+        open_history(history).close()
     shelf = shelf_of(out, store, must_exist=store is not None or out != options.DEFAULT_OUT)
     try:
-        with Site(address, tuple(name or ()), shelf, None, option="--address", recordings=found) as site:
+        with Site(
+            address, tuple(name or ()), shelf, None, option="--address", recordings=found,
+            tunings=out / "tunings", history=history,
+        ) as site:  # fmt: skip
             site.announce(open_=open_)
             threading.Event().wait()
     except Interrupted as signalled:

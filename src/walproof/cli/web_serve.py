@@ -17,6 +17,7 @@ from walproof.cli.watch_listen import parse_address
 from walproof.errors import ReportError, SettingError
 from walproof.web.access import make_access
 from walproof.web.live.board import Board
+from walproof.web.live.past import Past
 from walproof.web.shelf import Shelf
 from walproof.web.site import make_site
 
@@ -42,13 +43,17 @@ class Site:
         *,
         option: str = "--web",
         recordings: Path | None = None,
+        tunings: Path | None = None,
+        history: Path | None = None,
     ) -> None:
         """``address``: HOST:PORT; port 0 takes a free one. ``option``: where it was typed."""
         self._host, self._port = parse_address(address, option, DEFAULT_PORT)
         self._option = option
         self._access = make_access(os.environ.get(TOKEN), [*names, self._host])
         self._board = board
-        self._app = make_site(self._access, shelf, board, recordings)
+        self._app = make_site(
+            self._access, shelf, board, recordings, tunings, None if history is None else Past(history)
+        )
 
     def __enter__(self) -> Site:
         import uvicorn
@@ -100,11 +105,13 @@ class Site:
 class WatchedSite(Site):
     """Context manager: a page that is told of each look, with the stored runs of this folder."""
 
-    def __init__(self, address: str, names: Sequence[str], every_s: float) -> None:
+    def __init__(
+        self, address: str, names: Sequence[str], every_s: float, history: Path | None = None
+    ) -> None:
         self._told = Board(every_s)
         out, url = Path(os.environ.get("WALPROOF_OUT", options.DEFAULT_OUT)), os.environ.get("WALPROOF_STORE")
         self._shelf = shelf_of(out, url, must_exist=False)
-        super().__init__(address, names, self._shelf, self._told)
+        super().__init__(address, names, self._shelf, self._told, tunings=out / "tunings", history=history)
 
     def __enter__(self) -> WatchedSite:
         super().__enter__()

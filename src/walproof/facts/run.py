@@ -192,6 +192,32 @@ class Environment:
     it. Empty when the plan did not ask."""
 
 
+class RequestKind(Enum):
+    """What may be asked of a run while it goes on."""
+
+    STOP = "stop"
+    """End after the trial that is being run."""
+    ROUNDS = "rounds"
+    """Add rounds after those that the plan has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What somebody asked of a run, and what the run answered. Runs hear requests between trials."""
+
+    number: int
+    """Within the run, from 1."""
+    kind: RequestKind
+    rounds: int
+    """How many more; 0 for a stop."""
+    asked_at: float
+    answered_at: float | None = None
+    """None: not heard yet."""
+    is_granted: bool = False
+    words: str = ""
+    """The answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One execution of a plan."""
@@ -207,6 +233,32 @@ class Run:
     """The TOML that the plan was made from; None for a study without a file."""
     finished_at: float | None = None
     """None while rounds are missing: the same command resumes it."""
+    requests: tuple[Request, ...] = ()
+    """In the order in which they were asked."""
+
+    @property
+    def stopped(self) -> Request | None:
+        """The request that ended it; None where it ended by itself or goes on."""
+        return next((one for one in self.requests if one.kind is RequestKind.STOP and one.is_granted), None)
+
+    @property
+    def rounds_more(self) -> int:
+        """Rounds that it was granted beyond its plan."""
+        return sum(one.rounds for one in self.requests if one.kind is RequestKind.ROUNDS and one.is_granted)
+
+    @property
+    def trials_most(self) -> int:
+        """Trials of all rounds, those that were granted among them."""
+        return self.plan.trials_most + self.rounds_more * len(self.plan.round_cells(1))
+
+    @property
+    def why_no_rounds(self) -> str | None:
+        """Why it takes no more rounds; None where it does."""
+        if self.plan.gate is not None:
+            return "the looks of a gate are planned before it begins, and more rounds would make them wrong"
+        if self.command[:2] == ("walproof", "tune"):
+            return "a step of a tuning has the rounds that the search asks for"
+        return None
 
 
 @dataclass(frozen=True, slots=True)

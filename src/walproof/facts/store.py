@@ -23,12 +23,25 @@ from walproof.facts.claim import claim
 from walproof.facts.codec import from_json, plan_hash, to_json
 from walproof.facts.place import find_place, open_engine
 from walproof.facts.plan import Plan
-from walproof.facts.run import CutFacts, Environment, Extent, Run, Series, Slice, Trial, TrialState
+from walproof.facts.requests import answer, ask, read_requests
+from walproof.facts.run import (
+    CutFacts,
+    Environment,
+    Extent,
+    Request,
+    RequestKind,
+    Run,
+    Series,
+    Slice,
+    Trial,
+    TrialState,
+)
 from walproof.facts.tables import (
     FORMAT,
     METADATA,
     METRIC,
     POWER_CUT,
+    REQUEST_ANSWER,
     RUN,
     RUN_END,
     SERIES,
@@ -52,7 +65,7 @@ class Store:
         with self._place.guarded("opened"):
             # The newest of the tables: a store of an earlier walproof gets those that it lacks.
             inspector = sa.inspect(self._engine)
-            if not all(inspector.has_table(table.name) for table in (POWER_CUT, SLICE)):
+            if not all(inspector.has_table(table.name) for table in (POWER_CUT, SLICE, REQUEST_ANSWER)):
                 self._create_tables()
             self._check_format()
 
@@ -182,6 +195,22 @@ class Store:
         with self._place.guarded("written"), self._engine.begin() as connection:
             connection.execute(RUN_END.insert().values(run_id=run_id, finished_at=time.time()))
 
+    def ask(self, run_id: str, kind: RequestKind, rounds: int = 0) -> Request:
+        """Ask something of a run that goes on. Raises StoreError for what no run would grant."""
+        run = self.run(run_id)
+        with self._place.guarded("written"):
+            return ask(self._engine, run, kind, rounds)
+
+    def requests(self, run_id: str) -> tuple[Request, ...]:
+        """What was asked of a run, in that order."""
+        with self._place.guarded("read"), self._engine.connect() as connection:
+            return read_requests(connection, run_id).get(run_id, ())
+
+    def answer(self, run_id: str, request: Request, words: str, *, is_granted: bool) -> None:
+        """Store what the run answers to a request that has no answer yet."""
+        with self._place.guarded("written"):
+            answer(self._engine, run_id, request, words, is_granted=is_granted)
+
     def runs(self) -> tuple[Run, ...]:
         """Every run, oldest first."""
         return self._runs()
@@ -283,6 +312,7 @@ class Store:
             .order_by(RUN.c.created_at, RUN.c.id)
         )
         with self._place.guarded("read"), self._engine.connect() as connection:
+            requests = read_requests(connection)
             return tuple(
                 Run(
                     id=row.id,
@@ -293,6 +323,7 @@ class Store:
                     environment=from_json(Environment, row.environment),
                     study_text=row.study_text,
                     finished_at=row.finished_at,
+                    requests=requests.get(row.id, ()),
                 )
                 for row in connection.execute(query)
             )

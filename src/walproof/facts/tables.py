@@ -36,6 +36,27 @@ RUN_END = sa.Table(
     sa.Column("finished_at", sa.Double, nullable=False),
 )
 
+REQUEST = sa.Table(
+    "request",
+    METADATA,
+    sa.Column("run_id", sa.ForeignKey("run.id"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.String(20), nullable=False),
+    sa.Column("rounds", sa.Integer, nullable=False),
+    sa.Column("asked_at", sa.Double, nullable=False),
+)
+
+REQUEST_ANSWER = sa.Table(
+    "request_answer",
+    METADATA,
+    sa.Column("run_id", sa.String(200), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("answered_at", sa.Double, nullable=False),
+    sa.Column("is_granted", sa.Boolean, nullable=False),
+    sa.Column("words", sa.Text, nullable=False),
+    sa.ForeignKeyConstraint(("run_id", "number"), ["request.run_id", "request.number"]),
+)
+
 TRIAL = sa.Table(
     "trial",
     METADATA,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from walproof.facts import Plan, Run, Series, Trial
 from walproof.facts.store import Store
 from walproof.lab.design import round_order
+from walproof.lab.hearing import Hearing
 from walproof.lab.schedule import Enough, Progress, RoundCells
 from walproof.lab.trial import TrialOrder
 
@@ -22,41 +23,53 @@ def conduct(
     """Run what is missing of ``run``. A trial is stored when it ends, so an interruption loses one at most.
 
     ``run_one`` runs a trial; ``cells_of`` says which cells a round has; after every whole round ``enough``
-    and the budget are asked.
+    and the budget are asked. What is asked of the run meanwhile is heard before every trial: a stop ends it
+    there; rounds that were granted follow when it would end by itself, with every cell, whatever the budget.
     Raises StoreError.
     """
     plan = run.plan
     done = list(store.trials(run.id))
-    progress.run_started(run, done, plan.trials_most)
+    hearing = Hearing(store, run, progress)
+    progress.run_started(run, done, hearing.trials_most)
+    is_over = False
+    added = 0
     for round_number in itertools.count(1):
-        wanted = set(cells_of(round_number, [trial for trial in done if trial.round < round_number]))
-        if not wanted:
-            break
+        hearing.listen()
+        before = [trial for trial in done if trial.round < round_number]
+        wanted = set() if is_over else set(cells_of(round_number, before))
+        if not wanted or not _affordable(plan, before):
+            if hearing.is_stopped or added >= hearing.rounds_more:
+                break
+            is_over, added = True, added + 1
+            wanted = set(plan.round_cells(1))
         wanted -= {trial.cell for trial in done if trial.round == round_number}
         order = [cell for cell in round_order(plan.cells, plan.seed, round_number) if cell in wanted]
-        if order and not _affordable(plan, done, round_number):
-            break
         for cell in order:
+            hearing.listen()
+            if hearing.is_stopped:
+                break
             number = max((trial.number for trial in done), default=0) + 1
             progress.trial_started(number, round_number, cell)
-            is_first = all(before.cell != cell for before in done)
+            is_first = all(one.cell != cell for one in done)
             trial, series = run_one(TrialOrder(number, round_number, *cell, is_first=is_first))
             store.add_trial(run.id, trial, series)
             done.append(trial)
             progress.trial_ended(trial)
+        if hearing.is_stopped:
+            break
         if order:
             progress.round_ended(done)
-        if round_number < plan.rounds and enough([t for t in done if t.round <= round_number]):
-            break
+        if not is_over and round_number < plan.rounds:
+            is_over = enough([one for one in done if one.round <= round_number])
     store.finish_run(run.id)
+    hearing.end()
 
 
-def _affordable(plan: Plan, done: Sequence[Trial], round_number: int) -> bool:
-    """Whether a round as long as the longest so far still fits into the budget. The first always does."""
-    if plan.budget_s is None or round_number == 1:
+def _affordable(plan: Plan, before: Sequence[Trial]) -> bool:
+    """Whether a round as long as the longest before it still fits into the budget. The first always does."""
+    if plan.budget_s is None or not before:
         return True
     lengths: dict[int, float] = defaultdict(float)
-    for trial in done:
+    for trial in before:
         lengths[trial.round] += trial.ended_at - trial.started_at
-    left_of_round = max(lengths.values()) - lengths.get(round_number, 0.0)
-    return sum(lengths.values()) + left_of_round <= plan.budget_s
+    return sum(lengths.values()) + max(lengths.values()) <= plan.budget_s

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
-from walproof.facts import Cell, Run, Trial
+from walproof.facts import Cell, Request, Run, Trial
 
 RoundCells = Callable[[int, Sequence[Trial]], Collection[Cell]]
 """Asked before every round, with its number and the trials of all rounds before it: which cells it has.
@@ -35,3 +35,6 @@ class Progress(Protocol):
 
     def round_ended(self, trials: Sequence[Trial]) -> None:
         """Every cell of a round has been tried; ``trials`` are all so far."""
+
+    def request_heard(self, request: Request, trials_most: int) -> None:
+        """Somebody asked something of the run; the request has its answer, ``trials_most`` holds since."""

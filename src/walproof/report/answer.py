@@ -167,11 +167,21 @@ def _within(plan: Plan) -> str:
 
 
 def _extent(run: Run, analysis: Analysis) -> str:
-    planned = run.plan.trials_most
+    planned = run.trials_most
     done = f"{counted(analysis.trials, 'trial')} in {counted(analysis.rounds, 'round')}"
     if run.finished_at is None and analysis.trials < planned:
-        whole = f"{planned} trials in {counted(run.plan.rounds, 'round')}"
+        whole = f"{planned} trials in {counted(run.plan.rounds + run.rounds_more, 'round')}"
         return f"The run is not finished: {done} so far, of {whole}."
+    if run.stopped is not None and analysis.trials < planned:
+        return (
+            f"Stopped on request: {done}, of at most {planned} trials. Who stops a run because its figures "
+            "look good sees differences where there are none more often than the intervals say."
+        )
+    if run.rounds_more:
+        return (
+            f"{done[:1].upper()}{done[1:]}, of which {counted(run.rounds_more, 'round')} were asked for "
+            "while it ran."
+        )
     return f"{done[:1].upper()}{done[1:]}."
 
 

@@ -36,12 +36,13 @@ _POLICY = (
 HEADERS = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-"""On every answer. Styles may stand in the page, because charts carry theirs; scripts may not."""
+"""On every answer. Styles may stand in the page, because charts carry theirs; scripts may not. The referrer
+stays on this page; without any, browsers would send forms with the Origin "null", which is refused."""
 
 
 @dataclass(frozen=True, slots=True)

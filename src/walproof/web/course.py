@@ -39,7 +39,7 @@ class RunCourse:
     @property
     def share(self) -> float:
         """Of the most trials that there can be: what is stored."""
-        return min(1.0, self.listed.extent.trials / max(1, self.listed.run.plan.trials_most))
+        return min(1.0, self.listed.extent.trials / max(1, self.listed.run.trials_most))
 
     @property
     def last_waits(self) -> tuple[tuple[str, str], ...]:

@@ -22,8 +22,8 @@ class Listed:
     def state(self) -> str:
         """How far it is, in words."""
         if self.extent.finished_at is not None:
-            return "finished"
-        return f"{self.extent.trials} of at most {self.run.plan.trials_most} trials"
+            return "finished" if self.run.stopped is None else "stopped on request"
+        return f"{self.extent.trials} of at most {self.run.trials_most} trials"
 
     @property
     def machine(self) -> str:

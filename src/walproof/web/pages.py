@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from walproof import __version__
 from walproof.report.html import environment
 from walproof.report.numbers import size
+from walproof.report.requests import say_request
 from walproof.units import format_utc
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def templates() -> Environment:
         "walproof_version": __version__,
         "svg": _svg,
         "size": size,
+        "say_request": say_request,
     }
     return made
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from walproof.errors import WalproofError
-from walproof.facts import Run
+from walproof.facts import Request, RequestKind, Run
 from walproof.facts.run import Extent
 from walproof.facts.store import Store
+from walproof.facts.tuning import TuningFacts
+from walproof.facts.tuning_answers import tuning_facts
+from walproof.facts.tuning_journal import Journal
 from walproof.report.kinds.registry import report_kind
 from walproof.report.layout import ReportView
 from walproof.report.view import build_view
@@ -97,7 +101,33 @@ class Shelf:
             course = course_of(listed, store.trials(run_id))
             with self._lock:
                 self._courses = {run_id: (listed.extent, course)}
-        return course
+        # What was asked of it changes without a trial.
+        run = replace(listed.run, requests=store.requests(run_id))
+        return replace(course, listed=replace(listed, run=run))
+
+    def tuning(self, journal: Journal) -> tuple[TuningFacts, Listed | None] | None:
+        """What a tuning has measured, and the run of its present step where one has begun.
+
+        None while there is no store. Raises StoreError.
+        """
+        store = self._opened()
+        if store is None:
+            return None
+        found = tuning_facts(journal, store, None)
+        pending = journal.pending
+        study = "" if pending is None else f"{journal.name}-{pending.step.number}"
+        begun = [one for one in self.listed() if one.run.plan.study == study]
+        return found, next((one for one in begun if one.extent.finished_at is None), None)
+
+    def ask(self, run_id: str, kind: RequestKind, rounds: int) -> Request | None:
+        """Ask something of a run that goes on; None where there is no such run.
+
+        Raises StoreError for what no run would grant. The store is not written but here.
+        """
+        store = self._opened()
+        if store is None or run_id not in self.extents():
+            return None
+        return store.ask(run_id, kind, rounds)
 
     def summarised(self, run_id: str) -> Listed | None:
         """A run with its summary, made now if it has to be. Raises StoreError."""

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from walproof.errors import WalproofError
 from walproof.web.access import Access, Guard
+from walproof.web.asking import asking_routes
 from walproof.web.live.board import Board
+from walproof.web.live.past import Past
+from walproof.web.live.past_site import past_routes
 from walproof.web.live.site import live_routes
 from walproof.web.pages import page
 from walproof.web.recordings import recording_routes
 from walproof.web.shelf import Shelf
 from walproof.web.stored import stored_routes
+from walproof.web.tunings import Tunings, tuning_routes
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -30,25 +34,35 @@ _NEWEST = 6
 
 
 def make_site(
-    access: Access, shelf: Shelf | None, board: Board | None, recordings: Path | None = None
+    access: Access,
+    shelf: Shelf | None,
+    board: Board | None,
+    recordings: Path | None = None,
+    tunings: Path | None = None,
+    past: Past | None = None,
 ) -> ASGIApp:
-    """The application; ``shelf``: stored runs, ``board``: watched servers, ``recordings``: their folder.
+    """The application. ``shelf``: runs; ``board``: watched servers, ``past``: their history; and two folders.
 
     It has no other way to a server.
     """
     from starlette.applications import Starlette
     from starlette.routing import Route
 
-    shown = {"shelf": shelf, "board": board, "recordings_at": recordings}
+    told = Tunings(tunings, shelf) if tunings is not None and shelf is not None else None
+    shown = {"shelf": shelf, "board": board, "recordings_at": recordings, "tunings_at": tunings, "past": past}
     routes = [
         Route("/", _first_page(shown)),
         Route("/static/{name}", _static),
         Route("/demo/advice.html", _demo),
     ]
     if shelf is not None:
-        routes += stored_routes(shelf, shown)
+        routes += stored_routes(shelf, shown) + asking_routes(shelf, shown)
+    if told is not None:
+        routes += tuning_routes(told, shown)
     if recordings is not None:
         routes += recording_routes(recordings, shown)
+    if past is not None:
+        routes += past_routes(past, shown)
     if board is not None:
         routes += live_routes(board, shown)
     handlers: Mapping[Any, Callable[..., Any]] = {

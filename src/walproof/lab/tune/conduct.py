@@ -11,7 +11,7 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,13 +21,14 @@ from walproof.errors import StoreError, StudyError
 from walproof.facts import Plan, Run
 from walproof.facts.codec import plan_hash
 from walproof.facts.store import Store
-from walproof.facts.tuning import DEFAULT, Measured, Purpose, Search, Step, TuningFacts
+from walproof.facts.tuning import DEFAULT, Purpose, Search, Step, TuningFacts
+from walproof.facts.tuning_answers import tuning_facts
 from walproof.facts.tuning_journal import Journal, JournalFile, RecordedFacts, StepTaken
 from walproof.lab.schedule import Progress
 from walproof.lab.session import execute
 from walproof.lab.tune.load import Asked, Load, plan_of
 from walproof.lab.tune.recording import record_load, recorded_settings
-from walproof.lab.tune.steps import answers, step_plan
+from walproof.lab.tune.steps import step_plan
 
 _CRASH_SHARE, _CRASH_MOST_S = 0.02, 120.0
 """Of the budget, the load before a crash; so that there is something to replay."""
@@ -78,33 +79,18 @@ class Conductor:
                     self.progress.step_began(facts, pending.step, True)
                 journal = self._take(journal, pending)
                 self.progress.step_ended(self.facts(journal), pending.step)
+                if self._was_stopped(journal.steps[-1]):
+                    note = f"Stopped on request during step {pending.step.number}: this is the best so far."
+                    journal = replace(journal, finished=True, notes=(*journal.notes, note))
+                    return self.file.write(journal)
+
+    def _was_stopped(self, taken: StepTaken) -> bool:
+        """Whether somebody asked the step's run to stop: that ends the tuning."""
+        return taken.run is not None and self.store.run(taken.run).stopped is not None
 
     def facts(self, journal: Journal) -> TuningFacts:
         """What a search is told."""
-        measured: list[Measured] = []
-        steps = [one for one in journal.steps if one.finished]
-        for one in steps:
-            measured += self.measured(journal, one)
-        return TuningFacts(
-            plan=journal.plan,
-            steps=tuple(one.step for one in steps),
-            measured=tuple(measured),
-            spent_s=sum(one.seconds for one in steps),
-            trial_s=_trial_s(steps, measured) or self.trial_s,
-            notes=journal.notes,
-        )
-
-    def measured(self, journal: Journal, taken: StepTaken) -> tuple[Measured, ...]:
-        """The answers of a finished step, from the store."""
-        objective = journal.plan.objective
-        if taken.step.purpose is Purpose.RECORD:
-            assert journal.recorded is not None
-            value = journal.recorded.metrics.get(objective.metric)
-            failure = None if value is not None else f"{objective.metric} was not measured"
-            return (Measured(taken.step.number, 1, DEFAULT, value, failure=failure, seconds=taken.seconds),)
-        assert taken.run is not None
-        run = self.store.run(taken.run)
-        return answers(run.plan, taken.step, objective, self.store.trials(run.id))
+        return tuning_facts(journal, self.store, self.trial_s)
 
     def plan(self, journal: Journal, step: Step) -> Plan:
         """The plan of a step."""
@@ -168,17 +154,6 @@ def _least(load: Load) -> float:
     (workload,) = load.tables["workload"]
     length = load.duration_s or 0.0
     return max(length, 5.0) if workload.get("transactions") is None else 5.0
-
-
-def _trial_s(steps: Sequence[StepTaken], measured: Sequence[Measured]) -> float | None:
-    """Mean wall time of a trial on a fresh server, its share of the step's preparing included."""
-    fresh = [
-        one
-        for one in steps
-        if one.step.design == "fresh" and one.step.purpose not in (Purpose.RECORD, Purpose.CRASH)
-    ]
-    count = sum(one.step in {step.step.number for step in fresh} for one in measured)
-    return sum(one.seconds for one in fresh) / count if count else None
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from walproof.errors import StudyError
 from walproof.facts import Install, Plan
 from walproof.facts.tuning import Candidate
+from walproof.facts.tuning_answers import candidate_name
 from walproof.lab.asked import Overrides
 from walproof.lab.kinds.registry import kind_of
 from walproof.lab.reading import check_study
@@ -123,11 +124,6 @@ def with_workload(tables: Mapping[str, Any], **keys: object) -> dict[str, Any]:
     return {**tables, "workload": [{**workload, **{k: v for k, v in keys.items() if v is not None}}]}
 
 
-def candidate_name(candidate: Candidate) -> str:
-    """As tables call it: ``wal_compression=lz4, commit_delay=50``."""
-    return ", ".join(f"{name}={value}" for name, value in candidate.settings) or "default"
-
-
 def plan_of(load: Load, asked: Asked) -> Plan:
     """An ordinary plan of a study of throughput whose variants are the candidates.
 
@@ -167,8 +163,3 @@ def plan_of(load: Load, asked: Asked) -> Plan:
         given=[load.install],
     )
     return replace(plan, device=load.device) if asked.crash else plan
-
-
-def names(candidates: Sequence[Candidate]) -> dict[str, Candidate]:
-    """Variant's name -> candidate."""
-    return {candidate_name(one): one for one in candidates}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from walproof.advise.tune.answer import TuneAnswer
 from walproof.advise.tune.crashes import CrashCheck
 from walproof.advise.tune.space import NotMoved
 from walproof.analysis.tuning.lines import Verdict
-from walproof.facts.tuning import DEFAULT, TuningFacts
+from walproof.analysis.tuning.race import replay
+from walproof.analysis.tuning.values import compare, objective_values, written
+from walproof.facts.tuning import DEFAULT, Candidate, Purpose, TuningFacts
 from walproof.report.blocks import Column, Table, TableCell, class_cell, text_cells
 from walproof.report.numbers import UNKNOWN, percent, ratio, size
 from walproof.report.tune.names import name_of
@@ -178,3 +182,46 @@ def crash_table(crashes: Sequence[CrashCheck]) -> Table:
             )
         )
     return Table("Crashes", columns, tuple(rows))
+
+
+def standing_table(facts: TuningFacts) -> Table | None:
+    """Who races: the incumbent, those that may still beat it, and when the others dropped out."""
+    searched = [step for step in facts.steps if step.purpose is Purpose.SEARCH]
+    if not searched:
+        return None
+    left: dict[Candidate, str] = {}
+    for step in searched:
+        found = replay(until(facts, step.number))
+        left = {one: left.get(one, f"dropped after step {step.number}") for one in found.dropped}
+    incumbents = {contrast.cell.variant: step for step, contrast in found.promotions}
+    values = objective_values(facts)
+    seen = list(dict.fromkeys(one for step in searched for one in step.candidates))
+    others = [one for one in seen if one != DEFAULT and values.ratios(one, DEFAULT)]
+    known = dict(zip(others, compare(values, [(one, DEFAULT) for one in others]), strict=True))
+    rows = []
+    for one in sorted(seen, key=lambda each: (each != found.incumbent, each in left)):
+        contrast = known.get(one)
+        mean = None if contrast is None or contrast.mean is None else math.exp(contrast.mean)
+        state = left.get(one, "racing")
+        if one == found.incumbent:
+            since = incumbents.get(written(one))
+            state = "incumbent" if since is None else f"incumbent since step {since}"
+        interval = None if contrast is None or not contrast.pairs else contrast.interval()
+        against = "the defaults" if one == DEFAULT else ratio(mean, interval)
+        count = "" if contrast is None else str(len(contrast.pairs))
+        rows.append(text_cells((name_of(one), state, against, count)))
+    columns = (
+        Column("configuration", whole_most=60), Column("state"),
+        Column("relative to the defaults", numeric=True), Column("rounds with them", numeric=True),
+    )  # fmt: skip
+    note = "Dropped: its interval against the incumbent lay below it, or its server failed."
+    return Table("Where the race stands", columns, tuple(rows), note)
+
+
+def until(facts: TuningFacts, step: int) -> TuningFacts:
+    """The facts as they were after a step."""
+    return replace(
+        facts,
+        steps=tuple(one for one in facts.steps if one.number <= step),
+        measured=tuple(one for one in facts.measured if one.step <= step),
+    )

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from walproof.facts.watch import RmgrWal, WalCauses
 from walproof.report.watch.view import ServerView
-from walproof.web.live.moment import IMAGES, Moment, Rates, merged, moment_of
+from walproof.web.live.moment import Moment, Rates, merged, moment_of, rates_between
 
 LOOKS_MOST = 600
 MINUTES_MOST = 24 * 60
@@ -122,15 +122,4 @@ class Board:
             return ()
         then_at, then = self._totals.get(name, (at, {}))
         self._totals[name] = (at, causes.totals)
-        seconds = at - then_at
-        if seconds <= 0:
-            return ()
-        none = RmgrWal(0, 0, 0, 0)
-        pairs = {rmgr: (wal, then.get(rmgr, none)) for rmgr, wal in causes.totals.items()}
-        if any(wal.records < before.records for wal, before in pairs.values()):
-            return ()  # another stream
-        images = sum(wal.image_bytes - before.image_bytes for wal, before in pairs.values())
-        found = [(IMAGES, images / seconds)] if images else []
-        records = {rmgr: wal.record_bytes - before.record_bytes for rmgr, (wal, before) in pairs.items()}
-        found += [(rmgr, grown / seconds) for rmgr, grown in records.items() if grown]
-        return tuple(found) or ((IMAGES, 0.0),)
+        return rates_between(then, causes.totals, at - then_at)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
 from walproof.advise.watch.concern import Concern, Severity
+from walproof.facts.watch import RmgrWal
 from walproof.report.watch.panels import Panel, panels
 from walproof.report.watch.plain import notes
 from walproof.report.watch.view import ServerView, about
@@ -151,3 +152,21 @@ def merged(moments: Sequence[Moment]) -> Moment:
 
 def _most(values: Iterable[int | None]) -> int | None:
     return max((value for value in values if value is not None), default=None)
+
+
+def rates_between(then: Mapping[str, RmgrWal], now: Mapping[str, RmgrWal], seconds: float) -> Rates:
+    """Bytes a second between two totals of a stream: page images together, records by resource manager.
+
+    Empty where the later one is of another stream.
+    """
+    if seconds <= 0:
+        return ()
+    none = RmgrWal(0, 0, 0, 0)
+    pairs = {rmgr: (wal, then.get(rmgr, none)) for rmgr, wal in now.items()}
+    if any(wal.records < before.records for wal, before in pairs.values()):
+        return ()
+    images = sum(wal.image_bytes - before.image_bytes for wal, before in pairs.values())
+    found = [(IMAGES, images / seconds)] if images else []
+    records = {rmgr: wal.record_bytes - before.record_bytes for rmgr, (wal, before) in pairs.items()}
+    found += [(rmgr, grown / seconds) for rmgr, grown in records.items() if grown]
+    return tuple(found) or ((IMAGES, 0.0),)

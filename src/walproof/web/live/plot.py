@@ -18,6 +18,7 @@ WIDTH, HEIGHT = 1000.0, 100.0
 _NEAR = 4.0
 """Times everything else: a limit up to there is in the plot."""
 _SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 36000, 86400)
+_DAY_S = 86400.0
 Value = float | None
 
 
@@ -82,7 +83,8 @@ class Plot:
             said.append(f"{line.name} {now}, {self.shown(min(known))} to {self.shown(max(known))}")
         gaps = f"; {len(self.breaks)} gaps" if self.breaks else ""
         marks = f"; {len(self.marks)} marks" if self.marks else ""
-        return f"{self.title}, {clock(self.since)} to {clock(self.until)}: {'; '.join(said)}{gaps}{marks}."
+        since, *_, until = self.x_labels
+        return f"{self.title}, {since} to {until}: {'; '.join(said)}{gaps}{marks}."
 
     def svg(self) -> Markup:
         """The drawing alone."""
@@ -123,7 +125,8 @@ class Plot:
     @property
     def x_labels(self) -> tuple[str, ...]:
         """Five times, evenly."""
-        return tuple(clock(self.since + (self.until - self.since) * part / 4) for part in range(5))
+        shown = clock if self.until - self.since <= _DAY_S else day
+        return tuple(shown(self.since + (self.until - self.since) * part / 4) for part in range(5))
 
     @property
     def legend(self) -> tuple[tuple[str, int, str, bool], ...]:
@@ -205,3 +208,8 @@ def ceiling(most: float, *, is_seconds: bool = False, is_bytes: bool = False) ->
 def clock(at: float) -> str:
     """Time of the day, where walproof runs."""
     return time.strftime("%H:%M:%S", time.localtime(at))
+
+
+def day(at: float) -> str:
+    """Date and minute, where walproof runs."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))

@@ -45,7 +45,7 @@
         const answer = await fetch(progress.dataset.progress).then((one) => one.json()).catch(() => null);
         if (answer) {
           if (seen !== answer.html) progress.innerHTML = seen = answer.html;
-          if (answer.finished) return;
+          if (answer.finished) { document.getElementById("asking")?.remove(); return; }
         }
       }
       setTimeout(follow, 3000);

@@ -1,0 +1,130 @@
+"""What the stored trials of a tuning answer to its steps: facts from facts, for the lab and for who reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from walproof.facts.plan import Plan
+from walproof.facts.run import Slice, Trial, TrialState
+from walproof.facts.store import Store
+from walproof.facts.tuning import DEFAULT, Candidate, Measured, Objective, Purpose, Step, TuningFacts
+from walproof.facts.tuning_journal import Journal, StepTaken
+
+
+def candidate_name(candidate: Candidate) -> str:
+    """As tables call it: ``wal_compression=lz4, commit_delay=50``."""
+    return ", ".join(f"{name}={value}" for name, value in candidate.settings) or "default"
+
+
+def tuning_facts(journal: Journal, store: Store, trial_s: float | None) -> TuningFacts:
+    """What a search is told: the finished steps with their answers. Raises StoreError.
+
+    ``trial_s``: about the wall time of a trial, until some have been measured.
+    """
+    measured: list[Measured] = []
+    steps = [one for one in journal.steps if one.finished]
+    for one in steps:
+        measured += step_answers(journal, one, store)
+    return TuningFacts(
+        plan=journal.plan,
+        steps=tuple(one.step for one in steps),
+        measured=tuple(measured),
+        spent_s=sum(one.seconds for one in steps),
+        trial_s=_trial_s(steps, measured) or trial_s,
+        notes=journal.notes,
+    )
+
+
+def step_answers(journal: Journal, taken: StepTaken, store: Store) -> tuple[Measured, ...]:
+    """The answers of a finished step. Raises StoreError."""
+    objective = journal.plan.objective
+    if taken.step.purpose is Purpose.RECORD:
+        assert journal.recorded is not None
+        value = journal.recorded.metrics.get(objective.metric)
+        failure = None if value is not None else f"{objective.metric} was not measured"
+        return (Measured(taken.step.number, 1, DEFAULT, value, failure=failure, seconds=taken.seconds),)
+    assert taken.run is not None
+    run = store.run(taken.run)
+    return answers(run.plan, taken.step, objective, store.trials(run.id))
+
+
+def _trial_s(steps: Sequence[StepTaken], measured: Sequence[Measured]) -> float | None:
+    """Mean wall time of a trial on a fresh server, its share of the step's preparing included."""
+    fresh = [
+        one
+        for one in steps
+        if one.step.design == "fresh" and one.step.purpose not in (Purpose.RECORD, Purpose.CRASH)
+    ]
+    count = sum(one.step in {step.step.number for step in fresh} for one in measured)
+    return sum(one.seconds for one in fresh) / count if count else None
+
+
+def answers(plan: Plan, step: Step, objective: Objective, trials: Sequence[Trial]) -> tuple[Measured, ...]:
+    """What the trials of the step's run say. Of toggled settings each start is a round."""
+    known = {candidate_name(one): one for one in step.candidates}
+    found: list[Measured] = []
+    for trial in sorted(trials, key=lambda one: one.number):
+        if trial.slices:
+            found += _of_slices(step, objective, trial, known)
+        elif plan.toggling is not None and trial.state is not TrialState.DONE:
+            found += [
+                Measured(step.number, trial.round, one, None, failure=trial.reason) for one in known.values()
+            ]
+        else:
+            found.append(_of_trial(step, objective, trial, known[trial.variant]))
+    return tuple(found)
+
+
+def _of_trial(step: Step, objective: Objective, trial: Trial, candidate: Candidate) -> Measured:
+    second = None if objective.limit is None else objective.limit[0]
+    value = trial.metrics.get(objective.metric) if trial.state is TrialState.DONE else None
+    failure = trial.reason
+    if trial.state is TrialState.DONE and value is None:
+        failure = "; ".join(trial.warnings) or f"{objective.metric} was not measured"
+    return Measured(
+        step=step.number,
+        round=trial.round,
+        candidate=candidate,
+        value=value,
+        limit_value=None if second is None or value is None else trial.metrics.get(second),
+        failure=failure,
+        seconds=trial.ended_at - trial.started_at,
+    )
+
+
+def _of_slices(
+    step: Step, objective: Objective, trial: Trial, known: Mapping[str, Candidate]
+) -> list[Measured]:
+    """Of each candidate all slices of a start together."""
+    second = None if objective.limit is None else objective.limit[0]
+    seconds = (trial.ended_at - trial.started_at) / len(known)
+    found = []
+    for name, candidate in known.items():
+        figures = _together([one for one in trial.slices if one.variant == name])
+        value = figures.get(objective.metric)
+        found.append(
+            Measured(
+                step.number,
+                trial.round,
+                candidate,
+                value,
+                None if second is None else figures.get(second),
+                None if value is not None else "no transaction ended within its slices",
+                seconds,
+            )
+        )
+    return found
+
+
+def _together(slices: Sequence[Slice]) -> dict[str, float]:
+    """The objectives over some slices; without transactions none of them is known."""
+    transactions = sum(one.transactions for one in slices)
+    if not transactions:
+        return {}
+    found = {
+        "tps": transactions / sum(one.length_s for one in slices),
+        "wal_bytes_per_txn": sum(one.lsn_end - one.lsn_begin for one in slices) / transactions,
+    }
+    tails = [one.latency_ms_p99 for one in slices if one.latency_ms_p99 is not None]
+    return found | ({"latency_ms_p99": median(tails)} if tails else {})

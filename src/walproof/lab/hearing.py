@@ -1,0 +1,63 @@
+"""What a run hears of those who look at it: requests in the store, looked for between trials."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from walproof.facts import Request, RequestKind, Run
+from walproof.facts.store import Store
+from walproof.lab.schedule import Progress
+
+
+class Hearing:
+    """The requests of one run, from the moment at which a process begins to carry it out.
+
+    A stop that was asked before that is not granted: whoever gave the command again meant it to go on.
+    Rounds that were granted to an earlier process are still to be run.
+    """
+
+    def __init__(self, store: Store, run: Run, progress: Progress) -> None:
+        self._store, self._run, self._progress = store, run, progress
+        self._answered: list[Request] = [one for one in run.requests if one.answered_at is not None]
+        self.is_stopped = run.stopped is not None
+        """Whether no further trial may begin."""
+        for one in store.requests(run.id):
+            if one.kind is RequestKind.STOP and one.answered_at is None:
+                self._answer(one, "the run was begun again after that", is_granted=False)
+
+    @property
+    def rounds_more(self) -> int:
+        """Rounds beyond the plan's that were granted."""
+        return replace(self._run, requests=tuple(self._answered)).rounds_more
+
+    @property
+    def trials_most(self) -> int:
+        """Trials there can be."""
+        return replace(self._run, requests=tuple(self._answered)).trials_most
+
+    def listen(self) -> None:
+        """Grant or refuse what was asked since the last time. Raises StoreError."""
+        for one in self._store.requests(self._run.id):
+            if one.answered_at is not None:
+                continue
+            if one.kind is RequestKind.STOP:
+                self.is_stopped = True
+                self._answer(one, "the run ends here", is_granted=True)
+            elif self._run.why_no_rounds is not None:
+                self._answer(one, self._run.why_no_rounds, is_granted=False)
+            else:
+                count = "1 more round follows" if one.rounds == 1 else f"{one.rounds} more rounds follow"
+                self._answer(one, f"{count} after the planned ones", is_granted=True)
+
+    def end(self) -> None:
+        """Refuse what came too late: the run has ended. Raises StoreError."""
+        for one in self._store.requests(self._run.id):
+            if one.answered_at is None:
+                self._answer(one, "the run had ended", is_granted=False)
+
+    def _answer(self, request: Request, words: str, *, is_granted: bool) -> None:
+        self._store.answer(self._run.id, request, words, is_granted=is_granted)
+        told = replace(request, answered_at=time.time(), is_granted=is_granted, words=words)
+        self._answered.append(told)
+        self._progress.request_heard(told, self.trials_most)

@@ -1,0 +1,48 @@
+"""The answer of a tuning as far as it has come, kept beside its journal, for who reads without a server.
+
+What is predicted of configurations rests on a recording and takes passes over it, so it is kept; what was
+measured is in the store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from walproof.advise.tune.answer import TuneAnswer
+from walproof.errors import StoreError
+from walproof.facts.codec import from_json, to_json
+from walproof.files import write_whole
+from walproof.report.tune.view import Asked
+
+ANSWER_FILE = "answer.json"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """What `tune_view` needs besides the facts, which are those of the first ``len(asked.runs)`` steps."""
+
+    answer: TuneAnswer
+    asked: Asked
+    platform: str
+    """Its name in the registry."""
+
+
+def keep_answer(folder: Path, kept: KeptAnswer) -> None:
+    """Write it whole. Raises StoreError."""
+    path = folder / ANSWER_FILE
+    try:
+        write_whole(path, to_json(kept) + "\n")
+    except OSError as error:
+        raise StoreError(f'could not write "{path}": {error.strerror}') from error
+
+
+def kept_answer(folder: Path) -> KeptAnswer | None:
+    """None where there is none yet. Raises StoreError where it cannot be read."""
+    path = folder / ANSWER_FILE
+    try:
+        return from_json(KeptAnswer, path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StoreError(f'could not read "{path}": {error}') from error

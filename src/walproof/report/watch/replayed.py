@@ -1,0 +1,36 @@
+"""Records of a history through the same assessment and rules as live looks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from walproof.advise.replica.diagnosis import diagnose
+from walproof.advise.watch.concern import Thresholds
+from walproof.advise.watch.concerns import Concerns
+from walproof.analysis.watch.assessment import Assessor, Limits
+from walproof.facts.watch import WatchRecord
+from walproof.report.watch.view import ServerView, standby_name
+
+_NEVER_S = 1e12
+"""What is stale was noted when it was."""
+
+
+class ReplayedServer:
+    """Follows the records of one server in one session."""
+
+    def __init__(self, name: str, first: WatchRecord, thresholds: Thresholds) -> None:
+        self.session = first.session
+        self._assessor = Assessor(name, Limits(first.room_bytes), _NEVER_S)
+        self._target_s = first.target_s if thresholds.recovery_s is None else thresholds.recovery_s
+        self._concerns = Concerns(replace(thresholds, recovery_s=self._target_s))
+
+    def view(self, record: WatchRecord) -> ServerView:
+        """What was shown of the record, which is not older than those before it."""
+        self._assessor.see([record.seen])
+        seen = self._assessor.assess(record.seen.seen_s, record.at)
+        pairs = {standby_name(window): diagnose(window) for window in record.windows}
+        concerns = self._concerns.of(seen, record.clock, record.causes, pairs, record.at)
+        return ServerView(
+            seen, concerns, record.stream, record.clock, record.causes, pairs, self._target_s, record.notes,
+            record.windows, record.room_bytes,
+        )  # fmt: skip

@@ -1,0 +1,189 @@
+"""Tunings in the folder of results: the race while it goes on, and the report with all that it has so far.
+
+The journal says which steps were asked for, the store what they measured, and the answer that is kept beside
+the journal what was predicted; all three are read again when one of them has changed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from walproof.advise.tune.standing import say_standing, standing
+from walproof.errors import WalproofError
+from walproof.facts.tuning import TuningFacts
+from walproof.facts.tuning_journal import JOURNAL_FILE, Journal, JournalFile
+from walproof.platforms.registry import platform
+from walproof.report.blocks import Block, Paragraph, Section
+from walproof.report.tune.figures import race_blocks
+from walproof.report.tune.kept import ANSWER_FILE, kept_answer
+from walproof.report.tune.tables import standing_table, step_table, until
+from walproof.report.tune.view import OBJECTIVES, promises_text, tune_view
+from walproof.units import format_duration
+from walproof.web.listed import Listed
+from walproof.web.pages import page, templates
+from walproof.web.shelf import Shelf
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTuning:
+    """A tuning of the folder, or why it cannot be read."""
+
+    folder: Path
+    changed_at: float
+    journal: Journal | None
+    problem: str = ""
+
+    @property
+    def state(self) -> str:
+        """How far it is, in words."""
+        assert self.journal is not None
+        spent = f"{format_duration(self.journal.spent_s)} of {format_duration(self.journal.plan.budget_s)}"
+        steps = len([one for one in self.journal.steps if one.finished])
+        done = "finished" if self.journal.finished else "not finished"
+        return f"{done}: {steps} step{'' if steps == 1 else 's'}, {spent}"
+
+    @property
+    def question(self) -> str:
+        """What was asked."""
+        assert self.journal is not None
+        plan = self.journal.plan
+        return f"Best {OBJECTIVES[plan.objective.metric]}, and {promises_text(plan.promises)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TuningCourse:
+    """A tuning as it is now."""
+
+    tuning: ListedTuning
+    standing: str
+    running: Listed | None
+    """The run of its present step."""
+    present: str
+    """What it does now, in words; empty where it has finished."""
+    blocks: tuple[Block, ...]
+    """The race, while it goes on."""
+    sections: tuple[Section, ...]
+    """The report, as far as it has come."""
+    answered: int
+    """Steps that the report knows."""
+
+
+class Tunings:
+    """The tunings of a folder."""
+
+    def __init__(self, top: Path, shelf: Shelf) -> None:
+        self._top = top
+        self._shelf = shelf
+        self._kept: dict[str, tuple[object, TuningCourse]] = {}
+        """Of the tuning that was asked for last."""
+
+    def listed(self) -> list[ListedTuning]:
+        """All, the newest change first; links are not followed."""
+        found = []
+        try:
+            with os.scandir(self._top) as entries:
+                folders = [Path(one.path) for one in entries if one.is_dir(follow_symlinks=False)]
+        except OSError:
+            return []
+        for folder in folders:
+            try:
+                changed_at = (folder / JOURNAL_FILE).stat().st_mtime
+                journal = JournalFile(folder).read()
+            except OSError:
+                continue
+            except WalproofError as error:
+                found.append(ListedTuning(folder, changed_at, None, error.message))
+                continue
+            found.append(ListedTuning(folder, changed_at, journal))
+        return sorted(found, key=lambda one: -one.changed_at)
+
+    def course(self, name: str) -> TuningCourse | None:
+        """One of them as it is now; None where there is none such. Raises StoreError."""
+        tuning = next((one for one in self.listed() if one.folder.name == name), None)
+        if tuning is None or tuning.journal is None:
+            return None
+        told = self._shelf.tuning(tuning.journal)
+        if told is None:
+            return None
+        facts, running = told
+        answer = tuning.folder / ANSWER_FILE
+        extent = None if running is None else (running.run.id, running.extent, running.run.requests)
+        key = (tuning.changed_at, answer.stat().st_mtime if answer.exists() else 0.0, extent)
+        if name not in self._kept or self._kept[name][0] != key:
+            self._kept = {name: (key, _course(tuning, tuning.journal, facts, running))}
+        return self._kept[name][1]
+
+
+def _course(
+    tuning: ListedTuning, journal: Journal, facts: TuningFacts, running: Listed | None
+) -> TuningCourse:
+    blocks: list[Block] = []
+    sections: tuple[Section, ...] = ()
+    kept = kept_answer(tuning.folder)
+    answered = 0 if kept is None else len(kept.asked.runs)
+    if kept is not None and 0 < answered <= len(facts.steps):
+        then = replace(until(facts, facts.steps[answered - 1].number), spent_s=sum(kept.asked.seconds))
+        sections = tune_view(then, kept.answer, kept.asked, platform(kept.platform)).sections
+    if not journal.finished and facts.steps:
+        taken = [one for one in journal.steps if one.finished]
+        if (table := standing_table(facts)) is not None:
+            blocks.append(table)
+        blocks += race_blocks(facts)
+        blocks.append(step_table(facts, [one.run for one in taken], [one.seconds for one in taken]))
+        sections = tuple(_so_far(sections))
+    pending = journal.pending
+    present = ""
+    if pending is not None and not journal.finished:
+        present = f"Step {pending.step.number}: {pending.step.purpose.value}"
+        if pending.step.why:
+            present += f". {pending.step.why[:1].upper()}{pending.step.why[1:]}"
+    said = say_standing(standing(facts), facts.plan.objective.metric) if facts.steps else ""
+    return TuningCourse(tuning, said, running, present, tuple(blocks), sections, answered)
+
+
+def _so_far(sections: Sequence[Section]) -> Iterator[Section]:
+    """Of a report on a tuning that goes on: no sentences of its end, and no race, which has gone further."""
+    for one in sections:
+        if one.id == "answer":
+            blocks = tuple(block for block in one.blocks if not isinstance(block, Paragraph))
+            yield Section(one.id, "Lines and predictions", blocks)
+        elif one.id in ("limits", "crashes"):
+            yield one
+
+
+def tuning_routes(tunings: Tunings, shown: Mapping[str, Any]) -> list[Route]:
+    """Addresses below /tunings."""
+    from starlette.exceptions import HTTPException
+    from starlette.responses import JSONResponse
+    from starlette.routing import Route
+
+    def every(_request: Request) -> Response:
+        return page("tunings.html.j2", **shown, tunings=tunings.listed())
+
+    def one(request: Request) -> Response:
+        found = tunings.course(request.path_params["name"])
+        if found is None:
+            raise HTTPException(404)
+        return page("tuning.html.j2", **shown, found=found)
+
+    def parts(request: Request) -> Response:
+        found = tunings.course(request.path_params["name"])
+        if found is None or found.tuning.journal is None:
+            raise HTTPException(404)
+        text = templates().get_template("tuning_body.html.j2").render(found=found)
+        return JSONResponse({"html": text, "finished": found.tuning.journal.finished})
+
+    return [
+        Route("/tunings", every),
+        Route("/tunings/{name}", one),
+        Route("/tunings/{name}/progress.json", parts),
+    ]

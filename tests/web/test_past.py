@@ -1,0 +1,142 @@
+"""The kept history on the page: any stretch of it, its worst moments, its gaps, and the same as a file."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.facts.test_watch_history import Time, recorder
+from tests.watching import BEGAN, MB, START, Server, clock, gone
+from tests.web.reading import Reader
+from walproof.cli.web_serve import Site
+from walproof.facts.watch import RmgrWal, SaidConcern, StreamPhase, StreamState, WalCauses, WatchRecord
+from walproof.facts.watch_recorder import HistoryLimits
+from walproof.web.live.past import Past
+from walproof.web.live.plots import plots
+
+NAME = 'db1 "<i>"'
+HOURS = 72
+STEP_S = 600
+PEAK, OUTAGE, UNWATCHED = 30.0, (40.0, 42.0), (50.0, 60.0)
+"""Hours: of the longest recovery, of a server that was down, of a walproof that did not run."""
+RATE = 2 * MB
+
+
+def record(hour: float) -> WatchRecord:
+    second = hour * 3600
+    at = BEGAN + second
+    if OUTAGE[0] <= hour < OUTAGE[1]:
+        said = (SaidConcern("server", 2, "db1 does not answer.", None),)
+        return WatchRecord(at, 1, gone(BEGAN + OUTAGE[0] * 3600, second), StreamState(StreamPhase.BROKEN),
+                           concerns=said)  # fmt: skip
+    look = replace(
+        Server().look(0), seen_s=second, at=at, lsn=START + int(RATE * second), pg_wal_bytes=int(100 * MB),
+    )  # fmt: skip
+    made = int(RATE * second)
+    totals = {
+        "Heap": RmgrWal(int(second) * 10, made // 4, made // 2, int(second)),
+        "Btree": RmgrWal(int(second) * 5, made // 4, 0, 0),
+    }
+    is_peak = abs(hour - PEAK) < 0.01
+    said = (SaidConcern("crash recovery", 1, "A crash now would take <b>90 s</b>.", None),) if is_peak else ()
+    return WatchRecord(
+        at, 1, look, StreamState(StreamPhase.LIVE), clock(90.0 if is_peak else 5.0),
+        WalCauses(10.0, RATE, 0.5, 1.0, (), totals), concerns=said, target_s=60.0,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("history") / "watch.sqlite"
+    clock_ = Time()
+    with recorder(made, HistoryLimits(), clock_) as kept:
+        hours = [step * STEP_S / 3600 for step in range(HOURS * 3600 // STEP_S)]
+        clock_.now = BEGAN + hours[-1] * 3600
+        kept.add([(NAME, record(hour)) for hour in hours if not UNWATCHED[0] <= hour < UNWATCHED[1]])
+    return made
+
+
+@pytest.fixture(scope="module")
+def site(path: Path) -> Iterator[Reader]:
+    with Site("127.0.0.1:0", [], None, None, history=path) as served:
+        yield Reader(served.url)
+
+
+def test_a_long_stretch_keeps_its_peak_its_rates_and_its_gaps(path: Path) -> None:
+    past = Past(path)
+    (server,) = past.servers()
+    moments = past.span(server, server.first_at, server.last_at)
+    assert 100 < len(moments) <= 300
+    assert max(one.warm or 0.0 for one in moments) == 90.0
+    rates = [one.wal_bytes_per_s for one in moments if one.wal_bytes_per_s is not None]
+    assert rates
+    assert rates == pytest.approx([RATE] * len(rates), rel=1e-6)
+    caused = [sum(dict(one.causes).values()) for one in moments if one.causes]
+    assert caused == pytest.approx([RATE] * len(caused), rel=0.01)
+    drawn = {one.id: one for one in plots(moments, server.first_at, server.last_at)}
+    assert set(drawn) >= {"clock", "wal", "pg_wal", "archive"}
+    hidden = [
+        (drawn["clock"].at[place], drawn["clock"].at[place + 1]) for place in sorted(drawn["clock"].breaks)
+    ]
+    for begin, end in (OUTAGE, UNWATCHED):
+        middle = BEGAN + 3600 * (begin + end) / 2
+        assert any(left <= middle <= right for left, right in hidden), (begin, end)
+    assert not any(right < BEGAN + 3600 * 39 for _, right in hidden), "nothing is hidden before the outage"
+    # Over more than a day an hour is not enough.
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", drawn["clock"].x_labels[0])
+
+
+def test_any_stretch_can_be_asked_for(site: Reader) -> None:
+    def said(**asked: object) -> str:
+        answer = site.get("/history/server?" + urlencode({"name": NAME, **asked}))
+        assert answer.status == 200
+        assert "<i>" not in answer.text
+        return answer.text
+
+    listed = site.get("/history").text
+    assert "db1 &#34;&lt;i&gt;&#34;" in listed
+    whole = said(since=BEGAN, until=BEGAN + 3600 * HOURS)
+    assert "A crash now would take" in whole or "does not answer" in whole
+    peak = said(since=BEGAN + 3600 * (PEAK - 1), until=BEGAN + 3600 * (PEAK + 1))
+    assert "▲ Warning" in peak
+    assert "A crash now would take &lt;b&gt;90 s" in peak
+    down = said(since=BEGAN + 3600 * 40.5, until=BEGAN + 3600 * 41)
+    assert "It did not answer" in down
+    assert "Nothing was kept of that time" in said(since=BEGAN + 3600 * 53, until=BEGAN + 3600 * 54)
+    # What a field for date and time sends, and what is no time at all.
+    local = time.strftime("%Y-%m-%dT%H:%M", time.localtime(BEGAN + 3600 * (PEAK - 1)))
+    assert "A crash now would take" in said(since=local, until=BEGAN + 3600 * (PEAK + 1))
+    for nonsense in ("nan", "inf", "1e999", "x", "-1", "99999-01-01"):
+        said(since=nonsense, until=nonsense)
+    said(seconds=7 * 86400)
+    said(seconds="1e9")
+    assert site.get("/history/server?name=other").status == 404
+
+
+def test_a_stretch_is_saved_as_a_file_that_needs_nothing(site: Reader) -> None:
+    asked = urlencode({"name": NAME, "since": BEGAN, "until": BEGAN + 3600 * HOURS})
+    answer = site.get(f"/history/file?{asked}")
+    assert answer.headers["content-disposition"].startswith('attachment; filename="walproof-db1')
+    assert "<script" not in answer.text
+    assert not re.search(r'(?:src|href)="(?!data:|#)', answer.text)
+    assert "Crash recovery, if it crashed then" in answer.text
+
+
+def test_a_history_that_grows_is_seen_and_one_that_is_gone_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "watch.sqlite"
+    with recorder(path) as kept, Site("127.0.0.1:0", [], None, None, history=path) as served:
+        site = Reader(served.url)
+        assert "It holds no record yet" in site.get("/history").text
+        kept.add([("db1", record(0.0))])
+        kept.flush()
+        assert "1 record<" in site.get("/history").text
+        for name in tmp_path.iterdir():
+            name.unlink()
+        assert site.get("/history").status == 503
+        assert "does not exist" in site.get("/history").text
