@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from walproof.cli.passes import PassProgress
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from walproof.units import Lsn
     from walproof.wal import WalStats
     from walproof.wal.places.opened import Path
+    from walproof.wal.verify.reading import Verifier
 
 
 def archive_stats(
@@ -28,3 +30,13 @@ def archive_stats(
 
     with connected(address, insecure=insecure) as cluster, PassProgress("reading WAL") as progress:
         return read_stats(cluster, paths, start=start, end=end, timeline=timeline, observe=progress.observe)
+
+
+@contextmanager
+def verifier(address: str, *, insecure: bool) -> Iterator[Verifier]:
+    """Verifies files of archives on the cluster. Raises HostError."""
+    from walproof.hosts.cluster import connected
+    from walproof.hosts.verify import verify_on
+
+    with connected(address, insecure=insecure) as cluster:
+        yield verify_on(cluster.cores)

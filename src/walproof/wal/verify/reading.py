@@ -4,10 +4,11 @@ files."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from walproof._native import wal_probe, wal_verify
 from walproof.units import Lsn
@@ -29,6 +30,13 @@ _SAMPLE = 16
 
 Since = Lsn | str | float
 """A location, the name of a segment, or a Unix time."""
+Wanted = tuple[WalFile, bool]
+"""A file to verify, and whether its SHA-1 is wanted."""
+Verified = tuple[Sequence[Wanted], Sequence[Mapping[str, Any]], BaseException | None]
+"""Files, the native module's facts of each, and what kept a store from being read meanwhile."""
+Verifier = Callable[[Archive, Sequence[Wanted], int, Observe], Iterator[Verified]]
+"""Verifies files of an archive with segments of that size, batch by batch in their order; is to say how many
+bytes of the batch in hand are done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,16 +79,15 @@ class Reading:
 
 
 def read_archive(
-    archive: Archive, since: Since | None, kept: KeptResults, threads: int, observe: Observe | None
+    archive: Archive, since: Since | None, kept: KeptResults, verifier: Verifier, observe: Observe | None
 ) -> Reading:
     """Verify every file that has to be. Raises WalError when not even the size of segments can be told."""
     files = archive.listing.segments
-    threads = min((place.read_by(threads) for place in archive.places), default=threads)
     size = call(archive.places, _segment_size, archive)
     first = _first_number(since, size)
     twice = Counter((file.name, file.is_partial) for file in files)
     facts: dict[str, FileFacts] = {}
-    wanted: list[tuple[WalFile, bool]] = []
+    wanted: list[Wanted] = []
     skipped = 0
     for file in files:
         wants_sha1 = (file.sha1 is not None and not file.is_partial) or twice[file.name, file.is_partial] > 1
@@ -94,7 +101,7 @@ def read_archive(
         else:
             wanted.append((file, wants_sha1))
     kept_files = len(facts)
-    for file, found in _verified(archive, wanted, size, kept, threads, observe):
+    for file, found in _verified(archive, wanted, size, kept, verifier, observe):
         facts[file.path] = found
     changed = {file.path for file, _ in wanted} - set(facts)
     reading = Reading(archive, size, _reference(archive, facts.values()))
@@ -127,10 +134,10 @@ def _first_number(since: Since | None, segment_size: int) -> int | None:
 
 def _verified(
     archive: Archive,
-    wanted: Sequence[tuple[WalFile, bool]],
+    wanted: Sequence[Wanted],
     segment_size: int,
     kept: KeptResults,
-    threads: int,
+    verifier: Verifier,
     observe: Observe | None,
 ) -> Iterator[tuple[WalFile, FileFacts]]:
     total, done = len(wanted) * segment_size, 0
@@ -140,18 +147,7 @@ def _verified(
             observe(done + bytes_, total)
 
     observe_all(0, total)
-    for reader, files in groupby((file for file, _ in wanted), key=lambda file: file.reader):
-        if reader is not None:
-            reader.expect((file.path, file.status) for file in files)
-    for batch in _batches(wanted, threads):
-        plain, failure = attempt(
-            archive.places,
-            wal_verify,
-            [(file.source, file.name, file.is_partial, file.ending, sha1) for file, sha1 in batch],
-            segment_size,
-            threads,
-            observe_all,
-        )
+    for batch, plain, failure in verifier(archive, wanted, segment_size, observe_all):
         done += len(batch) * segment_size
         found = [
             (file, one)
@@ -159,18 +155,34 @@ def _verified(
             if not one["faults"] or (failure is None and not _has_changed(file))
         ]
         # What could not be read now may be readable the next time, or with the pass.
-        kept.add(
-            (
-                (file, one)
-                for file, one in found
-                if all(fault[0] not in ("unreadable", "encrypted") for fault in one["faults"])
-            ),
-            segment_size,
-        )
+        kept.add(((file, one) for file, one in found if not is_unread(one)), segment_size)
         if failure is not None:
             raise failure
         for file, one in found:
             yield file, FileFacts.of_plain(one)
+
+
+def is_unread(plain: Mapping[str, Any]) -> bool:
+    """Whether a file could not be read, or not without the pass."""
+    return any(fault[0] in ("unreadable", "encrypted") for fault in plain["faults"])
+
+
+def verify_here(threads: int) -> Verifier:
+    """Files are verified by this machine, with so many threads."""
+
+    def verify(
+        archive: Archive, wanted: Sequence[Wanted], segment_size: int, observe: Observe
+    ) -> Iterator[Verified]:
+        most = min((place.read_by(threads) for place in archive.places), default=threads)
+        for reader, files in groupby((file for file, _ in wanted), key=lambda file: file.reader):
+            if reader is not None:
+                reader.expect((file.path, file.status) for file in files)
+        for batch in _batches(wanted, most):
+            files = [(file.source, file.name, file.is_partial, file.ending, sha1) for file, sha1 in batch]
+            plain, failure = attempt(archive.places, wal_verify, files, segment_size, most, observe)
+            yield batch, plain, failure
+
+    return verify
 
 
 def _has_changed(file: WalFile) -> bool:
@@ -183,8 +195,8 @@ def _has_changed(file: WalFile) -> bool:
     return file_status(file.path) != file.status
 
 
-def _batches(wanted: Sequence[tuple[WalFile, bool]], threads: int) -> Iterator[list[tuple[WalFile, bool]]]:
-    batch: list[tuple[WalFile, bool]] = []
+def _batches(wanted: Sequence[Wanted], threads: int) -> Iterator[list[Wanted]]:
+    batch: list[Wanted] = []
     size = 0
     for one in wanted:
         batch.append(one)
