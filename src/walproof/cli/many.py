@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     from walproof.units import Lsn
     from walproof.wal import WalStats
     from walproof.wal.places.opened import Path
+    from walproof.wal.places.place import Place
     from walproof.wal.verify.reading import Verifier
+    from walproof.wal.whatif import Simulator
 
 
 def archive_stats(
@@ -40,3 +43,16 @@ def verifier(address: str, *, insecure: bool) -> Iterator[Verifier]:
 
     with connected(address, insecure=insecure) as cluster:
         yield verify_on(cluster.cores)
+
+
+@contextmanager
+def simulator(address: str, *, insecure: bool) -> Iterator[Callable[[Sequence[Place]], Simulator]]:
+    """Simulates over WAL that the cluster reads. Raises HostError."""
+    from walproof.hosts.cluster import connected
+    from walproof.hosts.whatif import simulate_on
+
+    def tell(line: str) -> None:
+        sys.stderr.write(f"{line}\n")
+
+    with connected(address, insecure=insecure) as cluster:
+        yield simulate_on(cluster.cores, tell)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ import typer
 
 from walproof.cli import options
 from walproof.cli.status import Status
-from walproof.errors import SettingError
+from walproof.errors import SettingError, WalError
 from walproof.units import Lsn, parse_bytes
 
 Set = Annotated[
@@ -72,6 +73,8 @@ def whatif(
         ),
     ] = None,
     allow_gaps: options.AllowGaps = False,
+    ray: options.Ray = None,
+    insecure: options.Insecure = False,
 ) -> None:
     """Predict WAL, images, checkpoints and recovery distance for other max_wal_size, checkpoint_timeout,
     wal_compression and full_page_writes, from recorded WAL alone.
@@ -86,9 +89,14 @@ def whatif(
     from walproof.report.wal.whatif_json import whatif_json
     from walproof.wal.recording import recorded_versions
     from walproof.wal.target import asks_for_hint_records, target_of
-    from walproof.wal.whatif import identify, simulate
+    from walproof.wal.whatif import identify, simulate, simulate_here
 
     target_s = options.duration_s(recovery_target)
+    if ray is not None and (allow_gaps or target_s is not None):
+        raise WalError(
+            "--allow-gaps and --recovery-target are for one machine",
+            hint="A cluster reads an archive without gaps; a recovery is simulated where its pages are held.",
+        )
     limits = Limits(_size("--wal-disk", wal_disk), _size("--wal-per-hour", wal_per_hour), target_s)
     recorded = _recorded_settings(paths)
     presents = [recorded or {}, *options.parse_sets([present] if present is not None else [])]
@@ -102,7 +110,13 @@ def whatif(
     question = Question(own, bool(recorded) or present is not None, asked, recorded=minors)
     buffers = None if shared_buffers is None else options.buffers("--shared-buffers", shared_buffers)
     times = None
-    with PassProgress("simulating") as progress:
+    with ExitStack() as stack:
+        simulator = simulate_here
+        if ray is not None:
+            from walproof.cli.many import simulator as on_cluster
+
+            simulator = stack.enter_context(on_cluster(ray, insecure=insecure))
+        progress = stack.enter_context(PassProgress("simulating"))
         if target_s is not None:
             from walproof.analysis.forecast import forecast_distances, of_minors
             from walproof.cli.costs import find_costs
@@ -120,7 +134,7 @@ def whatif(
             )
         simulated = simulate(
             *paths, targets=question.targets(), start=first, end=last, timeline=timeline,
-            allow_gaps=allow_gaps, most_pages=pages, observe=progress.observe,
+            allow_gaps=allow_gaps, most_pages=pages, simulator=simulator, observe=progress.observe,
         )  # fmt: skip
     if not simulated.recorded.has_hint_records and any(asks_for_hint_records(version, one) for one in sets):
         raise SettingError(
