@@ -14,6 +14,7 @@ __all__ = [
     "WalPart",
     "WalRecords",
     "WalStripper",
+    "WhatIfPass",
     "damaged_pages",
     "device_profiles",
     "disk_arm",
@@ -23,9 +24,11 @@ __all__ = [
     "disk_image",
     "disk_status",
     "disk_unflushed",
+    "wal_digest",
     "wal_identity",
     "wal_join",
     "wal_last_checkpoint",
+    "wal_looks",
     "wal_probe",
     "wal_recovery",
     "wal_stats",
@@ -93,7 +96,9 @@ _GivenSamples = tuple[
 ]
 """What images told, as ``walproof.wal.images.ImageSamples``."""
 
-class _Request(TypedDict):
+class WhatIfRequest(TypedDict):
+    """What simulations are asked. A name for checkers of types alone."""
+
     targets: Sequence[Target]
     times: Sequence[tuple[int, int]]
     """Location, us since 1970."""
@@ -136,10 +141,37 @@ def wal_whatif(
     timeline: int | None,
     *,
     allow_gaps: bool,
-    request: _Request,
+    request: WhatIfRequest,
     observe: Observe | None = None,
 ) -> _Fields:
     """`WhatIf`, without its targets and its clock."""
+
+def wal_digest(
+    paths: Sequence[Source], start: int | None, end: int | None, timeline: int | None, until: int | None
+) -> bytes | None:
+    """Records of a range that begin before ``until``, without contents, for `WhatIfPass`.
+
+    None where the WAL ends before, or has no record. Raises WalError.
+    """
+
+def wal_looks(paths: Sequence[Source], timeline: int | None, wanted: Sequence[tuple[int, int]]) -> bytes:
+    """Images, by their records and the numbers of their references, compressed to see. Raises WalError."""
+
+@final
+class WhatIfPass:
+    """A simulation that takes digests in order; crates/walproof-whatif/src/ranges/pass.rs says how."""
+
+    def __new__(cls, request: WhatIfRequest) -> Self: ...
+    def draw(self, digest: bytes, is_learning: bool) -> tuple[list[tuple[int, int]], bool]:
+        """Images that are wanted, and whether the digest reaches past what is learned from before."""
+    def look(self, looks: bytes) -> None:
+        """What `wal_looks` saw."""
+    def learn(self, digest: bytes) -> None:
+        """Learn from the beginning."""
+    def add(self, digest: bytes) -> None:
+        """Simulate what follows."""
+    def finish(self) -> _Fields | None:
+        """As `wal_whatif`; None where the digests were not all of the WAL, or did not fit."""
 
 def wal_written(paths: Sequence[Source], segment_size: int) -> list[tuple[int, int]]:
     """Where each whole segment's file ends in the WAL, and when it was last written, in us since 1970."""

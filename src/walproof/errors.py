@@ -69,6 +69,10 @@ class StoreError(WalproofError):
     """Facts that cannot be written or read."""
 
 
+class StoreAwayError(StoreError):
+    """A shared store that does not answer now."""
+
+
 class MetricError(WalproofError):
     """A name that no metric has."""
 

@@ -25,8 +25,8 @@ def cluster() -> Iterator[str]:
     # Paths of its sockets must be short.
     folder = Path(tempfile.mkdtemp(prefix="wpray"))
     os.environ.update(ENVIRONMENT)
-    # Ray's test cluster writes its address into Ray's default folder, whatever ``temp_dir`` says, and does
-    # not make that folder.
+    # Ray's test cluster writes its address into Ray's default folder, whatever ``temp_dir`` says,
+    # and does not make that folder.
     os.environ["RAY_TMPDIR"] = str(folder)
     (folder / "ray").mkdir()
     from ray.cluster_utils import Cluster

@@ -8,26 +8,34 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.command import walproof
 from tests.golden.unpack import VERSIONS, unpack
 from tests.hosts import clusters
+from tests.wal.places.archive import laid_golden
 from walproof.errors import HostError, WalError
 from walproof.facts import Install
 from walproof.facts.store import Store
+from walproof.hosts import verify as on_hosts_verify
 from walproof.hosts.archive import archive_stats
 from walproof.hosts.cluster import Cluster, connected
 from walproof.hosts.safety import check_hosts
 from walproof.hosts.study import choose, on_hosts
+from walproof.hosts.verify import verify_on
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster as Server
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
 from walproof.report.wal.rows import By, json_text, rows
+from walproof.report.wal.verify_json import verification_json
 from walproof.units import Lsn
 from walproof.wal import WalStats, stats
+from walproof.wal.verify.names import is_segment
+from walproof.wal.verify.reading import Verifier
+from walproof.wal.verify.verify import verify
 
 IS_ROOT = os.geteuid() == 0
 """Whose tasks are refused, unless --insecure is given."""
@@ -84,6 +92,79 @@ def test_damage_and_gaps_are_told_as_by_one_machine(cluster: Cluster, tmp_path: 
         segment.write_bytes(whole)
     assert errors > 4
     assert said(lambda: archive_stats(cluster, [tmp_path / "none"])) == said(lambda: stats(tmp_path / "none"))
+
+
+def verified(root: Path, verifier: Verifier | None = None) -> Any:
+    """What ``wal verify --json`` prints, but for the moment."""
+    found = json.loads(verification_json(verify([root], verifier=verifier)))
+    return {name: value for name, value in found.items() if name not in ("started_at", "ended_at")}
+
+
+@pytest.mark.parametrize("each", [1, 2, 64])
+def test_an_archive_is_verified_as_by_one_machine(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, each: int
+) -> None:
+    """A damaged record, a history, a label, backups; then with a file cut short, gone, and not readable."""
+    monkeypatch.setattr(on_hosts_verify, "FILES_MOST", each)
+    monkeypatch.setattr(on_hosts_verify, "_BATCHES_PER_CORE", 1 / each)
+    (tmp_path / "golden").mkdir()
+    unpack(17, tmp_path / "golden")
+    verifier = verify_on(cluster.cores)
+    layout, ending = {1: ("pgBackRest", "lz4"), 2: ("WAL-G", "zst"), 64: ("folder", "")}[each]
+    (tmp_path / "archive").mkdir()
+    root = laid_golden(tmp_path / "golden", layout, ending, tmp_path / "archive").root
+    kinds: set[str] = set()
+
+    def look() -> None:
+        plain = verified(root)
+        assert verified(root, verifier) == plain
+        kinds.update(one["kind"] for archive in plain["archives"] for one in archive["problems"])
+
+    look()
+    segments = sorted(one for one in root.rglob("*") if is_segment(one.name))
+    middle = segments[1]
+    data = middle.read_bytes()
+    middle.write_bytes(data[:-9])
+    look()
+    middle.unlink()
+    look()
+    middle.symlink_to(root)  # neither a file nor a folder of the archive
+    look()
+    assert "unreadable" in kinds
+    assert len(kinds) > 1
+
+
+def test_verify_from_the_command_line(address: str, tmp_path: Path) -> None:
+    (tmp_path / "wal").mkdir()
+    unpack(18, tmp_path / "wal")
+    anyway = ["--insecure"] if IS_ROOT else []
+    whole = walproof("wal", "verify", "wal", cwd=tmp_path)
+    done = walproof("wal", "verify", "wal", "--ray", address, *anyway, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (whole.returncode, whole.stdout, "")
+    refused = walproof("wal", "verify", "wal", "--ray", address, "--threads", "2", cwd=tmp_path)
+    assert (refused.returncode, "--threads is for one machine" in refused.stderr) == (2, True)
+
+
+def test_whatif_from_the_command_line(address: str, tmp_path: Path) -> None:
+    """Also of an archive that does not go through: one machine's error."""
+    (tmp_path / "wal").mkdir()
+    unpack(17, tmp_path / "wal")
+    anyway = ["--insecure"] if IS_ROOT else []
+    options = ["wal", "whatif", "wal", "--set", "max_wal_size=8MB,wal_compression=lz4", "--json"]
+
+    def answer(text: str) -> Any:
+        return json.loads(text, object_hook=lambda one: {k: v for k, v in one.items() if k != "cpu_s"})
+
+    whole = walproof(*options, cwd=tmp_path)
+    done = walproof(*options, "--ray", address, *anyway, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert answer(done.stdout) == answer(whole.stdout)
+    sorted(one for one in (tmp_path / "wal").iterdir() if is_segment(one.name))[1].unlink()
+    whole = walproof(*options, cwd=tmp_path)
+    done = walproof(*options, "--ray", address, *anyway, cwd=tmp_path)
+    assert whole.returncode == done.returncode == 2
+    assert done.stderr.splitlines()[1:] == whole.stderr.splitlines()
+    assert "this machine reads it" in done.stderr
 
 
 def test_the_hosts_are_told_apart(cluster: Cluster) -> None:

@@ -6,6 +6,7 @@
 mod disk;
 mod fields;
 mod parts;
+mod ranges;
 mod reading;
 mod records;
 mod recovery;
@@ -51,6 +52,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(whatif::wal_whatif, module)?)?;
     module.add_function(wrap_pyfunction!(whatif::wal_identity, module)?)?;
     module.add_function(wrap_pyfunction!(whatif::wal_written, module)?)?;
+    module.add_function(wrap_pyfunction!(ranges::wal_digest, module)?)?;
+    module.add_function(wrap_pyfunction!(ranges::wal_looks, module)?)?;
+    module.add_class::<ranges::WhatIfPass>()?;
     module.add_function(wrap_pyfunction!(strip::wal_strip, module)?)?;
     module.add_function(wrap_pyfunction!(recovery::wal_recovery, module)?)?;
     module.add_function(wrap_pyfunction!(recovery::wal_last_checkpoint, module)?)?;

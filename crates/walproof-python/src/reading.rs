@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use walproof_wal::{Finish, Gap, Lsn, WalIdentity};
+use walproof_wal::{Gap, Lsn, WalIdentity};
 
 /// A dict with whose WAL it is, from where it was read, why reading ended and what was missing.
 pub fn reading_dict<'py>(
@@ -10,7 +10,7 @@ pub fn reading_dict<'py>(
     identity: &WalIdentity,
     timeline: u32,
     start: Lsn,
-    finish: &Finish,
+    finish_reason: Option<String>,
     gaps: &[Gap],
 ) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
@@ -19,12 +19,7 @@ pub fn reading_dict<'py>(
     dict.set_item("system_identifier", identity.system_identifier)?;
     dict.set_item("timeline", timeline)?;
     dict.set_item("start", start.0)?;
-    let reason = match finish {
-        Finish::LastSegment { wanted } => Some(format!("{wanted} is not at hand")),
-        Finish::EndOfWal { reason } => Some(reason.to_string()),
-        _ => None,
-    };
-    dict.set_item("finish_reason", reason)?;
+    dict.set_item("finish_reason", finish_reason)?;
     dict.set_item("gaps", gaps.iter().map(|gap| (gap.start.0, gap.end.0)).collect::<Vec<_>>())?;
     Ok(dict)
 }

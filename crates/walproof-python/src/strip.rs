@@ -44,7 +44,8 @@ pub fn fork_samples(rows: &[Sample]) -> Vec<ForkSample> {
     rows.iter().copied().map(sample).collect()
 }
 
-fn nanoseconds() -> u64 {
+/// Nanoseconds since some moment.
+pub fn nanoseconds() -> u64 {
     use std::sync::OnceLock;
     static BEGAN: OnceLock<Instant> = OnceLock::new();
     u64::try_from(BEGAN.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)

@@ -32,14 +32,14 @@ pub struct RawTarget {
 #[derive(FromPyObject)]
 pub struct RawRequest {
     #[pyo3(item)]
-    targets: Vec<RawTarget>,
+    pub(crate) targets: Vec<RawTarget>,
     /// Location and microseconds since 1970.
     #[pyo3(item)]
-    times: Vec<(u64, i64)>,
+    pub(crate) times: Vec<(u64, i64)>,
     #[pyo3(item)]
-    most_pages: Option<u64>,
+    pub(crate) most_pages: Option<u64>,
     #[pyo3(item)]
-    samples: Samples,
+    pub(crate) samples: Samples,
 }
 
 /// Simulates servers with other settings; see `_native.pyi` for the shape of the result.
@@ -101,7 +101,7 @@ pub fn wal_written(py: Python<'_>, paths: Vec<RawSource>, segment_size: u32) -> 
     Ok(written.into_iter().map(|(lsn, time)| (lsn.0, microseconds(time))).collect())
 }
 
-fn target(raw: RawTarget) -> PyResult<Target> {
+pub(crate) fn target(raw: RawTarget) -> PyResult<Target> {
     let compression = match raw.wal_compression.as_str() {
         "as recorded" => ImageCompression::AsRecorded,
         "off" => ImageCompression::Off,
@@ -124,8 +124,15 @@ fn target(raw: RawTarget) -> PyResult<Target> {
     })
 }
 
-fn whatif_dict<'py>(py: Python<'py>, found: &WhatIf) -> PyResult<Bound<'py, PyDict>> {
-    let dict = reading_dict(py, &found.identity, found.timeline, found.start, &found.finish, &found.gaps)?;
+pub(crate) fn whatif_dict<'py>(py: Python<'py>, found: &WhatIf) -> PyResult<Bound<'py, PyDict>> {
+    let dict = reading_dict(
+        py,
+        &found.identity,
+        found.timeline,
+        found.start,
+        found.finish_reason.clone(),
+        &found.gaps,
+    )?;
     dict.set_item("first_timeline", found.first_timeline)?;
     dict.set_item("end", found.end.0)?;
     dict.set_item("recorded", fields_dict(py, &found.recorded)?)?;

@@ -92,7 +92,7 @@ pub use relations::{RelationTotals, Relations};
 pub use rmgr::{Operation, RmgrId};
 pub use source::{Locked, Object, Objects, Piece, Place, SegmentFile, Segments, Source, PIECE_SIZE};
 pub use stats::Stats;
-pub use strip::{strip, Stream, Stripped};
+pub use strip::{reduced, strip, Reduced, Stream, Stripped};
 pub use tally::{ImageTotals, MethodTotals, Totals, TransactionTotals};
 pub use transaction::{Checkpoint, CheckpointKind, Outcome, TransactionEnd};
 pub use version::PgVersion;

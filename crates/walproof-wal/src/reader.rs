@@ -60,6 +60,18 @@ pub enum Finish {
     },
 }
 
+impl Finish {
+    /// In words; None for the end that was asked for.
+    #[must_use]
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Finish::Requested => None,
+            Finish::LastSegment { wanted } => Some(format!("{wanted} is not at hand")),
+            Finish::EndOfWal { reason } => Some(reason.to_string()),
+        }
+    }
+}
+
 /// Records in order. Memory use does not depend on the amount of WAL: one buffer, and the record in hand.
 ///
 /// See the [crate documentation](crate) for an example.

@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 use walproof_wal::{
-    named_fields, BlockRef, ByMethod, Compression, ForkNumber, Forks, Record, RmgrId, BLOCK_SIZE,
+    named_fields, BlockRef, ByMethod, Compression, ForkNumber, Forks, Image, Record, RmgrId, BLOCK_SIZE,
 };
 
 use crate::drawn::Drawn;
@@ -22,7 +22,7 @@ const SMALL_GAP_BYTES: i64 = 256 << 10;
 /// Images that have to be found at such gaps, and none missing, for a class to be one that forces them.
 const FORCED_LEAST: u32 = 3;
 /// Images that are held of those that were compressed to see what each method makes of them, at most.
-const SAMPLE: usize = 1024;
+pub(crate) const SAMPLE: usize = 1024;
 /// Relative standard error of a relation's images of which none was compressed: others stand in.
 const UNSEEN_ERROR: f64 = 0.5;
 /// Images of a relation from which a mean size is taken.
@@ -128,6 +128,19 @@ pub(crate) struct Knowledge<'a> {
     pub(crate) has_hint_records: bool,
     /// How the recording's last image was compressed.
     method: Option<Compression>,
+    /// What others saw of images, where the records here have no contents.
+    looks: Option<Looks>,
+}
+
+/// What each method makes of an image, and the tuples that unpacking showed; None for an image that does not tell.
+pub(crate) type Look = Option<(Lengths, Option<(u64, u64)>)>;
+
+/// Images by their records and the numbers of their references.
+#[derive(Debug, Default)]
+pub(crate) struct Looks {
+    pub(crate) found: FxHashMap<(u64, u8), Look>,
+    /// Whether one was asked for that nobody had looked at.
+    pub(crate) is_lacking: bool,
 }
 
 impl<'a> Knowledge<'a> {
@@ -141,7 +154,23 @@ impl<'a> Knowledge<'a> {
             held: 0,
             has_hint_records: false,
             method: None,
+            looks: None,
         }
+    }
+
+    /// Knowledge from records without contents, of whose images others tell.
+    pub(crate) fn of_looks(clock: &'a (dyn Fn() -> u64 + Sync)) -> Knowledge<'a> {
+        Knowledge { looks: Some(Looks::default()), ..Knowledge::new(clock) }
+    }
+
+    /// What others saw.
+    pub(crate) fn looks(&mut self) -> &mut Looks {
+        self.looks.get_or_insert_default()
+    }
+
+    /// Adds what compressing took elsewhere.
+    pub(crate) fn add_nanoseconds(&mut self, elsewhere: [u64; 3]) {
+        self.compressor.add_nanoseconds(elsewhere);
     }
 
     /// Learns what was told of images before they were blanked out, and how many nanoseconds each method took.
@@ -239,18 +268,22 @@ impl<'a> Knowledge<'a> {
         if !own.drawn.wants() {
             return;
         }
-        let bytes = record.image(block);
-        if is_blank(bytes) {
-            return;
-        }
-        let Some(lengths) = self.compressor.lengths(&image, bytes) else { return };
-        if image.compression.is_some() {
-            if let Some((count, bytes)) = tuples_on(self.compressor.page()) {
-                own.pointers += count;
-                own.pointed_bytes += bytes;
-                own.unpacked_pointers += count;
-                own.unpacked_bytes += bytes;
-            }
+        let look = match &mut self.looks {
+            None => look_at(&mut self.compressor, &image, record.image(block)),
+            Some(looks) => match looks.found.get(&(record.lsn.0, block.id)) {
+                Some(look) => *look,
+                None => {
+                    looks.is_lacking = true;
+                    None
+                }
+            },
+        };
+        let Some((lengths, unpacked)) = look else { return };
+        if let Some((count, bytes)) = unpacked {
+            own.pointers += count;
+            own.pointed_bytes += bytes;
+            own.unpacked_pointers += count;
+            own.unpacked_bytes += bytes;
         }
         let Lengths { plain, compressed } = lengths;
         own.drawn.add(lengths);
@@ -423,8 +456,18 @@ impl<'a> Knowledge<'a> {
     }
 }
 
+/// Compresses an image by each method.
+pub(crate) fn look_at(compressor: &mut Compressor<'_>, image: &Image, bytes: &[u8]) -> Look {
+    if is_blank(bytes) {
+        return None;
+    }
+    let lengths = compressor.lengths(image, bytes)?;
+    let unpacked = image.compression.and_then(|_| tuples_on(compressor.page()));
+    Some((lengths, unpacked))
+}
+
 /// Whether the image's contents were taken out (`walproof_wal::strip`), but for the page's header.
-fn is_blank(image: &[u8]) -> bool {
+pub(crate) fn is_blank(image: &[u8]) -> bool {
     image.get(24..).is_some_and(|contents| contents.iter().all(|byte| *byte == 0))
 }
 

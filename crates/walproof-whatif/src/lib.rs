@@ -25,7 +25,8 @@
 //! `pages` (what is known of each
 //! page), `sampler` (which pages, where not all), `pglz` and `images` (images compressed by each method), `growth` (how large an image would be),
 //! `knowledge` (what the recording teaches about records), `recorded` (facts of the recording), `samples` (images of recordings that are blanked out), `lane` (one
-//! simulated server and its checkpoints), `outcome`, `request`, `simulation` (the pass).
+//! simulated server and its checkpoints), `outcome`, `request`, `simulation` (the pass),
+//! `ranges` (the same pass over WAL that other machines read).
 //!
 //! Deliberately absent: clocks (one may be passed in), disks, and the load. The same statements are assumed to commit
 //! at the same times whatever the settings.
@@ -42,6 +43,7 @@ mod outcome;
 mod pages;
 mod pglz;
 mod position;
+mod ranges;
 mod recorded;
 mod request;
 mod sampler;
@@ -52,6 +54,7 @@ mod target;
 pub use images::MethodSample;
 pub use knowledge::ImageSample;
 pub use outcome::{Cycles, Outcome};
+pub use ranges::{Digest, Looks, Pass};
 pub use recorded::{Agreement, Recorded, SourceCheckpoint};
 pub use request::Request;
 pub use samples::{ForkSample, ImageSampler};

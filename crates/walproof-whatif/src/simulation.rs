@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use walproof_wal::{
-    BlockRef, Error, Finish, ForkNumber, Gap, Lsn, PgVersion, Range, Reader, Record, RmgrId, Segments,
+    BlockRef, Error, ForkNumber, Gap, Lsn, PgVersion, Range, Reader, Record, RmgrId, Segments,
 };
 use walproof_wal::{TransactionEnd, WalIdentity};
 
@@ -38,7 +38,7 @@ const COMMON: [RmgrId; 3] = [RmgrId(9), RmgrId(10), RmgrId(11)];
 const IMAGE_HEADER_BYTES: i32 = 5;
 const BLOCK_SIZE: u16 = walproof_wal::BLOCK_SIZE;
 const SWITCH: u8 = 0x40;
-const CHECK_CONSISTENCY: u8 = 0x02;
+pub(crate) const CHECK_CONSISTENCY: u8 = 0x02;
 /// Last touch of a page whose image does not depend on it.
 const FORCED: i64 = -1;
 /// What no last touch is below.
@@ -57,8 +57,8 @@ pub struct WhatIf {
     pub start: Lsn,
     /// Where the last one ends.
     pub end: Lsn,
-    /// Why there were no more records.
-    pub finish: Finish,
+    /// Why there were no more records; None for the end that was asked for.
+    pub finish_reason: Option<String>,
     /// WAL that was missing and passed over.
     pub gaps: Vec<Gap>,
     /// Facts of the recording.
@@ -93,16 +93,14 @@ pub fn simulate(
     }
     let (timeline, start, end) = (reader.timeline(), reader.first_lsn(), reader.end_lsn());
     let gaps = reader.gaps().to_vec();
-    let (mut recorded, outcomes) = simulation.finish();
-    recorded.has_hint_records = knowledge.has_hint_records;
-    recorded.compression = knowledge.method();
+    let (recorded, outcomes) = simulation.finish(&knowledge);
     Ok(WhatIf {
         identity,
         first_timeline: first_timeline.unwrap_or(timeline),
         timeline,
         start,
         end,
-        finish: reader.into_finish(),
+        finish_reason: reader.into_finish().reason(),
         gaps,
         recorded,
         sample: knowledge.sample(),
@@ -113,23 +111,51 @@ pub fn simulate(
 /// Reads the beginning of the recording to learn from; where its first record is.
 fn learn(segments: Arc<Segments>, range: Range, knowledge: &mut Knowledge<'_>) -> Result<Option<Lsn>, Error> {
     let mut reader = Reader::open(segments, range)?;
-    let mut pages = Pages::new(false);
-    let mut first = None;
+    let mut learning = Learning::default();
     while let Some(record) = reader.next_record()? {
-        let start = *first.get_or_insert(record.lsn);
-        let offset = record.end - start;
-        for block in record.blocks {
-            let fork = knowledge.forks.number(block.relation, block.fork);
-            let page = pages.page(fork, block.block);
-            let gap = (page.touched() > 0).then(|| offset as i64 - page.touched());
-            knowledge.learn(&record, block, fork, gap);
-            *page = Page::new(offset, None);
-        }
-        if offset > LEARN_BYTES {
+        if !learning.add(&record, knowledge) {
             break;
         }
     }
-    Ok(first)
+    Ok(learning.first)
+}
+
+/// The pass over the beginning of a recording, to learn from.
+#[derive(Debug)]
+pub(crate) struct Learning {
+    pages: Pages,
+    /// Where the first record is.
+    first: Option<Lsn>,
+}
+
+impl Default for Learning {
+    fn default() -> Learning {
+        Learning { pages: Pages::new(false), first: None }
+    }
+}
+
+impl Learning {
+    /// Learns from the record that follows; false for one that is past the beginning.
+    pub(crate) fn add(&mut self, record: &Record<'_>, knowledge: &mut Knowledge<'_>) -> bool {
+        let start = *self.first.get_or_insert(record.lsn);
+        if is_past_beginning(start, record.lsn) {
+            return false;
+        }
+        let offset = record.end - start;
+        for block in record.blocks {
+            let fork = knowledge.forks.number(block.relation, block.fork);
+            let page = self.pages.page(fork, block.block);
+            let gap = (page.touched() > 0).then(|| offset as i64 - page.touched());
+            knowledge.learn(record, block, fork, gap);
+            *page = Page::new(offset, None);
+        }
+        true
+    }
+}
+
+/// Whether a record is not among those that are learned from before the simulation.
+pub(crate) fn is_past_beginning(start: Lsn, lsn: Lsn) -> bool {
+    lsn - start > LEARN_BYTES
 }
 
 /// An image that some targets want.
@@ -150,7 +176,7 @@ struct Want {
 }
 
 #[derive(Debug)]
-struct Simulation {
+pub(crate) struct Simulation {
     start: Lsn,
     version: PgVersion,
     positions: Positions,
@@ -179,7 +205,7 @@ struct Simulation {
 }
 
 impl Simulation {
-    fn new(start: Lsn, identity: WalIdentity, request: &Request<'_>) -> Simulation {
+    pub(crate) fn new(start: Lsn, identity: WalIdentity, request: &Request<'_>) -> Simulation {
         let targets = request.targets;
         let is_sample = request.most_pages.is_some();
         let positions = Positions::new(identity.segment_size);
@@ -221,7 +247,8 @@ impl Simulation {
         self.next_us = self.lanes.iter().map(Lane::next_us).min().unwrap_or(i64::MAX);
     }
 
-    fn add(&mut self, record: &Record<'_>, knowledge: &mut Knowledge<'_>) {
+    /// Takes the record that follows.
+    pub(crate) fn add(&mut self, record: &Record<'_>, knowledge: &mut Knowledge<'_>) {
         let total = i64::from(record.header.total_length);
         self.now.offset = record.end - self.start;
         if let Some(time_us) = self.clock.as_mut().and_then(|clock| clock.time_us(self.now.offset)) {
@@ -551,7 +578,9 @@ impl Simulation {
         self.refresh();
     }
 
-    fn finish(mut self) -> (Recorded, Vec<Outcome>) {
+    pub(crate) fn finish(mut self, knowledge: &Knowledge<'_>) -> (Recorded, Vec<Outcome>) {
+        self.recorded.has_hint_records = knowledge.has_hint_records;
+        self.recorded.compression = knowledge.method();
         self.recorded.held_pages = self.pages.distinct();
         self.recorded.pages = self.sampler.as_ref().map_or(self.recorded.held_pages, |one| one.pages().1);
         self.recorded.memory_bytes =

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +29,8 @@ class RunOrder:
     on: str | None
     new: bool
     host: str
+    hosts: tuple[str, ...]
+    """All that carry out the study."""
 
 
 def carry_out_over_hosts(
@@ -76,7 +80,7 @@ def carry_out_over_hosts(
             orders = [
                 RunOrder(
                     to_json(plan), tuple(command), given.store, study_text, None if on is None else str(on),
-                    given.new, host.machine.name,
+                    given.new, host.machine.name, tuple(one.machine.name for one in hosts),
                 )
                 for host in hosts
             ]  # fmt: skip
@@ -138,19 +142,58 @@ def carry_out_here(order: RunOrder) -> str:
     private_folder(locks)
     store = Store(order.store)
     try:
-        with store.claim(f"on machine {boot_id()}") as is_ours:
+        with _alone(locks), store.claim(f"on machine {boot_id()}") as is_ours:
             if not is_ours:
-                raise HostError(
-                    "another study runs on this machine",
-                    hint="Trials beside each other would measure each other; wait for it.",
-                )
+                raise _busy()
+            if not order.new and (done := _ended_in_study(store.runs(), order, plan.study)) is not None:
+                return done.id
             run = execute(
                 plan, store, order.command, DueCells(plan, within), within or never, _Unseen(), locks=locks,
-                study_text=order.study_text, fresh=order.new, host=order.host,
+                study_text=order.study_text, fresh=order.new, host=order.host, kept=locks / "kept",
             )  # fmt: skip
         return run.id
     finally:
         store.close()
+
+
+def _ended_in_study(runs: Sequence[Run], order: RunOrder, study: str) -> Run | None:
+    """The run that this host has ended already of a study over hosts that goes on; None where there is none.
+
+    The study goes on where another host has a run of it without an end; this host's belongs to it if it
+    ended after that one had begun.
+    """
+    of_study = [run for run in runs if run.plan.study == study and run.command == order.command]
+    open_since = min(
+        (
+            run.created_at
+            for run in of_study
+            if run.finished_at is None and run.environment.facts.get("host") in order.hosts
+        ),
+        default=None,
+    )
+    own = [run for run in of_study if run.environment.facts.get("host") == order.host]
+    if open_since is None or not own:
+        return None
+    newest = own[-1]
+    return newest if newest.finished_at is not None and newest.finished_at > open_since else None
+
+
+@contextmanager
+def _alone(locks: Path) -> Iterator[None]:
+    """No other study of this user runs here meanwhile, also while the store, which says so, is away."""
+    with (locks / ".machine.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _busy() from None
+        yield
+
+
+def _busy() -> HostError:
+    return HostError(
+        "another study runs on this machine",
+        hint="Trials beside each other would measure each other; wait for it.",
+    )
 
 
 class _Unseen:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -56,24 +57,35 @@ def verify(
     threads: Annotated[
         int | None, typer.Option("--threads", min=1, help="Cores to use. Default: all.")
     ] = None,
+    ray: options.Ray = None,
+    insecure: options.Insecure = False,
 ) -> None:
     """Check that an archive is whole, and say to which moments it can restore.
 
     Exit status 0: whole, 1: something is wrong with it, 2: it could not be looked at.
     """
     from walproof.cli.passes import PassProgress
+    from walproof.wal.verify.reading import verify_here
     from walproof.wal.verify.verify import verify as verify_archives
 
     if again and kept is None:
         raise WalError("--again needs --kept", hint="Without kept results everything is read anyway.")
-    with PassProgress("verifying") as progress:
+    if ray is not None and threads is not None:
+        raise WalError("--threads is for one machine", hint="A cluster has a core for each of its tasks.")
+    with ExitStack() as stack:
+        verifier = None if threads is None else verify_here(threads)
+        if ray is not None:
+            from walproof.cli.many import verifier as on_cluster
+
+            verifier = stack.enter_context(on_cluster(ray, insecure=insecure))
+        progress = stack.enter_context(PassProgress("verifying"))
         found = verify_archives(
             paths,
             backups=backups or (),
             since=parse_since(since),
             kept=kept,
             again=again,
-            threads=threads,
+            verifier=verifier,
             observe=progress.observe,
         )
     if prometheus is not None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,14 +13,16 @@ import typer
 
 from walproof.cli import options
 from walproof.cli.status import Status
-from walproof.errors import SettingError
+from walproof.errors import SettingError, WalError
 from walproof.units import Lsn, parse_bytes
 
 if TYPE_CHECKING:
     from walproof.analysis.whatif import Study
     from walproof.report.wal.whatif import Asked
     from walproof.wal.places.opened import Path as WalPath
+    from walproof.wal.places.place import Place
     from walproof.wal.progress import Observe
+    from walproof.wal.whatif import Simulator
 
 Set = Annotated[
     list[str] | None,
@@ -79,6 +82,8 @@ def whatif(
         ),
     ] = None,
     allow_gaps: options.AllowGaps = False,
+    ray: options.Ray = None,
+    insecure: options.Insecure = False,
 ) -> None:
     """Predict WAL, images, checkpoints and recovery distance for other max_wal_size, checkpoint_timeout,
     wal_compression and full_page_writes, from recorded WAL alone.
@@ -90,6 +95,7 @@ def whatif(
     from walproof.report.wal.page import to_html
     from walproof.report.wal.whatif import whatif_view
     from walproof.report.wal.whatif_json import whatif_json
+    from walproof.wal.whatif import simulate_here
 
     order = WhatifOrder(
         sets=options.parse_sets(set_ or []),
@@ -105,8 +111,19 @@ def whatif(
         pages=pages,
         allow_gaps=allow_gaps,
     )
-    with PassProgress("simulating") as progress:
-        found, answer = predict_whatif(paths, order, progress.observe)
+    if ray is not None and (order.allow_gaps or order.recovery_s is not None):
+        raise WalError(
+            "--allow-gaps and --recovery-target are for one machine",
+            hint="A cluster reads an archive without gaps; a recovery is simulated where its pages are held.",
+        )
+    with ExitStack() as stack:
+        simulator = simulate_here
+        if ray is not None:
+            from walproof.cli.many import simulator as on_cluster
+
+            simulator = stack.enter_context(on_cluster(ray, insecure=insecure))
+        progress = stack.enter_context(PassProgress("simulating"))
+        found, answer = predict_whatif(paths, order, progress.observe, simulator)
     view = whatif_view(found, answer)
     if html is not None:
         from walproof.cli.files import write_file
@@ -145,17 +162,21 @@ class WhatifOrder:
 
 
 def predict_whatif(
-    paths: Sequence[WalPath], order: WhatifOrder, observe: Observe | None
+    paths: Sequence[WalPath],
+    order: WhatifOrder,
+    observe: Observe | None,
+    simulator: Callable[[Sequence[Place]], Simulator] | None = None,
 ) -> tuple[Study, Asked | None]:
     """What other settings would write, and the answer to the limits, if there are any.
 
+    ``simulator``: who goes through the WAL; this machine where none is named.
     Raises WalError, SettingError, StoreError, AnalysisError.
     """
     from walproof.analysis.whatif import Limits, Question, study
     from walproof.report.wal.whatif import Asked
     from walproof.wal.recording import recorded_versions
     from walproof.wal.target import asks_for_hint_records, target_of
-    from walproof.wal.whatif import identify, simulate
+    from walproof.wal.whatif import identify, simulate, simulate_here
 
     limits = Limits(order.wal_disk_bytes, order.wal_bytes_per_hour, order.recovery_s)
     recorded = _recorded_settings(paths)
@@ -183,7 +204,8 @@ def predict_whatif(
         )
     simulated = simulate(
         *paths, targets=question.targets(), start=order.start, end=order.end, timeline=order.timeline,
-        allow_gaps=order.allow_gaps, most_pages=order.pages, observe=observe,
+        allow_gaps=order.allow_gaps, most_pages=order.pages, simulator=simulator or simulate_here,
+        observe=observe,
     )  # fmt: skip
     if not simulated.recorded.has_hint_records and any(
         asks_for_hint_records(version, one) for one in order.sets

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
 
-from walproof.errors import ConninfoError, StoreError
+from walproof.errors import ConninfoError, StoreAwayError, StoreError
 from walproof.files import make_private, private_folder
 from walproof.settings.conninfo import concealed, parse, seems_conninfo, shown
 
@@ -47,7 +47,8 @@ class Place:
                 hint = (
                     "Another walproof has written the same: has this one lost its claim? --new begins a run."
                 )
-            raise StoreError(
+            is_away = self.path is None and isinstance(error, OperationalError)
+            raise (StoreAwayError if is_away else StoreError)(
                 f"store {self.shown} cannot be {verb}",
                 detail=concealed(str(cause).strip(), self.conninfo).splitlines()[0],
                 hint=hint,

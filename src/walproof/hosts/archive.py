@@ -1,6 +1,6 @@
 """Totals of an archive that a cluster reads: ranges as tasks, a tree of merges, one part for the driver.
 
-The driver holds references, never parts: at most `_IN_FLIGHT_PER_CORE` ranges for each core are under way,
+The driver holds references, never parts: at most `IN_FLIGHT_PER_CORE` ranges for each core are under way,
 and as soon as `_FAN_IN` neighbours are asked for, so is their merge, and the references are dropped.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from walproof.errors import HostError
 from walproof.hosts.cluster import Cluster
+from walproof.hosts.in_order import IN_FLIGHT_PER_CORE, LOST, lost
 from walproof.hosts.ranges import Outcome, Range, cut, list_archive, merge, read_on, read_range, whole
 from walproof.units import Lsn
 from walproof.wal.places.opened import Path, open_places
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from ray import ObjectRef
 
 _FAN_IN = 16
-_IN_FLIGHT_PER_CORE = 3
-_LOST = 3
-"""How often a task whose process or machine was lost is run again."""
 
 
 def archive_stats(
@@ -58,9 +55,9 @@ class _Tree:
         import ray
 
         self._ray = ray
-        task: Any = ray.remote(num_cpus=1, max_retries=_LOST)
+        task: Any = ray.remote(num_cpus=1, max_retries=LOST)
         self._read, self._merge = task(read_range), task(merge)
-        self._most = cores * _IN_FLIGHT_PER_CORE
+        self._most = cores * IN_FLIGHT_PER_CORE
         self._observe, self._segment_size, self._total = observe, segment_size, total_bytes
         self._levels: list[list[ObjectRef[Outcome]]] = [[]]
         self._under_way: dict[ObjectRef[Outcome], int] = {}
@@ -79,7 +76,7 @@ class _Tree:
                 self._wait()
             return self._ray.get(self._top())
         except self._ray.exceptions.RayError as error:
-            raise _lost(error) from None
+            raise lost(error) from None
 
     def _add(self, level: int, reference: ObjectRef[Outcome]) -> None:
         if level == len(self._levels):
@@ -106,13 +103,3 @@ class _Tree:
             self._read_bytes += self._under_way.pop(reference)
         if self._observe is not None:
             self._observe(self._read_bytes, self._total)
-
-
-def _lost(error: BaseException) -> HostError:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return HostError(
-        "a task of the cluster failed",
-        detail=lines[-1] if lines else type(error).__name__,
-        hint="Every host has to see the archive under the same path. The plain command, without --ray, reads "
-        "it on this machine.",
-    )

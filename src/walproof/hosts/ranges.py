@@ -57,8 +57,12 @@ class Archive(NamedTuple):
 
     segments: tuple[tuple[str, ...], ...]
     """The files of each segment: timelines and compressed forms beside each other."""
+    starts: tuple[int, ...]
+    """Where each segment begins."""
     histories: tuple[str, ...]
     segment_size: int
+    timeline: int
+    """The newest that has a segment."""
 
     @property
     def total_bytes(self) -> int:
@@ -92,7 +96,14 @@ def list_archive(
         for number in sorted(found)
         if (start is None or begin(number) + size > start) and (end is None or begin(number) < end)
     ]
-    return Archive(tuple(tuple(found[number]) for number in chosen), tuple(histories), size)
+    names = [file.rpartition("/")[2] for files in found.values() for file in files]
+    return Archive(
+        segments=tuple(tuple(found[number]) for number in chosen),
+        starts=tuple(map(begin, chosen)),
+        histories=tuple(histories),
+        segment_size=size,
+        timeline=max(int(name[:8], 16) for name in names),
+    )
 
 
 def cut(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from walproof.facts import Plan, Run, Series, Trial
-from walproof.facts.store import Store
 from walproof.lab.design import round_order
 from walproof.lab.hearing import Hearing
 from walproof.lab.schedule import Enough, Progress, RoundCells
@@ -17,8 +17,21 @@ RunOne = Callable[[TrialOrder], tuple[Trial, tuple[Series, ...]]]
 """Runs one trial: what goes wrong with it is in its facts."""
 
 
+class TrialStore(Protocol):
+    """Where trials of a run are stored: a `Store`, or what goes on while one is away (`KeptTrials`)."""
+
+    def trials(self, run_id: str) -> tuple[Trial, ...]:
+        """Every trial that is stored."""
+
+    def add_trial(self, run_id: str, trial: Trial, series: Sequence[Series] = ()) -> None:
+        """Store a finished trial."""
+
+    def finish_run(self, run_id: str) -> None:
+        """Store that no round is missing."""
+
+
 def conduct(
-    store: Store, run: Run, run_one: RunOne, cells_of: RoundCells, enough: Enough, progress: Progress
+    store: TrialStore, run: Run, run_one: RunOne, cells_of: RoundCells, enough: Enough, progress: Progress
 ) -> None:
     """Run what is missing of ``run``. A trial is stored when it ends, so an interruption loses one at most.
 

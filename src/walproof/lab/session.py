@@ -18,6 +18,7 @@ from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.errors import StoreError, StudyError
 from walproof.facts import Environment, Install, Plan, Run
 from walproof.facts.codec import plan_hash, to_data
+from walproof.facts.kept import KeptTrials
 from walproof.facts.store import Store
 from walproof.lab.kinds.registry import lab_kind
 from walproof.lab.preflight import check
@@ -33,6 +34,8 @@ from walproof.privilege.folders import own_folder
 from walproof.privilege.user import explained, is_usual, server_user
 from walproof.probe.environment import machine_facts, observe_environment
 
+_PATIENCE_S = 600.0
+"""How long the end of a run waits for a store that is away."""
 _FLUSH_TEST_S = 3
 """Seconds for each of pg_test_fsync's 17 tests; its own default is 5."""
 
@@ -50,13 +53,15 @@ def execute(
     fresh: bool = False,
     keep_failures: Path | None = None,
     host: str | None = None,
+    kept: Path | None = None,
 ) -> Run:
     """Run ``plan``, or what is missing of an interrupted run of it, and return the finished run.
 
     ``command`` is what the user typed: an unfinished run of it whose plan has changed since is refused.
     ``fresh`` leaves unfinished runs alone and begins a new one. ``locks`` is a folder for lock files;
     ``study_text`` the TOML that is kept with the run; ``keep_failures`` a folder for images that fail after a
-    power cut; ``host`` names this machine among several that carry out the same plan.
+    power cut; ``host`` names this machine among several that carry out the same plan; ``kept`` is a folder
+    for trials while a shared store is away.
     Raises a WalproofError of whatever went wrong; trials that were stored stay stored.
     """
     unfinished = None if fresh else find_unfinished(store, plan, command, host)
@@ -69,7 +74,8 @@ def execute(
             return store.add_run(plan, command, environment, __version__, study_text)
 
         with _our_run(store, unfinished, begin) as run:
-            conduct(store, run, partial(run_trial, trials), cells_of, enough, progress)
+            stored = store if kept is None else KeptTrials(store, kept, _PATIENCE_S)
+            conduct(stored, run, partial(run_trial, trials), cells_of, enough, progress)
         trials.forget()
     return store.run(run.id)
 

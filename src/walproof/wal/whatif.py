@@ -9,9 +9,9 @@ crates/walproof-whatif does the work, without holding the GIL; docs/what-if.md s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from walproof._native import wal_identity, wal_whatif
 from walproof.errors import WalError
@@ -19,8 +19,12 @@ from walproof.units import Lsn
 from walproof.wal.clock import Clock, times_elsewhere
 from walproof.wal.native import from_native
 from walproof.wal.places.opened import Path, Reading, open_places, reading
+from walproof.wal.places.place import Place
 from walproof.wal.progress import Observe
 from walproof.wal.totals import Gap, gaps_of
+
+if TYPE_CHECKING:
+    from walproof._native import WhatIfRequest
 
 Compression = Literal["as recorded", "off", "pglz", "lz4", "zstd"]
 COMPRESSIONS: tuple[Compression, ...] = ("as recorded", "off", "pglz", "lz4", "zstd")
@@ -290,6 +294,34 @@ def system_identifier(*paths: Path, start: Lsn | None = None, timeline: int | No
         return wal.call(wal_identity, wal.sources, start, timeline)[2]
 
 
+class Asked(NamedTuple):
+    """What a simulator is asked."""
+
+    start: Lsn | None
+    end: Lsn | None
+    timeline: int | None
+    allow_gaps: bool
+    request: WhatIfRequest
+    """Targets, times, pages that are held at most, samples of images."""
+
+
+Simulator = Callable[[Asked, Observe | None], Mapping[str, Any]]
+"""Simulates targets over the WAL of some places; the answer is that of the native module. Raises WalError."""
+
+
+def simulate_here(places: Sequence[Place]) -> Simulator:
+    """This machine reads the WAL."""
+    wal = Reading(places, threads=1)
+
+    def run(asked: Asked, observe: Observe | None) -> Mapping[str, Any]:
+        return wal.call(
+            wal_whatif, wal.sources, asked.start, asked.end, asked.timeline, allow_gaps=asked.allow_gaps,
+            request=asked.request, observe=wal.observed(observe),
+        )  # fmt: skip
+
+    return run
+
+
 def simulate(
     *paths: Path,
     targets: Sequence[Target],
@@ -298,6 +330,7 @@ def simulate(
     timeline: int | None = None,
     allow_gaps: bool = False,
     most_pages: int | None = None,
+    simulator: Callable[[Sequence[Place]], Simulator] = simulate_here,
     observe: Observe | None = None,
 ) -> WhatIf:
     """Read a recording (its first 64 MB twice) and simulate every target.
@@ -306,7 +339,7 @@ def simulate(
     wrote down, or with the times of the segment files, as far as these can be the WAL's own.
 
     ``most_pages`` are held in memory at most: a sample by relation where there are more, whose
-    error is told. ``observe`` is told how far each reading has come.
+    error is told. ``simulator``: who reads the WAL. ``observe`` is told how far each reading has come.
 
     Raises WalError as ``walproof.wal.stats``.
     """
@@ -318,15 +351,12 @@ def simulate(
 
     with open_places(paths) as places:
         told = read_images(places)
-        wal = Reading(places, threads=1)
+        reads = simulator(places)
 
         def run(clock: Clock, times: Sequence[tuple[Lsn, int]] = ()) -> WhatIf:
-            raw = wal.call(
-                wal_whatif, wal.sources, start, end, timeline, allow_gaps=allow_gaps,
-                request={"targets": targets, "times": times, "most_pages": most_pages,
-                         "samples": (told.forks, told.nanoseconds)},
-                observe=wal.observed(observe),
-            )  # fmt: skip
+            request: WhatIfRequest = {"targets": targets, "times": times, "most_pages": most_pages,
+                       "samples": (told.forks, told.nanoseconds)}  # fmt: skip
+            raw = reads(Asked(start, end, timeline, allow_gaps, request), observe)
             return _whatif(raw, targets, clock)
 
         found = run("transactions")

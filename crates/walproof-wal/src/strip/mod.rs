@@ -8,6 +8,7 @@
 //! where they are, and put together elsewhere (`seam`).
 
 mod blank;
+mod reduced;
 mod seam;
 mod stream;
 mod window;
@@ -22,6 +23,7 @@ use crate::record::{Record, HEADER_SIZE, MAX_LENGTH};
 use crate::source::Segments;
 
 use blank::blank;
+pub use reduced::{reduced, Reduced};
 pub use stream::Stream;
 use window::Window;
 pub use window::Writer;

@@ -49,6 +49,11 @@ class ObjectPlace(Place):
         """The store."""
         return self._store
 
+    @property
+    def reader(self) -> Window:
+        """Reads any object of the store."""
+        return self._window
+
     def read_by(self, threads: int) -> int:
         """How many threads may read."""
         return self._window.read_by(threads)

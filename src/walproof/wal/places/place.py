@@ -123,6 +123,11 @@ class Place(ABC):
         """None in the file system."""
         return None
 
+    @property
+    def reader(self) -> Reader | None:
+        """Who reads files of the place; None where the file system does."""
+        return None
+
     def read_by(self, threads: int) -> int:
         """Say how many threads would read; how many may."""
         return threads

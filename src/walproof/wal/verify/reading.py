@@ -4,10 +4,11 @@ files."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from walproof._native import wal_probe, wal_verify
 from walproof.units import Lsn
@@ -32,6 +33,13 @@ _READS = 3
 
 Since = Lsn | str | float
 """A location, the name of a segment, or a Unix time."""
+Wanted = tuple[WalFile, bool]
+"""A file to verify, and whether its SHA-1 is wanted."""
+Verified = tuple[Sequence[Wanted], Sequence[Mapping[str, Any]], BaseException | None]
+"""Files, the native module's facts of each, and what kept a store from being read meanwhile."""
+Verifier = Callable[[Archive, Sequence[Wanted], int, Observe], Iterator[Verified]]
+"""Verifies files of an archive with segments of that size, batch by batch in their order; is to say how many
+bytes of the batch in hand are done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +82,15 @@ class Reading:
 
 
 def read_archive(
-    archive: Archive, since: Since | None, kept: KeptResults, threads: int, observe: Observe | None
+    archive: Archive, since: Since | None, kept: KeptResults, verifier: Verifier, observe: Observe | None
 ) -> Reading:
     """Verify every file that has to be. Raises WalError when not even the size of segments can be told."""
     files = archive.listing.segments
-    threads = min((place.read_by(threads) for place in archive.places), default=threads)
     size = call(archive.places, _segment_size, archive)
     first = _first_number(since, size)
     twice = Counter((file.name, file.is_partial) for file in files)
     facts: dict[str, FileFacts] = {}
-    wanted: list[tuple[WalFile, bool]] = []
+    wanted: list[Wanted] = []
     skipped = 0
     for file in files:
         wants_sha1 = (file.sha1 is not None and not file.is_partial) or twice[file.name, file.is_partial] > 1
@@ -97,11 +104,11 @@ def read_archive(
         else:
             wanted.append((file, wants_sha1))
     kept_files = len(facts)
-    changing = wanted
+    changing: Sequence[Wanted] = wanted
     gone: set[str] = set()
     for _ in range(_READS):
-        changed: list[tuple[WalFile, bool]] = []
-        for (file, wants_sha1), found in _verified(archive, changing, size, kept, threads, observe):
+        changed: list[Wanted] = []
+        for (file, wants_sha1), found in _verified(archive, changing, size, kept, verifier, observe):
             if found is not None:
                 facts[file.path] = found
             elif (status := _status(file)) is None:
@@ -150,12 +157,12 @@ def _first_number(since: Since | None, segment_size: int) -> int | None:
 
 def _verified(
     archive: Archive,
-    wanted: Sequence[tuple[WalFile, bool]],
+    wanted: Sequence[Wanted],
     segment_size: int,
     kept: KeptResults,
-    threads: int,
+    verifier: Verifier,
     observe: Observe | None,
-) -> Iterator[tuple[tuple[WalFile, bool], FileFacts | None]]:
+) -> Iterator[tuple[Wanted, FileFacts | None]]:
     """The files, each with what it holds; None where it changed, or went, while it was read."""
     total, done = len(wanted) * segment_size, 0
 
@@ -164,18 +171,7 @@ def _verified(
             observe(done + bytes_, total)
 
     observe_all(0, total)
-    for reader, files in groupby((file for file, _ in wanted), key=lambda file: file.reader):
-        if reader is not None:
-            reader.expect((file.path, file.status) for file in files)
-    for batch in _batches(wanted, threads):
-        plain, failure = attempt(
-            archive.places,
-            wal_verify,
-            [(file.source, file.name, file.is_partial, file.ending, sha1) for file, sha1 in batch],
-            segment_size,
-            threads,
-            observe_all,
-        )
+    for batch, plain, failure in verifier(archive, wanted, segment_size, observe_all):
         done += len(batch) * segment_size
         found = [
             (
@@ -186,13 +182,7 @@ def _verified(
         ]
         # What could not be read now may be readable the next time, or with the pass.
         kept.add(
-            (
-                (file, one)
-                for (file, _), one in found
-                if one is not None
-                and all(fault[0] not in ("unreadable", "encrypted") for fault in one["faults"])
-            ),
-            segment_size,
+            ((file, one) for (file, _), one in found if one is not None and not is_unread(one)), segment_size
         )
         if failure is not None:
             raise failure
@@ -205,6 +195,29 @@ def _status(file: WalFile) -> Status | None:
     return file_status(file.path) if file.reader is None else file.reader.status(file.path)
 
 
+def is_unread(plain: Mapping[str, Any]) -> bool:
+    """Whether a file could not be read, or not without the pass."""
+    return any(fault[0] in ("unreadable", "encrypted") for fault in plain["faults"])
+
+
+def verify_here(threads: int) -> Verifier:
+    """Files are verified by this machine, with so many threads."""
+
+    def verify(
+        archive: Archive, wanted: Sequence[Wanted], segment_size: int, observe: Observe
+    ) -> Iterator[Verified]:
+        most = min((place.read_by(threads) for place in archive.places), default=threads)
+        for reader, files in groupby((file for file, _ in wanted), key=lambda file: file.reader):
+            if reader is not None:
+                reader.expect((file.path, file.status) for file in files)
+        for batch in _batches(wanted, most):
+            files = [(file.source, file.name, file.is_partial, file.ending, sha1) for file, sha1 in batch]
+            plain, failure = attempt(archive.places, wal_verify, files, segment_size, most, observe)
+            yield batch, plain, failure
+
+    return verify
+
+
 def _has_changed(file: WalFile) -> bool:
     """Whether a file was removed, or is being copied, while archives were read."""
     if file.reader is None:
@@ -214,8 +227,8 @@ def _has_changed(file: WalFile) -> bool:
     return _status(file) != file.status
 
 
-def _batches(wanted: Sequence[tuple[WalFile, bool]], threads: int) -> Iterator[list[tuple[WalFile, bool]]]:
-    batch: list[tuple[WalFile, bool]] = []
+def _batches(wanted: Sequence[Wanted], threads: int) -> Iterator[list[Wanted]]:
+    batch: list[Wanted] = []
     size = 0
     for one in wanted:
         batch.append(one)

@@ -27,7 +27,7 @@ from walproof.wal.verify.layouts.archive import Archive
 from walproof.wal.verify.layouts.find import find_archives
 from walproof.wal.verify.names import segment_file
 from walproof.wal.verify.problems import Problem, Severity
-from walproof.wal.verify.reading import Reading, Since, read_archive
+from walproof.wal.verify.reading import Reading, Since, Verifier, read_archive, verify_here
 from walproof.wal.verify.timelines import read_timelines
 from walproof.wal.verify.windows import ArchiveRange, Window, ranges, windows
 
@@ -97,7 +97,7 @@ def verify(
     since: Since | None = None,
     kept: FilePath | None = None,
     again: bool = False,
-    threads: int | None = None,
+    verifier: Verifier | None = None,
     observe: Observe | None = None,
 ) -> Verification:
     """Verify the archives below ``paths``: folders, or addresses in object stores.
@@ -105,24 +105,25 @@ def verify(
     ``backups``: further folders with base backups. ``since``: segments before it are not looked into (a
     location, the name of a segment, or a Unix time, which is compared with the times of files), unless their
     results were kept. ``kept``: a file of results, so that what was verified before is not read again;
-    ``again`` forgets them. ``observe`` is told how far each archive in turn has come.
+    ``again`` forgets them. ``verifier``: who verifies files; this machine with all its cores when it is
+    None. ``observe`` is told how far each archive in turn has come.
 
     Raises WalError where there is no archive, or a folder cannot be listed. What is wrong with an archive is
     in the result."""
     started = time.time()
-    threads = threads or os.cpu_count() or 1
+    verifier = verifier or verify_here(os.cpu_count() or 1)
     with open_places([*paths, *backups]) as places:
         found = find_archives(places[: len(paths)], places[len(paths) :])
         with KeptResults(kept, again=again) as results:
-            archives = tuple(_verified(archive, since, results, threads, observe) for archive in found)
+            archives = tuple(_verified(archive, since, results, verifier, observe) for archive in found)
             results.finish()
     return Verification(archives, started, time.time())
 
 
 def _verified(
-    archive: Archive, since: Since | None, kept: KeptResults, threads: int, observe: Observe | None
+    archive: Archive, since: Since | None, kept: KeptResults, verifier: Verifier, observe: Observe | None
 ) -> VerifiedArchive:
-    reading = read_archive(archive, since, kept, threads, observe)
+    reading = read_archive(archive, since, kept, verifier, observe)
     timelines = read_timelines(reading)
     described, problems = _backups(archive, reading)
     chains = build_chains(reading, timelines, described)

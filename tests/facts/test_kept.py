@@ -1,0 +1,112 @@
+"""A store that goes away while trials end: each is stored once when it is back, whoever is there then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.facts.plans import ENVIRONMENT, SERIES, plan, trial
+from walproof.errors import StoreAwayError, StoreError
+from walproof.facts import Install
+from walproof.facts.kept import KeptTrials
+from walproof.facts.store import Store
+from walproof.postgres import template as templates
+from walproof.postgres.cluster import Cluster
+from walproof.postgres.workspace import Workspace
+from walproof.privilege.user import server_user
+
+pytestmark = pytest.mark.live
+
+
+@pytest.fixture(scope="module")
+def server(work: Path, embedded: Install) -> Iterator[Cluster]:
+    with Workspace(work, server_user()) as workspace:
+        folder = workspace.make_folder("store")
+        templates.clone(templates.prepare_empty(workspace, embedded, ()), folder)
+        cluster = Cluster(embedded, workspace, folder)
+        cluster.start({})
+        try:
+            yield cluster
+        finally:
+            cluster.stop("immediate")
+
+
+@pytest.fixture
+def store(server: Cluster, tmp_path: Path) -> Iterator[Store]:
+    name = f"kept_{abs(hash(tmp_path)):x}"
+    with server.connect() as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    opened = Store(f"postgresql://postgres@/{name}?host={server.sockets}&port={server.port}")
+    yield opened
+    opened.close()
+
+
+def test_trials_are_kept_and_stored_once(server: Cluster, store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    run = store.add_run(plan(), ("walproof",), ENVIRONMENT, "1")
+    first = KeptTrials(store, folder, 0.0)
+    with store.claim(run.id) as is_ours:
+        assert is_ours
+        assert first.trials(run.id) == ()
+        first.add_trial(run.id, trial(1), (SERIES,))
+        server.stop("immediate")
+        try:
+            for number in (2, 3):
+                first.add_trial(run.id, trial(number), (SERIES,))
+            assert [file.name for file in sorted(folder.iterdir())] == [
+                f"{run.id}.{number:06d}.json" for number in (2, 3)
+            ]
+            with pytest.raises(StoreAwayError) as away:
+                first.finish_run(run.id)
+            assert away.value.detail == f'2 trials are kept in "{folder}".'
+            with pytest.raises(StoreAwayError):
+                first.trials(run.id)
+        finally:
+            server.start({})
+    second = KeptTrials(store, folder, 0.0)
+    assert [one.number for one in second.trials(run.id)] == [1, 2, 3]
+    assert len(store.series(run.id)) == 3 * len((SERIES,))
+    assert list(folder.iterdir()) == []
+    second.add_trial(run.id, trial(4), (SERIES,))
+    second.finish_run(run.id)
+    second.finish_run(run.id)  # of which only the answer was lost
+    assert [one.number for one in store.trials(run.id)] == [1, 2, 3, 4]
+    assert store.trials(run.id)[1] == replace(trial(2), metrics=store.trials(run.id)[1].metrics)
+    assert store.run(run.id).finished_at is not None
+
+
+def test_a_trial_whose_answer_was_lost_is_not_stored_again(
+    server: Cluster, store: Store, tmp_path: Path
+) -> None:
+    folder = tmp_path / "kept"
+    run = store.add_run(plan(), ("walproof",), ENVIRONMENT, "1")
+    kept = KeptTrials(store, folder, 0.0)
+    server.stop("immediate")
+    try:
+        kept.add_trial(run.id, trial(1), (SERIES,))
+    finally:
+        server.start({})
+    store.runs()  # the first use of a lost connection may fail
+    store.add_trial(run.id, trial(1), (SERIES,))
+    assert [one.number for one in kept.trials(run.id)] == [1]
+    assert list(folder.iterdir()) == []
+
+
+def test_a_run_that_another_process_went_on_with_is_not_mixed(
+    server: Cluster, store: Store, tmp_path: Path
+) -> None:
+    folder = tmp_path / "kept"
+    run = store.add_run(plan(), ("walproof",), ENVIRONMENT, "1")
+    kept = KeptTrials(store, folder, 0.0)
+    server.stop("immediate")
+    try:
+        kept.add_trial(run.id, trial(1), (SERIES,))
+    finally:
+        server.start({})
+    store.add_trial(run.id, replace(trial(1), started_at=trial(1).started_at + 7.0), (SERIES,))
+    with pytest.raises(StoreError, match="gone on with by another process"):
+        kept.trials(run.id)
+    assert len(list(folder.iterdir())) == 1
