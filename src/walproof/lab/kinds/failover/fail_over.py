@@ -5,7 +5,7 @@
 
 The primary ends for good, as by a power cut with the loss of its disk: what it did not send is gone. The
 standby's machine goes on, so WAL that it has written and not flushed is there: remote_write loses nothing.
-Over a real network the kernel of the primary's machine goes on, too, and sends what the walsender had given it.
+Over a real network the kernel of the primary's machine goes on, too, and sends what it was given.
 """
 
 from __future__ import annotations
@@ -132,9 +132,7 @@ def fail_over(
             site = [standbys[name] for name in layout.lost_with_primary]
             left = [one for name, one in standbys.items() if name not in layout.lost_with_primary]
             record, load_s, moment_ns = _load(primary, site, way, failover)
-            chosen = _successor(
-                [one for name, one in standbys.items() if name not in layout.lost_with_primary]
-            )
+            chosen = _successor(left)
             promotion_s = chosen.promote()
             known = known_before(record, moment_ns)
             books = chosen.check_books(known)

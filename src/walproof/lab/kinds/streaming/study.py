@@ -1,8 +1,8 @@
 """What a study of a live stream says beyond settings: its load, what it is sent over, what replays it.
 
 ``data_checksums`` is chosen at initdb; ``distance`` and ``bandwidth`` are those of the link between the
-servers (``distance = "hosts"``: there is none, the standby is on another host); ``replay_cpu`` (``5%``) is what
-the standby's startup process gets of one core at most.
+servers (``distance = "hosts"``: there is none, the standby is on another host); ``replay_cpu`` (``5%``) is
+what the standby's startup process gets of one core at most.
 """
 
 from __future__ import annotations
