@@ -191,7 +191,8 @@ class _Joined:
     def settings_for(self, primary: Server) -> Mapping[str, str]:
         """It listens for the study's hosts alone."""
         hosts = self._hosts
-        return listening(primary, hosts.address, hosts.papers, [host.address for host in hosts.hosts])
+        clients = [host.told("source_towards", hosts.address) for host in hosts.hosts]
+        return listening(primary, hosts.address, hosts.papers, clients)
 
     @contextmanager
     def joined(
@@ -205,7 +206,9 @@ class _Joined:
         endpoints = {PRIMARY: Endpoint(self._hosts.address, primary.port, self._hosts.papers.name)}
         try:
             for plan in plans:
-                listens_for = tuple(hosts[one.name].address for one in plans if one.upstream == plan.name)
+                followers = [hosts[one.name] for one in plans if one.upstream == plan.name]
+                address = hosts[plan.name].address
+                listens_for = tuple(one.told("source_towards", address) for one in followers)
                 order = FollowOrder(
                     plan.name, primary.install.label, endpoints[plan.upstream], endpoints[PRIMARY],
                     {**inherited(settings), **plan.settings}, listens_for,

@@ -97,6 +97,18 @@ def _address_of(given: str, cluster_address: str) -> str:
 _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
+def source_towards(address: str) -> str:
+    """The address from which this host connects to that one: routes decide. Raises HostError."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            # Nothing is sent: the kernel only chooses.
+            probe.connect((address, 9))
+            return str(probe.getsockname()[0])
+    except OSError as error:
+        raise HostError(f"there is no way to {address}: {error.strerror}") from None
+
+
 class Answering:
     """Answers measurements at ``address``, in threads, for who has ``token``, until it is closed."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from walproof.facts import Install
 from walproof.hosts.authority import make_key
-from walproof.hosts.network import Answering, Network, listen_address, measure
+from walproof.hosts.network import Answering, listen_address, source_towards
 from walproof.lab.follower import FollowerHere
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.far_standby import FarStandby
@@ -101,9 +101,9 @@ class StandbyHost:
         self._certified = given
         self._papers = Papers(given.name, self._key, given.certificate)
 
-    def measure_to(self, place: tuple[str, int, bytes]) -> Network:
-        """The network from here to another host."""
-        return measure(place, self._address)
+    def source_towards(self, address: str) -> str:
+        """From where connections to a server at ``address`` come."""
+        return source_towards(address)
 
     def follow(self, order: FollowOrder) -> Endpoint | None:
         """Make a standby, which streams then; where it listens for others. Raises ClusterError."""
