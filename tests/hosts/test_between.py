@@ -142,11 +142,11 @@ def chain(
         yield primary, hosts, dict(standbys)
 
 
-@pytest.mark.parametrize("install", with_tls(), ids=lambda one: one.version)
-def test_who_gets_in(address: str, open_place: Path, install: Install, tmp_path: Path) -> None:
+@pytest.mark.parametrize("chosen", with_tls(), ids=lambda one: one.version)
+def test_who_gets_in(address: str, open_place: Path, chosen: Install, tmp_path: Path) -> None:
     """Standbys of the run, by TLS and password; nobody else, nowhere else, and no superuser."""
-    versions.note(install.version)
-    usable = reachable_install(install, server_user())
+    versions.note(chosen.version)
+    usable = reachable_install(chosen, server_user())
     with chain(address, open_place, usable) as (primary, hosts, standbys):
         with primary.connect() as session:
             session.execute("CREATE TABLE t AS SELECT generate_series(1, 1000) i")
