@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,8 +20,13 @@ _STORE_BYTES = 80 << 20
 
 
 @contextmanager
-def cluster() -> Iterator[str]:
-    """The address of a cluster with two hosts, which asks for a token; nothing of it is left at the end."""
+def cluster(hosts: Mapping[str, Mapping[str, str]] | None = None) -> Iterator[str]:
+    """The address of a cluster that asks for a token; nothing of it is left at the end.
+
+    ``hosts``: name -> what is set in its environment; None: two hosts.
+    """
+    if hosts is None:
+        hosts = {name: {} for name in HOSTS}
     # Paths of its sockets must be short.
     folder = Path(tempfile.mkdtemp(prefix="wpray"))
     os.environ.update(ENVIRONMENT)
@@ -33,10 +38,10 @@ def cluster() -> Iterator[str]:
 
     made = Cluster()
     try:
-        for name in HOSTS:
+        for name, more in hosts.items():
             made.add_node(
                 wait=False, num_cpus=1, resources={"walproof_host": 1}, object_store_memory=_STORE_BYTES,
-                include_dashboard=False, temp_dir=str(folder), env_vars={"WALPROOF_MACHINE": name},
+                include_dashboard=False, temp_dir=str(folder), env_vars={"WALPROOF_MACHINE": name, **more},
             )  # fmt: skip
         yield made.address
     finally:

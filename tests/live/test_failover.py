@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.command import walproof
 from walproof.disk.simulated import STATE_FOLDER
-from walproof.facts import Failover, FailoverConditions, Install
+from walproof.facts import Failover, FailoverConditions, Install, StandbysLayout
 from walproof.facts.store import Store
 from walproof.lab.kinds.failover.fail_over import PairConditions, fail_over
 from walproof.postgres.workspace import Workspace
@@ -45,6 +45,21 @@ def test_what_nobody_waited_for_is_lost_with_the_primary(
     assert seen["loss_window_ms"] > 0
     # The next one finds everything removed.
     assert not [path.name for path in workspace.folder.iterdir()]
+
+
+def test_a_quorum_loses_nothing_and_a_cascade_ends_with_its_last(
+    embedded: Install, workspace: Workspace
+) -> None:
+    """Of three that any two of have confirmed, the one with most WAL has all; the last of a chain what it was
+    sent before both others ended."""
+    layouts: tuple[StandbysLayout, ...] = ("any 2 of 3", "cascade")
+    for number, layout in enumerate(layouts, start=1):
+        conditions = PairConditions(standbys=layout)
+        seen = fail_over(workspace, embedded, QUICK, Failover(0.5, 2), conditions, number).metrics
+        assert 0 <= seen["commits_lost"] < seen["commits_acknowledged"]
+        assert layout == "cascade" or seen["commits_lost"] == 0
+        assert seen["promotion_s"] > 0
+        assert not [path.name for path in workspace.folder.iterdir()]
 
 
 def test_a_level_waits_for_the_slow_disk_of_its_standby_or_not(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from walproof.facts import Install, Trial
 from walproof.facts.store import Store
 from walproof.postgres.install import discover
 from walproof.postgres.workspace import Workspace
-from walproof.probe.stream import STAGES, StreamSampler, replay_lag_s
+from walproof.probe.stream import STAGES, StandbyEye, StreamSampler, replay_lag_s
 
 pytestmark = pytest.mark.live
 
@@ -117,8 +118,11 @@ def test_where_the_lag_is(embedded: Install, workspace: Workspace) -> None:
     """With replay paused all of it waits for replay, and ages; with the link cut the stream is gone."""
     with running_pair(embedded, workspace) as pair:
         pair.catch_up()
-        conninfos = (pair.primary.conninfo, pair.standby.conninfo)
-        with StreamSampler(*conninfos, "standby", pid_of(pair.standby, "startup")) as sampler:
+        eye = StandbyEye(pair.standby.conninfo, pid_of(pair.standby, "startup"))
+        with (
+            contextlib.closing(eye),
+            StreamSampler(pair.primary.conninfo, "standby", eye.look) as sampler,
+        ):
             assert replay_lag_s(sampler.samples, 0) == 0
             query(pair.standby, "SELECT pg_wal_replay_pause()")
             end = run(

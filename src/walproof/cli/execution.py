@@ -22,6 +22,7 @@ from walproof.facts.store import Store
 from walproof.files import private_folder
 
 if TYPE_CHECKING:
+    from walproof.lab.joining import OtherHosts
     from walproof.report.layout import ReportView
 
 
@@ -33,10 +34,12 @@ def carry_out(
     study_text: str | None = None,
     keep_failures: Path | None = None,
     show: Callable[[Run, Store], None] | None = None,
+    other_hosts: OtherHosts | None = None,
 ) -> ReportView | None:
     """Run the plan (or print it), write the HTML report into ``--out``, print the result on stdout.
 
-    ``show`` prints another result than the report's own. Returns the report; None where the plan was printed.
+    ``show`` prints another result than the report's own; ``other_hosts`` are for standbys. Returns the
+    report; None where the plan was printed.
     """
     from walproof.advise.gate import say_beginning
     from walproof.analysis.gate import GateRule
@@ -73,6 +76,7 @@ def carry_out(
                 study_text=study_text,
                 fresh=given.new,
                 keep_failures=keep_failures,
+                other_hosts=other_hosts,
             )
         return present(run, store, out=given.out, json=given.json, show=show)
     except Interrupted as signalled:

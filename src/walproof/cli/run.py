@@ -9,6 +9,7 @@ import typer
 
 from walproof.cli import gate, options, study_options
 from walproof.cli.declaration import Override, command_line, declared, overrides
+from walproof.errors import StudyError
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,8 @@ class RunOptions:
     ray: study_options.Ray = None
     hosts: study_options.Hosts = None
     insecure: study_options.Insecure = False
+    between: study_options.Between = False
+    listen: study_options.Listen = None
     waldir: study_options.WalFolder = None
     out: study_options.Out = options.DEFAULT_OUT
     store: study_options.StoreUrl = None
@@ -66,6 +69,7 @@ class RunOptions:
 def run(given: RunOptions) -> None:
     """Measure a study's variants in interleaved, randomised rounds; resume it if it was interrupted."""
     from walproof.cli.execution import carry_out
+    from walproof.lab.between import standby_hosts
     from walproof.lab.kinds.registry import kind_of
     from walproof.lab.study import read_study, resolve
 
@@ -76,6 +80,15 @@ def run(given: RunOptions) -> None:
     in_memory = kind_of(studyfile, asked).works_in_memory
     folder = options.memory_folder(given.on) if in_memory else options.work_folder(given.on)
     plan = resolve(studyfile, asked, folder=folder, scripts=scripts)
+    if (count := standby_hosts(plan)) and not given.dry_run:
+        from walproof.cli.between_run import carry_out_between
+
+        command = command_line("run", given)
+        view = carry_out_between(plan, count, command, given, given.on, given.listen, study_text=text)
+        gate.conclude(view, given)
+        return
+    if given.listen is not None:
+        raise StudyError("--listen is for studies between hosts", hint="Add --between, or leave it out.")
     if given.ray is not None and not given.dry_run:
         from walproof.cli.host_run import carry_out_over_hosts
 

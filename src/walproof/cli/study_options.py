@@ -136,6 +136,24 @@ Hosts = Annotated[
     Repeated.NEVER,
 ]
 Insecure = Annotated[options.Insecure, Repeated.NEVER]
+Between = Annotated[
+    bool,
+    typer.Option(
+        "--between",
+        help="Each variant once more, primary and standbys on different hosts of --ray "
+        "(docs/many-machines.md).",
+    ),
+    Override("between"),
+]
+Listen = Annotated[
+    str | None,
+    typer.Option(
+        "--listen", metavar="INTERFACE|NETWORK",
+        help="With --between: where servers listen, on each host: eth1, 10.1.0.0/16. Default: at the host's "
+        "address in the cluster.",
+    ),
+    Repeated.NEVER,
+]  # fmt: skip
 Out = Annotated[options.Out, Repeated.CHANGED]
 # The URL of a shared store may hold a password.
 StoreUrl = Annotated[options.StoreUrl, Repeated.NEVER]

@@ -75,7 +75,19 @@ class StreamingConditions:
     """What passes between them, each way; None is no limit."""
     replay_cpu_share: float = 1.0
     """Share of one core that the standby's startup process gets at most."""
+    between_hosts: bool = False
+    """The standby is on another host, and the network itself is between them."""
     name: Literal["streaming"] = field(default="streaming", kw_only=True)
+
+    @property
+    def count(self) -> int:
+        """How many standbys there are."""
+        return 1
+
+
+StandbysLayout: TypeAlias = Literal["one", "any 2 of 3", "cascade"]
+"""Who follows a primary, and for whom its commits wait: one standby; a quorum of three; or one whose own
+standby, at another site, is what is left when both end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +100,15 @@ class FailoverConditions:
     """What passes between them, each way; None is no limit."""
     standby_device: str | None = None
     """The emulated disk of the standby alone, as typed."""
+    between_hosts: bool = False
+    """The standbys are on other hosts, and the network itself is between them."""
+    standbys: StandbysLayout = "one"
     name: Literal["failover"] = field(default="failover", kw_only=True)
+
+    @property
+    def count(self) -> int:
+        """How many standbys there are."""
+        return {"one": 1, "any 2 of 3": 3, "cascade": 2}[self.standbys]
 
 
 LoadFeed: TypeAlias = Literal[

@@ -39,6 +39,8 @@ class Overrides:
     """One variant more: the baseline with pg_wal in that folder."""
     fail_if: tuple[Promise, ...] = ()
     """What the run has to decide."""
+    between: bool = False
+    """Each variant once more, with its standbys on other hosts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ class LabKind(ABC, Generic[K]):
     """Whether its clusters live in memory where the user names no folder: their disk is simulated anyway."""
     moves_wal: ClassVar[bool] = False
     """Whether a variant may have its WAL in another folder."""
+    has_standbys: ClassVar[bool] = False
+    """Whether its standbys may be on other hosts (:mod:`walproof.lab.between`)."""
     toggles: ClassVar[bool] = False
     """Whether the settings of a server may be toggled under its load."""
     cuts_on_request: ClassVar[bool] = False

@@ -20,6 +20,7 @@ from walproof.facts import Environment, Install, Plan, Run
 from walproof.facts.codec import plan_hash, to_data
 from walproof.facts.kept import KeptTrials
 from walproof.facts.store import Store
+from walproof.lab.joining import OtherHosts
 from walproof.lab.kinds.registry import lab_kind
 from walproof.lab.preflight import check
 from walproof.lab.runner import conduct
@@ -54,6 +55,7 @@ def execute(
     keep_failures: Path | None = None,
     host: str | None = None,
     kept: Path | None = None,
+    other_hosts: OtherHosts | None = None,
 ) -> Run:
     """Run ``plan``, or what is missing of an interrupted run of it, and return the finished run.
 
@@ -61,14 +63,17 @@ def execute(
     ``fresh`` leaves unfinished runs alone and begins a new one. ``locks`` is a folder for lock files;
     ``study_text`` the TOML that is kept with the run; ``keep_failures`` a folder for images that fail after a
     power cut; ``host`` names this machine among several that carry out the same plan; ``kept`` is a folder
-    for trials while a shared store is away.
+    for trials while a shared store is away; ``other_hosts`` are for the standbys of variants between hosts.
     Raises a WalproofError of whatever went wrong; trials that were stored stay stored.
     """
     unfinished = None if fresh else find_unfinished(store, plan, command, host)
-    with _only_one(locks, plan), ready_to_run(plan, progress, keep_failures) as trials:
+    with _only_one(locks, plan), ready_to_run(plan, progress, keep_failures, other_hosts) as trials:
         environment = _environment(plan)
         named = {} if host is None else {"host": host}
-        environment = replace(environment, facts={**environment.facts, **trials.test_itself(), **named})
+        found = {} if other_hosts is None else other_hosts.facts()
+        environment = replace(
+            environment, facts={**environment.facts, **trials.test_itself(), **found, **named}
+        )
 
         def begin() -> Run:
             return store.add_run(plan, command, environment, __version__, study_text)
@@ -93,17 +98,27 @@ def _our_run(store: Store, unfinished: Run | None, begin: Callable[[], Run]) -> 
 
 
 @contextmanager
-def ready_to_run(plan: Plan, progress: Progress, keep_failures: Path | None = None) -> Iterator[Trials]:
+def ready_to_run(
+    plan: Plan,
+    progress: Progress,
+    keep_failures: Path | None = None,
+    other_hosts: OtherHosts | None = None,
+) -> Iterator[Trials]:
     """Check that the plan can run here, prepare its templates, and hand out what runs its trials.
 
     Everything but the templates is removed at the end. Raises a WalproofError naming all that is missing.
     """
-    with opened_bench(plan, progress, keep_failures) as bench:
+    with opened_bench(plan, progress, keep_failures, other_hosts) as bench:
         yield lab_kind(plan.kind).prepare(bench)
 
 
 @contextmanager
-def opened_bench(plan: Plan, progress: Progress, keep_failures: Path | None = None) -> Iterator[Bench]:
+def opened_bench(
+    plan: Plan,
+    progress: Progress,
+    keep_failures: Path | None = None,
+    other_hosts: OtherHosts | None = None,
+) -> Iterator[Bench]:
     """Check that the plan can run here, and hand out where its trials can be prepared and run.
 
     Raises as ``ready_to_run``.
@@ -120,7 +135,7 @@ def opened_bench(plan: Plan, progress: Progress, keep_failures: Path | None = No
         wal = {folder: stack.enter_context(wal_workspace(Path(folder), user)) for folder in folders}
         if half.simulates_disk(plan):
             _check_simulated_disk(reachable, workspace)
-        yield Bench(plan, workspace, reachable, pgbench, wal, progress, keep_failures)
+        yield Bench(plan, workspace, reachable, pgbench, wal, progress, keep_failures, other_hosts)
 
 
 def find_unfinished(store: Store, plan: Plan, command: Sequence[str], host: str | None = None) -> Run | None:

@@ -13,6 +13,7 @@ from walproof.errors import StudyError
 from walproof.facts import Design, Install, Plan, Reference
 from walproof.facts.gate import BUDGET_S, ROUNDS_MOST
 from walproof.lab.asked import Asked, Overrides
+from walproof.lab.between import with_hosts
 from walproof.lab.designs import cuts_of, with_designs
 from walproof.lab.gate import gate_of
 from walproof.lab.kinds.registry import kind_of
@@ -70,6 +71,8 @@ def resolve(
     Raises StudyError, SettingError or InstallError; all mistakes in settings are named at once.
     """
     half = kind_of(study, overrides)
+    if overrides.between:
+        study = with_hosts(study, has_standbys=half.has_standbys)
     chosen = tuple(given) if given is not None else _installs(overrides.pg or study.pg)
     _, driver = installs.find_driver(chosen)
     asked = Asked(study, overrides, scripts, driver)

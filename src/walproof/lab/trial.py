@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from walproof.disk.simulated import SimulatedDisk
-from walproof.errors import WalproofError
+from walproof.errors import HostError, WalproofError
 from walproof.facts import CutFacts, Install, Plan, Series, Slice, Trial, TrialState, Variant, Workload
 from walproof.lab.emulated_disk import emulated_disk
+from walproof.lab.joining import Joining, OtherHosts
 from walproof.lab.schedule import Progress
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -83,6 +84,13 @@ class Bench:
     progress: Progress
     keep_failures: Path | None = None
     """Folder in which images that fail after a power cut are kept."""
+    other_hosts: OtherHosts | None = None
+    """Hosts for standbys; None: there is this machine alone."""
+
+    def far_way(self) -> Joining:
+        """The way of one trial to standbys on other hosts, which the plan was checked to have."""
+        assert self.other_hosts is not None, "a plan between hosts was checked to have them"
+        return self.other_hosts.joining()
 
     def install(self, order: TrialOrder) -> Install:
         """The install of the trial."""
@@ -159,12 +167,17 @@ class Trials(ABC):
 
 
 def run_trial(trials: Trials, order: TrialOrder) -> tuple[Trial, tuple[Series, ...]]:
-    """Run one trial. What goes wrong with the server or the load makes a failed trial, not an error."""
+    """Run one trial. What goes wrong with the server or the load makes a failed trial, not an error.
+
+    Raises HostError where another host was lost, which ends the run; the trial is not stored.
+    """
     started_at = time.time()
     measured = Measured()
     reason = log = None
     try:
         trials.run(order, measured)
+    except HostError:
+        raise  # nothing of the plan failed: with another host it can be run again
     except WalproofError as error:
         reason = error.message
         log = measured.log or error.detail

@@ -67,6 +67,12 @@ def rejection(install: Install, settings: Mapping[str, str]) -> str | None:
     return re.sub(r"^.*?\b(?=(?:FATAL|DETAIL|HINT|WARNING|LOG):)", "", said, flags=re.MULTILINE)
 
 
+def has_tls(install: Install) -> bool:
+    """Whether it was built with TLS."""
+    # src/backend/commands/variable.c, check_ssl (13 to 19: "SSL is not supported by this build").
+    return "not supported by this build" not in (rejection(install, {"ssl": "on"}) or "")
+
+
 def share_folder(install: Install) -> Path | None:
     """The folder that holds ``postgres.bki`` and ``extension/``, or None when it is not found."""
     candidates = [prefix(install) / "share/postgresql", prefix(install) / "share"]

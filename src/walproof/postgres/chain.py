@@ -44,6 +44,11 @@ class StandbyPlan:
     before_start: Callable[[Standby], None] | None = None
     """Called when it is built: to put something under it that its server is started with."""
 
+    @property
+    def follows_primary(self) -> bool:
+        """Whether no other standby is between."""
+        return self.upstream == PRIMARY
+
 
 class Chain:
     """Context manager: standbys of a running ``primary``; they are stopped at its end, the primary is not."""
@@ -92,18 +97,7 @@ class Chain:
 
         Raises ClusterError when no standby becomes synchronous.
         """
-        self.primary.reload({**self._primary_settings, "synchronous_standby_names": names})
-        deadline = time.monotonic() + _SYNCHRONOUS_PATIENCE_S
-        with self.primary.connect() as session:
-            while not session.execute(
-                "SELECT 1 FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')"
-            ).fetchone():
-                if time.monotonic() > deadline:
-                    raise ClusterError(
-                        f'no standby became synchronous with synchronous_standby_names "{names}"',
-                        detail=f"Standbys: {', '.join(self.standbys)}.",
-                    )
-                time.sleep(0.01)
+        make_synchronous(self.primary, self._primary_settings, names)
 
     def _add(self, plan: StandbyPlan) -> None:
         upstream = self.primary if plan.upstream == PRIMARY else self.standbys[plan.upstream]
@@ -120,5 +114,25 @@ class Chain:
         standby.build(self.primary)
         if plan.before_start is not None:
             plan.before_start(standby)
-        inherited = {name: value for name, value in self._primary_settings.items() if name in _AS_ON_PRIMARY}
-        standby.start({**inherited, **plan.settings})
+        standby.start({**inherited(self._primary_settings), **plan.settings})
+
+
+def inherited(primary_settings: Mapping[str, str]) -> dict[str, str]:
+    """What a standby has to have as its primary has it."""
+    return {name: value for name, value in primary_settings.items() if name in _AS_ON_PRIMARY}
+
+
+def make_synchronous(primary: Cluster, settings: Mapping[str, str], names: str) -> None:
+    """Set synchronous_standby_names of a running ``primary``, started with ``settings``, and wait for it.
+
+    Raises ClusterError when no standby becomes synchronous.
+    """
+    primary.reload({**settings, "synchronous_standby_names": names})
+    deadline = time.monotonic() + _SYNCHRONOUS_PATIENCE_S
+    with primary.connect() as session:
+        while not session.execute(
+            "SELECT 1 FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')"
+        ).fetchone():
+            if time.monotonic() > deadline:
+                raise ClusterError(f'no standby became synchronous with synchronous_standby_names "{names}"')
+            time.sleep(0.01)

@@ -77,9 +77,14 @@ class Cluster:
         self._log_from = 0
 
     @property
+    def route(self) -> str:
+        """libpq connection string of the superuser, without a database: as a standby connects."""
+        return f"host={self.sockets} port={self.port} user={SUPERUSER}"
+
+    @property
     def conninfo(self) -> str:
         """libpq connection string of the superuser."""
-        return f"host={self.sockets} port={self.port} user={SUPERUSER} dbname=postgres"
+        return f"{self.route} dbname=postgres"
 
     @property
     def pid(self) -> int:

@@ -12,10 +12,12 @@ import re
 import signal
 import time
 from collections.abc import Mapping
+from typing import Protocol
 
 import psycopg
 
 from walproof.errors import ClusterError
+from walproof.facts import Install
 from walproof.postgres.base_backup import BaseBackup, take_base_backup
 from walproof.postgres.cluster import SUPERUSER, Cluster
 from walproof.postgres.workspace import Workspace
@@ -32,12 +34,31 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _OWN_SETTINGS = {"wal_retrieve_retry_interval": "200ms"}
 
 
+class Upstream(Protocol):
+    """What a standby has to know of whom it follows."""
+
+    @property
+    def install(self) -> Install:
+        """Of which version it is."""
+
+    @property
+    def route(self) -> str:
+        """Connection string of a standby, without a database."""
+
+    @property
+    def conninfo(self) -> str:
+        """For sessions that ask it how far the standby is."""
+
+    def connect(self) -> psycopg.Connection[tuple[object, ...]]:
+        """A new session in autocommit mode. Raises ClusterError."""
+
+
 class Standby(Cluster):
     """One standby of ``upstream``. Made by ``build``, run by ``start``, stopped like every cluster."""
 
     def __init__(
         self,
-        upstream: Cluster,
+        upstream: Upstream,
         workspace: Workspace,
         name: str,
         *,
@@ -50,7 +71,8 @@ class Standby(Cluster):
 
         ``streaming``: whether it connects to the upstream at all; ``slot``: whether the upstream keeps WAL
         for it in a physical replication slot; ``route``: host and port that it connects through instead of
-        the upstream's own (a :class:`walproof.postgres.link.Link`); ``environment``: see Cluster.
+        the upstream's own (a :class:`walproof.postgres.link.Link`);
+        ``environment``: see Cluster.
         """
         assert _NAME.fullmatch(name), name
         super().__init__(upstream.install, workspace, workspace.make_folder(name), environment)
@@ -64,8 +86,8 @@ class Standby(Cluster):
     @property
     def primary_conninfo(self) -> str:
         """How it connects to its upstream."""
-        route = self._route or f"host={self.upstream.sockets} port={self.upstream.port}"
-        return f"{route} user={SUPERUSER} application_name={self.name}"
+        route = self.upstream.route if self._route is None else f"{self._route} user={SUPERUSER}"
+        return f"{route} application_name={self.name}"
 
     def build(self, source: Cluster | None = None) -> BaseBackup:
         """Make the data directory from a base backup of ``source`` (None: the upstream), and the slot.
@@ -75,7 +97,9 @@ class Standby(Cluster):
         """
         if self._slot:
             self._make_slot()
-        backup = take_base_backup(source or self.upstream, self.data)
+        chosen = source or self.upstream
+        assert isinstance(chosen, Cluster), "of this machine"
+        backup = take_base_backup(chosen, self.data)
         with acting_as(self.user):
             (self.data / "standby.signal").touch(mode=0o600)
         return backup

@@ -5,7 +5,8 @@
 
 Positions on the way are those that the primary knows (pg_stat_replication). How far the standby has replayed
 it is asked itself, where it takes connections: the primary learns of that only with the standby's messages.
-The standby is asked first, so that no stage is below zero.
+The standby is asked first, so that no stage is below zero. Where it is on another host its answer is as old
+as its way, so replay seems to be behind by what is made meanwhile.
 """
 
 from __future__ import annotations
@@ -13,13 +14,12 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import psycopg
-from psycopg.rows import TupleRow
 
-from walproof.errors import ProbeError
+from walproof.errors import HostError, ProbeError
 from walproof.facts.replication import StartupProcess
 from walproof.probe.connection import connect, one_line
 from walproof.probe.startup import read_startup
@@ -65,17 +65,52 @@ class StreamSample:
         return max(0, self.inserted - self.replayed)
 
 
+@dataclass(frozen=True, slots=True)
+class StandbyLook:
+    """What the standby itself shows."""
+
+    replayed: int | None
+    """Bytes since the beginning of WAL; None where it takes no connections."""
+    startup: StartupProcess
+
+
+class StandbyEye:
+    """Looks at a standby on its own machine: its startup process in /proc, and by a session of its own."""
+
+    def __init__(self, conninfo: str | None, startup_pid: int) -> None:
+        """``conninfo``: None where it takes no connections. Raises ProbeError."""
+        self._pid = startup_pid
+        self._session = None if conninfo is None else connect(conninfo)
+
+    def look(self) -> StandbyLook:
+        """Raises ProbeError when there is nothing to be seen any more."""
+        try:
+            row = None if self._session is None else self._session.execute(_REPLAYED.encode()).fetchone()
+        except psycopg.Error as error:
+            raise ProbeError(f"could not observe the stream: {one_line(error)}") from error
+        startup = read_startup(self._pid)
+        if startup is None:
+            raise ProbeError("the startup process is gone")
+        return StandbyLook(int(row[0]) if row is not None and row[0] is not None else None, startup)
+
+    def close(self) -> None:
+        """End the session."""
+        if self._session is not None:
+            self._session.close()
+
+
 class StreamSampler:
     """Context manager: looks STREAM_HZ times a second, in a thread, while its block lasts.
 
-    ``standby`` is None where it takes no connections. Raises ProbeError when the first look fails.
+    Raises ProbeError when the first look fails.
     """
 
-    def __init__(self, primary: str, standby: str | None, name: str, startup_pid: int) -> None:
-        """``primary``, ``standby``: libpq connection strings; ``name``: the standby's application_name."""
-        self._conninfos = (primary, standby)
+    def __init__(self, primary: str, name: str, look: Callable[[], StandbyLook]) -> None:
+        """``primary``: a libpq connection string; ``name``: the standby's application_name; ``look``: looks
+        at the standby, and raises ProbeError."""
+        self._conninfo = primary
         self._name = name
-        self._pid = startup_pid
+        self._look_at_standby = look
         self._samples: list[StreamSample] = []
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._sample, name="walproof-stream", daemon=True)
@@ -83,13 +118,11 @@ class StreamSampler:
         """What ended sampling early."""
 
     def __enter__(self) -> StreamSampler:
-        primary, standby = self._conninfos
-        self._primary = connect(primary)
+        self._primary = connect(self._conninfo)
         try:
-            self._standby = None if standby is None else connect(standby)
             self._look()
         except BaseException:
-            self._close()
+            self._primary.close()
             raise
         self._thread.start()
         return self
@@ -98,7 +131,7 @@ class StreamSampler:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._close()
+        self._primary.close()
 
     @property
     def samples(self) -> Sequence[StreamSample]:
@@ -110,39 +143,29 @@ class StreamSampler:
         """The newest."""
         return self._samples[-1]
 
-    def _close(self) -> None:
-        self._primary.close()
-        standby: psycopg.Connection[TupleRow] | None = getattr(self, "_standby", None)
-        if standby is not None:
-            standby.close()
-
     def _sample(self) -> None:
         tick, begun = 1, time.monotonic()
         while not self._stopping.wait(max(0.0, begun + tick / STREAM_HZ - time.monotonic())):
             try:
                 self._look()
-            except ProbeError as error:
+            except (ProbeError, HostError) as error:
                 self.failure = error.message
                 return
             tick = max(tick + 1, int((time.monotonic() - begun) * STREAM_HZ) + 1)
 
     def _look(self) -> None:
+        seen = self._look_at_standby()
         try:
-            own = None if self._standby is None else self._standby.execute(_REPLAYED.encode()).fetchone()
             row = self._primary.execute(_POSITIONS.encode(), [self._name]).fetchone()
         except psycopg.Error as error:
             raise ProbeError(f"could not observe the stream: {one_line(error)}") from error
         at_s = time.monotonic()
-        startup = read_startup(self._pid)
         if row is None or None in row[:5]:
             raise ProbeError("the standby does not stream any more")
-        if startup is None:
-            raise ProbeError("the startup process is gone")
-        reported = int(row[5] or 0)
-        replayed = max(reported, int(own[0])) if own is not None and own[0] is not None else reported
+        replayed = max(int(row[5] or 0), seen.replayed or 0)
         inserted, flushed, sent, written, flushed_there = (int(one) for one in row[:5])
         self._samples.append(
-            StreamSample(at_s, inserted, flushed, sent, written, flushed_there, replayed, startup)
+            StreamSample(at_s, inserted, flushed, sent, written, flushed_there, replayed, seen.startup)
         )
 
 

@@ -1,33 +1,33 @@
 """A pair whose primary dies under load, and what its promoted standby has of what clients were told.
 
-    primary <--link, delay--> standby        ledger: every acknowledged commit is remembered outside
+    primary <--link, delay--> standby(s)     ledger: every acknowledged commit is remembered outside
     [ load ] -> link and primary end at once -> promote -> the books
 
 The primary ends for good, as by a power cut with the loss of its disk: what it did not send is gone. The
 standby's machine goes on, so WAL that it has written and not flushed is there: remote_write loses nothing.
+Over a real network the kernel of the primary's machine goes on, too, and sends what it was given.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
 
 from walproof.errors import WorkloadError
-from walproof.facts import Failover, Install
+from walproof.facts import Failover, Install, StandbysLayout
 from walproof.lab.emulated_disk import emulated_disk
+from walproof.lab.follower import Follower
+from walproof.lab.joining import JoinedHere, Joining
 from walproof.postgres import template as templates
-from walproof.postgres.build import has_extension
-from walproof.postgres.chain import Chain, StandbyPlan
+from walproof.postgres.chain import PRIMARY, StandbyPlan, make_synchronous
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.link import Link
 from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 from walproof.probe.protocol import Observation
-from walproof.workload.books import check_books
 from walproof.workload.ledger import (
     LIGHT_SESSION,
     SETTINGS,
@@ -54,6 +54,28 @@ class PairConditions:
     device: str | None = None
     """The emulated disk of the primary, as typed; None is the disk itself."""
     standby_device: str | None = None
+    standbys: StandbysLayout = "one"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which standbys there are, and for which of them a commit waits."""
+
+    upstreams: Mapping[str, str]
+    """Name -> whom it follows."""
+    synchronous: str
+    """synchronous_standby_names of the primary."""
+    lost_with_primary: tuple[str, ...] = ()
+    """Standbys that end with it: of the same site."""
+
+
+_THREE = (STANDBY, f"{STANDBY}_2", f"{STANDBY}_3")
+LAYOUTS: Mapping[StandbysLayout, Layout] = {
+    "one": Layout({STANDBY: PRIMARY}, STANDBY),
+    "any 2 of 3": Layout(dict.fromkeys(_THREE, PRIMARY), f"ANY 2 ({', '.join(_THREE)})"),
+    # The near one is lost with its primary; what the far one has not been sent by then is gone.
+    "cascade": Layout({STANDBY: PRIMARY, "far": STANDBY}, STANDBY, lost_with_primary=(STANDBY,)),
+}
 
 
 def fail_over(
@@ -63,58 +85,61 @@ def fail_over(
     failover: Failover,
     conditions: PairConditions,
     number: int,
+    way: Joining | None = None,
 ) -> Observation:
-    """One failover. ``settings`` are the primary's, synchronous_commit among them.
+    """One failover. ``settings`` are the primary's, synchronous_commit among them; ``way`` joins the standbys
+    to it (None: on this machine, over the link of ``conditions``).
 
     Metrics: ``tps`` and ``latency_ms_*`` of the ledger's transactions, ``commits_acknowledged``,
-    ``commits_lost``, ``loss_window_ms``, ``promotion_s``. Raises ClusterError or WorkloadError.
+    ``commits_lost``, ``loss_window_ms``, ``promotion_s``. Raises ClusterError or WorkloadError; HostError
+    where another host is lost.
     """
     folder = workspace.make_folder(f"primary-{number}")
-    standby_folder = workspace.folder / f"{STANDBY}"
     complete = {**_SETTINGS, **settings}
     primary = Cluster(install, workspace, folder)
     disks = ExitStack()
+    way = way or JoinedHere(workspace, conditions.distance_s, conditions.bytes_per_s, delay_at_once=True)
 
     def put_disk_under(server: Cluster, device: str | None) -> None:
         disk = disks.enter_context(emulated_disk(workspace, server.folder, device))
         if disk is not None:
             server.environment.update(disk.environment)
 
+    def slow_down(standby: Standby) -> None:
+        # After a base backup the first start flushes each file; a clean stop spares the slow disk that.
+        standby.start(complete)
+        standby.stop("fast")
+        put_disk_under(standby, conditions.standby_device)
+
+    layout = LAYOUTS[conditions.standbys]
+    plans = [
+        StandbyPlan(
+            name, upstream, complete, before_start=None if conditions.standby_device is None else slow_down
+        )
+        for name, upstream in layout.upstreams.items()
+    ]
     try:
         templates.clone(templates.prepare_empty(workspace, install, ()), folder)
         put_disk_under(primary, conditions.device)
-        primary.start(complete)
+        started_with = {**complete, **way.settings_for(primary)}
+        primary.start(started_with)
         with primary.connect() as session:
             for statement in table_statements():
                 session.execute(statement.encode())
-
-        def slow_down(standby: Standby) -> None:
-            if conditions.standby_device is None:
-                return
-            # After a base backup the first start flushes each file; a clean stop spares the slow disk that.
-            standby.start(complete)
-            standby.stop("fast")
-            put_disk_under(standby, conditions.standby_device)
-
-        with Link(workspace, primary, delay_s=conditions.distance_s) as link:
-            plan = StandbyPlan(STANDBY, settings=complete, route=link.route, before_start=slow_down)
-            with Chain(primary, workspace, [plan], complete) as chain:
-                chain.make_synchronous(STANDBY)
-                # Not before: a stream begins with the whole segment.
-                link.shape(delay_s=conditions.distance_s, bytes_per_s=conditions.bytes_per_s)
-                record, load_s, moment_ns = _load(primary, link, failover)
-                begun = time.monotonic()
-                chain[STANDBY].promote()
-                promotion_s = time.monotonic() - begun
-                known = known_before(record, moment_ns)
-                # The promoted standby has synchronous_standby_names of nobody: nothing there waits.
-                with chain[STANDBY].connect() as session:
-                    books = check_books(session, known, has_amcheck=has_extension(install, "amcheck"))
+        with way.joined(primary, plans, started_with) as standbys:
+            make_synchronous(primary, started_with, layout.synchronous)
+            way.slow_down()
+            site = [standbys[name] for name in layout.lost_with_primary]
+            left = [one for name, one in standbys.items() if name not in layout.lost_with_primary]
+            record, load_s, moment_ns = _load(primary, site, way, failover)
+            chosen = _successor(left)
+            promotion_s = chosen.promote()
+            known = known_before(record, moment_ns)
+            books = chosen.check_books(known)
     finally:
         primary.stop("immediate")
         disks.close()
         workspace.remove_folder(folder)
-        workspace.remove_folder(standby_folder)
     if books.wrong is not None or books.hole is not None:
         raise WorkloadError(f"the promoted standby is wrong: {books.wrong or books.hole}")
     metrics = {
@@ -123,14 +148,22 @@ def fail_over(
         "commits_lost": float(books.lost),
         "promotion_s": promotion_s,
         "load_s": load_s,
+        **way.metrics(),
     }
     if books.oldest_lost_ns is not None:
         metrics["loss_window_ms"] = (moment_ns - books.oldest_lost_ns) / 1e6
     return Observation(metrics)
 
 
-def _load(primary: Cluster, link: Link, failover: Failover) -> tuple[Record, float, int]:
-    """(what clients were told, length of the load, monotonic time of the end of the primary)."""
+def _successor(left: Sequence[Follower]) -> Follower:
+    """Who is promoted: the one that has most of the WAL."""
+    return left[0] if len(left) == 1 else max(left, key=lambda one: one.received())
+
+
+def _load(
+    primary: Cluster, site: Sequence[Follower], way: Joining, failover: Failover
+) -> tuple[Record, float, int]:
+    """(what clients were told, length of the load, monotonic time of the end of the primary and its site)."""
     sessions = [LIGHT_SESSION, *range(failover.sessions - 1)]
     load = LedgerLoad(primary.conninfo, sessions)
     begun = time.monotonic()
@@ -138,7 +171,9 @@ def _load(primary: Cluster, link: Link, failover: Failover) -> tuple[Record, flo
     time.sleep(failover.load_s)
     moment_ns = time.monotonic_ns()
     # What is on the way is lost with the primary's machine; nothing is acknowledged from now on.
-    link.sever()
+    way.sever()
+    for standby in site:
+        standby.kill()
     primary.kill()
     return load.record(), moment_ns / 1e9 - begun, moment_ns
 

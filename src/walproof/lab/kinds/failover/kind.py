@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import ClassVar
 
-from walproof.facts import Failover, FailoverConditions, Plan, Variant, Workload
+from walproof.facts import Failover, FailoverConditions, Install, Plan, Variant, Workload
 from walproof.lab.asked import Asked
 from walproof.lab.kind import LabKind
 from walproof.lab.kinds.failover.fail_over import PairConditions, fail_over
@@ -20,6 +20,7 @@ from walproof.lab.kinds.failover.study import (
 from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, SEGMENTS_BYTES
 from walproof.lab.studyfile import StudyFile, VariantTable
 from walproof.lab.trial import Bench, Measured, TrialOrder, Trials
+from walproof.postgres.build import has_tls
 
 
 class FailoverLab(LabKind[Failover]):
@@ -27,6 +28,7 @@ class FailoverLab(LabKind[Failover]):
 
     kind = Failover
     tables: ClassVar = {"failover": FailoverTable}
+    has_standbys: ClassVar = True
 
     def sign(self, study: StudyFile) -> str | None:
         """Its table."""
@@ -50,10 +52,17 @@ class FailoverLab(LabKind[Failover]):
         standbys = [variant.conditions_as(FailoverConditions).standby_device for variant in plan.variants]
         return any(device is not None for device in (plan.device, *standbys))
 
+    def missing(self, variant: Variant, install: Install) -> str | None:
+        """TLS, between hosts."""
+        if variant.conditions_as(FailoverConditions).between_hosts and not has_tls(install):
+            return f"PostgreSQL {install.label} was built without TLS, which servers of two hosts need"
+        return None
+
     def disk_bytes(self, plan: Plan, wal_bytes: int) -> int | None:
-        """Two servers at a time."""
+        """A primary and its standbys at a time."""
         empty = EMPTY_CLUSTER_BYTES + SEGMENTS_BYTES
-        return len(plan.installs) * empty + 2 * (empty + wal_bytes)
+        servers = 1 + max(variant.conditions_as(FailoverConditions).count for variant in plan.variants)
+        return len(plan.installs) * empty + servers * (empty + wal_bytes)
 
     def prepare(self, bench: Bench) -> Trials:
         """Nothing: every pair is made anew."""
@@ -72,7 +81,8 @@ class _Trials(Trials):
             distance_s=found.distance_s,
             bytes_per_s=found.bandwidth_bytes_per_s,
             device=bench.plan.device,
-            standby_device=found.standby_device or bench.plan.device,
+            standby_device=None if found.between_hosts else found.standby_device or bench.plan.device,
+            standbys=found.standbys,
         )
         failover = bench.plan.kind_as(Failover)
         measured.add(
@@ -84,6 +94,7 @@ class _Trials(Trials):
                 failover,
                 conditions,
                 order.number,
+                bench.far_way() if found.between_hosts else None,
             ),
         )
         measured.window_s = measured.metrics["load_s"]

@@ -1,20 +1,25 @@
-"""What a study of failover says beyond settings: way and disk of the standby, and its fixed load."""
+"""What a study of failover says beyond settings: the standbys, their way and disk, and the fixed load.
+
+``distance`` is a delay that is emulated, or ``hosts``: the standbys are on other hosts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 from pydantic import Field
 
 from walproof.disk.device import parse_device
 from walproof.errors import StudyError, UnitError
-from walproof.facts import Failover, FailoverConditions, Variant, Workload
+from walproof.facts import Failover, FailoverConditions, StandbysLayout, Variant, Workload
+from walproof.lab.between import DISTANCE, HOSTS
 from walproof.lab.studyfile import Duration, StudyFile, Table
 from walproof.units import parse_bytes, parse_duration_s
 
-DISTANCE, BANDWIDTH, STANDBY_DEVICE = "distance", "bandwidth", "standby_device"
+BANDWIDTH, STANDBY_DEVICE = "bandwidth", "standby_device"
+STANDBYS = "standbys"
 NOTHING = "none"
 """Level of ``bandwidth`` and of ``standby_device``: no limit, and this machine's own disk."""
 _FARTHEST_S = 1.0
@@ -48,8 +53,17 @@ def check_pair(study: StudyFile) -> None:
 
 
 def conditions_of(settings: Mapping[str, str]) -> FailoverConditions:
-    """What is about the pair among what was typed."""
+    """What is about the pair among what was typed. Raises StudyError."""
+    between_hosts = settings.get(DISTANCE) == HOSTS
+    emulated = [name for name in (BANDWIDTH, STANDBY_DEVICE) if settings.get(name, NOTHING) != NOTHING]
+    if between_hosts and emulated:
+        raise StudyError(
+            f"{emulated[0]} cannot be emulated between hosts",
+            hint=f'Leave it out of variants whose {DISTANCE} is "{HOSTS}", or give them a distance.',
+        )
     return FailoverConditions(
+        between_hosts=between_hosts,
+        standbys=_standbys(settings.get(STANDBYS, "one")),
         distance_s=_distance_s(settings.get(DISTANCE, "0")),
         bandwidth_bytes_per_s=_bandwidth(settings.get(BANDWIDTH, NOTHING)),
         standby_device=_device(settings.get(STANDBY_DEVICE, NOTHING)),
@@ -74,7 +88,16 @@ def failover_workload(workload: Workload, failover: Failover) -> Workload:
     )
 
 
+def _standbys(text: str) -> StandbysLayout:
+    levels = get_args(StandbysLayout)
+    if text not in levels:
+        raise StudyError(f'{STANDBYS} cannot be "{text}"', hint=f"It is one of: {'; '.join(levels)}.")
+    return cast("StandbysLayout", text)
+
+
 def _distance_s(text: str) -> float:
+    if text == HOSTS:
+        return 0.0
     try:
         seconds = parse_duration_s(text)
     except UnitError as error:
@@ -107,4 +130,6 @@ def _device(text: str) -> str | None:
     return None if text == NOTHING else parse_device(text).name
 
 
-READERS = {DISTANCE: _distance_s, BANDWIDTH: _bandwidth, STANDBY_DEVICE: _device}
+READERS: Mapping[str, Callable[[str], object]] = {
+    DISTANCE: _distance_s, BANDWIDTH: _bandwidth, STANDBY_DEVICE: _device, STANDBYS: _standbys,
+}  # fmt: skip

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from walproof.facts import Plan, Streaming, StreamingConditions, Variant, Workload
+from walproof.facts import Install, Plan, Streaming, StreamingConditions, Variant, Workload
 from walproof.lab.asked import Asked
+from walproof.lab.joining import JoinedHere
 from walproof.lab.kind import LabKind
 from walproof.lab.kinds.streaming.stream import StreamLab, StreamOrder, prepare_pairs
 from walproof.lab.kinds.streaming.study import (
@@ -21,6 +22,7 @@ from walproof.lab.kinds.streaming.study import (
 from walproof.lab.sizes import EMPTY_CLUSTER_BYTES, ROW_BYTES, SEGMENTS_BYTES
 from walproof.lab.studyfile import StudyFile, VariantTable
 from walproof.lab.trial import Bench, Measured, TrialOrder, Trials
+from walproof.postgres.build import has_tls
 
 
 class StreamingLab(LabKind[Streaming]):
@@ -28,6 +30,7 @@ class StreamingLab(LabKind[Streaming]):
 
     kind = Streaming
     tables: ClassVar = {"streaming": StreamingTable}
+    has_standbys: ClassVar = True
 
     def sign(self, study: StudyFile) -> str | None:
         """Its table."""
@@ -46,6 +49,12 @@ class StreamingLab(LabKind[Streaming]):
     def variant(self, variant: Variant, kind: Streaming, table: VariantTable | None) -> Variant:
         """With what is no setting apart."""
         return with_stream(variant)
+
+    def missing(self, variant: Variant, install: Install) -> str | None:
+        """TLS, between hosts."""
+        if variant.conditions_as(StreamingConditions).between_hosts and not has_tls(install):
+            return f"PostgreSQL {install.label} was built without TLS, which servers of two hosts need"
+        return None
 
     def disk_bytes(self, plan: Plan, wal_bytes: int) -> int | None:
         """Templates, and two servers at a time."""
@@ -81,10 +90,11 @@ class _Trials(Trials):
                 workload=bench.workload(order),
                 seed=bench.seed(order),
                 checkpoint_before=bench.plan.checkpoint_before,
-                distance_s=conditions.distance_s,
-                bytes_per_s=conditions.bandwidth_bytes_per_s,
                 replay_cpu_share=conditions.replay_cpu_share,
-            )
+            ),
+            bench.far_way()
+            if conditions.between_hosts
+            else JoinedHere(bench.workspace, conditions.distance_s, conditions.bandwidth_bytes_per_s),
         )
         measured.add("stream", streamed.seen)
         measured.settings.update(streamed.settings)

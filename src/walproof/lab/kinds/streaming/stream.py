@@ -5,7 +5,8 @@
                                                      [ sampled, startup's CPU counted   ]
 
 What the startup process costs is counted until all rows of the load are replayed, and divided by them: a
-primary that writes less is then no standby that replays faster. Both servers and pgbench share this machine.
+primary that writes less is then no standby that replays faster. Primary and pgbench share this machine, with
+the standby, too, unless that is on another host.
 """
 
 from __future__ import annotations
@@ -13,27 +14,23 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from walproof.errors import ClusterError, ProbeError
 from walproof.facts import Install, Script, Streaming, StreamingConditions, Workload
+from walproof.lab.follower import Follower, looked_at
+from walproof.lab.joining import Joining
 from walproof.lab.kinds.replay.recording import checksum_options
 from walproof.lab.target import target_of
 from walproof.lab.trial import Bench
 from walproof.postgres import template as templates
-from walproof.postgres.chain import Chain, StandbyPlan
+from walproof.postgres.chain import StandbyPlan
 from walproof.postgres.cluster import Cluster
-from walproof.postgres.cpu_share import CpuShare
-from walproof.postgres.link import Link
-from walproof.postgres.standby import Standby
 from walproof.postgres.workspace import Workspace
 from walproof.probe.cpu import CpuProbe
-from walproof.probe.processes import children
 from walproof.probe.protocol import Observation, Subject
 from walproof.probe.server_settings import server_facts
-from walproof.probe.startup import read_startup
 from walproof.probe.stream import STAGES, StreamSample, StreamSampler, replay_lag_s
 from walproof.probe.throughput import read_pgbench_logs
 from walproof.units import Lsn
@@ -58,17 +55,8 @@ class StreamOrder:
     workload: Workload
     seed: int
     checkpoint_before: bool
-    distance_s: float = 0.0
-    """Delay one way between the servers."""
-    bytes_per_s: int | None = None
-    """What passes between them, each way; None is no limit."""
     replay_cpu_share: float = 1.0
     """Of one core, for the standby's startup process."""
-
-    @property
-    def has_link(self) -> bool:
-        """Whether something is between the servers; otherwise they share a unix socket."""
-        return bool(self.distance_s) or self.bytes_per_s is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,58 +104,51 @@ class StreamLab:
         self._template = template
         self._rows_per_commit = rows_per_commit
 
-    def run(self, order: StreamOrder) -> Streamed:
-        """One trial. Raises ClusterError, ProbeError or WorkloadError."""
+    def run(self, order: StreamOrder, way: Joining) -> Streamed:
+        """One trial. Raises ClusterError, ProbeError or WorkloadError; HostError where a host is lost."""
         folder = self._workspace.make_folder(f"primary-{order.number}")
         settings = {**_OBSERVING, **order.settings}
         primary = Cluster(self._install, self._workspace, folder)
         try:
             templates.clone(self._template, folder)
-            primary.start(settings)
-            with ExitStack() as stack:
-                link = stack.enter_context(Link(self._workspace, primary)) if order.has_link else None
-                plan = StandbyPlan(STANDBY, settings=settings, route=None if link is None else link.route)
-                chain = stack.enter_context(Chain(primary, self._workspace, [plan], settings))
+            complete = {**settings, **way.settings_for(primary)}
+            primary.start(complete)
+            with way.joined(primary, [StandbyPlan(STANDBY, settings=settings)], complete) as standbys:
                 if order.checkpoint_before:
                     with primary.connect() as session:
                         session.execute("CHECKPOINT")
-                return self._measure(order, primary, chain[STANDBY], link)
+                return self._measure(order, primary, standbys[STANDBY], way)
         finally:
             primary.stop("immediate")
             self._workspace.remove_folder(folder)
-            self._workspace.remove_folder(self._workspace.folder / STANDBY)
 
-    def _measure(self, order: StreamOrder, primary: Cluster, standby: Standby, link: Link | None) -> Streamed:
+    def _measure(self, order: StreamOrder, primary: Cluster, standby: Follower, way: Joining) -> Streamed:
         facts, _ = server_facts(primary.conninfo)
-        answers = order.settings.get("hot_standby", "on") != "off"
         start = _flushed(primary)
         # What the base backup and the checkpoint left is replayed before anything is counted.
         standby.wait_for_replay(start)
-        if link is not None:
-            # Not before: a stream begins with the whole segment.
-            link.shape(delay_s=order.distance_s, bytes_per_s=order.bytes_per_s)
-        pid = _startup_pid(standby)
-        with ExitStack() as stack:
-            if order.replay_cpu_share < 1:
-                stack.enter_context(CpuShare(pid, order.replay_cpu_share, lambda: _cpu_s(pid)))
-            sampler = stack.enter_context(
-                StreamSampler(primary.conninfo, standby.conninfo if answers else None, STANDBY, pid)
-            )
+        way.slow_down()
+        with (
+            looked_at(standby, order.replay_cpu_share),
+            StreamSampler(primary.conninfo, STANDBY, standby.look) as sampler,
+        ):
             load = self._begin(order, primary)
-            probes = [(server, CpuProbe()) for server in (primary, standby)]
+            probe = CpuProbe()
             try:
                 began_at, began_s = time.time(), time.monotonic()
-                for server, probe in probes:
-                    probe.start(_subject(server, load))
+                probe.start(_subject(primary, load))
+                standby.begin_cpu()
                 while not load.poll() and time.monotonic() < began_s + load.longest_s:
                     time.sleep(_POLL_S)
                 ended_at, ended_s = time.time(), time.monotonic()
-                cpu_s = [probe.stop().metrics for _, probe in probes]
+                shares = {
+                    **_shares(probe.stop().metrics, ended_s - began_s),
+                    "standby_cpu_share": standby.end_cpu(),
+                }
                 summary = load.finish(_CATCH_UP_PATIENCE_S)
             finally:
                 load.kill()
-                for _, probe in probes:
-                    probe.abandon()
+                probe.abandon()
             end = _flushed(primary)
             _wait_for_replay(sampler, standby, end)
         samples = [one for one in sampler.samples if one.at_s >= began_s]
@@ -176,7 +157,8 @@ class StreamLab:
         rows = float(summary.transactions * self._rows_per_commit)
         metrics = {
             **read_pgbench_logs(load.logs, began_at, ended_at).metrics,
-            **_shares(cpu_s, load_s),
+            **shares,
+            **way.metrics(),
             **_replay_metrics([first, *samples], ended_s, end, rows),
             **_wal_metrics(primary, start, end, rows, load_s),
             "rows": rows,
@@ -195,18 +177,6 @@ def _subject(server: Cluster, load: PgbenchRun) -> Subject:
     return Subject(server.conninfo, server.data, server.log, server.pid, load.pid, server.install.version_num)
 
 
-def _cpu_s(pid: int) -> float | None:
-    startup = read_startup(pid)
-    return None if startup is None else startup.cpu_s
-
-
-def _startup_pid(standby: Standby) -> int:
-    for pid in children(standby.pid):
-        if read_startup(pid) is not None:
-            return pid
-    raise ProbeError("the standby's startup process is not to be seen in /proc")
-
-
 def _flushed(primary: Cluster) -> Lsn:
     with primary.connect() as session:
         row = session.execute("SELECT pg_current_wal_flush_lsn()").fetchone()
@@ -214,7 +184,7 @@ def _flushed(primary: Cluster) -> Lsn:
     return Lsn.parse(str(row[0]))
 
 
-def _wait_for_replay(sampler: StreamSampler, standby: Standby, end: Lsn) -> None:
+def _wait_for_replay(sampler: StreamSampler, standby: Follower, end: Lsn) -> None:
     """Return when a sample has replayed up to ``end``."""
     deadline = time.monotonic() + _CATCH_UP_PATIENCE_S
     while sampler.last.replayed < end:
@@ -228,15 +198,11 @@ def _wait_for_replay(sampler: StreamSampler, standby: Standby, end: Lsn) -> None
         time.sleep(_POLL_S)
 
 
-def _shares(cpu_s: Sequence[Mapping[str, float]], load_s: float) -> dict[str, float]:
-    """Of the machine's cores: what each server used of them, and what was not idle at all."""
-    cores = os.cpu_count() or 1
-    shares = {
-        f"{who}_cpu_share": one["server_cpu_s"] / load_s / cores
-        for who, one in zip(("primary", STANDBY), cpu_s, strict=True)
-    }
-    if "host_cpu_busy_share" in cpu_s[0]:
-        shares["host_cpu_busy_share"] = cpu_s[0]["host_cpu_busy_share"]
+def _shares(cpu_s: Mapping[str, float], load_s: float) -> dict[str, float]:
+    """Of the cores of the primary's machine: what the primary used of them, and what was not idle at all."""
+    shares = {"primary_cpu_share": cpu_s["server_cpu_s"] / load_s / (os.cpu_count() or 1)}
+    if "host_cpu_busy_share" in cpu_s:
+        shares["host_cpu_busy_share"] = cpu_s["host_cpu_busy_share"]
     return shares
 
 

@@ -1,7 +1,8 @@
 """What a study of a live stream says beyond settings: its load, what it is sent over, what replays it.
 
 ``data_checksums`` is chosen at initdb; ``distance`` and ``bandwidth`` are those of the link between the
-servers, ``replay_cpu`` (``5%``) is what the standby's startup process gets of one core at most.
+servers (``distance = "hosts"``: there is none, the standby is on another host); ``replay_cpu`` (``5%``) is
+what the standby's startup process gets of one core at most.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def check_streaming(study: StudyFile, driver: Install) -> None:
             )
     values = replay.check_conditions(study)
     for name, value in values:
-        if name in (replay.CACHE, replay.KERNEL_AUDIT, failover.STANDBY_DEVICE):
+        if name in (replay.CACHE, replay.KERNEL_AUDIT, failover.STANDBY_DEVICE, failover.STANDBYS):
             raise StudyError(f"{name} has no meaning in a study of a live stream")
         if name == REPLAY_CPU:
             _share(value)
@@ -68,6 +69,7 @@ def with_stream(variant: Variant) -> Variant:
         settings={name: value for name, value in variant.settings.items() if name not in apart},
         conditions=StreamingConditions(
             checksums=replay.conditions_of(variant.settings).checksums,
+            between_hosts=pair.between_hosts,
             distance_s=pair.distance_s,
             bandwidth_bytes_per_s=pair.bandwidth_bytes_per_s,
             replay_cpu_share=_share(variant.settings.get(REPLAY_CPU, "100%")),

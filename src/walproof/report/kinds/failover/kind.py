@@ -13,7 +13,7 @@ from walproof.report.kind import ReportKind
 from walproof.report.kinds.failover.tables import failover_tables
 from walproof.report.kinds.throughput.view import throughput_view
 from walproof.report.layout import ReportView
-from walproof.report.pair import way_of
+from walproof.report.pair import network_tables, way_of
 from walproof.units import format_duration
 
 
@@ -27,7 +27,8 @@ class FailoverReport(ReportKind[Failover]):
     def view(self, run: Run, trials: Sequence[Trial], series: Sequence[Series]) -> ReportView:
         """As that of throughput, after what was lost."""
         analysis = analyse(run.plan, trials, self.metric)
-        lost = Section("failover", "What a failover loses", tuple(failover_tables(Cells(run.plan, trials))))
+        cells = Cells(run.plan, trials)
+        lost = Section("failover", "What a failover loses", (*failover_tables(cells), *network_tables(cells)))
         found = verdicts(run.plan, trials, analysis)
         return throughput_view(self, run, trials, series, analysis, found, first=(lost,))
 
@@ -44,10 +45,14 @@ class FailoverReport(ReportKind[Failover]):
         return f"A ledger in {plan.kind_as(Failover).sessions} sessions, by walproof itself."
 
     def conditions(self, variant: Variant) -> dict[str, str]:
-        """The way between the servers, and the standby's disk."""
+        """The standbys, the way to them, and their disk."""
         found = variant.conditions_as(FailoverConditions)
-        said = way_of(found.distance_s, found.bandwidth_bytes_per_s)
-        return said if found.standby_device is None else {**said, "standby_device": found.standby_device}
+        said = way_of(found.distance_s, found.bandwidth_bytes_per_s, between_hosts=found.between_hosts)
+        if found.standbys != "one":
+            said["standbys"] = found.standbys
+        if found.standby_device is not None:
+            said["standby_device"] = found.standby_device
+        return said
 
     def load_lines(self, plan: Plan) -> list[str]:
         """The ledger, and then the failover."""

@@ -45,7 +45,11 @@ class StreamingReport(ReportKind[Streaming]):
         """The clusters, the way between them, and the standby's share of a core."""
         conditions = variant.conditions_as(StreamingConditions)
         found = {"data_checksums": "on"} if conditions.checksums else {}
-        found |= way_of(conditions.distance_s, conditions.bandwidth_bytes_per_s)
+        found |= way_of(
+            conditions.distance_s,
+            conditions.bandwidth_bytes_per_s,
+            between_hosts=conditions.between_hosts,
+        )
         if conditions.replay_cpu_share < 1:
             found["replay_cpu"] = f"{conditions.replay_cpu_share * 100:g}%"
         return found

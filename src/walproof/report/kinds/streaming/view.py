@@ -14,6 +14,7 @@ from walproof.report.kinds.standbys import StandbyParts, standby_view
 from walproof.report.kinds.streaming.lag import lag
 from walproof.report.kinds.streaming.tables import lag_tables, streaming_answers, streaming_tables
 from walproof.report.layout import FigureMaker, ReportView
+from walproof.report.pair import network_tables
 from walproof.report.words import KindWords
 
 
@@ -37,6 +38,6 @@ def streaming_view(
         answers=streaming_answers(cells, analysis),
         starved=starved_sentences(cells, "the primary and its load run beside it"),
         results=streaming_tables(cells, analysis),
-        lag=(*behind, *lag_tables(cells)),
+        lag=(*behind, *lag_tables(cells), *network_tables(cells)),
     )
     return standby_view(words, run, trials, analysis, parts)

@@ -1,0 +1,110 @@
+"""A standby of another host, as the lab sees it: each question is a call of that host's actor."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from walproof.errors import HostError, WalproofError
+from walproof.lab.follower import Follower
+from walproof.probe.stream import StandbyLook
+from walproof.units import Lsn
+from walproof.workload.books import Books
+from walproof.workload.ledger import Record
+
+_LOOK_S = 1.0
+"""A wait without an end would not see signals."""
+
+
+class Told(Protocol):
+    """Calls a method of a host's actor, and waits for its answer."""
+
+    def __call__(self, method: str, *arguments: Any) -> Any:
+        """Raises what the method raised, or HostError when the host is lost."""
+
+
+def told(actor: Any, name: str) -> Told:
+    """Of the actor on the host that is called ``name``."""
+    import ray
+
+    def call(method: str, *arguments: Any) -> Any:
+        try:
+            reference = getattr(actor, method).remote(*arguments)
+            while not ray.wait([reference], timeout=_LOOK_S)[0]:
+                pass
+            return ray.get(reference)
+        except ray.exceptions.RayTaskError as error:
+            cause = error.cause
+            if isinstance(cause, WalproofError):
+                raise cause from None
+            raise
+        except ray.exceptions.RayActorError as error:
+            raise HostError(
+                f"host {name}, which has a standby, was lost",
+                detail=_last_line(error),
+                hint="Finished trials are stored, and the same command goes on.",
+            ) from None
+        except ray.exceptions.RayError as error:
+            raise HostError(f"host {name} could not be asked", detail=_last_line(error)) from None
+
+    return call
+
+
+def _last_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
+class FarFollower(Follower):
+    """Forwards every question."""
+
+    def __init__(self, host: Told) -> None:
+        self._told = host
+
+    def _ask(self, what: str, *arguments: Any) -> Any:
+        return self._told("ask", what, *arguments)
+
+    def wait_for_replay(self, lsn: Lsn) -> None:
+        """There."""
+        self._ask("wait_for_replay", lsn)
+
+    def received(self) -> Lsn:
+        """There."""
+        return Lsn(self._ask("received"))
+
+    def begin_looking(self, replay_cpu_share: float) -> None:
+        """There."""
+        self._ask("begin_looking", replay_cpu_share)
+
+    def look(self) -> StandbyLook:
+        """One call a look, for session and /proc together."""
+        seen: StandbyLook = self._ask("look")
+        return seen
+
+    def end_looking(self) -> None:
+        """There."""
+        self._ask("end_looking")
+
+    def begin_cpu(self) -> None:
+        """There."""
+        self._ask("begin_cpu")
+
+    def end_cpu(self) -> float:
+        """Of that machine's cores."""
+        return float(self._ask("end_cpu"))
+
+    def promote(self) -> float:
+        """By that machine's clock."""
+        return float(self._ask("promote"))
+
+    def kill(self) -> None:
+        """There."""
+        self._ask("kill")
+
+    def check_books(self, known: Record) -> Books:
+        """The record goes there; its clock is this machine's, and only compared with itself."""
+        books: Books = self._ask("check_books", known)
+        return books
+
+    def log_tail(self) -> str:
+        """There."""
+        return str(self._ask("log_tail"))

@@ -1,0 +1,64 @@
+"""Standbys on other hosts, in the words of a study: ``distance = "hosts"``.
+
+That is a level of what lies between the servers, beside distances that are emulated, so the real way can be a
+factor's level or a variant's, and is compared as they are.
+"""
+
+from __future__ import annotations
+
+from walproof.errors import StudyError
+from walproof.facts import FailoverConditions, Plan, StreamingConditions, Variant
+from walproof.lab.studyfile import StudyFile, VariantTable
+
+DISTANCE = "distance"
+HOSTS = "hosts"
+"""Level of ``distance``."""
+_NONE = "0ms"
+
+
+def is_between_hosts(variant: Variant) -> bool:
+    """Whether its standbys are on other hosts."""
+    conditions = variant.conditions
+    return isinstance(conditions, StreamingConditions | FailoverConditions) and conditions.between_hosts
+
+
+def standby_hosts(plan: Plan) -> int:
+    """How many other hosts the plan needs for standbys; 0: all of it runs on one machine."""
+    counts = [
+        variant.conditions.count
+        for variant in plan.variants
+        if isinstance(variant.conditions, StreamingConditions | FailoverConditions)
+        and variant.conditions.between_hosts
+    ]
+    return max(counts, default=0)
+
+
+def with_hosts(study: StudyFile, *, has_standbys: bool) -> StudyFile:
+    """The study with each variant once more, its standbys on other hosts, where nothing is emulated.
+
+    Of a factorial design the factor ``distance`` has one more level. A study that names hosts itself is left
+    as it is. Raises StudyError for one that has no standbys.
+    """
+    if not has_standbys:
+        raise StudyError(
+            f'study "{study.name}" has no standbys, which could be on other hosts',
+            hint="--between is for studies of a live stream and of failover: replication-live, synchronous.",
+        )
+    if HOSTS in study.factors.get(DISTANCE, ()) or any(
+        variant.settings.get(DISTANCE) == HOSTS for variant in study.variant
+    ):
+        return study
+    if study.factors:
+        levels = study.factors.get(DISTANCE, (_NONE,))
+        return study.model_copy(update={"factors": {**study.factors, DISTANCE: (*levels, HOSTS)}})
+    beside = [
+        VariantTable(
+            name=f"{variant.name}, between hosts",
+            settings={**variant.settings, DISTANCE: HOSTS},
+            note=variant.note,
+            optional=variant.optional,
+        )
+        for variant in study.variant
+        if not any(name in variant.settings for name in (DISTANCE, "bandwidth", "standby_device"))
+    ]
+    return study.model_copy(update={"variant": (*study.variant, *beside)})
