@@ -15,7 +15,7 @@ from walproof.analysis.watch.assessment import Assessor, Limits
 from walproof.errors import SettingError
 from walproof.facts.watch import WatchRecord
 from walproof.facts.watch_history import WatchHistory
-from walproof.report.watch.view import ServerView, standby_name
+from walproof.report.watch.view import ServerView
 
 _NEVER_S = 1e12
 """What is stale was noted when it was."""
@@ -44,8 +44,9 @@ class _Server:
     def view(self, record: WatchRecord) -> ServerView:
         self._assessor.see([record.seen])
         seen = self._assessor.assess(record.seen.seen_s, record.at)
-        pairs = {standby_name(window): diagnose(window) for window in record.windows}
-        concerns = self._concerns.of(seen, record.clock, record.causes, pairs, record.at)
+        names = zip(record.pair_names, record.windows, strict=True)
+        pairs = {name: diagnose(window) for name, window in names}
+        concerns = self._concerns.of(seen, record.clock, record.causes, pairs, record.at, record.windows)
         return ServerView(
             seen, concerns, record.stream, record.clock, record.causes, pairs, self._target_s, record.notes,
             record.windows, record.room_bytes,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as json_module
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,47 @@ def shower(*, plain: bool, json: bool) -> Iterator[Show]:
 
     with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
         yield lambda views: live.update(watch_page(views, console.width), refresh=True)
+
+
+@contextmanager
+def pair_shower(*, json: bool) -> Iterator[Show]:
+    """What shows each new window of the one pair that is watched, and all else that is wrong with the two."""
+    console = options.result_console()
+    if json:
+        yield _of_new_windows(_show_window)
+        return
+    from walproof.report.replica import pair_page
+
+    if not console.is_terminal or console.is_dumb_terminal:
+        yield _of_new_windows(lambda views: console.print(pair_page(views)), also_none=True)
+        return
+    from rich.live import Live
+
+    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+        yield lambda views: live.update(pair_page(views), refresh=True)
+
+
+def _of_new_windows(show: Show, *, also_none: bool = False) -> Show:
+    """``also_none``: that there is none any more is told, too."""
+    last: object = None
+
+    def show_new(views: Sequence[ServerView]) -> None:
+        nonlocal last
+        window = views[0].windows[0] if views[0].windows else None
+        if window is not last and (window is not None or also_none):
+            show(views)
+        last = window
+
+    return show_new
+
+
+def _show_window(views: Sequence[ServerView]) -> None:
+    from walproof.report.replica import replica_data
+
+    (window,) = views[0].windows
+    (diagnosis,) = views[0].pairs.values()
+    sys.stdout.write(json_module.dumps(replica_data(window, diagnosis)) + "\n")
+    sys.stdout.flush()
 
 
 def _show_json(views: Sequence[ServerView]) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.advise.watch.concern import Concern, Severity
+from walproof.facts.replication import ReplicationWindow
+from walproof.report.replica import cause_lines, processes, stage_table, summary
 from walproof.report.watch.panels import Panel, clock_time, panels
 from walproof.report.watch.plain import notes
-from walproof.report.watch.view import ServerView, about
+from walproof.report.watch.view import ServerView, about, further_causes
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -52,6 +55,8 @@ def _server(view: ServerView, width: int) -> list[RenderableType]:
         parts.append(Padding(_table(panels(view), width), (0, 0, 0, 2)))
         for concern in view.concerns:
             parts += _concern(concern)
+        for (name, diagnosis), window in zip(view.pairs.items(), view.windows, strict=True):
+            parts += [Padding(one, (0, 0, 0, 2)) for one in _pair(name, diagnosis, window, view)]
     for event in view.seen.events[-1:]:
         parts.append(Padding(Text(f"{clock_time(event.at)} {event.text}", "yellow"), (0, 0, 0, 2)))
     parts += [Padding(Text(line, "dim"), (0, 0, 0, 2)) for line in notes(view)]
@@ -77,6 +82,22 @@ def _table(lines: Sequence[Panel], width: int) -> RenderableType:
         else:
             table.add_row(line.label, figure, line.remark)
     return table
+
+
+def _pair(
+    name: str, diagnosis: Diagnosis, window: ReplicationWindow, view: ServerView
+) -> Iterator[RenderableType]:
+    """Everything that is known of a pair that has a cause; its first one is above where it is a concern."""
+    from rich.text import Text
+
+    if not diagnosis.causes:
+        return
+    yield Text(f"standby {name}: {summary(diagnosis)}")
+    yield stage_table(diagnosis)
+    yield from (Text(line, "dim") for line in processes(window, diagnosis))
+    for cause in further_causes(name, diagnosis, view):
+        yield from cause_lines(cause, "bold")
+    yield from (Text(f"note: {line}", "dim") for line in window.notes)
 
 
 def _concern(concern: Concern) -> list[RenderableType]:
