@@ -53,13 +53,15 @@ RECEIVER = """
            coalesce((SELECT nullif(slot_name, '') FROM pg_stat_wal_receiver),
                     (SELECT nullif(setting, '') FROM pg_settings WHERE name = 'primary_slot_name')),
            (SELECT sender_port FROM pg_stat_wal_receiver WHERE status = 'streaming')"""
+# A row of a worker that copies a table has a relid; that of the subscription may have no pid. Before 15 not
+# everybody may read pg_subscription.oid; names are unique within a database.
 _SUBSCRIPTIONS = """
-    SELECT s.subname::text, s.subenabled, s.subslotname::text, count(a.pid) > 0,
+    SELECT a.subname::text, bool_or(s.subenabled), max(s.subslotname::text),
+           bool_or(a.pid IS NOT NULL AND a.relid IS NULL),
            min(extract(epoch FROM clock_timestamp() - a.last_msg_receipt_time))::float8, {errors}
-      FROM pg_subscription s
-      LEFT JOIN pg_stat_subscription a ON a.subid = s.oid AND a.pid IS NOT NULL AND a.relid IS NULL
-     GROUP BY s.oid, s.subname, s.subenabled, s.subslotname ORDER BY 1"""
-_ERRORS = "(SELECT apply_error_count FROM pg_stat_subscription_stats e WHERE e.subid = s.oid)"
+      FROM pg_stat_subscription a JOIN pg_subscription s ON {same}
+     GROUP BY a.subid, a.subname ORDER BY 1"""
+_ERRORS = "(SELECT apply_error_count FROM pg_stat_subscription_stats e WHERE e.subid = a.subid)"
 
 
 def slots(major: int) -> str:
@@ -69,4 +71,5 @@ def slots(major: int) -> str:
 
 def subscriptions(major: int) -> str:
     """All of the server, whichever database they are of."""
-    return _SUBSCRIPTIONS.format(errors=_ERRORS if major >= 15 else "NULL::int8")
+    same = "s.oid = a.subid" if major >= 15 else "s.subname = a.subname"
+    return _SUBSCRIPTIONS.format(same=same, errors=_ERRORS if major >= 15 else "NULL::int8")
