@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--pg", default="15,18", help="versions, with commas between them")
     parser.add_argument("--crashes", type=int, default=100)
     parser.add_argument("--minutes", type=float, help="begin no crash after so long")
-    parser.add_argument("--on", type=Path, default=Path("/var/tmp"))
+    parser.add_argument("--on", type=Path, default=Path("/var/tmp/walproof-watch"))
     parser.add_argument("--calibration-share", type=float, default=1.0, help="of the calibration's load")
     parser.add_argument("--out", type=Path, default=HERE / "crashes.jsonl")
     parser.add_argument("--summary", action="store_true")
