@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json as json_module
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from walproof.cli import options
+from walproof.cli import Interrupted, options
 from walproof.report.watch.view import ServerView
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
 Show = Callable[[Sequence[ServerView]], None]
 
@@ -23,12 +29,10 @@ def shower(*, plain: bool, json: bool) -> Iterator[Show]:
     if plain or not console.is_terminal or console.is_dumb_terminal:
         yield _plain()
         return
-    from rich.live import Live
+    from walproof.report.watch.page import fitting_page
 
-    from walproof.report.watch.page import watch_page
-
-    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-        yield lambda views: live.update(watch_page(views, console.width), refresh=True)
+    with _page(console, lambda views: fitting_page(views, console)) as show:
+        yield show
 
 
 @contextmanager
@@ -43,10 +47,23 @@ def pair_shower(*, json: bool) -> Iterator[Show]:
     if not console.is_terminal or console.is_dumb_terminal:
         yield _of_new_windows(lambda views: console.print(pair_page(views)), also_none=True)
         return
+    with _page(console, pair_page) as show:
+        yield show
+
+
+@contextmanager
+def _page(console: Console, page: Callable[[Sequence[ServerView]], RenderableType]) -> Iterator[Show]:
+    """A page that is shown in place of the one before."""
     from rich.live import Live
 
-    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-        yield lambda views: live.update(pair_page(views), refresh=True)
+    try:
+        with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+            yield lambda views: live.update(page(views), refresh=True)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        # The terminal is gone, and what stands on it cannot be put in order.
+        raise Interrupted(signal.SIGHUP) from None
 
 
 def _of_new_windows(show: Show, *, also_none: bool = False) -> Show:

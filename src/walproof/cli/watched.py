@@ -130,7 +130,13 @@ class Fleet:
             server.take(max(0.0, until_s - time.monotonic()))
         if self._pair is None:
             self._find_pairs()
-        return [server.view() for server in self.servers]
+        return [
+            replace(server.view(), follows=self._followed(place)) for place, server in enumerate(self.servers)
+        ]
+
+    def _followed(self, place: int) -> str | None:
+        upstream = self._upstreams.get(place)
+        return None if upstream is None else self.servers[upstream].name
 
     @property
     def is_settled(self) -> bool:

@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-_CALM = {Pace.KEEPS_UP: "It keeps up.", Pace.CATCHES_UP: "It catches up."}
-"""What is said of a standby that is behind, where nothing is wrong."""
+_CALM = {
+    Pace.CAUGHT_UP: "It has caught up.",
+    Pace.KEEPS_UP: "It keeps up.",
+    Pace.CATCHES_UP: "It catches up.",
+    Pace.NEVER: "It is behind by too little to have a cause.",
+}
+"""What is said of a standby where no cause was found."""
 
 
 def replica_data(window: ReplicationWindow, diagnosis: Diagnosis) -> dict[str, Any]:
@@ -117,7 +122,7 @@ def replica_panel(title: str, window: ReplicationWindow, diagnosis: Diagnosis) -
     lines += [stage_table(diagnosis), *(Text(line, style="dim") for line in processes(window, diagnosis))]
     lines.append(Text())
     if not diagnosis.causes:
-        lines.append(Text(_CALM.get(diagnosis.split.pace, "No cause for concern."), style="green"))
+        lines.append(Text(_CALM[diagnosis.split.pace], style="green"))
     for cause in diagnosis.causes:
         style = "bold" if cause.is_intended else "bold red"
         lines += cause_lines(cause, style)

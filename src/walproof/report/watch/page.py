@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from walproof.advise.replica.diagnosis import Diagnosis
@@ -14,7 +15,7 @@ from walproof.report.watch.plain import notes
 from walproof.report.watch.view import ServerView, about, further_causes
 
 if TYPE_CHECKING:
-    from rich.console import Group, RenderableType
+    from rich.console import Console, Group, RenderableType
 
 _NARROW = 90
 """Below so many columns a remark stands under its figure."""
@@ -23,7 +24,26 @@ _MARKS = {0: "●", int(Severity.WARNING): "▲", int(Severity.CRITICAL): "✖"}
 """Beside the colour, for terminals and eyes without."""
 
 
-def watch_page(views: Sequence[ServerView], width: int) -> Group:
+class Detail(IntEnum):
+    """How much of what is wrong is told on a page."""
+
+    SENTENCES = 0
+    EVIDENCE = 1
+    """And what to do."""
+    PAIRS = 2
+    """And everything that is known of pairs."""
+
+
+def fitting_page(views: Sequence[ServerView], console: Console) -> Group:
+    """With as much detail as the terminal has lines for."""
+    for detail in (Detail.PAIRS, Detail.EVIDENCE):
+        page = watch_page(views, console.width, detail)
+        if len(console.render_lines(page, pad=False)) < console.height:
+            return page
+    return watch_page(views, console.width, Detail.SENTENCES)
+
+
+def watch_page(views: Sequence[ServerView], width: int, detail: Detail = Detail.PAIRS) -> Group:
     """All servers below each other; concerns after the panels of their server."""
     from rich.console import Group
     from rich.text import Text
@@ -32,11 +52,11 @@ def watch_page(views: Sequence[ServerView], width: int) -> Group:
     for place, view in enumerate(views):
         if place:
             parts.append(Text())
-        parts += _server(view, width)
+        parts += _server(view, width, detail)
     return Group(*parts)
 
 
-def _server(view: ServerView, width: int) -> list[RenderableType]:
+def _server(view: ServerView, width: int, detail: Detail) -> list[RenderableType]:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -54,8 +74,9 @@ def _server(view: ServerView, width: int) -> list[RenderableType]:
     else:
         parts.append(Padding(_table(panels(view), width), (0, 0, 0, 2)))
         for concern in view.concerns:
-            parts += _concern(concern)
-        for (name, diagnosis), window in zip(view.pairs.items(), view.windows, strict=True):
+            parts += _concern(concern, detail)
+        told = view.pairs.items() if detail is Detail.PAIRS else ()
+        for (name, diagnosis), window in zip(told, view.windows, strict=False):
             parts += [Padding(one, (0, 0, 0, 2)) for one in _pair(name, diagnosis, window, view)]
     for event in view.seen.events[-1:]:
         parts.append(Padding(Text(f"{clock_time(event.at)} {event.text}", "yellow"), (0, 0, 0, 2)))
@@ -100,7 +121,7 @@ def _pair(
     yield from (Text(f"note: {line}", "dim") for line in window.notes)
 
 
-def _concern(concern: Concern) -> list[RenderableType]:
+def _concern(concern: Concern, detail: Detail) -> list[RenderableType]:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -108,6 +129,8 @@ def _concern(concern: Concern) -> list[RenderableType]:
     since = "" if concern.since is None else f" (since {clock_time(concern.since)})"
     head = Text.assemble((f"{_MARKS[int(concern.severity)]} {concern.sentence}", style), (since, "dim"))
     parts: list[RenderableType] = [Padding(head, (0, 0, 0, 2))]
+    if detail is Detail.SENTENCES:
+        return parts
     parts += [Padding(Text(f"- {line}"), (0, 0, 0, 4)) for line in concern.evidence]
     parts += [Padding(Text(f"-> {line}", "green"), (0, 0, 0, 4)) for line in concern.advice]
     return parts

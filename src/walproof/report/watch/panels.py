@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from walproof.advise.replica.cause import NamedCause
-from walproof.advise.watch.wal import holder_words
+from walproof.advise.watch.wal import holder_words, segments_wait
 from walproof.analysis.replication import KEEPING_UP_S, LagSplit, Pace, Stage
 from walproof.analysis.watch.archive import ArchiveState
 from walproof.analysis.watch.standbys import STALE_S, unpaired
@@ -125,7 +125,7 @@ def _archive(view: ServerView) -> Iterator[Panel]:
     if state is None:
         return
     concern = next((one for one in view.concerns if one.key == "archiver"), None)
-    figure = "not known" if state.waiting is None else f"{state.waiting:,} segments wait"
+    figure = "not known" if state.waiting is None else segments_wait(state.waiting)
     if state.is_estimated and state.waiting is not None:
         figure = f"about {figure}"
     words = [_rates(state)] if state.made_per_s is not None else []
@@ -192,9 +192,9 @@ def _standby(
         return Panel(label, "keeps up", on_the_way)
     worst = max(split.stages, key=lambda stage: (stage.lag_s, stage.lag_bytes))
     least = "at least " if split.is_least else ""
-    words = [caught_up(split.catch_up_s, split.pace is Pace.NEVER)]
-    words += [f"{format_bytes(split.lag_bytes)}, mostly {worst.stage.value}"]
-    words += [f"cause: {causes[0].cause.value}"] if causes else []
+    words = [caught_up(split.catch_up_s, split.pace is Pace.NEVER), format_bytes(split.lag_bytes)]
+    if causes and causes[0].cause.value != worst.stage.value:
+        words.append(f"cause: {causes[0].cause.value}")
     return Panel(
         label,
         f"{least}{format_duration(split.lag_s)} behind ({worst.stage.value})",

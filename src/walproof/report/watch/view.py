@@ -34,6 +34,8 @@ class ServerView:
     """What ``pairs`` were made from, in their order."""
     room_bytes: int | None = None
     """--wal-disk."""
+    follows: str | None = None
+    """Of a standby: the watched server that it is watched with."""
 
     @property
     def name(self) -> str:
@@ -51,7 +53,10 @@ def about(view: ServerView) -> str:
     look = view.seen.look
     if look is None:
         return "not seen yet"
-    return f"PostgreSQL {look.version}, {'standby' if look.is_in_recovery else 'primary'}"
+    role = "primary" if not look.is_in_recovery else "standby"
+    if look.is_in_recovery and view.follows is not None:
+        role += f" of {view.follows}"
+    return f"PostgreSQL {look.version}, {role}"
 
 
 def splits(view: ServerView) -> dict[str, LagSplit]:
