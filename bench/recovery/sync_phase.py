@@ -27,7 +27,7 @@ def main() -> None:
     """Measure, and print a line for each crash."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pg", default="18")
-    parser.add_argument("--on", type=Path, default=Path("/var/tmp"))
+    parser.add_argument("--on", type=Path, default=Path("/var/tmp/walproof-watch"))
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()
     user = server_user()

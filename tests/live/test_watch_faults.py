@@ -84,7 +84,7 @@ def test_a_stopped_startup_process_is_never_no_cause_for_concern(watched_pair: P
             assert any(one.key.startswith("standby ") for one in view.concerns), view.concerns
         said = plain_text(late[-1:], is_first=True)
         assert "startup" in said
-        assert "No cause for concern" not in said
+        assert "keeps up" not in said
         # It goes on, and nothing is said any more.
         until(fleet, lambda views: not any(one.key.startswith("standby ") for one in views[0].concerns))
     pair.catch_up()

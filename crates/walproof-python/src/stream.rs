@@ -79,8 +79,9 @@ impl WalLive {
         let rmgrs = causes.rmgrs.iter().map(|(rmgr, totals)| (rmgr.to_string(), columns(*totals)));
         dict.set_item("rmgrs", rmgrs.collect::<Vec<_>>())?;
         let relations = causes.relations.iter().map(|row| {
-            let at = row.relation;
-            ((at.tablespace, at.database, at.relation), row.counted_from.0, columns(row.totals))
+            let (at, own) = (row.relation, row.changes);
+            let changes = (own.updates, own.update_bytes, own.update_runs, own.freezes, own.freeze_bytes);
+            ((at.tablespace, at.database, at.relation), row.counted_from.0, columns(row.totals), changes)
         });
         dict.set_item("relations", relations.collect::<Vec<_>>())?;
         dict.set_item("others", columns(causes.others))?;

@@ -53,7 +53,7 @@ mod work;
 mod written;
 
 pub use analysis::{analyse, Features, Plan, Recovery};
-pub use live::{Causes, Clock, Live, LivePlan, RelationCause, Snapshot, State};
+pub use live::{Causes, Changes, Clock, Live, LivePlan, RelationCause, Snapshot, State};
 pub use pool::PoolWork;
 pub use recent::{DISTANT_PAGES, RECENT_PAGES};
 pub use redo::last_checkpoint;

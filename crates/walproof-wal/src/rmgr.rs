@@ -21,6 +21,8 @@ impl RmgrId {
     pub const TRANSACTION: RmgrId = RmgrId(1);
     /// Heap2: pruning, freezing, inserts of many rows.
     pub const HEAP2: RmgrId = RmgrId(9);
+    /// Heap: inserts, updates and deletes of rows.
+    pub const HEAP: RmgrId = RmgrId(10);
     /// Btree.
     pub const BTREE: RmgrId = RmgrId(11);
     /// Gin: inverted indexes.

@@ -1,27 +1,16 @@
-"""``walproof replica watch``: why a standby is behind, on a running pair, reading only."""
+"""``walproof replica watch``: ``walproof watch`` of one pair, of which it tells everything, reading only."""
 
 from __future__ import annotations
 
-import json as json_module
 import signal
-import sys
-import time
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from walproof.cli import Interrupted, options
 from walproof.cli.status import Status
-from walproof.errors import SettingError
-from walproof.units import parse_duration_s
-
-if TYPE_CHECKING:
-    from walproof.probe.pair import PairObserver
 
 app = typer.Typer(help="Standbys: watch one that runs.", no_args_is_help=True, rich_markup_mode=None)
-
-_SHORTEST_S = 0.5
 
 
 @app.callback()
@@ -55,60 +44,28 @@ def watch(
 ) -> None:
     """Watch a running pair, without writing: where the lag is, what limits, until when it lasts.
 
-    Roles with the rights of pg_monitor are enough. With --json each window is a line.
+    It is `walproof watch` of these two servers, which also finds pairs among more. Roles with the rights of
+    pg_monitor are enough. With --json each window is a line.
     """
-    from walproof.probe.pair import PairObserver
+    from walproof.cli.watch_loop import Showing, watch_live
+    from walproof.cli.watch_order import PairOrder, ServerOrder, WatchOrder, duration
+    from walproof.cli.watched import Fleet
+    from walproof.observe.pair_watcher import check_watchable
 
-    every_s, for_s = _duration("--every", every), None if for_ is None else _duration("--for", for_)
-    if once:
-        for_s = every_s
-    found = False
+    every_s, for_s = duration("--every", every), None if for_ is None else duration("--for", for_)
+    check_watchable(primary, standby, application_name)
+    servers = tuple(
+        ServerOrder(one, name, streams=False) for one, name in ((primary, "primary"), (standby, "standby"))
+    )
+    order = WatchOrder(servers, every_s, pair=PairOrder(application_name))
     try:
-        with PairObserver(primary, standby, application_name) as observer:
-            found = _watch(observer, every_s, for_s, json)
+        with Fleet(order) as fleet:
+            views = watch_live(fleet, order, Showing(json=json, once=once, for_s=for_s))
     except Interrupted as signalled:
         # Ctrl-C is how an endless watch ends.
-        if for_s is not None or signalled.number != signal.SIGINT:
+        if for_s is not None or once or signalled.number != signal.SIGINT:
             raise
-    if check and found:
+        return
+    diagnoses = [diagnosis for view in views for diagnosis in view.pairs.values()]
+    if check and any(not cause.is_intended for diagnosis in diagnoses for cause in diagnosis.causes):
         raise typer.Exit(Status.CHECK_FAILED)
-
-
-def _watch(observer: PairObserver, every_s: float, for_s: float | None, json: bool) -> bool:
-    """Show window after window; whether the last one has a cause that nobody intends."""
-    from rich.live import Live
-
-    from walproof.advise.replica.diagnosis import diagnose
-    from walproof.report.replica import replica_data, replica_panel
-
-    title = (
-        f"PostgreSQL {observer.standby_identity.version} standby of {observer.upstream_identity.version}"
-        + (" (a standby itself)" if observer.upstream_identity.is_in_recovery else "")
-    )
-    console = options.result_console()
-    begun = time.monotonic()
-    with ExitStack() as stack:
-        show = None
-        if console.is_terminal and not json:
-            show = stack.enter_context(Live(console=console, auto_refresh=False))
-        while True:
-            left = every_s if for_s is None else begun + for_s - time.monotonic()
-            window = observer.observe(max(_SHORTEST_S, min(every_s, left)))
-            diagnosis = diagnose(window)
-            if json:
-                sys.stdout.write(json_module.dumps(replica_data(window, diagnosis)) + "\n")
-                sys.stdout.flush()
-            elif show is not None:
-                show.update(replica_panel(title, window, diagnosis), refresh=True)
-            else:
-                console.print(replica_panel(title, window, diagnosis))
-            found = any(not cause.is_intended for cause in diagnosis.causes)
-            if for_s is not None and time.monotonic() >= begun + for_s - _SHORTEST_S / 2:
-                return found
-
-
-def _duration(option: str, text: str) -> float:
-    seconds = parse_duration_s(text)
-    if seconds < _SHORTEST_S:
-        raise SettingError(f"{option} is {text}: expected at least {_SHORTEST_S:g} s")
-    return seconds

@@ -75,6 +75,7 @@ def watch_record(view: ServerView, at: float, session: int) -> WatchRecord:
         clock=view.clock,
         causes=view.causes,
         windows=tuple(_slim(window) for window in view.windows),
+        pair_names=tuple(view.pairs),
         concerns=tuple(
             SaidConcern(one.key, int(one.severity), one.sentence, one.since) for one in view.concerns
         ),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from walproof.advise.watch.concern import Thresholds
     from walproof.cli.watch_show import Show
     from walproof.cli.watched import Fleet
+    from walproof.report.watch.view import ServerView
 
 _ONCE_S = 20.0
 """The longest that a single look waits for the stream to come to the end of WAL."""
@@ -47,9 +48,12 @@ def answer(checked: Checked) -> None:
     raise typer.Exit(int(checked.status))
 
 
-def watch_live(fleet: Fleet, order: WatchOrder, showing: Showing) -> None:
-    """Show look after look until the time is over."""
-    from walproof.cli.watch_show import shower
+def watch_live(fleet: Fleet, order: WatchOrder, showing: Showing) -> list[ServerView]:
+    """Show look after look until the time is over; what was shown last.
+
+    Raises ProbeError where one pair was asked for and could not be watched to the end.
+    """
+    from walproof.cli.watch_show import pair_shower, shower
 
     with ExitStack() as stack:
         tell = list(_listeners(stack, order))
@@ -59,11 +63,14 @@ def watch_live(fleet: Fleet, order: WatchOrder, showing: Showing) -> None:
 
             says = showing.plain or showing.json or not sys.stdout.isatty()
             keep = stack.enter_context(Keeper(order.history, order.every_s, says=says)).keep
-        if showing.once:
+        if showing.once and order.pair is None:
             _settle(fleet, order.every_s)
-        show = stack.enter_context(shower(plain=showing.plain, json=showing.json))
+        made = shower(plain=showing.plain, json=showing.json)
+        show = stack.enter_context(made if order.pair is None else pair_shower(json=showing.json))
         begun_s = time.monotonic()
         is_first = True
+        if order.pair is not None:
+            fleet.pause(order.every_s)
         while True:
             views = fleet.views(patience_s=order.every_s if is_first else 0.0)
             is_first = False
@@ -74,9 +81,10 @@ def watch_live(fleet: Fleet, order: WatchOrder, showing: Showing) -> None:
             show(views)
             passed_s = time.monotonic() - begun_s
             if showing.once or (showing.for_s is not None and passed_s >= showing.for_s - SHORTEST_S / 2):
-                return
+                fleet.check_pair()
+                return views
             left_s = order.every_s if showing.for_s is None else min(order.every_s, showing.for_s - passed_s)
-            time.sleep(max(0.0, left_s))
+            fleet.pause(max(0.0, left_s))
 
 
 def watch_replayed(

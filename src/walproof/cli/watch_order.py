@@ -47,6 +47,14 @@ class HistoryOrder:
 
 
 @dataclass(frozen=True, slots=True)
+class PairOrder:
+    """The two servers of the order are a pair, upstream first, and that is asked about."""
+
+    application_name: str | None = None
+    """Of the walsender, where it is unclear."""
+
+
+@dataclass(frozen=True, slots=True)
 class WatchOrder:
     """What to watch, and what to compare with."""
 
@@ -60,6 +68,8 @@ class WatchOrder:
     web_names: tuple[str, ...] = ()
     """Names under which browsers may ask for it."""
     history: HistoryOrder | None = None
+    pair: PairOrder | None = None
+    """Of ``replica watch``; else pairs are found."""
 
 
 @dataclass(frozen=True, slots=True)

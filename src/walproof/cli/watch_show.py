@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import json as json_module
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from walproof.cli import options
+from walproof.cli import Interrupted, options
 from walproof.report.watch.view import ServerView
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
 Show = Callable[[Sequence[ServerView]], None]
 
@@ -22,12 +29,64 @@ def shower(*, plain: bool, json: bool) -> Iterator[Show]:
     if plain or not console.is_terminal or console.is_dumb_terminal:
         yield _plain()
         return
+    from walproof.report.watch.page import fitting_page
+
+    with _page(console, lambda views: fitting_page(views, console)) as show:
+        yield show
+
+
+@contextmanager
+def pair_shower(*, json: bool) -> Iterator[Show]:
+    """What shows each new window of the one pair that is watched, and all else that is wrong with the two."""
+    console = options.result_console()
+    if json:
+        yield _of_new_windows(_show_window)
+        return
+    from walproof.report.replica import pair_page
+
+    if not console.is_terminal or console.is_dumb_terminal:
+        yield _of_new_windows(lambda views: console.print(pair_page(views)), also_none=True)
+        return
+    with _page(console, pair_page) as show:
+        yield show
+
+
+@contextmanager
+def _page(console: Console, page: Callable[[Sequence[ServerView]], RenderableType]) -> Iterator[Show]:
+    """A page that is shown in place of the one before."""
     from rich.live import Live
 
-    from walproof.report.watch.page import watch_page
+    try:
+        with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+            yield lambda views: live.update(page(views), refresh=True)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        # The terminal is gone, and what stands on it cannot be put in order.
+        raise Interrupted(signal.SIGHUP) from None
 
-    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
-        yield lambda views: live.update(watch_page(views, console.width), refresh=True)
+
+def _of_new_windows(show: Show, *, also_none: bool = False) -> Show:
+    """``also_none``: that there is none any more is told, too."""
+    last: object = None
+
+    def show_new(views: Sequence[ServerView]) -> None:
+        nonlocal last
+        window = views[0].windows[0] if views[0].windows else None
+        if window is not last and (window is not None or also_none):
+            show(views)
+        last = window
+
+    return show_new
+
+
+def _show_window(views: Sequence[ServerView]) -> None:
+    from walproof.report.replica import replica_data
+
+    (window,) = views[0].windows
+    (diagnosis,) = views[0].pairs.values()
+    sys.stdout.write(json_module.dumps(replica_data(window, diagnosis)) + "\n")
+    sys.stdout.flush()
 
 
 def _show_json(views: Sequence[ServerView]) -> None:

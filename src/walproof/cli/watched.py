@@ -9,12 +9,15 @@ from dataclasses import replace
 from walproof.advise.replica.diagnosis import diagnose
 from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.assessment import Assessor, Limits, unique_names
+from walproof.analysis.watch.standbys import pair_name
+from walproof.analysis.watch.upstreams import upstreams
 from walproof.cli.watch_clock import Clock, Told
 from walproof.cli.watch_order import ServerOrder, WatchOrder, server_name
+from walproof.facts.replication import ReplicationWindow
 from walproof.facts.watch import NoAnswer, StreamPhase, StreamState, WatchLook
 from walproof.observe.pair_watcher import PairWatcher
 from walproof.observe.watcher import Watcher
-from walproof.report.watch.view import ServerView, standby_name
+from walproof.report.watch.view import ServerView
 
 _PAIR_WINDOW_S = 2.0
 
@@ -23,6 +26,7 @@ class WatchedServer:
     """Context manager: one server."""
 
     def __init__(self, name: str, own: ServerOrder, order: WatchOrder) -> None:
+        self.name = name
         self.conninfo = own.conninfo
         self._own = own
         self._watcher = Watcher(own.conninfo, order.every_s)
@@ -32,8 +36,8 @@ class WatchedServer:
         self._stack = ExitStack()
         self.look: WatchLook | None = None
         """The newest, while it answers."""
-        self.pairs: list[PairWatcher] = []
-        """Its standbys that are watched, too."""
+        self.pairs: dict[str, PairWatcher] = {}
+        """Its standbys that are watched, too, by their names on the command line."""
 
     def __enter__(self) -> WatchedServer:
         self._stack.enter_context(self._watcher)
@@ -42,6 +46,10 @@ class WatchedServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        for pair in self.pairs.values():
+            pair.stop()
+        for pair in self.pairs.values():
+            pair.__exit__()
         self._stack.close()
 
     def take(self, patience_s: float = 0.0) -> None:
@@ -51,23 +59,37 @@ class WatchedServer:
         if seen:
             self.look = None if isinstance(seen[-1], NoAnswer) else seen[-1]
 
-    def watch_standby(self, conninfo: str) -> None:
-        """Watch the pair with a standby of this server."""
-        watcher = PairWatcher(self.conninfo, conninfo, _PAIR_WINDOW_S)
-        self.pairs.append(self._stack.enter_context(watcher))
+    def watch_standby(
+        self, standby: WatchedServer, window_s: float = _PAIR_WINDOW_S, application_name: str | None = None
+    ) -> PairWatcher:
+        """Watch the pair with a standby of this server, until `forget_standby`."""
+        pair = PairWatcher(self.conninfo, standby.conninfo, window_s, application_name)
+        self.pairs[standby.name] = pair.__enter__()
+        return pair
+
+    def forget_standby(self, standby: WatchedServer) -> None:
+        """It follows another server now."""
+        self.pairs.pop(standby.name).stop()
 
     @property
     def is_settled(self) -> bool:
         """Whether everything that will be known soon is known."""
-        return self.look is None or self._clock is None or self._clock.is_settled
+        if self.look is None:
+            return True
+        has_pairs = all(pair.window is not None or pair.error is not None for pair in self.pairs.values())
+        return has_pairs and (self._clock is None or self._clock.is_settled)
 
     def view(self) -> ServerView:
         """All that is known now."""
         seen = self._assessor.assess(time.monotonic(), time.time())
         told = Told(StreamState(StreamPhase.OFF)) if self._clock is None else self._clock.now()
-        windows = tuple(window for pair in self.pairs if (window := pair.window) is not None)
-        pairs = {standby_name(window): diagnose(window) for window in windows}
-        concerns = self._concerns.of(seen, told.clock, told.causes, pairs, time.time())
+        found: dict[str, ReplicationWindow] = {}
+        for name, pair in self.pairs.items():
+            if (window := pair.window) is not None:
+                found[pair_name(seen.standbys, window, name)] = window
+        pairs = {name: diagnose(window) for name, window in found.items()}
+        windows = tuple(found.values())
+        concerns = self._concerns.of(seen, told.clock, told.causes, pairs, time.time(), windows)
         return ServerView(
             seen, concerns, told.state, told.clock, told.causes, pairs, self._own.recovery_s, told.notes,
             windows, self._own.wal_disk_bytes,
@@ -82,13 +104,19 @@ class Fleet:
         self.servers = [
             WatchedServer(name, own, order) for name, own in zip(names, order.servers, strict=True)
         ]
+        self._order = order
         self._stack = ExitStack()
-        self._paired: set[int] = set()
+        self._pair: PairWatcher | None = None
+        self._upstreams: dict[int, int] = {}
+        """Standby -> the server that it is watched with."""
 
     def __enter__(self) -> Fleet:
         with ExitStack() as stack:
             for server in self.servers:
                 stack.enter_context(server)
+            if (pair := self._order.pair) is not None:
+                primary, standby = self.servers
+                self._pair = primary.watch_standby(standby, self._order.every_s, pair.application_name)
             self._stack = stack.pop_all()
         return self
 
@@ -100,33 +128,43 @@ class Fleet:
         until_s = time.monotonic() + patience_s
         for server in self.servers:
             server.take(max(0.0, until_s - time.monotonic()))
-        self._pair()
-        return [server.view() for server in self.servers]
+        if self._pair is None:
+            self._find_pairs()
+        return [
+            replace(server.view(), follows=self._followed(place)) for place, server in enumerate(self.servers)
+        ]
+
+    def _followed(self, place: int) -> str | None:
+        upstream = self._upstreams.get(place)
+        return None if upstream is None else self.servers[upstream].name
 
     @property
     def is_settled(self) -> bool:
         """Of all servers."""
         return all(server.is_settled for server in self.servers)
 
-    def _pair(self) -> None:
-        """A standby's upstream is the primary of its system, else another server of it with standbys."""
-        for place, standby in enumerate(self.servers):
-            look = standby.look
-            if place in self._paired or look is None or not look.is_in_recovery:
-                continue
-            upstream = self._upstream_of(look, standby)
-            if upstream is not None:
-                self._paired.add(place)
-                upstream.watch_standby(standby.conninfo)
+    def pause(self, seconds: float) -> None:
+        """Until the next look is due; where one pair was asked for, until its next window ends."""
+        if self._pair is None or self._pair.error is not None:
+            time.sleep(seconds)
+        else:
+            self._pair.wait(self._pair.window, self._order.every_s + _PAIR_WINDOW_S)
 
-    def _upstream_of(self, look: WatchLook, standby: WatchedServer) -> WatchedServer | None:
-        candidates = [
-            (server, server.look)
-            for server in self.servers
-            if server is not standby
-            and server.look is not None
-            and server.look.system_identifier == look.system_identifier is not None
-            and server.look.standbys
-        ]
-        candidates.sort(key=lambda one: one[1].is_in_recovery)
-        return candidates[0][0] if candidates else None
+    def check_pair(self) -> None:
+        """Raises ProbeError where one pair was asked for and cannot be watched now."""
+        if self._pair is not None and self._pair.error is not None:
+            raise self._pair.error
+
+    def _find_pairs(self) -> None:
+        """A standby is watched with the server that it follows, and stays so while it follows none."""
+        for place, followed in enumerate(upstreams([server.look for server in self.servers])):
+            standby, before = self.servers[place], self._upstreams.get(place)
+            is_promoted = standby.look is not None and not standby.look.is_in_recovery
+            is_other = followed is not None and followed.place != before
+            is_surer = followed is not None and (followed.is_seen or before is None)
+            if before is not None and (is_promoted or (is_other and is_surer)):
+                self.servers[before].forget_standby(standby)
+                del self._upstreams[place]
+            if followed is not None and is_other and is_surer:
+                self._upstreams[place] = followed.place
+                self.servers[followed.place].watch_standby(standby)

@@ -33,6 +33,12 @@ class WatchedSlot:
     """WAL until it may be invalidated (max_slot_wal_keep_size); None without that limit."""
     inactive_s: float | None = None
     """Since when nobody uses it (17 and newer)."""
+    database: str | None = None
+    """Of a logical slot."""
+    confirmed: int | None = None
+    """Of a logical slot: up to where its consumer has what it wanted."""
+    pid: int | None = None
+    """Of the process that uses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,35 @@ class WatchedStandby:
     """Seconds since its last message, by the server's clock alone."""
     wait: str
     """What the walsender waits for: ``Type/Event`` or ``running``."""
+    is_logical: bool = False
+    """Whether it decodes a logical slot, so that it is no standby."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedReceiver:
+    """What a standby knows of the walsender that serves it."""
+
+    name: str
+    """Its application_name there."""
+    slot: str | None
+    port: int | None
+    """Of the server that it streams from; None while it does not stream, or where it is not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedSubscription:
+    """A row of pg_subscription, and of its statistics."""
+
+    name: str
+    is_enabled: bool
+    slot: str | None
+    """On the publisher."""
+    has_worker: bool
+    """Whether a process applies what comes."""
+    message_age_s: float | None
+    """Since the publisher's last message."""
+    errors: int | None
+    """Times that applying ended by an error, since statistics were reset; None before 15."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +138,10 @@ class WatchLook:
     archiver: WatchedArchiver | None = None
     slots: tuple[WatchedSlot, ...] = ()
     standbys: tuple[WatchedStandby, ...] = ()
+    """Logical walsenders among them."""
+    receiver: WatchedReceiver | None = None
+    """Of a standby."""
+    subscriptions: tuple[WatchedSubscription, ...] = ()
     lacks: tuple[str, ...] = ()
     """``what: the server's reason`` for everything that could not be read."""
 
@@ -264,6 +303,15 @@ class WalCause:
     image_share: float
     """Of its own WAL: page images."""
     images_per_record: float
+    update_share: float = 0.0
+    """Of its own WAL: updates of rows."""
+    updates_per_s: float = 0.0
+    updates_per_run: float = 0.0
+    """Updates that one transaction makes in succession."""
+    freeze_share: float = 0.0
+    """Of its own WAL: freezing."""
+    begun_s: float | None = None
+    """For how long it has written as much as it does; None where that is longer than the window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,6 +360,8 @@ class WatchRecord:
     causes: WalCauses | None = None
     windows: tuple[ReplicationWindow, ...] = ()
     """Pairs of this server with its standbys, where both are watched."""
+    pair_names: tuple[str, ...] = ()
+    """What their standbys are called."""
     concerns: tuple[SaidConcern, ...] = ()
     notes: tuple[str, ...] = ()
     target_s: float | None = None

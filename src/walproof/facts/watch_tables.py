@@ -20,7 +20,7 @@ from walproof.errors import StoreError
 from walproof.facts.codec import from_json, to_json
 from walproof.facts.watch import WatchRecord
 
-HISTORY_FORMAT = 1
+HISTORY_FORMAT = 2
 _BODY_MOST = 16 << 20
 """A record is some kilobytes; a file of a stranger's may hold anything."""
 

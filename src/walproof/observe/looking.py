@@ -17,13 +17,16 @@ from walproof.errors import ProbeError
 from walproof.facts.watch import (
     WatchedArchiver,
     WatchedCheckpoint,
+    WatchedReceiver,
     WatchedSlot,
     WatchedStandby,
+    WatchedSubscription,
     WatchLook,
 )
 from walproof.observe import watch_queries as queries
 from walproof.observe.asking import Asking
 from walproof.observe.counters import counter_queries
+from walproof.probe.pair_queries import walsender_name
 
 OWN_SLOTS = "walproof_"
 """What names of walproof's own slots begin with: they are not reported."""
@@ -77,6 +80,8 @@ class Looker:
             archiver=self._archiver(),
             slots=self._slots(),
             standbys=self._standbys(),
+            receiver=self._receiver() if is_in_recovery else None,
+            subscriptions=() if is_in_recovery else self._subscriptions(),
             lacks=self._ask.lacks,
         )
 
@@ -125,18 +130,18 @@ class Looker:
         return tuple(
             WatchedSlot(
                 str(name), str(kind), bool(active), bool(temporary), _count(restart), _text(status),
-                _count(safe), _number(inactive),
+                _count(safe), _number(inactive), _text(database), _count(confirmed), _count(pid),
             )
-            for name, kind, active, temporary, restart, status, safe, inactive in self._ask.rows(
-                "slots", queries.slots(self._ask.major)
-            )
+            for name, kind, active, temporary, restart, status, safe, inactive, database, confirmed, pid
+            in self._ask.rows("slots", queries.slots(self._ask.major))
             if not str(name).startswith(OWN_SLOTS)
         )  # fmt: skip
 
     def _standbys(self) -> tuple[WatchedStandby, ...]:
         found = []
         for row in self._ask.rows("standbys", queries.STANDBYS):
-            name, pid, state, sync_state, slot, sent, written, flushed, replayed, reply_age_s, wait = row
+            name, pid, state, sync_state, slot, sent, written, flushed, replayed, *others = row
+            reply_age_s, wait, is_logical = others
             is_own = slot is not None and str(slot).startswith(OWN_SLOTS)
             # A backup has no positions but what was sent; a role without rights sees names alone.
             if is_own or state in (None, "backup") or replayed is None:
@@ -145,9 +150,26 @@ class Looker:
                 WatchedStandby(
                     str(name), int(pid), str(state), str(sync_state), _text(slot), int(sent or 0),
                     int(written or 0), int(flushed or 0), int(replayed), _number(reply_age_s), str(wait),
+                    bool(is_logical),
                 )
             )  # fmt: skip
         return tuple(found)
+
+    def _receiver(self) -> WatchedReceiver | None:
+        rows = self._ask.rows("the walreceiver", queries.RECEIVER)
+        if not rows:
+            return None
+        cluster_name, conninfo, slot, port = rows[0]
+        return WatchedReceiver(walsender_name(conninfo or "", cluster_name), _text(slot), _count(port))
+
+    def _subscriptions(self) -> tuple[WatchedSubscription, ...]:
+        rows = self._ask.rows("subscriptions", queries.subscriptions(self._ask.major))
+        return tuple(
+            WatchedSubscription(
+                str(name), bool(enabled), _text(slot), bool(has_worker), _number(age_s), _count(errors)
+            )
+            for name, enabled, slot, has_worker, age_s, errors in rows
+        )
 
     def _listed(self, about: str, query: str) -> int | None:
         """A figure from a list of files, as old as the cost of the list makes it."""

@@ -11,14 +11,22 @@ from walproof.probe.pair import PairObserver
 
 
 class PairWatcher:
-    """Context manager: watches ``standby`` and its ``upstream``, two connection strings."""
+    """Context manager: watches ``standby`` and its ``upstream``, two connection strings.
 
-    def __init__(self, upstream: str, standby: str, window_s: float) -> None:
+    ``application_name``: as of `PairObserver`.
+    """
+
+    def __init__(
+        self, upstream: str, standby: str, window_s: float, application_name: str | None = None
+    ) -> None:
         self._conninfos = (upstream, standby)
+        self._application_name = application_name
         self._window_s = window_s
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="walproof-pair", daemon=True)
+        self._changed = threading.Condition()
         self._window: ReplicationWindow | None = None
+        self._error: ProbeError | None = None
         self._fault: BaseException | None = None
 
     def __enter__(self) -> PairWatcher:
@@ -26,8 +34,12 @@ class PairWatcher:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stopping.set()
+        self.stop()
         self._thread.join(timeout=self._window_s + 2.0)
+
+    def stop(self) -> None:
+        """End after the window that is being watched; nobody waits for that."""
+        self._stopping.set()
 
     @property
     def window(self) -> ReplicationWindow | None:
@@ -36,18 +48,43 @@ class PairWatcher:
             raise self._fault
         return self._window
 
+    @property
+    def error(self) -> ProbeError | None:
+        """Why there is no window."""
+        return self._error
+
+    def wait(self, known: ReplicationWindow | None, patience_s: float) -> None:
+        """Until there is another window than ``known``, or the pair cannot be watched."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._window is not known or self._error or self._fault, patience_s
+            )
+
     def _run(self) -> None:
         backoff = Backoff()
         try:
             while not self._stopping.is_set():
                 try:
-                    with PairObserver(*self._conninfos) as observer:
+                    with PairObserver(*self._conninfos, self._application_name) as observer:
                         while not self._stopping.is_set():
-                            self._window = observer.observe(self._window_s)
+                            self._tell(observer.observe(self._window_s), None)
                             backoff.succeeded()
-                except ProbeError:
+                except ProbeError as error:
                     # Its own panel says that a server does not answer.
-                    self._window = None
+                    self._tell(None, error)
                     self._stopping.wait(backoff.failed())
         except BaseException as fault:  # ours: raised again by window
-            self._fault = fault
+            with self._changed:
+                self._fault = fault
+                self._changed.notify_all()
+
+    def _tell(self, window: ReplicationWindow | None, error: ProbeError | None) -> None:
+        with self._changed:
+            self._window, self._error = window, error
+            self._changed.notify_all()
+
+
+def check_watchable(upstream: str, standby: str, application_name: str | None = None) -> None:
+    """Raises ProbeError: unreachable, rights, not a pair."""
+    with PairObserver(upstream, standby, application_name):
+        pass

@@ -10,8 +10,8 @@ from __future__ import annotations
 SETTINGS_READ = (
     "archive_mode", "archive_timeout", "autovacuum", "checkpoint_completion_target", "checkpoint_timeout",
     "full_page_writes", "maintenance_io_concurrency", "max_slot_wal_keep_size", "max_wal_senders",
-    "max_wal_size", "min_wal_size", "recovery_init_sync_method", "recovery_prefetch", "shared_buffers",
-    "wal_compression", "wal_keep_size", "wal_level", "wal_segment_size",
+    "max_wal_size", "min_wal_size", "port", "recovery_init_sync_method", "recovery_prefetch",
+    "shared_buffers", "wal_compression", "wal_keep_size", "wal_level", "wal_segment_size",
 )  # fmt: skip
 """None of them can hold a secret."""
 SETTINGS = "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s)"
@@ -34,20 +34,42 @@ ARCHIVER = """
       FROM pg_stat_archiver"""
 _SLOTS = """
     SELECT slot_name, slot_type, active, temporary, (restart_lsn - '0/0')::int8, wal_status, safe_wal_size,
-           {inactive}
+           {inactive}, database::text, (confirmed_flush_lsn - '0/0')::int8, active_pid
       FROM pg_replication_slots ORDER BY slot_name"""
 _INACTIVE = "extract(epoch FROM clock_timestamp() - inactive_since)::float8"
 STANDBYS = """
     SELECT r.application_name, r.pid, r.state, r.sync_state, s.slot_name::text,
            (r.sent_lsn - '0/0')::int8, (r.write_lsn - '0/0')::int8, (r.flush_lsn - '0/0')::int8,
            (r.replay_lsn - '0/0')::int8, extract(epoch FROM clock_timestamp() - r.reply_time)::float8,
-           coalesce(a.wait_event_type || '/' || a.wait_event, 'running')
+           coalesce(a.wait_event_type || '/' || a.wait_event, 'running'),
+           coalesce(s.slot_type = 'logical', false)
       FROM pg_stat_replication r
       LEFT JOIN pg_replication_slots s ON s.active_pid = r.pid
       LEFT JOIN pg_stat_activity a ON a.pid = r.pid
      ORDER BY r.application_name, r.pid"""
+RECEIVER = """
+    SELECT current_setting('cluster_name'),
+           (SELECT setting FROM pg_settings WHERE name = 'primary_conninfo'),
+           coalesce((SELECT nullif(slot_name, '') FROM pg_stat_wal_receiver),
+                    (SELECT nullif(setting, '') FROM pg_settings WHERE name = 'primary_slot_name')),
+           (SELECT sender_port FROM pg_stat_wal_receiver WHERE status = 'streaming')"""
+# A row of a worker that copies a table has a relid; that of the subscription may have no pid. Before 15 not
+# everybody may read pg_subscription.oid; names are unique within a database.
+_SUBSCRIPTIONS = """
+    SELECT a.subname::text, bool_or(s.subenabled), max(s.subslotname::text),
+           bool_or(a.pid IS NOT NULL AND a.relid IS NULL),
+           min(extract(epoch FROM clock_timestamp() - a.last_msg_receipt_time))::float8, {errors}
+      FROM pg_stat_subscription a JOIN pg_subscription s ON {same}
+     GROUP BY a.subid, a.subname ORDER BY 1"""
+_ERRORS = "(SELECT apply_error_count FROM pg_stat_subscription_stats e WHERE e.subid = a.subid)"
 
 
 def slots(major: int) -> str:
     """The replication slots."""
     return _SLOTS.format(inactive=_INACTIVE if major >= 17 else "NULL")
+
+
+def subscriptions(major: int) -> str:
+    """All of the server, whichever database they are of."""
+    same = "s.oid = a.subid" if major >= 15 else "s.subname = a.subname"
+    return _SUBSCRIPTIONS.format(same=same, errors=_ERRORS if major >= 15 else "NULL::int8")

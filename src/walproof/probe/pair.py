@@ -7,7 +7,6 @@ length of a window what the processes wait for, then looks again.
 from __future__ import annotations
 
 import itertools
-import re
 import time
 from collections import deque
 from types import TracebackType
@@ -77,7 +76,10 @@ class PairObserver:
         standby_settings: dict[str, str] = dict(self._rows(self._standby, queries.SETTINGS))
         upstream_settings: dict[str, str] = dict(self._rows(self._upstream, queries.SETTINGS))
         self._notes = []
-        name = self._name_of(standby_settings)
+        name = self._application_name
+        if name is None:
+            conninfo = standby_settings.get("primary_conninfo", "")
+            name = queries.walsender_name(conninfo, standby_settings.get("cluster_name", ""))
         for settings in (standby_settings, upstream_settings):
             for secret in _SECRETS:
                 settings[secret] = "(set)" if settings.get(secret) else ""
@@ -204,20 +206,6 @@ class PairObserver:
     def _receiver_slot(self) -> str | None:
         rows = self._rows(self._standby, queries.SLOT_NAME)
         return rows[0][0] if rows else None
-
-    def _name_of(self, settings: dict[str, str]) -> str:
-        """The standby's application_name: of primary_conninfo, else cluster_name, else ``walreceiver``.
-
-        src/backend/replication/libpqwalreceiver; cluster_name since 12.
-        """
-        if self._application_name is not None:
-            return self._application_name
-        match = re.search(
-            r"application_name\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))", settings.get("primary_conninfo", "")
-        )
-        if match is not None:
-            return match[1] if match[1] is not None else match[2]
-        return settings.get("cluster_name") or "walreceiver"
 
     def _skew(self) -> tuple[float, float]:
         """Standby's clock minus upstream's: the one answer between two of the other."""

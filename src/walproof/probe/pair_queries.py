@@ -4,6 +4,8 @@ Functions"). Positions come as bytes, times as seconds.
 
 from __future__ import annotations
 
+import re
+
 from psycopg.rows import TupleRow
 
 from walproof.facts.replication import RUNNING, Receiver
@@ -126,3 +128,14 @@ def standby(version_num: int) -> str:
 def receiver_of(row: TupleRow) -> Receiver:
     """A row of RECEIVER. A walreceiver that has not connected yet shows no positions."""
     return Receiver(row[0], row[1], row[2] or 0, row[3] or 0, row[4])
+
+
+def walsender_name(primary_conninfo: str, cluster_name: str) -> str:
+    """A standby's application_name: of primary_conninfo, else cluster_name, else ``walreceiver``.
+
+    src/backend/replication/libpqwalreceiver; cluster_name since 12.
+    """
+    match = re.search(r"application_name\s*=\s*(?:'((?:[^'\\]|\\.)*)'|(\S+))", primary_conninfo)
+    if match is not None:
+        return match[1] if match[1] is not None else match[2]
+    return cluster_name or "walreceiver"

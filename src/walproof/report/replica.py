@@ -1,21 +1,32 @@
-"""A diagnosis of a pair as JSON, and as what a terminal shows."""
+"""A diagnosis of a pair as JSON, as what a terminal shows, and as sentences."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from walproof.advise.replica.cause import NamedCause
 from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.analysis.replication import Pace, Stage, StageLag
 from walproof.facts.codec import to_data
 from walproof.facts.replication import ReplicationWindow
+from walproof.report.watch.view import ServerView
 from walproof.units import Lsn, format_bytes, format_duration
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Group, RenderableType
+    from rich.table import Table
+    from rich.text import Text
 
 
-_CALM = {Pace.KEEPS_UP: "It keeps up.", Pace.CATCHES_UP: "It catches up."}
-"""What is said of a standby that is behind, where nothing is wrong."""
+_CALM = {
+    Pace.CAUGHT_UP: "It has caught up.",
+    Pace.KEEPS_UP: "It keeps up.",
+    Pace.CATCHES_UP: "It catches up.",
+    Pace.NEVER: "It is behind by too little to have a cause.",
+}
+"""What is said of a standby where no cause was found."""
 
 
 def replica_data(window: ReplicationWindow, diagnosis: Diagnosis) -> dict[str, Any]:
@@ -77,12 +88,61 @@ def summary(diagnosis: Diagnosis) -> str:
     )
 
 
+def pair_page(views: Sequence[ServerView]) -> Group:
+    """The pair that is watched, and what else is of concern at its two servers (upstream, standby)."""
+    from rich.console import Group
+    from rich.text import Text
+
+    upstream, standby = views
+    parts: list[RenderableType] = []
+    for (name, diagnosis), window in zip(upstream.pairs.items(), upstream.windows, strict=True):
+        told = f"standby {name}"
+        parts.append(replica_panel(_title(upstream, standby, window), window, diagnosis))
+        upstream = replace(upstream, concerns=tuple(one for one in upstream.concerns if one.key != told))
+    for view in (upstream, standby):
+        for concern in view.concerns:
+            parts.append(Text(f"{view.name}: {concern.sentence}", style="bold red"))
+            parts += [Text(f"  - {line}") for line in concern.evidence]
+            parts += [Text(f"  -> {line}", style="green") for line in concern.advice]
+    return Group(*parts)
+
+
+def _title(upstream: ServerView, standby: ServerView, window: ReplicationWindow) -> str:
+    versions = [one.seen.look.version for one in (standby, upstream) if one.seen.look is not None]
+    words = " standby of ".join(versions)
+    return f"PostgreSQL {words}" + (" (a standby itself)" if window.is_cascade else "")
+
+
 def replica_panel(title: str, window: ReplicationWindow, diagnosis: Diagnosis) -> Group:
     """What a terminal shows: one line, the stages, the processes, the causes."""
-    from rich import box
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
+
+    lines: list[RenderableType] = [Text(title, style="bold"), Text(summary(diagnosis))]
+    lines += [stage_table(diagnosis), *(Text(line, style="dim") for line in processes(window, diagnosis))]
+    lines.append(Text())
+    if not diagnosis.causes:
+        lines.append(Text(_CALM[diagnosis.split.pace], style="green"))
+    for cause in diagnosis.causes:
+        style = "bold" if cause.is_intended else "bold red"
+        lines += cause_lines(cause, style)
+    lines += [Text(f"note: {line}", style="dim") for line in window.notes]
+    return Group(*lines)
+
+
+def cause_lines(cause: NamedCause, style: str) -> list[Text]:
+    """A cause, its evidence, and what to do."""
+    from rich.text import Text
+
+    lines = [Text(f"{cause.cause.value}: {cause.sentence}", style=style)]
+    lines += [Text(f"  - {line}") for line in cause.evidence]
+    return lines + [Text(f"  -> {line}", style="green") for line in cause.advice]
+
+
+def stage_table(diagnosis: Diagnosis) -> Table:
+    """Where the WAL is that is not replayed."""
+    from rich import box
+    from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("stage")
@@ -91,19 +151,13 @@ def replica_panel(title: str, window: ReplicationWindow, diagnosis: Diagnosis) -
     for stage in diagnosis.split.stages:
         if stage.lag_bytes or stage.stage not in (Stage.CONFLICT, Stage.APPLY_DELAY):
             table.add_row(*_stage_row(stage))
-    lines: list[Text | Table] = [Text(title, style="bold"), Text(summary(diagnosis)), table]
-    lines += [Text(line, style="dim") for line in _processes(window, diagnosis)]
-    lines.append(Text())
-    if not diagnosis.causes:
-        lines.append(Text(_CALM.get(diagnosis.split.pace, "No cause for concern."), style="green"))
-    for cause in diagnosis.causes:
-        lines.append(
-            Text(f"{cause.cause.value}: {cause.sentence}", style="bold" if cause.is_intended else "bold red")
-        )
-        lines += [Text(f"  - {line}") for line in cause.evidence]
-        lines += [Text(f"  -> {line}", style="green") for line in cause.advice]
-    lines += [Text(f"note: {line}", style="dim") for line in window.notes]
-    return Group(*lines)
+    return table
+
+
+def stage_words(diagnosis: Diagnosis) -> list[str]:
+    """The same as sentences; of stages in which there is WAL."""
+    rows = (_stage_row(stage) for stage in diagnosis.split.stages if stage.lag_bytes)
+    return [f"stage {stage}: {behind} behind, {seconds}, {change}" for stage, behind, seconds, change in rows]
 
 
 def _stage_row(stage: StageLag) -> tuple[str, str, str, str]:
@@ -123,7 +177,8 @@ def _stage_row(stage: StageLag) -> tuple[str, str, str, str]:
     )
 
 
-def _processes(window: ReplicationWindow, diagnosis: Diagnosis) -> list[str]:
+def processes(window: ReplicationWindow, diagnosis: Diagnosis) -> list[str]:
+    """What the processes of the pair did in the window."""
     lines = []
     load = diagnosis.split.startup
     if load is not None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -45,6 +45,23 @@ class ClockState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """What is done to a table, as far as it makes storms of WAL. Bytes include page images."""
+
+    updates: int = 0
+    """Records that update a row."""
+    update_bytes: int = 0
+    update_runs: int = 0
+    """Runs of them by the same transaction: many updates a run are a transaction that changes many rows."""
+    freezes: int = 0
+    """Records that freeze rows."""
+    freeze_bytes: int = 0
+
+    def __sub__(self, earlier: Changes) -> Changes:
+        return Changes(*(now - then for now, then in zip(astuple(self), astuple(earlier), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
 class RelationWal:
     """A relation, its forks together."""
 
@@ -55,6 +72,7 @@ class RelationWal:
     counted_from: Lsn
     """What came before is among the other relations."""
     totals: WalTotals
+    changes: Changes = Changes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +94,8 @@ class WalByCause:
     by_rmgr: Mapping[str, WalTotals]
     by_relation: Mapping[RelationKey, WalTotals]
     """Those with any."""
+    changes: Mapping[RelationKey, Changes]
+    """The same relations."""
     other_relations: WalTotals
     no_relation: WalTotals
     commits: int
@@ -137,11 +157,13 @@ class StreamSnapshot:
         """Totals since an earlier snapshot of the same stream; exact, too, where relations are told apart no
         longer, or again."""
         others = self.other_relations - earlier.other_relations
-        by_relation = {}
+        by_relation, changes = {}, {}
         for key, row in self.by_relation.items():
             before = earlier.by_relation.get(key)
-            is_same = before is not None and before.counted_from == row.counted_from
-            by_relation[key] = row.totals - before.totals if before and is_same else row.totals
+            if before is None or before.counted_from != row.counted_from:
+                before = RelationWal(*key, row.counted_from, WalTotals())
+            by_relation[key] = row.totals - before.totals
+            changes[key] = row.changes - before.changes
         for key, before in earlier.by_relation.items():
             now = self.by_relation.get(key)
             if now is None or now.counted_from != before.counted_from:
@@ -156,6 +178,7 @@ class StreamSnapshot:
                 if totals != earlier.by_rmgr.get(name, none)
             },
             by_relation={key: totals for key, totals in by_relation.items() if totals != none},
+            changes={key: changes[key] for key, totals in by_relation.items() if totals != none},
             other_relations=others,
             no_relation=self.no_relation - earlier.no_relation,
             commits=self.commits - earlier.commits,
@@ -258,9 +281,9 @@ class WalStream:
             by_rmgr=rmgrs,
             by_relation={
                 (tablespace, database, relation): RelationWal(
-                    tablespace, database, relation, Lsn(counted_from), WalTotals(*columns)
+                    tablespace, database, relation, Lsn(counted_from), WalTotals(*columns), Changes(*changes)
                 )
-                for (tablespace, database, relation), counted_from, columns in raw["relations"]
+                for (tablespace, database, relation), counted_from, columns, changes in raw["relations"]
             },
             other_relations=WalTotals(*raw["others"]),
             no_relation=WalTotals(*raw["none"]),

@@ -162,3 +162,42 @@ def test_a_concern_keeps_the_time_of_its_beginning_until_it_goes() -> None:
     assert sinces[14] == first
     assert sinces[15] is None
     assert sinces[19] == BEGAN + 16
+
+
+def work(**shares: float | None) -> WalCauses:
+    """A table that writes 60 % of all WAL."""
+    one = WalCause((1663, 5, 16400), "shop: public.orders", "table", 3e6, 0.6, 0.3, 0.01)
+    own = replace(one, **shares)  # type: ignore[arg-type]
+    return WalCauses(20.0, 5e6, 0.3, 100.0, (own,), {})
+
+
+def test_freezing_and_a_bulk_update_are_named_with_the_time_they_began() -> None:
+    (one,) = concerns(assessed(Server()), causes=work(freeze_share=0.9, begun_s=12.0))
+    assert one.key == "freezing shop: public.orders"
+    assert one.since == BEGAN + 30 - 12
+    bulk = work(update_share=0.8, updates_per_s=9000.0, updates_per_run=4000.0, begun_s=7.0)
+    (one,) = concerns(assessed(Server()), causes=bulk)
+    assert one.key == "bulk update shop: public.orders"
+    assert one.since == BEGAN + 30 - 7
+
+
+def test_the_time_at_which_a_storm_began_stays_when_it_leaves_the_window() -> None:
+    named, seen = Concerns(Thresholds()), assessed(Server())
+    sinces = []
+    for begun_s in (12.0, 14.0, None):
+        (one,) = named.of(seen, None, work(freeze_share=0.9, begun_s=begun_s), {}, BEGAN)
+        sinces.append(one.since)
+    assert sinces == [BEGAN + 18] * 3
+
+
+@pytest.mark.parametrize(
+    "causes",
+    [
+        work(update_share=0.9, updates_per_s=9000.0, updates_per_run=1.5),
+        work(update_share=0.9, updates_per_s=20.0, updates_per_run=4000.0),
+        work(update_share=0.2, updates_per_s=9000.0, updates_per_run=4000.0),
+        work(freeze_share=0.2),
+    ],
+)
+def test_short_transactions_and_a_little_freezing_are_no_storm(causes: WalCauses) -> None:
+    assert concerns(assessed(Server()), causes=causes) == ()

@@ -6,6 +6,8 @@
 use rustc_hash::FxHashMap;
 use walproof_wal::{Lsn, Outcome, Record, RelFileLocator, RmgrId, Totals, TransactionEnd};
 
+use super::changes::{Change, Changes, Following};
+
 /// Totals of all records so far.
 #[derive(Clone, Debug)]
 pub struct Causes {
@@ -32,6 +34,17 @@ pub struct RelationCause {
     pub counted_from: Lsn,
     /// Its share of the records.
     pub totals: Totals,
+    /// What is done to it.
+    pub changes: Changes,
+}
+
+/// A relation that is told apart.
+#[derive(Debug)]
+struct Row {
+    relation: RelFileLocator,
+    counted_from: Lsn,
+    totals: Totals,
+    following: Following,
 }
 
 /// Counts them.
@@ -39,7 +52,7 @@ pub struct RelationCause {
 pub(crate) struct Counting {
     /// By the numbers of resource managers.
     rmgrs: Vec<Totals>,
-    rows: Vec<RelationCause>,
+    rows: Vec<Row>,
     index: FxHashMap<RelFileLocator, usize>,
     /// Rows that were used lately, by the low bits of their relation.
     recent: [Option<(RelFileLocator, usize)>; 64],
@@ -70,7 +83,7 @@ impl Counting {
         let rmgrs = (0..=u8::MAX).map(RmgrId).zip(self.rmgrs.iter().copied());
         Causes {
             rmgrs: rmgrs.filter(|(_, totals)| totals.records > 0).collect(),
-            relations: self.rows.clone(),
+            relations: self.rows.iter().map(Row::cause).collect(),
             others: self.others,
             none: self.none,
             commits: self.commits,
@@ -96,7 +109,16 @@ impl Counting {
             rest -= own.min(rest);
             image_bytes += totals.image_bytes;
             image_count += totals.image_count;
-            *self.row(block.relation, record.lsn) += totals;
+            let change = if is_first { Change::of(record) } else { None };
+            match self.row(block.relation, record.lsn) {
+                Some(row) => {
+                    row.totals += totals;
+                    if let Some(change) = change {
+                        row.following.add(change, length, record.header.xid);
+                    }
+                }
+                None => self.others += totals,
+            }
         }
         let record_bytes = length.saturating_sub(image_bytes);
         let totals = Totals { records: 1, record_bytes, image_bytes, image_count };
@@ -116,16 +138,13 @@ impl Counting {
     }
 
     #[inline]
-    fn row(&mut self, relation: RelFileLocator, lsn: Lsn) -> &mut Totals {
+    fn row(&mut self, relation: RelFileLocator, lsn: Lsn) -> Option<&mut Row> {
         let slot = relation.relation as usize % self.recent.len();
         let at = match self.recent.get(slot) {
             Some(Some((recent, at))) if *recent == relation => *at,
             _ => self.look_up(relation, lsn, slot),
         };
-        match self.rows.get_mut(at) {
-            Some(row) => &mut row.totals,
-            None => &mut self.others,
-        }
+        self.rows.get_mut(at)
     }
 
     fn look_up(&mut self, relation: RelFileLocator, lsn: Lsn, slot: usize) -> usize {
@@ -135,7 +154,8 @@ impl Counting {
         let next = self.rows.len();
         let at = *self.index.entry(relation).or_insert(next);
         if at == next {
-            self.rows.push(RelationCause { relation, counted_from: lsn, totals: Totals::default() });
+            let (totals, following) = (Totals::default(), Following::default());
+            self.rows.push(Row { relation, counted_from: lsn, totals, following });
         }
         if let Some(recent) = self.recent.get_mut(slot) {
             *recent = Some((relation, at));
@@ -151,5 +171,16 @@ impl Counting {
         }
         self.index = self.rows.iter().zip(0..).map(|(row, at)| (row.relation, at)).collect();
         self.recent = [None; 64];
+    }
+}
+
+impl Row {
+    fn cause(&self) -> RelationCause {
+        RelationCause {
+            relation: self.relation,
+            counted_from: self.counted_from,
+            totals: self.totals,
+            changes: self.following.changes,
+        }
     }
 }

@@ -9,6 +9,7 @@
 //! records), `causes` (totals), and here which simulation is the one that counts.
 
 mod causes;
+mod changes;
 mod clock;
 mod dirty;
 mod plan;
@@ -20,6 +21,7 @@ use walproof_wal::{
 };
 
 pub use causes::{Causes, RelationCause};
+pub use changes::Changes;
 pub use clock::Clock;
 pub use plan::{LivePlan, State};
 

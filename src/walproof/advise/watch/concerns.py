@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.advise.watch.concern import Concern, Severity, Thresholds
 from walproof.advise.watch.crash import recovery
+from walproof.advise.watch.logical import consumers, subscriptions
 from walproof.advise.watch.standbys import pair, standbys
 from walproof.advise.watch.storm import storms
 from walproof.advise.watch.wal import archive, room, slots
 from walproof.analysis.watch.assessment import Assessment
+from walproof.facts.replication import ReplicationWindow
 from walproof.facts.watch import CrashClock, WalCauses
 
 
@@ -29,12 +31,13 @@ class Concerns:
         causes: WalCauses | None,
         pairs: Mapping[str, Diagnosis],
         now: float,
+        windows: Sequence[ReplicationWindow] = (),
     ) -> tuple[Concern, ...]:
-        """The worst first. ``pairs``: standby -> what a session on both servers says; ``now``: Unix time."""
-        found = list(self._found(seen, clock, causes, pairs))
-        keys = {one.key for one in found}
+        """The worst first. ``pairs``: standby -> what sessions on both servers say of ``windows``; ``now``:
+        Unix time."""
         at = now if seen.look is None else seen.look.at
-        self._since = {key: self._since.get(key, at) for key in keys}
+        found = list(self._found(seen, clock, causes, pairs, windows, at))
+        self._since = {one.key: self._since.get(one.key, one.since or at) for one in found}
         known = [one if one.since is not None else replace(one, since=self._since[one.key]) for one in found]
         return tuple(sorted(known, key=lambda one: (-one.severity, one.key)))
 
@@ -44,6 +47,8 @@ class Concerns:
         clock: CrashClock | None,
         causes: WalCauses | None,
         pairs: Mapping[str, Diagnosis],
+        windows: Sequence[ReplicationWindow],
+        at: float,
     ) -> Iterator[Concern]:
         if seen.no_answer is not None:
             gone = seen.no_answer
@@ -55,10 +60,14 @@ class Concerns:
         yield from room(seen, self._limits)
         yield from slots(seen, self._limits)
         yield from archive(seen, self._limits)
-        yield from standbys(seen, self._limits, tuple(pairs))
+        yield from consumers(seen, self._limits)
+        yield from subscriptions(seen, self._limits)
+        yield from standbys(seen, self._limits, windows)
         for name, diagnosis in pairs.items():
             yield from pair(name, diagnosis, self._limits)
         if clock is not None:
             yield from recovery(clock, self._limits)
         if causes is not None:
-            yield from storms(causes)
+            for one in storms(causes, at):
+                # When it began is to be seen at first alone: later that is longer ago than the window.
+                yield replace(one, since=self._since.get(one.key, one.since))

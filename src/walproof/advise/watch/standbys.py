@@ -13,29 +13,32 @@ from walproof.advise.replica.diagnosis import Diagnosis, diagnose
 from walproof.advise.watch.concern import Concern, Severity, Thresholds
 from walproof.analysis.replication import LagSplit
 from walproof.analysis.watch.assessment import Assessment
-from walproof.analysis.watch.standbys import STALE_S
+from walproof.analysis.watch.standbys import STALE_S, unpaired
+from walproof.facts.replication import ReplicationWindow
 from walproof.units import format_bytes, format_duration
 
 _STATES = (Cause.MISSING_SEGMENT, Cause.WALRECEIVER_ABSENT, Cause.REPLAY_PAUSED)
 """Causes that are named before the lag is long: nothing will arrive, or be replayed, by itself."""
 
 
-def standbys(seen: Assessment, limits: Thresholds, paired: Sequence[str] = ()) -> Iterator[Concern]:
-    """Standbys whose lag is longer than a late message explains; those in ``paired`` have their own rule."""
-    for state in seen.standbys:
-        if state.split.lag_s < max(STALE_S, limits.lag_warning_s) or state.standby.name in paired:
+def standbys(
+    seen: Assessment, limits: Thresholds, windows: Sequence[ReplicationWindow] = ()
+) -> Iterator[Concern]:
+    """Standbys whose lag is longer than a late message explains; those of ``windows`` have their own rule."""
+    for state in unpaired(seen.standbys, windows):
+        if state.split.lag_s < max(STALE_S, limits.lag_warning_s):
             continue
         found = diagnose(state.window)
         # What the startup process waits for is only seen on the standby: no advice about looking longer.
         causes = [cause for cause in found.causes if cause.cause not in (Cause.REPLAY, Cause.UNEXPLAINED)]
-        key = f"standby {state.standby.name}"
+        key = f"standby {state.name}"
         if causes:
             yield _concern(key, causes[0], state.split, limits)
         else:
             yield Concern(
                 key,
                 _severity(state.split, limits),
-                f'Standby "{state.standby.name}" replays late; only the standby itself shows why.',
+                f'Standby "{state.name}" replays late; only the standby itself shows why.',
                 (_behind(state.split),),
                 ("Name the standby on the command line, too.",),
             )

@@ -1,40 +1,91 @@
-"""The rule about storms of page images."""
+"""Rules about storms: much WAL from one relation, by something that begins and ends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from walproof.advise.watch.concern import SETTLED_S, Concern, Severity
-from walproof.facts.watch import WalCauses
+from walproof.facts.watch import WalCause, WalCauses
 from walproof.units import format_bytes
 
 _SHARE = 0.25
-"""Of all WAL: page images of one index."""
+"""Of all WAL: what one kind of work on one relation writes."""
 _IMAGES_PER_RECORD = 0.05
 """Keys in order fill a page with hundreds of records before they leave it, so one in hundreds has an image. A
 random one may touch another page each time: up to one image a record in a large index."""
+_UPDATES_PER_RUN = 20.0
+"""Short transactions that share a table take turns; one that updates many rows makes long runs, which short
+ones interrupt."""
+_UPDATES_PER_S = 100.0
 _LEAST_BYTES_PER_S = 100_000.0
 
 
-def storms(causes: WalCauses) -> Iterator[Concern]:
-    """Indexes whose keys come in random order: nearly every insert writes a page image."""
+def storms(causes: WalCauses, at: float) -> Iterator[Concern]:
+    """Storms that rage at ``at``, seconds of the epoch by the server's clock."""
     if causes.seconds < SETTLED_S:
         return
     for one in causes.top:
-        is_large = one.share * one.image_share >= _SHARE and one.bytes_per_s >= _LEAST_BYTES_PER_S
-        if one.kind == "index" and is_large and one.images_per_record >= _IMAGES_PER_RECORD:
-            yield Concern(
-                f"index {one.name}",
-                Severity.WARNING,
-                f"Index {one.name} floods the WAL with page images: its keys come in random order.",
-                (
-                    f"it writes {format_bytes(one.bytes_per_s)}/s, {one.share:.0%} of all WAL, "
-                    f"{one.image_share:.0%} of it page images",
-                    f"{one.images_per_record:.2f} page images a record",
-                ),
-                (
-                    "Keys that grow (a bigint, uuidv7() of 18) touch few pages between two checkpoints; "
-                    "uuidv4 keys touch all.",
-                    "A larger max_wal_size makes checkpoints, and so images, fewer.",
-                ),
-            )
+        if one.bytes_per_s < _LEAST_BYTES_PER_S:
+            continue
+        began = None if one.begun_s is None else at - one.begun_s
+        is_random = one.images_per_record >= _IMAGES_PER_RECORD
+        if one.kind == "index" and one.share * one.image_share >= _SHARE and is_random:
+            yield replace(_random_keys(one), since=began)
+        if one.share * one.freeze_share >= _SHARE:
+            yield replace(_freezing(one), since=began)
+        is_bulk = one.updates_per_run >= _UPDATES_PER_RUN and one.updates_per_s >= _UPDATES_PER_S
+        if one.share * one.update_share >= _SHARE and is_bulk:
+            yield replace(_bulk_update(one), since=began)
+
+
+def _random_keys(one: WalCause) -> Concern:
+    return Concern(
+        f"index {one.name}",
+        Severity.WARNING,
+        f"Index {one.name} floods the WAL with page images: its keys come in random order.",
+        (_written(one), f"{one.images_per_record:.2f} page images a record"),
+        (
+            "Keys that grow (a bigint, uuidv7() of 18) touch few pages between two checkpoints; "
+            "uuidv4 keys touch all.",
+            "A larger max_wal_size makes checkpoints, and so images, fewer.",
+        ),
+    )
+
+
+def _freezing(one: WalCause) -> Concern:
+    return Concern(
+        f"freezing {one.name}",
+        Severity.WARNING,
+        f"VACUUM freezes {one.name}: that is {one.share * one.freeze_share:.0%} of all WAL.",
+        (_written(one), f"{one.freeze_share:.0%} of it freezes rows"),
+        (
+            "It ends when the table is done: pg_stat_progress_vacuum says how far it is.",
+            "vacuum_cost_delay slows it down. VACUUM (FREEZE) in quiet hours comes before it.",
+        ),
+    )
+
+
+def _bulk_update(one: WalCause) -> Concern:
+    return Concern(
+        f"bulk update {one.name}",
+        Severity.WARNING,
+        f"One transaction updates many rows of {one.name}: "
+        f"that is {one.share * one.update_share:.0%} of all WAL.",
+        (
+            _written(one),
+            f"{one.updates_per_s:,.0f} rows are updated a second, {one.updates_per_run:,.0f} by one "
+            "transaction in succession",
+        ),
+        (
+            "pg_stat_activity names it: the oldest transaction that writes. It ends by itself.",
+            "Updates in portions let checkpoints, vacuum and standbys keep up.",
+        ),
+    )
+
+
+def _written(one: WalCause) -> str:
+    return (
+        f"it writes {format_bytes(one.bytes_per_s)}/s, {one.share:.0%} of all WAL, "
+        f"{one.image_share:.0%} of it page images"
+    )

@@ -8,6 +8,7 @@ from walproof.advise.watch.concern import SETTLED_S, Concern, Severity, Threshol
 from walproof.analysis.watch.archive import ArchiveState
 from walproof.analysis.watch.assessment import Assessment
 from walproof.analysis.watch.disk import Holder, HolderKind
+from walproof.facts.watch import WatchedSlot
 from walproof.units import format_bytes, format_duration
 
 STILL_S = 20.0
@@ -93,7 +94,11 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
                 Severity.WARNING,
                 f'The consumer of slot "{slot.name}" is late: it holds more than max_wal_size.',
                 _held(own),
-                ("See what its consumer waits for; a logical one waits for long transactions, too.",),
+                (
+                    "See what its consumer waits for; a logical one waits for long transactions, too."
+                    if slot.kind == "logical"
+                    else f"See why {_user(slot, seen)} is late; max_slot_wal_keep_size bounds what it holds.",
+                ),
             )
 
 
@@ -102,7 +107,7 @@ def archive(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
     state = seen.archive
     if state is None or not state.waiting:
         return
-    waits = f"{state.waiting:,} segments wait" + (" (estimated)" if state.is_estimated else "")
+    waits = segments_wait(state.waiting) + (" (estimated)" if state.is_estimated else "")
     if state.is_failing:
         yield Concern(
             "archiver",
@@ -153,6 +158,17 @@ def holder_words(holder: Holder) -> str:
             return "wal_keep_size"
         case HolderKind.CHECKPOINT:
             return "the last checkpoint"
+
+
+def segments_wait(count: int) -> str:
+    """For the archiver."""
+    return "1 segment waits" if count == 1 else f"{count:,} segments wait"
+
+
+def _user(slot: WatchedSlot, seen: Assessment) -> str:
+    known = (state.name for state in seen.standbys if state.standby.slot == slot.name)
+    name = next(known, None)
+    return "who reads from it" if name is None else f"standby {name}"
 
 
 def _held(own: Holder | None) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from walproof.analysis.watch.archive import ArchiveState, ArchiveWatch
 from walproof.analysis.watch.checkpoint import CheckpointState, checkpoint_state
 from walproof.analysis.watch.disk import DiskState, disk_state
 from walproof.analysis.watch.history import History
+from walproof.analysis.watch.logical import LogicalState, logical_states
 from walproof.analysis.watch.standbys import StandbyState, standby_states
 from walproof.facts.watch import NoAnswer, WatchLook
 
@@ -46,6 +47,10 @@ class Assessment:
     archive: ArchiveState | None = None
     checkpoint: CheckpointState | None = None
     standbys: tuple[StandbyState, ...] = ()
+    logical: tuple[LogicalState, ...] = ()
+    """Consumers of logical slots."""
+    idle_subscriptions: tuple[str, ...] = ()
+    """Enabled subscriptions for which nothing was seen to work while rates were looked at."""
     events: tuple[Event, ...] = ()
 
     @property
@@ -109,8 +114,16 @@ class Assessor:
             archive=archive,
             checkpoint=None if last.is_in_recovery else checkpoint_state(looks),
             standbys=standby_states(looks, self._history.looks),
+            logical=logical_states(looks, self._history.looks),
+            idle_subscriptions=_idle(looks),
             events=tuple(self._events),
         )
+
+
+def _idle(looks: tuple[WatchLook, ...]) -> tuple[str, ...]:
+    """A worker that ends by an error is started again after 5 s and seen now and then."""
+    working = {one.name for look in looks for one in look.subscriptions if one.has_worker}
+    return tuple(one.name for one in looks[-1].subscriptions if one.is_enabled and one.name not in working)
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

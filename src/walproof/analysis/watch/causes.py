@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import astuple
+from dataclasses import astuple, replace
+from itertools import pairwise
 
 from walproof.facts.watch import RmgrWal, WalCause, WalCauses
 from walproof.wal.relations import Relation
-from walproof.wal.stream import StreamSnapshot
+from walproof.wal.stream import Changes, StreamSnapshot
 from walproof.wal.totals import WalTotals
 
 WINDOW_S = 60.0
@@ -19,6 +20,8 @@ WINDOW_S = 60.0
 _STEP_S = 5.0
 """Between two snapshots that are kept: each knows a thousand relations."""
 _TOP = 5
+_BEGUN = 0.25
+"""Of a relation's rate now: what it wrote less than that, it did not write like now."""
 Place = tuple[int, int, int]
 """Tablespace, database, file number of a relation."""
 
@@ -58,19 +61,50 @@ class CauseWatch:
             bytes_per_s=total / seconds,
             image_share=grown.all.image_bytes / total if total else 0.0,
             commits_per_s=grown.commits / seconds,
-            top=tuple(_cause(place, one, total, seconds, names.get(place)) for place, one in ranked),
+            top=tuple(
+                replace(
+                    _cause(place, one, grown.changes[place], total, seconds, names.get(place)),
+                    begun_s=self._begun_s(place),
+                )
+                for place, one in ranked
+            ),
             totals={name: RmgrWal(*astuple(one)) for name, one in now.by_rmgr.items()},
         )
 
+    def _begun_s(self, place: Place) -> float | None:
+        """For how long a relation has written as much as in the last whole step."""
+        assert self._last is not None
+        points = [(at_s, _written(one, place)) for at_s, one in (*self._kept, self._last)]
+        if points[-1][0] - points[-2][0] < _STEP_S and len(points) > 2:
+            points.pop(-2)
+        (then_s, then), (now_s, now) = points[-2:]
+        rate = (now - then) / (now_s - then_s)
+        for (then_s, then), (later_s, later) in reversed(list(pairwise(points))):
+            if later - then < _BEGUN * rate * (later_s - then_s):
+                return now_s - later_s
+        return None
 
-def _cause(place: Place, own: WalTotals, total: int, seconds: float, relation: Relation | None) -> WalCause:
+
+def _written(snapshot: StreamSnapshot, place: Place) -> int:
+    own = snapshot.by_relation.get(place)
+    return 0 if own is None else own.totals.combined_bytes
+
+
+def _cause(
+    place: Place, own: WalTotals, changes: Changes, total: int, seconds: float, relation: Relation | None
+) -> WalCause:
     space, database, number = place
+    combined = own.combined_bytes
     return WalCause(
         place=place,
         name=f"file {space}/{database}/{number}" if relation is None else relation.label,
         kind="" if relation is None else relation.kind,
-        bytes_per_s=own.combined_bytes / seconds,
-        share=own.combined_bytes / total if total else 0.0,
-        image_share=own.image_bytes / own.combined_bytes if own.combined_bytes else 0.0,
+        bytes_per_s=combined / seconds,
+        share=combined / total if total else 0.0,
+        image_share=own.image_bytes / combined if combined else 0.0,
         images_per_record=own.image_count / own.records if own.records else 0.0,
+        update_share=min(1.0, changes.update_bytes / combined) if combined else 0.0,
+        updates_per_s=changes.updates / seconds,
+        updates_per_run=changes.updates / changes.update_runs if changes.update_runs else 0.0,
+        freeze_share=min(1.0, changes.freeze_bytes / combined) if combined else 0.0,
     )

@@ -7,6 +7,7 @@ with its next message only, wal_receiver_status_interval (10 s) later at most: `
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from walproof.analysis.replication import LagSplit, split_lag
@@ -23,6 +24,8 @@ _TRAIL_STEP = 2
 class StandbyState:
     """One standby, seen from its upstream."""
 
+    name: str
+    """Its application_name, with its slot or walsender where several have the same."""
     standby: WatchedStandby
     window: ReplicationWindow
     split: LagSplit
@@ -33,11 +36,13 @@ def standby_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...])
     trail = tuple((look.seen_s, look.lsn) for look in history[:-1][::_TRAIL_STEP])
     trail = (*trail, (history[-1].seen_s, history[-1].lsn))
     found = []
-    for standby in looks[-1].standbys:
-        seen = [(look, own) for look in looks if (own := _same(look, standby)) is not None]
+    own = [standby for standby in looks[-1].standbys if not standby.is_logical]
+    names = [standby.name for standby in own]
+    for standby in own:
+        seen = [(look, same) for look in looks if (same := _same(look, standby)) is not None]
         waits: dict[str, int] = {}
-        for _, own in seen:
-            waits[own.wait] = waits.get(own.wait, 0) + 1
+        for _, same in seen:
+            waits[same.wait] = waits.get(same.wait, 0) + 1
         window = ReplicationWindow(
             first=_look(*seen[0]),
             last=_look(*seen[-1]),
@@ -52,8 +57,29 @@ def standby_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...])
             clock_skew_s=0.0,
             clock_skew_error_s=0.0,
         )
-        found.append(StandbyState(standby, window, split_lag(window)))
+        name = standby.name
+        if names.count(name) > 1:
+            name += f" (slot {standby.slot})" if standby.slot else f" (walsender {standby.pid})"
+        found.append(StandbyState(name, standby, window, split_lag(window)))
     return tuple(found)
+
+
+def pair_name(standbys: Sequence[StandbyState], window: ReplicationWindow, otherwise: str) -> str:
+    """What the standby of a watched pair is called: as its upstream calls it, else ``otherwise``."""
+    sender = window.last.upstream.sender or window.first.upstream.sender
+    if sender is None:
+        return otherwise
+    known = (state.name for state in standbys if state.standby.pid == sender.pid)
+    return next(known, sender.application_name)
+
+
+def unpaired(
+    standbys: Sequence[StandbyState], windows: Sequence[ReplicationWindow]
+) -> tuple[StandbyState, ...]:
+    """The standbys that are seen from their upstream alone."""
+    pids = {look.upstream.sender.pid for one in windows for look in (one.first, one.last)
+            if look.upstream.sender is not None}  # fmt: skip
+    return tuple(state for state in standbys if state.standby.pid not in pids)
 
 
 def _same(look: WatchLook, standby: WatchedStandby) -> WatchedStandby | None:

@@ -12,7 +12,7 @@ from enum import IntEnum
 
 from walproof.advise.watch.concern import Thresholds
 from walproof.facts.watch import StreamPhase
-from walproof.report.watch.view import ServerView
+from walproof.report.watch.view import ServerView, splits
 
 
 class Nagios(IntEnum):
@@ -81,11 +81,9 @@ def _figures(view: ServerView, limits: Thresholds) -> Iterator[str]:
         )  # fmt: skip
     if seen.archive is not None and seen.archive.waiting is not None:
         yield _figure(view, "archive_waiting", f"{seen.archive.waiting};;;0")
-    lags = {state.standby.name: state.split.lag_s for state in seen.standbys}
-    lags |= {name: diagnosis.split.lag_s for name, diagnosis in view.pairs.items()}
-    for name, lag_s in lags.items():
+    for name, split in splits(view).items():
         yield _figure(
-            view, f"lag {name}", f"{lag_s:.3f}s;{limits.lag_warning_s:g};{limits.lag_critical_s:g};0"
+            view, f"lag {name}", f"{split.lag_s:.3f}s;{limits.lag_warning_s:g};{limits.lag_critical_s:g};0"
         )
 
 

@@ -6,7 +6,9 @@ import json
 from typing import Any
 
 from walproof.analysis.replication import LagSplit
+from walproof.analysis.watch.standbys import unpaired
 from walproof.facts.codec import to_data
+from walproof.report.replica import replica_data
 from walproof.report.watch.view import ServerView
 from walproof.units import Lsn
 
@@ -46,6 +48,8 @@ def watch_data(view: ServerView) -> dict[str, Any]:
         "checkpoint": None if seen.checkpoint is None else to_data(seen.checkpoint),
         "slots": [] if look is None else [to_data(slot) for slot in look.slots],
         "standbys": _standbys(view),
+        "logical": [to_data(state) for state in seen.logical],
+        "subscriptions": [] if look is None else [to_data(one) for one in look.subscriptions],
         "concerns": [to_data(concern) for concern in view.concerns],
         "events": [to_data(event) for event in seen.events],
         "lacks": list(seen.lacks),
@@ -54,13 +58,12 @@ def watch_data(view: ServerView) -> dict[str, Any]:
 
 
 def _standbys(view: ServerView) -> list[dict[str, Any]]:
-    found = {state.standby.name: _standby(state.standby.name, state.split, "upstream")
-             for state in view.seen.standbys}  # fmt: skip
-    for name, diagnosis in view.pairs.items():
-        found[name] = _standby(name, diagnosis.split, "both") | {
-            "causes": [to_data(cause) for cause in diagnosis.causes]
-        }
-    return list(found.values())
+    """Of a pair that is watched on both sides: all that ``replica watch --json`` tells, too."""
+    own = unpaired(view.seen.standbys, view.windows)
+    found = [_standby(state.name, state.split, "upstream") for state in own]
+    for (name, diagnosis), window in zip(view.pairs.items(), view.windows, strict=True):
+        found.append(_standby(name, diagnosis.split, "both") | replica_data(window, diagnosis))
+    return found
 
 
 def _standby(name: str, split: LagSplit, seen_from: str) -> dict[str, Any]:

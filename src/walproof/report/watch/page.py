@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.advise.watch.concern import Concern, Severity
+from walproof.facts.replication import ReplicationWindow
+from walproof.report.replica import cause_lines, processes, stage_table, summary
 from walproof.report.watch.panels import Panel, clock_time, panels
 from walproof.report.watch.plain import notes
-from walproof.report.watch.view import ServerView, about
+from walproof.report.watch.view import ServerView, about, further_causes
 
 if TYPE_CHECKING:
-    from rich.console import Group, RenderableType
+    from rich.console import Console, Group, RenderableType
 
 _NARROW = 90
 """Below so many columns a remark stands under its figure."""
@@ -20,7 +24,26 @@ _MARKS = {0: "●", int(Severity.WARNING): "▲", int(Severity.CRITICAL): "✖"}
 """Beside the colour, for terminals and eyes without."""
 
 
-def watch_page(views: Sequence[ServerView], width: int) -> Group:
+class Detail(IntEnum):
+    """How much of what is wrong is told on a page."""
+
+    SENTENCES = 0
+    EVIDENCE = 1
+    """And what to do."""
+    PAIRS = 2
+    """And everything that is known of pairs."""
+
+
+def fitting_page(views: Sequence[ServerView], console: Console) -> Group:
+    """With as much detail as the terminal has lines for."""
+    for detail in (Detail.PAIRS, Detail.EVIDENCE):
+        page = watch_page(views, console.width, detail)
+        if len(console.render_lines(page, pad=False)) < console.height:
+            return page
+    return watch_page(views, console.width, Detail.SENTENCES)
+
+
+def watch_page(views: Sequence[ServerView], width: int, detail: Detail = Detail.PAIRS) -> Group:
     """All servers below each other; concerns after the panels of their server."""
     from rich.console import Group
     from rich.text import Text
@@ -29,11 +52,11 @@ def watch_page(views: Sequence[ServerView], width: int) -> Group:
     for place, view in enumerate(views):
         if place:
             parts.append(Text())
-        parts += _server(view, width)
+        parts += _server(view, width, detail)
     return Group(*parts)
 
 
-def _server(view: ServerView, width: int) -> list[RenderableType]:
+def _server(view: ServerView, width: int, detail: Detail) -> list[RenderableType]:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -51,7 +74,10 @@ def _server(view: ServerView, width: int) -> list[RenderableType]:
     else:
         parts.append(Padding(_table(panels(view), width), (0, 0, 0, 2)))
         for concern in view.concerns:
-            parts += _concern(concern)
+            parts += _concern(concern, detail)
+        told = view.pairs.items() if detail is Detail.PAIRS else ()
+        for (name, diagnosis), window in zip(told, view.windows, strict=False):
+            parts += [Padding(one, (0, 0, 0, 2)) for one in _pair(name, diagnosis, window, view)]
     for event in view.seen.events[-1:]:
         parts.append(Padding(Text(f"{clock_time(event.at)} {event.text}", "yellow"), (0, 0, 0, 2)))
     parts += [Padding(Text(line, "dim"), (0, 0, 0, 2)) for line in notes(view)]
@@ -79,7 +105,23 @@ def _table(lines: Sequence[Panel], width: int) -> RenderableType:
     return table
 
 
-def _concern(concern: Concern) -> list[RenderableType]:
+def _pair(
+    name: str, diagnosis: Diagnosis, window: ReplicationWindow, view: ServerView
+) -> Iterator[RenderableType]:
+    """Everything that is known of a pair that has a cause; its first one is above where it is a concern."""
+    from rich.text import Text
+
+    if not diagnosis.causes:
+        return
+    yield Text(f"standby {name}: {summary(diagnosis)}")
+    yield stage_table(diagnosis)
+    yield from (Text(line, "dim") for line in processes(window, diagnosis))
+    for cause in further_causes(name, diagnosis, view):
+        yield from cause_lines(cause, "bold")
+    yield from (Text(f"note: {line}", "dim") for line in window.notes)
+
+
+def _concern(concern: Concern, detail: Detail) -> list[RenderableType]:
     from rich.padding import Padding
     from rich.text import Text
 
@@ -87,6 +129,8 @@ def _concern(concern: Concern) -> list[RenderableType]:
     since = "" if concern.since is None else f" (since {clock_time(concern.since)})"
     head = Text.assemble((f"{_MARKS[int(concern.severity)]} {concern.sentence}", style), (since, "dim"))
     parts: list[RenderableType] = [Padding(head, (0, 0, 0, 2))]
+    if detail is Detail.SENTENCES:
+        return parts
     parts += [Padding(Text(f"- {line}"), (0, 0, 0, 4)) for line in concern.evidence]
     parts += [Padding(Text(f"-> {line}", "green"), (0, 0, 0, 4)) for line in concern.advice]
     return parts

@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from walproof.advise.watch.wal import holder_words
-from walproof.analysis.replication import LagSplit, Pace
+from walproof.advise.replica.cause import NamedCause
+from walproof.advise.watch.wal import holder_words, segments_wait
+from walproof.analysis.replication import KEEPING_UP_S, LagSplit, Pace, Stage
 from walproof.analysis.watch.archive import ArchiveState
-from walproof.analysis.watch.standbys import STALE_S, StandbyState
+from walproof.analysis.watch.standbys import STALE_S, unpaired
 from walproof.facts.watch import CrashClock, Span, StreamPhase
 from walproof.report.watch.view import ServerView
 from walproof.units import format_bytes, format_duration
@@ -34,7 +35,8 @@ def panels(view: ServerView) -> tuple[Panel, ...]:
     found: list[Panel] = []
     if not seen.look.is_in_recovery:
         found += _crash(view)
-    found += [*_pg_wal(view), *_archive(view), *_checkpoint(view), *_causes(view), *_standbys(view)]
+    found += [*_pg_wal(view), *_archive(view), *_checkpoint(view), *_causes(view)]
+    found += [*_standbys(view), *_logical(view)]
     return tuple(found)
 
 
@@ -123,7 +125,7 @@ def _archive(view: ServerView) -> Iterator[Panel]:
     if state is None:
         return
     concern = next((one for one in view.concerns if one.key == "archiver"), None)
-    figure = "not known" if state.waiting is None else f"{state.waiting:,} segments wait"
+    figure = "not known" if state.waiting is None else segments_wait(state.waiting)
     if state.is_estimated and state.waiting is not None:
         figure = f"about {figure}"
     words = [_rates(state)] if state.made_per_s is not None else []
@@ -164,36 +166,79 @@ def _causes(view: ServerView) -> Iterator[Panel]:
     words = [f"page images {causes.image_share:.0%}"]
     if causes.costliest is not None:
         words.append(f"costliest: {causes.costliest.name} {format_bytes(causes.costliest.bytes_per_s)}/s")
-    is_bad = any(one.key.startswith("index ") for one in view.concerns)
+    is_bad = any(one.key.startswith(("index ", "freezing ", "bulk update ")) for one in view.concerns)
     yield Panel("WAL", f"{format_bytes(causes.bytes_per_s)}/s", "; ".join(words), is_bad)
 
 
 def _standbys(view: ServerView) -> Iterator[Panel]:
-    shown = set()
     for name, diagnosis in view.pairs.items():
-        shown.add(name)
-        yield _standby(name, diagnosis.split, view, is_exact=True)
-    for state in view.seen.standbys:
-        if state.standby.name not in shown:
-            yield _standby(state.standby.name, state.split, view, is_exact=False, state=state)
+        yield _standby(name, diagnosis.split, view, diagnosis.causes)
+    for state in unpaired(view.seen.standbys, view.windows):
+        yield _standby(state.name, state.split, view)
 
 
 def _standby(
-    name: str, split: LagSplit, view: ServerView, *, is_exact: bool, state: StandbyState | None = None
+    name: str, split: LagSplit, view: ServerView, causes: tuple[NamedCause, ...] | None = None
 ) -> Panel:
+    """``causes``: of a pair that is watched on both sides."""
     concern = next((one for one in view.concerns if one.key == f"standby {name}"), None)
     label = f"standby {name}"
-    is_calm = split.lag_s < (STALE_S if not is_exact else 1.0) and concern is None
-    if split.pace is Pace.CAUGHT_UP or is_calm:
+    if (
+        concern is None
+        and not causes
+        and (split.pace is Pace.CAUGHT_UP or _is_calm(split, causes is not None))
+    ):
         on_the_way = f"{format_bytes(split.lag_bytes)} on the way" if split.lag_bytes else ""
         return Panel(label, "keeps up", on_the_way)
     worst = max(split.stages, key=lambda stage: (stage.lag_s, stage.lag_bytes))
     least = "at least " if split.is_least else ""
-    words = [f"mostly {worst.stage.value}", format_bytes(split.lag_bytes)]
-    if split.catch_up_s is not None:
-        words.append(f"caught up in {format_duration(split.catch_up_s)}")
-    elif split.pace is Pace.NEVER:
-        words.append("not catching up")
+    words = [caught_up(split.catch_up_s, split.pace is Pace.NEVER), format_bytes(split.lag_bytes)]
+    if causes and causes[0].cause.value != worst.stage.value:
+        words.append(f"cause: {causes[0].cause.value}")
     return Panel(
-        label, f"{least}{format_duration(split.lag_s)} behind", "; ".join(words), concern is not None
+        label,
+        f"{least}{format_duration(split.lag_s)} behind ({worst.stage.value})",
+        "; ".join(word for word in words if word),
+        concern is not None,
     )
+
+
+def _is_calm(split: LagSplit, is_exact: bool) -> bool:
+    """The upstream hears late of replay, and of nothing else."""
+    arriving_s = sum(one.lag_s for one in split.stages if one.stage is not Stage.REPLAY)
+    return split.lag_s < (KEEPING_UP_S if is_exact else STALE_S) and arriving_s < KEEPING_UP_S
+
+
+def _logical(view: ServerView) -> Iterator[Panel]:
+    for state in view.seen.logical:
+        name = state.slot.name
+        words = [] if state.held_bytes is None else [f"its slot holds {format_bytes(state.held_bytes)}"]
+        if state.consumer is not None and state.consumer != name:
+            words.append(f"read by {state.consumer}")
+        if not state.slot.is_active:
+            words.append("nobody reads it")
+        is_bad = any(one.key in (f"logical {name}", f"slot {name}") for one in view.concerns)
+        if state.keeps_up:
+            figure = "keeps up"
+        else:
+            least = "at least " if state.is_least else ""
+            figure = f"{least}{format_duration(state.behind_s)} behind"
+            grows = (state.growth_bytes_per_s or 0.0) > 0
+            words.insert(0, f"{format_bytes(state.behind_bytes)} not confirmed")
+            words.insert(0, caught_up(state.catch_up_s, grows))
+        yield Panel(f"logical slot {name}", figure, "; ".join(word for word in words if word), is_bad)
+    for one in () if view.seen.look is None else view.seen.look.subscriptions:
+        concern = any(found.key == f"subscription {one.name}" for found in view.concerns)
+        figure = "disabled" if not one.is_enabled else "works" if one.has_worker else "no worker now"
+        heard = "" if one.message_age_s is None else f"heard {format_duration(one.message_age_s)} ago"
+        errors = f"{one.errors:,} errors" if one.errors else ""
+        yield Panel(
+            f"subscription {one.name}", figure, "; ".join(word for word in (heard, errors) if word), concern
+        )
+
+
+def caught_up(catch_up_s: float | None, is_growing: bool) -> str:
+    """When it has all, at these rates."""
+    if catch_up_s is not None:
+        return f"caught up in {format_duration(catch_up_s)}"
+    return "not catching up" if is_growing else ""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.analysis.watch.clock import NOT_INCLUDED
+from walproof.facts.replication import ReplicationWindow
+from walproof.report.replica import processes, stage_words, summary
 from walproof.report.watch.panels import clock_time, panels
-from walproof.report.watch.view import ServerView, about
+from walproof.report.watch.view import ServerView, about, further_causes
 from walproof.units import format_bytes, format_duration
 
 
@@ -31,9 +34,23 @@ def _lines(view: ServerView, is_first: bool) -> Iterator[str]:
         yield f"{view.name}: {concern.severity.name.lower()}: {concern.sentence}{since}"
         for line in (*concern.evidence, *concern.advice):
             yield f"{view.name}:   {line}"
+    for (name, diagnosis), window in zip(view.pairs.items(), view.windows, strict=True):
+        if diagnosis.causes:
+            yield from (
+                f"{view.name}: standby {name}: {line}" for line in _pair(name, diagnosis, window, view)
+            )
     yield from (f"{view.name}: {clock_time(event.at)}: {event.text}" for event in view.seen.events[-1:])
     if is_first:
         yield from (f"{view.name}: note: {line}" for line in notes(view))
+
+
+def _pair(name: str, diagnosis: Diagnosis, window: ReplicationWindow, view: ServerView) -> Iterator[str]:
+    yield summary(diagnosis)
+    yield from (*stage_words(diagnosis), *processes(window, diagnosis))
+    for cause in further_causes(name, diagnosis, view):
+        yield f"{cause.cause.value}: {cause.sentence}"
+        yield from (*cause.evidence, *cause.advice)
+    yield from window.notes
 
 
 def notes(view: ServerView) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from walproof.advise.watch.concern import Severity
 from walproof.facts.watch import StreamPhase
-from walproof.report.watch.view import ServerView
+from walproof.report.watch.view import ServerView, splits
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -48,18 +48,14 @@ def _up(view: ServerView) -> float:
 
 def _standbys(figure: str) -> Callable[[ServerView], Iterator[Sample]]:
     def samples(view: ServerView) -> Iterator[Sample]:
-        splits = {state.standby.name: state.split for state in view.seen.standbys}
-        splits |= {name: diagnosis.split for name, diagnosis in view.pairs.items()}
-        for name, split in splits.items():
+        for name, split in splits(view).items():
             yield (name,), getattr(split, figure)
 
     return samples
 
 
 def _stages(view: ServerView) -> Iterator[Sample]:
-    splits = {state.standby.name: state.split for state in view.seen.standbys}
-    splits |= {name: diagnosis.split for name, diagnosis in view.pairs.items()}
-    for name, split in splits.items():
+    for name, split in splits(view).items():
         for stage in split.stages:
             yield (name, stage.stage.value.replace(" ", "_")), float(stage.lag_bytes)
 
@@ -75,6 +71,11 @@ def _active_slots(view: ServerView) -> Iterator[Sample]:
     if view.seen.look is not None:
         for slot in view.seen.look.slots:
             yield (slot.name,), float(slot.is_active)
+
+
+def _logical(view: ServerView) -> Iterator[Sample]:
+    for state in view.seen.logical:
+        yield (state.slot.name,), float(state.behind_bytes)
 
 
 def _causes(view: ServerView) -> Iterator[Sample]:
@@ -174,6 +175,12 @@ METRICS: tuple[WatchMetric, ...] = (
     ),
     WatchMetric("walproof_slot_held_bytes", "WAL that a replication slot holds.", _slots, ("slot",)),
     WatchMetric("walproof_slot_active", "Whether a slot is used.", _active_slots, ("slot",)),
+    WatchMetric(
+        "walproof_logical_behind_bytes",
+        "WAL that the consumer of a logical slot has not confirmed.",
+        _logical,
+        ("slot",),
+    ),
     WatchMetric(
         "walproof_archive_waiting_segments",
         "Segments that wait for the archiver.",

@@ -9,7 +9,7 @@ from walproof.advise.watch.concern import Thresholds
 from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.assessment import Assessor, Limits
 from walproof.facts.watch import WatchRecord
-from walproof.report.watch.view import ServerView, standby_name
+from walproof.report.watch.view import ServerView
 
 _NEVER_S = 1e12
 """What is stale was noted when it was."""
@@ -28,8 +28,9 @@ class ReplayedServer:
         """What was shown of the record, which is not older than those before it."""
         self._assessor.see([record.seen])
         seen = self._assessor.assess(record.seen.seen_s, record.at)
-        pairs = {standby_name(window): diagnose(window) for window in record.windows}
-        concerns = self._concerns.of(seen, record.clock, record.causes, pairs, record.at)
+        names = zip(record.pair_names, record.windows, strict=True)
+        pairs = {name: diagnose(window) for name, window in names}
+        concerns = self._concerns.of(seen, record.clock, record.causes, pairs, record.at, record.windows)
         return ServerView(
             seen, concerns, record.stream, record.clock, record.causes, pairs, self._target_s, record.notes,
             record.windows, record.room_bytes,

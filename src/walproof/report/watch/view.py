@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from walproof.advise.replica.cause import NamedCause
 from walproof.advise.replica.diagnosis import Diagnosis
 from walproof.advise.watch.concern import Concern, Severity
+from walproof.analysis.replication import LagSplit
 from walproof.analysis.watch.assessment import Assessment
+from walproof.analysis.watch.standbys import unpaired
 from walproof.facts.replication import ReplicationWindow
 from walproof.facts.watch import CrashClock, StreamPhase, StreamState, WalCauses
 
@@ -28,9 +31,11 @@ class ServerView:
     notes: tuple[str, ...] = ()
     """Where the costs of the clock come from, and what was not used."""
     windows: tuple[ReplicationWindow, ...] = ()
-    """What ``pairs`` were made from."""
+    """What ``pairs`` were made from, in their order."""
     room_bytes: int | None = None
     """--wal-disk."""
+    follows: str | None = None
+    """Of a standby: the watched server that it is watched with."""
 
     @property
     def name(self) -> str:
@@ -48,13 +53,24 @@ def about(view: ServerView) -> str:
     look = view.seen.look
     if look is None:
         return "not seen yet"
-    return f"PostgreSQL {look.version}, {'standby' if look.is_in_recovery else 'primary'}"
+    role = "primary" if not look.is_in_recovery else "standby"
+    if look.is_in_recovery and view.follows is not None:
+        role += f" of {view.follows}"
+    return f"PostgreSQL {look.version}, {role}"
 
 
-def standby_name(window: ReplicationWindow) -> str:
-    """What a standby of a watched pair is called: its application_name."""
-    sender = window.last.upstream.sender or window.first.upstream.sender
-    return "on the command line" if sender is None else sender.application_name
+def splits(view: ServerView) -> dict[str, LagSplit]:
+    """Standby -> its lag, from both servers where both are watched, else from this one."""
+    own = unpaired(view.seen.standbys, view.windows)
+    return {state.name: state.split for state in own} | {
+        name: diagnosis.split for name, diagnosis in view.pairs.items()
+    }
 
 
-__all__ = ["ServerView", "Severity", "about", "standby_name"]
+def further_causes(name: str, diagnosis: Diagnosis, view: ServerView) -> tuple[NamedCause, ...]:
+    """Causes of a pair that are told by no concern."""
+    is_told = any(one.key == f"standby {name}" for one in view.concerns)
+    return diagnosis.causes[is_told:]
+
+
+__all__ = ["ServerView", "Severity", "about", "further_causes", "splits"]

@@ -10,7 +10,7 @@ from walproof.advise.watch.concern import Concern, Severity
 from walproof.facts.watch import RmgrWal
 from walproof.report.watch.panels import Panel, panels
 from walproof.report.watch.plain import notes
-from walproof.report.watch.view import ServerView, about
+from walproof.report.watch.view import ServerView, about, splits
 
 IMAGES = "page images"
 MARKS = {0: "●", int(Severity.WARNING): "▲", int(Severity.CRITICAL): "✖"}
@@ -84,8 +84,6 @@ def moment_of(view: ServerView, at: float, covers_s: float, causes: Rates) -> Mo
             gone=seen.no_answer.reason, target=view.target_s,
         )  # fmt: skip
     clock, disk = view.clock, seen.disk
-    splits = {state.standby.name: state.split for state in seen.standbys}
-    splits |= {name: diagnosis.split for name, diagnosis in view.pairs.items()}
     return Moment(
         at=at,
         covers_s=covers_s,
@@ -104,7 +102,7 @@ def moment_of(view: ServerView, at: float, covers_s: float, causes: Rates) -> Mo
         held_bytes=None if disk is None or not disk.holders else disk.holders[0].held_bytes,
         waiting=None if seen.archive is None else seen.archive.waiting,
         checkpoint_at=None if look is None or look.checkpoint is None else look.checkpoint.at,
-        standbys=tuple(StandbyMoment(name, one.lag_s, one.lag_bytes) for name, one in splits.items()),
+        standbys=tuple(StandbyMoment(name, one.lag_s, one.lag_bytes) for name, one in splits(view).items()),
         panels=panels(view),
         concerns=view.concerns,
         events=events,

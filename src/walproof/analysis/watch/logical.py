@@ -1,0 +1,72 @@
+"""How far consumers of logical slots are behind, and what their slots hold meanwhile.
+
+A consumer confirms up to where it has what it wanted (confirmed_flush_lsn). The slot holds WAL from the
+oldest transaction on that it may have to decode again (restart_lsn), so it can hold much and be late by
+little: while a long transaction is open.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from walproof.analysis.replication import KEEPING_UP_S, UNFLUSHED_TAIL_BYTES
+from walproof.analysis.watch.history import rate
+from walproof.facts.watch import WatchedSlot, WatchLook
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalState:
+    """A logical slot now."""
+
+    slot: WatchedSlot
+    consumer: str | None
+    """application_name of who reads it: a subscription's name; None where nobody does."""
+    wait: str | None
+    """What its walsender waits for."""
+    held_bytes: int | None
+    behind_bytes: int
+    """WAL that the consumer has not confirmed."""
+    behind_s: float
+    """Since when that WAL is there."""
+    is_least: bool
+    """Whether it was there before anybody looked."""
+    growth_bytes_per_s: float | None
+    """Of ``behind_bytes``: above 0 it falls behind."""
+    catch_up_s: float | None
+    """Until all is confirmed, at these rates; None unless it catches up."""
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether it is hardly behind."""
+        return self.behind_s < KEEPING_UP_S or self.behind_bytes < UNFLUSHED_TAIL_BYTES
+
+
+def logical_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...]) -> tuple[LogicalState, ...]:
+    """All logical slots. ``looks``: of the window of rates; ``history``: all, for ages."""
+    return tuple(_state(slot, looks, history) for slot in looks[-1].slots if slot.confirmed is not None)
+
+
+def _state(slot: WatchedSlot, looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...]) -> LogicalState:
+    last, confirmed = looks[-1], slot.confirmed
+    assert confirmed is not None
+
+    def behind(look: WatchLook) -> float | None:
+        own = next((one for one in look.slots if one.name == slot.name), None)
+        return None if own is None or own.confirmed is None else look.lsn - own.confirmed
+
+    behind_bytes = max(0, last.lsn - confirmed)
+    # The oldest look by which the WAL had come further than what is confirmed.
+    since = next((look for look in history if look.lsn > confirmed), None)
+    growth = rate(looks, behind)
+    sender = next((one for one in last.standbys if one.pid == slot.pid), None) if slot.pid else None
+    return LogicalState(
+        slot=slot,
+        consumer=None if sender is None else sender.name,
+        wait=None if sender is None else sender.wait,
+        held_bytes=None if slot.restart is None else max(0, last.lsn - slot.restart),
+        behind_bytes=behind_bytes,
+        behind_s=0.0 if since is None else last.seen_s - since.seen_s,
+        is_least=since is not None and since is history[0],
+        growth_bytes_per_s=growth,
+        catch_up_s=behind_bytes / -growth if growth is not None and growth < 0 and behind_bytes else None,
+    )

@@ -1,0 +1,100 @@
+"""Which of the watched servers a watched standby follows, in a cascade, too.
+
+A walsender is a standby's when it uses the slot that the standby names, or has the standby's
+application_name; the port of the server that it streams from tells more. A walsender serves one standby, so
+where names are alike (``walreceiver`` is the default of all), standbys with few candidates choose first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from walproof.facts.watch import WatchedReceiver, WatchedStandby, WatchLook
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What a standby follows."""
+
+    place: int
+    """Of the upstream among the servers."""
+    is_seen: bool
+    """Whether it has a walsender for the standby; else it is the primary of the same system."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    rank: tuple[bool, bool, bool]
+    place: int
+    pid: int
+
+
+def upstreams(looks: Sequence[WatchLook | None]) -> tuple[Followed | None, ...]:
+    """For each server what it follows; None for a primary, and where its upstream is not among them."""
+    options = {
+        place: sorted(_options(look, place, looks), key=lambda one: one.rank, reverse=True)
+        for place, look in enumerate(looks)
+        if look is not None and look.is_in_recovery and look.system_identifier is not None
+    }
+    found: dict[int, Followed] = {}
+    taken: set[tuple[int, int]] = set()
+    for place in sorted(options, key=lambda one: len(options[one])):
+        for option in options[place]:
+            if (option.place, option.pid) in taken or _follows(found, option.place, place):
+                continue
+            taken.add((option.place, option.pid))
+            found[place] = Followed(option.place, True)
+            break
+    for place in options.keys() - found.keys():
+        if (primary := _primary(looks, place)) is not None:
+            found[place] = Followed(primary, False)
+    return tuple(found.get(place) for place in range(len(looks)))
+
+
+def _options(look: WatchLook, place: int, looks: Sequence[WatchLook | None]) -> list[_Option]:
+    own = look.receiver
+    if own is None:
+        return []
+    return [
+        _Option(rank, other, walsender.pid)
+        for other, upstream in enumerate(looks)
+        if other != place and upstream is not None and upstream.system_identifier == look.system_identifier
+        for walsender in upstream.standbys
+        if (rank := _rank(own, walsender, upstream)) is not None
+    ]
+
+
+def _rank(
+    own: WatchedReceiver, walsender: WatchedStandby, upstream: WatchLook
+) -> tuple[bool, bool, bool] | None:
+    """The higher, the surer; None for a walsender that is another standby's."""
+    if walsender.is_logical or (walsender.slot or own.slot) != own.slot:
+        return None
+    has_slot, has_name = walsender.slot is not None, own.name == walsender.name
+    has_port = own.port is not None and upstream.settings.get("port") == str(own.port)
+    return (has_slot, has_port, has_name) if has_slot or has_name else None
+
+
+def _follows(found: dict[int, Followed], place: int, other: int) -> bool:
+    """Whether a server follows another, at any distance: nobody follows the followers."""
+    while place in found:
+        place = found[place].place
+        if place == other:
+            return True
+    return False
+
+
+def _primary(looks: Sequence[WatchLook | None], place: int) -> int | None:
+    own = looks[place]
+    assert own is not None
+    return next(
+        (
+            other
+            for other, look in enumerate(looks)
+            if look is not None
+            and not look.is_in_recovery
+            and look.system_identifier == own.system_identifier
+        ),
+        None,
+    )

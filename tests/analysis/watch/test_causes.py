@@ -1,0 +1,52 @@
+"""WAL by cause: rates of a window, and when a relation began to write as it does."""
+
+from __future__ import annotations
+
+import pytest
+
+from walproof.analysis.watch.causes import CauseWatch
+from walproof.units import Lsn
+from walproof.wal.stream import Changes, ClockState, RelationWal, StreamSnapshot
+from walproof.wal.totals import WalTotals
+
+PLACE = (1663, 5, 16400)
+OTHER = (1663, 5, 16500)
+
+
+def snapshot(written: int, others: int, changes: Changes) -> StreamSnapshot:
+    """A stream in which one relation has written so many records of 100 bytes, and another one, too."""
+
+    def relation(place: tuple[int, int, int], records: int, own: Changes) -> RelationWal:
+        return RelationWal(*place, Lsn(0), WalTotals(records, 100 * records, 0, 0), own)
+
+    total = WalTotals(written + others, 100 * (written + others), 0, 0)
+    return StreamSnapshot(
+        version=18, system_identifier=1, segment_size=1 << 24, timeline=1, received=Lsn(0), start=Lsn(0),
+        end=Lsn(0), state=ClockState.NO_CHECKPOINT, clock=None, redo=None, next_redo=None,
+        recomputing_left=None, checkpoint=None, all=total, by_rmgr={"Heap": total},
+        by_relation={PLACE: relation(PLACE, written, changes), OTHER: relation(OTHER, others, Changes())},
+        other_relations=WalTotals(), no_relation=WalTotals(), commits=0, aborts=0, gaps=(), trace_bytes=0,
+        memory_bytes=0,
+    )  # fmt: skip
+
+
+def test_the_beginning_of_a_storm_is_told_while_it_is_in_the_window() -> None:
+    watch = CauseWatch()
+    for second in range(91):
+        storm = max(0, second - 32) * 1000
+        changes = Changes(updates=storm, update_bytes=100 * storm, update_runs=storm // 500)
+        watch.see(float(second), snapshot(storm, second * 100, changes))
+        causes = watch.causes({})
+        if causes is None:
+            continue
+        one = next((one for one in causes.top if one.place == PLACE), None)
+        other = next(one for one in causes.top if one.place == OTHER)
+        assert other.begun_s is None
+        if second == 50:
+            assert one is not None
+            assert one.begun_s == pytest.approx(18, abs=5)
+            assert one.update_share == pytest.approx(1.0)
+            assert one.updates_per_run == pytest.approx(500, rel=0.05)
+    # The storm is as old as the window now, and steps of it are whole.
+    assert causes is not None
+    assert causes.top[0].place == PLACE

@@ -1,0 +1,54 @@
+"""Which server a standby follows, from what both sides show of the walsender between them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.watching import Server
+from walproof.analysis.watch.upstreams import Followed, upstreams
+from walproof.facts.watch import WatchedReceiver, WatchedStandby, WatchLook
+
+
+def walsender(pid: int, name: str = "walreceiver", slot: str | None = None) -> WatchedStandby:
+    return WatchedStandby(name, pid, "streaming", "async", slot, 1, 1, 1, 1, 0.1, "running")
+
+
+def primary(*walsenders: WatchedStandby, port: str = "5432") -> WatchLook:
+    look = Server().look(0)
+    return replace(look, standbys=walsenders, settings={**look.settings, "port": port})
+
+
+def standby(
+    *walsenders: WatchedStandby, name: str = "walreceiver", slot: str | None = None,
+    streams_from: int | None = 5432, port: str = "5432",
+) -> WatchLook:  # fmt: skip
+    receiver = WatchedReceiver(name, slot, streams_from)
+    return replace(primary(*walsenders, port=port), is_in_recovery=True, receiver=receiver)
+
+
+def test_a_cascade_of_which_all_have_the_default_name() -> None:
+    looks = [standby(), primary(walsender(1)), standby(walsender(2))]
+    assert upstreams(looks) == (Followed(2, True), None, Followed(1, True))
+
+
+def test_a_slot_tells_more_than_a_name_and_a_port_more_than_nothing() -> None:
+    looks = [
+        primary(walsender(1, slot="a"), walsender(2, slot="b"), walsender(3)),
+        standby(walsender(4), slot="a", port="5433"),
+        standby(streams_from=5433),
+        standby(slot="b"),
+        standby(streams_from=5432),
+    ]
+    assert upstreams(looks) == (
+        None, Followed(0, True), Followed(1, True), Followed(0, True), Followed(0, True),
+    )  # fmt: skip
+
+
+def test_a_standby_without_walsender_is_compared_with_its_primary() -> None:
+    looks = [primary(), standby(streams_from=None), None, replace(standby(), system_identifier="2")]
+    assert upstreams(looks) == (None, Followed(0, False), None, None)
+
+
+def test_who_decodes_a_logical_slot_is_no_standby() -> None:
+    subscriber = replace(walsender(1, "sub", "sub"), is_logical=True)
+    assert upstreams([primary(subscriber), standby(name="sub")]) == (None, Followed(0, False))

@@ -1,0 +1,98 @@
+"""Pairs on the pages of ``watch`` and ``replica watch``: everything is told for which there is room."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from tests.advise.test_replica import recorded
+from tests.watching import BEGAN, START, Server, assessed, assessor, standby, view
+from walproof.advise.replica.diagnosis import diagnose
+from walproof.advise.watch.concern import Thresholds
+from walproof.advise.watch.concerns import Concerns
+from walproof.analysis.watch.standbys import pair_name, unpaired
+from walproof.report.replica import pair_page
+from walproof.report.watch.json import watch_data
+from walproof.report.watch.page import fitting_page
+from walproof.report.watch.plain import plain_text
+from walproof.report.watch.view import ServerView, splits
+
+
+def paired(name: str, lag_warning_s: float = 0.5) -> ServerView:
+    """A primary with one standby, which is watched on both sides."""
+    window = recorded(name)
+    found = {"a": diagnose(window)}
+    seen = replace(assessed(Server()), standbys=())
+    rules = Concerns(Thresholds(lag_warning_s=lag_warning_s))
+    said = rules.of(seen, None, None, found, BEGAN, (window,))
+    return ServerView(seen, said, pairs=found, windows=(window,))
+
+
+def shown(one: ServerView, height: int, width: int = 100) -> str:
+    text = StringIO()
+    console = Console(file=text, width=width, height=height, no_color=True, force_terminal=False)
+    console.print(fitting_page([one], console))
+    return text.getvalue()
+
+
+def test_a_low_terminal_has_the_sentences_and_a_high_one_everything() -> None:
+    one = paired("network")
+    low, middle, high = (shown(one, height) for height in (12, 28, 80))
+    for text in (low, middle, high):
+        assert "network: The network limits" in text
+    assert "wait on the upstream to be sent" not in low
+    assert "wait on the upstream to be sent" in middle
+    assert "walreceiver: Activity" not in middle
+    assert "walreceiver: Activity" in high
+    assert "stage" in high
+
+
+@pytest.mark.parametrize("name", ["network", "conflict", "replay-starved"])
+def test_every_form_of_watch_has_what_replica_watch_has(name: str) -> None:
+    one = paired(name)
+    text = StringIO()
+    Console(file=text, width=200).print(pair_page([one, view(Server())]))
+    plain = plain_text([one], is_first=True)
+    for cause in one.pairs["a"].causes:
+        for line in (cause.sentence, *cause.evidence, *cause.advice):
+            assert line in text.getvalue()
+            assert line in plain
+    (told,) = watch_data(one)["standbys"]
+    assert told["name"] == "a"
+    assert told["waits"] == {process: dict(counts) for process, counts in one.windows[0].waits.items()}
+
+
+def test_a_pair_that_is_not_late_enough_for_a_concern_shows_its_cause_all_the_same() -> None:
+    one = paired("network", lag_warning_s=3600.0)
+    assert one.concerns == ()
+    assert "network: The network limits" in shown(one, 80)
+    assert "keeps up" not in plain_text([one], is_first=True)
+
+
+def test_two_standbys_of_one_name_are_told_apart_and_a_pair_hides_its_own_alone() -> None:
+    looks = [Server().look(second) for second in range(20)]
+    named = [
+        replace(look, standbys=(standby(look.lsn, look.lsn, look.lsn),
+                                replace(standby(START, START, START), pid=8)))
+        for look in looks
+    ]  # fmt: skip
+    found = assessor()
+    found.see(named)
+    seen = found.assess(19.0, BEGAN)
+    assert [state.name for state in seen.standbys] == ["a (walsender 7)", "a (walsender 8)"]
+    window = recorded("keeps-up")
+    sender = window.last.upstream.sender
+    assert sender is not None
+
+    first, last = (
+        replace(look, upstream=replace(look.upstream, sender=replace(sender, pid=8)))
+        for look in (window.first, window.last)
+    )
+    own = replace(window, first=first, last=last)
+    assert pair_name(seen.standbys, own, "db2") == "a (walsender 8)"
+    assert [state.name for state in unpaired(seen.standbys, (own,))] == ["a (walsender 7)"]
+    one = ServerView(seen, (), pairs={"a (walsender 8)": diagnose(own)}, windows=(own,))
+    assert list(splits(one)) == ["a (walsender 7)", "a (walsender 8)"]
