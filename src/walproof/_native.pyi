@@ -207,9 +207,7 @@ class WalStripper:
 
 _ToldBlock = tuple[int, tuple[int, int, int, int], int, _Image | None, int | None]
 """Id; tablespace, database, relation and fork; block; image; bytes of its data."""
-_ToldRecord = tuple[
-    tuple[int, int], int, tuple[str, str], tuple[int, int], Sequence[_ToldBlock], bytes
-]
+_ToldRecord = tuple[tuple[int, int], int, tuple[str, str], tuple[int, int], Sequence[_ToldBlock], bytes]
 """LSN, previous LSN; transaction; resource manager, operation; length, length of main data; blocks; what is
 known of the beginning of the main data."""
 

@@ -252,11 +252,38 @@ def _record(observer: ServerObserver, conninfo: str, seconds: float, most: int, 
         capture(order, watch, lambda: received > most, lambda _beginning: None)
     except ProbeError as error:
         _progress("")
-        sys.stderr.write(f"the WAL is not recorded: {error.message}; statistics alone\n")
-        observer.wait(seconds, lambda: False)
-        return error.message if error.detail is None else f"{error.message} ({error.detail})"
+        return _told(observer, conninfo, seconds, most, folder, _both(error))
     _progress("")
     return None
+
+
+def _told(
+    observer: ServerObserver, conninfo: str, seconds: float, most: int, folder: Path, refused: str
+) -> str:
+    """Record what pg_walinspect tells where WAL cannot be streamed; what to say of it."""
+    from walproof.cli.told_wal import record_told
+
+    def watch(passed_s: float, so_far: int) -> None:
+        observer.tick()
+        _progress(
+            f"looked for {format_duration(passed_s)} of {format_duration(seconds)}: "
+            f"{format_bytes(so_far)} of WAL told"
+        )
+
+    try:
+        told = record_told(conninfo, seconds, folder, most, watch)
+    except ProbeError as error:
+        _progress("")
+        sys.stderr.write(f"the WAL is not recorded: {refused}; {_both(error)}; statistics alone\n")
+        observer.wait(seconds, lambda: False)
+        return f"{refused}; nor by pg_walinspect: {_both(error)}"
+    _progress("")
+    sys.stderr.write(f"the WAL is not streamed: {refused}; {told.sentence}\n")
+    return f"{refused}; {told.sentence}"
+
+
+def _both(error: ProbeError) -> str:
+    return error.message if error.detail is None else f"{error.message} ({error.detail})"
 
 
 def _progress(text: str) -> None:

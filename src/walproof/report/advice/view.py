@@ -13,6 +13,7 @@ from walproof.advise.server.wasted import statistics_age
 from walproof.advise.wording import say_list
 from walproof.errors import SettingError
 from walproof.platforms.platform import Lines, Platform, Refusal, Target
+from walproof.platforms.wal_access import wal_access
 from walproof.report.advice.curve import curve_json, curve_section
 from walproof.report.blocks import (
     Block,
@@ -128,6 +129,8 @@ def advice_view(advised: Advised, platform: Platform, seen_s: float | None = Non
     notes = [*((age,) if age else ()), *(f"Not granted: {lack}." for lack in window.lacks)]
     if case.wal is None:
         notes.append("The WAL was not recorded: rules that read it had to do without.")
+        access = wal_access(platform.name)
+        notes += [access.cited] if access is not None else []
     notes += [f'Rule "{name}" was muted.' for name in advised.muted]
     return AdviceView(
         question="What should this server set, what will it gain, what does it risk?",
