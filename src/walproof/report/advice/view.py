@@ -43,6 +43,15 @@ class Item:
     """``reload``, ``restart``, ...; empty without a setting."""
     lines: Lines | None
     refusals: tuple[Refusal, ...]
+    before: Mapping[str, str]
+    """What each setting that changes is now; without what is not known."""
+
+    @property
+    def takes_effect_by(self) -> str:
+        """What the lines need: settings that a session may change are written for the server, too."""
+        if not self.context:
+            return "-"
+        return "restart" if "restart" in self.context else "reload"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +106,13 @@ class AdviceView:
         if not self.items:
             return []
         columns = (
-            Column("no."), Column("what to do", whole_most=44), Column("weight"), Column("by"),
+            Column("no."), Column("what to do", whole_most=44), Column("weight"), Column("takes effect by"),
             Column("a crash may cost"), Column("sure"),
         )  # fmt: skip
         rows = [
             (
                 TableCell(str(index)), TableCell(item.advice.title), TableCell(item.advice.weight.value),
-                TableCell(item.context or "-"), class_cell(item.advice.durability),
+                TableCell(item.takes_effect_by), class_cell(item.advice.durability),
                 TableCell(item.advice.sure.value),
             )
             for index, item in enumerate(self.items, 1)
@@ -170,6 +179,7 @@ def _item(advice: Advice, platform: Platform, target: Target) -> Item:
         " and ".join(contexts),
         platform.write(kept, target) if kept else None,
         tuple(refusal for _, refusal in answers if refusal is not None),
+        {one.name: target.before[one.name].value for one in advice.changes if one.name in target.before},
     )
 
 
@@ -213,6 +223,9 @@ def _blocks(item: Item) -> list[Block]:
     if advice.figures:
         blocks.append(_figures(advice.figures))
     told = [
+        *(f"{change.name} becomes {change.value}" + (f" (now {now})." if now else ".")
+          for change in advice.changes
+          if (now := item.before.get(change.name)) != change.value and change.name not in advice.title),
         *(f"It costs: {text}" for text in advice.costs),
         *(f"Not known: {text}." for text in advice.unknown),
         *(f"{refusal.change.name} = {refusal.change.value} is not for this platform: {refusal.reason}. "
