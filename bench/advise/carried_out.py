@@ -1,13 +1,17 @@
 """Advice that is carried out: does the server then write what was printed, and do the undo lines undo?
 
-    PYTHONPATH=. python bench/advise/carried_out.py [--quick] [--only LOAD ...] [--results FILE] [--keep DIR]
+    PYTHONPATH=. python bench/advise/carried_out.py [--quick] [--only LOAD ...] [--minutes N] [--keep DIR]
 
 A server is filled and worked on until its load is steady, and stopped. On a copy of it the load goes on while
 walproof looks; on another copy for each piece of advice that predicts WAL, with that advice's own ALTER
 SYSTEM lines executed, the same transactions in the same order (pgbench's seed is fixed). WAL is told by
 transaction, so that a busy machine does not matter, and over whole checkpoint cycles, from redo point to redo
 point: after a redo point images crowd, so what begins with a checkpoint and ends within a cycle holds too
-many. fsync is off: it changes when WAL reaches the disk, not what is in it.
+many. fsync is off: it changes when WAL reaches the disk, not what is in it. Last, the changed server is
+crashed under the load: how much WAL recovery reads, and how long it takes, stand beside what was printed.
+
+Each load's outcomes are appended to the results when it is done; a load that is there is not done again.
+``--minutes`` begins no other load after that time.
 """
 
 from __future__ import annotations
@@ -25,11 +29,14 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from scipy.stats import t as student
 
+from bench.advise.carried_loads import LOADS, Load
 from bench.advise.servers import LOOKER, Laboratory, Server, laboratory, read_kept
+from walproof.facts.recovery import RecoveryTimes, read_recovery_log
 from walproof.units import Lsn
 from walproof.wal import stats
 from walproof.wal.whatif import Target, simulate
@@ -39,39 +46,6 @@ BEFORE = {
     "wal_compression": "off", "shared_buffers": "256MB", "log_checkpoints": "on", "autovacuum": "off",
 }  # fmt: skip
 MB = 2.0**20
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """Work whose every part is like any other, once it is warm."""
-
-    name: str
-    pg: str
-    prepare: tuple[str, ...]
-    scale: int | None
-    work: tuple[str, ...]
-    sql: str | None
-    rate: int
-    warm_up: int
-    """Transactions before anything is measured: updates become cheaper while pages get room."""
-
-
-LOADS = (
-    Load("random updates", "16", (), 4, ("-b", "simple-update"), None, 1000, 80_000),
-    Load(
-        "random keys", "16",
-        ("CREATE TABLE parcel (id uuid PRIMARY KEY, owner int, note text)",
-         "INSERT INTO parcel SELECT md5(i::text)::uuid, i % 9000, repeat('p', 60) "
-         "FROM generate_series(1, {rows}) i",
-         "CREATE INDEX parcel_owner ON parcel (owner)", "VACUUM ANALYZE parcel"),
-        None, (),
-        "\\set n random(1, 1000000000)\n"
-        "INSERT INTO parcel VALUES (md5(:n || 'new')::uuid, :n % 9000, repeat('p', 60)) "
-        "ON CONFLICT DO NOTHING;",
-        1000, 40_000,
-    ),
-    Load("tpcb-like", "15", (), 4, ("-b", "tpcb-like"), None, 800, 80_000),
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +106,16 @@ class Outcome:
     pg_wal_most: float | None
     pg_wal_found: float
     is_undone: bool
+    is_quick: bool
+    recovery_most_bytes: float | None
+    """WAL that a recovery reads at most, as printed; None where nothing is printed."""
+    recovery_most_s: float | None
+    """Longest crash recovery, as printed."""
+    recovery_band: float
+    """By what a time may be longer, in 1 of 20 cases."""
+    crashed_bytes: float
+    """WAL that the recovery from a crash under the load read."""
+    crashed_s: float | None
 
     @property
     def error(self) -> float:
@@ -143,28 +127,72 @@ class Outcome:
         """Whether the printed range holds what was written."""
         return self.low <= self.found <= self.high
 
+    @property
+    def has_room(self) -> bool | None:
+        """Whether pg_wal stayed within a segment, or 5 %, of what was printed; None where nothing is."""
+        if self.pg_wal_most is None:
+            return None
+        segment = (QUICK if self.is_quick else FULL).segment_mb * MB
+        return self.pg_wal_found <= self.pg_wal_most + max(segment, 0.05 * self.pg_wal_most)
+
+    @property
+    def is_back_in_time(self) -> bool | None:
+        """Whether the recovery read no more WAL, and took no longer, than was printed."""
+        if self.recovery_most_bytes is None:
+            return None
+        is_short = self.crashed_bytes <= self.recovery_most_bytes
+        if self.recovery_most_s is None or self.crashed_s is None:
+            return is_short
+        return is_short and self.crashed_s <= self.recovery_most_s * self.recovery_band
+
 
 def main() -> None:  # noqa: D103
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--only", nargs="*", metavar="LOAD")
     parser.add_argument("--quick", action="store_true", help="fewer cycles, a coarse answer")
     results = Path(__file__).with_name("carried_out.jsonl")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="after which no load is begun")
     parser.add_argument("--results", type=Path, default=results)
     parser.add_argument("--keep", type=Path, help="where to leave what was recorded")
     parser.add_argument("--work", type=Path, default=Path("/tmp/walproof-bench-advise"))
     arguments = parser.parse_args()
     effort = QUICK if arguments.quick else FULL
-    outcomes = []
+    until = time.monotonic() + 60 * arguments.minutes
+    outcomes = _read(arguments.results)
     with laboratory(arguments.work) as made:
         for load in LOADS:
-            if arguments.only and load.name not in arguments.only:
+            is_chosen = not arguments.only or load.name in arguments.only
+            is_done = any(one.load == load.name and one.is_quick == arguments.quick for one in outcomes)
+            if not is_chosen or is_done or time.monotonic() > until:
                 continue
-            for outcome in _carried_out(load, made, effort, arguments.keep):
-                print(_row(outcome), flush=True)
-                outcomes.append(outcome)
-    arguments.results.write_text("".join(json.dumps(asdict(one)) + "\n" for one in outcomes))
-    inside = sum(one.is_inside for one in outcomes)
-    print(f"{inside} of {len(outcomes)} inside the printed range")
+            found = list(_carried_out(load, made, effort, arguments.keep))
+            outcomes += found
+            with arguments.results.open("a") as file:
+                file.writelines(json.dumps(asdict(one)) + "\n" for one in found)
+    shown = [one for one in outcomes if one.is_quick == arguments.quick]
+    for one in shown:
+        print(_row(one))
+    print(_summary(shown))
+
+
+def _read(results: Path) -> list[Outcome]:
+    if not results.exists():
+        return []
+    return [Outcome(**json.loads(line)) for line in results.read_text().splitlines()]
+
+
+def _summary(outcomes: list[Outcome]) -> str:
+    if not outcomes:
+        return "nothing was carried out"
+    errors = [abs(one.error) for one in outcomes]
+    rooms = [one.has_room for one in outcomes if one.has_room is not None]
+    backs = [one.is_back_in_time for one in outcomes if one.is_back_in_time is not None]
+    return (
+        f"WAL: {sum(one.is_inside for one in outcomes)} of {len(outcomes)} inside the printed range, off by "
+        f"{median(errors):.1%} in the median and {max(errors):.1%} at most; pg_wal: {sum(rooms)} of "
+        f"{len(rooms)}; "
+        f"recovery: {sum(backs)} of {len(backs)}; undone: {sum(one.is_undone for one in outcomes)}"
+    )
 
 
 def _row(one: Outcome) -> str:
@@ -176,8 +204,17 @@ def _row(one: Outcome) -> str:
         f"{one.predicted:,.0f} ({one.low:,.0f} to {one.high:,.0f}) | "
         f"{one.found:,.0f}{width} | {one.cycles} | "
         f"{one.error:+.1%} | {'yes' if one.is_inside else 'no'} | {most} | "
-        f"{one.pg_wal_found / MB:.0f} | {'yes' if one.is_undone else 'no'} |"
+        f"{one.pg_wal_found / MB:.0f} | {_size(one.recovery_most_bytes)} | {_size(one.crashed_bytes)} | "
+        f"{_time(one.recovery_most_s)} | {_time(one.crashed_s)} | {'yes' if one.is_undone else 'no'} |"
     )
+
+
+def _size(size: float | None) -> str:
+    return "-" if size is None else f"{size / MB:.1f}"
+
+
+def _time(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds:.2f}"
 
 
 def _carried_out(load: Load, made: Laboratory, effort: Effort, keep: Path | None) -> Iterator[Outcome]:
@@ -185,14 +222,14 @@ def _carried_out(load: Load, made: Laboratory, effort: Effort, keep: Path | None
         tempfile.TemporaryDirectory() as parent,
         made.server(
             load.pg, {**BEFORE, "max_wal_size": "4GB"},
-            *(one.replace("{rows}", f"{1_500_000 * effort.share:.0f}") for one in load.prepare),
+            *(_sized(one, effort) for one in load.prepare),
             initdb=(f"--wal-segsize={effort.segment_mb}",),
         ) as base,
     ):  # fmt: skip
         if load.scale is not None:
             base.fill(max(1, round(load.scale * effort.share)))
         warm_up = str(round(load.warm_up * effort.share / 4))
-        base.work("-c", "4", "-t", warm_up, "--random-seed=7", *script(load, base))
+        base.work("-c", "4", "-t", warm_up, "--random-seed=7", *script(load, base, effort))
         base.cluster.stop("fast")
         kept = Path(parent) / "kept"
         before_all = {
@@ -214,13 +251,14 @@ def _carried_out(load: Load, made: Laboratory, effort: Effort, keep: Path | None
             wal = next((one for one in told["figures"] if one["name"] == "WAL"), None)
             if wal is None:
                 continue
-            room = next((one["then"] for one in told["figures"] if one["name"] == "pg_wal at most"), None)
+            printed = {one["name"]: one["then"] for one in told["figures"]}
             with made.server(load.pg, before_all, like=base) as server:
                 as_it_was = _settings(server)
                 server.sql(*told["apply"].splitlines())
                 time.sleep(0.5)
                 assert _settings(server) != as_it_was, "the lines change something"
                 found, pg_wal = _worked(load, server, effort)
+                back = _crashed(load, server, effort)
                 server.sql(*told["undo"].splitlines())
                 time.sleep(0.5)
                 is_undone = _settings(server) == as_it_was
@@ -228,19 +266,46 @@ def _carried_out(load: Load, made: Laboratory, effort: Effort, keep: Path | None
                 load.name, case.window.version, told["rule"], told["title"], told["sure"],
                 None if before is None else before.all, wal["now"] * each, wal["then"] * each,
                 wal["low"] * each, wal["high"] * each, found.all, found.half_width, len(found.of_cycles),
-                room, pg_wal, is_undone,
+                printed.get("pg_wal at most"), pg_wal, is_undone, effort is QUICK,
+                printed.get("WAL that recovery reads at most"), printed.get("longest crash recovery"),
+                case.recovery_band, back.wal_bytes, back.redo_elapsed_s,
             )  # fmt: skip
 
 
-def script(load: Load, server: Server) -> tuple[str, ...]:
+def _sized(text: str, effort: Effort) -> str:
+    return text.replace("{rows}", f"{1_500_000 * effort.share:.0f}")
+
+
+def script(load: Load, server: Server, effort: Effort) -> tuple[str, ...]:
     """What pgbench is told to do."""
-    return load.work + (() if load.sql is None else server.script(load.sql))
+    return load.work + (() if load.sql is None else server.script(_sized(load.sql, effort)))
+
+
+def _pace(load: Load, server: Server, effort: Effort) -> tuple[str, ...]:
+    return ("-c", "4", "-R", str(load.rate), "--random-seed=29", *script(load, server, effort))
 
 
 @contextmanager
-def _under(load: Load, server: Server) -> Iterator[None]:
-    with server.load("-c", "4", "-R", str(load.rate), "--random-seed=29", *script(load, server)):
+def _under(load: Load, server: Server, effort: Effort) -> Iterator[None]:
+    with server.load(*_pace(load, server, effort)):
         yield
+
+
+def _crashed(load: Load, server: Server, effort: Effort) -> RecoveryTimes:
+    """Crash it under the load, in the second half of a cycle, and let it recover."""
+    behind = "SELECT pg_current_wal_insert_lsn() - redo_lsn FROM pg_control_checkpoint()"
+    until = time.monotonic() + effort.most_s
+    seen: list[float] = []
+
+    def is_late() -> bool:
+        seen.append(_number(server, behind))
+        # A fall is a checkpoint's completion: from then on the longest distance of a cycle is known.
+        falls = [at for at, (one, other) in enumerate(pairwise(seen)) if other < one]
+        longest = max(seen[: falls[0] + 1]) if falls else math.inf
+        return seen[-1] > 0.8 * longest or time.monotonic() > until
+
+    server.crash(is_late, *_pace(load, server, effort))
+    return read_recovery_log(server.cluster.log_text())
 
 
 def _looked_at(load: Load, server: Server, kept: Path, effort: Effort) -> None:
@@ -248,7 +313,7 @@ def _looked_at(load: Load, server: Server, kept: Path, effort: Effort) -> None:
     program = str(Path(sys.executable).with_name("walproof"))
     command = [program, "advise", f"{server.cluster.conninfo} user={LOOKER}", "--json",
                "--for", f"{effort.look_s:g}s", "--save", str(kept)]  # fmt: skip
-    with _under(load, server):
+    with _under(load, server, effort):
         time.sleep(5)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -264,7 +329,7 @@ def _worked(load: Load, server: Server, effort: Effort) -> tuple[Measured, float
             time.sleep(1)
             began = time.monotonic()
             redos, sizes = [_number(server, redo)], [0.0]
-            with _under(load, server):
+            with _under(load, server, effort):
                 # The first redo point begins the first whole cycle; the last one is seen when it is complete.
                 while len(redos) < effort.cycles + 2:
                     time.sleep(1)

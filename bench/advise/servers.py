@@ -9,7 +9,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -56,7 +57,7 @@ class Laboratory:
         cluster = Cluster(install, self.workspace, folder)
         cluster.start(settings)
         try:
-            server = Server(self, cluster)
+            server = Server(self, cluster, settings)
             server.sql(*(_ROLE if like is None else ()), *prepare)
             yield server
         finally:
@@ -75,9 +76,10 @@ def laboratory(work: Path) -> Iterator[Laboratory]:
 class Server:
     """One server and what is done to it."""
 
-    def __init__(self, laboratory: Laboratory, cluster: Cluster) -> None:
+    def __init__(self, laboratory: Laboratory, cluster: Cluster, settings: Mapping[str, str]) -> None:
         self.laboratory = laboratory
         self.cluster = cluster
+        self.settings = settings
 
     def sql(self, *statements: str) -> None:
         """Each in a transaction of its own, by the superuser."""
@@ -126,6 +128,20 @@ class Server:
         finally:
             running.terminate()
             running.communicate()
+
+    def crash(self, is_time: Callable[[], bool], *arguments: str) -> None:
+        """End the server as a crash does, under pgbench, when it is time; and let it recover."""
+        running = self._pgbench("-n", "-T", "3600", *arguments)
+        try:
+            while not is_time() and running.poll() is None:
+                time.sleep(0.2)
+            if running.poll() is not None:
+                raise SystemExit(f"pgbench ended: {running.communicate()[1].decode()}")
+            self.cluster.stop("immediate")
+        finally:
+            running.terminate()
+            running.communicate()
+        self.cluster.start(self.settings)
 
     def work(self, *arguments: str) -> None:
         """pgbench to its end, such as for a number of transactions (``-t``)."""

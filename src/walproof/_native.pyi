@@ -12,6 +12,7 @@ from walproof.wal.whatif import Target
 __all__ = [
     "WalLive",
     "WalPart",
+    "WalRebuilder",
     "WalRecords",
     "WalStripper",
     "WhatIfPass",
@@ -235,6 +236,25 @@ class WalStripper:
 
     def samples(self) -> _Samples:
         """What the images told."""
+
+_ToldBlock = tuple[int, tuple[int, int, int, int], int, _Image | None, int | None]
+"""Id; tablespace, database, relation and fork; block; image; bytes of its data."""
+_ToldRecord = tuple[tuple[int, int], int, tuple[str, str], tuple[int, int], Sequence[_ToldBlock], bytes]
+"""LSN, previous LSN; transaction; resource manager, operation; length, length of main data; blocks; what is
+known of the beginning of the main data."""
+
+@final
+class WalRebuilder:
+    """Makes WAL again from what a server tells of its records, in order."""
+
+    def __new__(
+        cls, version: int, system_identifier: int, timeline: int, segment_size: int, start: int
+    ) -> Self: ...
+    def push(self, records: Sequence[_ToldRecord]) -> bytes:
+        """The WAL up to the last record's end, at first from the beginning of the segment of ``start`` on.
+
+        Raises WalError where a record does not follow the one before, or its parts do not add up.
+        """
 
 _Begun = tuple[int, int, int, str, int]
 """Location of a record, its length, bytes of it so far, its header (hexadecimal), CRC-32C of the others."""

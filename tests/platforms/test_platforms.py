@@ -17,6 +17,7 @@ from walproof.platforms.cloudsql import MERGE
 from walproof.platforms.platform import Target
 from walproof.platforms.registry import PLATFORMS, platform
 from walproof.platforms.rules import PlatformRule, rules_of
+from walproof.platforms.wal_access import wal_access
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.change import Before, Change
 from walproof.settings.value import canonical, parse
@@ -164,3 +165,14 @@ def test_the_options_help_names_every_platform() -> None:
     from walproof.cli.advise import PLATFORM_NAMES
 
     assert PLATFORM_NAMES.split(", ") == list(PLATFORMS)
+
+
+def test_every_managed_platform_says_whether_it_tells_its_wal() -> None:
+    managed = {"rds", "rds-terraform", "aurora", "azure", "cloudsql"}
+    told = {name: wal_access(name) for name in PLATFORMS}
+    assert {name for name, access in told.items() if access is not None} == managed
+    for access in told.values():
+        if access is not None:
+            assert access.walinspect in {"offered", "not offered", "not found"}
+            assert re.fullmatch(r"\d{4}-\d\d-\d\d", access.looked_up)
+            assert access.source in access.cited

@@ -31,11 +31,25 @@ def test_a_healthy_server_is_told_to_change_nothing() -> None:
     assert view.all_lines is None
 
 
+def test_an_item_says_what_its_lines_set_and_what_they_need() -> None:
+    cases = read(PROVOKED)
+    view = advice_view(advise(cases["slots/provoked"]), platform("alter-system"))
+    (slots,) = (one for one in view.items if one.advice.rule == "slots")
+    (change,) = slots.advice.changes
+    assert slots.takes_effect_by == "reload"
+    assert f"{change.name} becomes {change.value} (now {slots.before[change.name]})." in to_markdown(view)
+    # ALTER SYSTEM reloads what a session could change, too.
+    view = advice_view(advise(cases["wal_compression/provoked"]), platform("alter-system"))
+    (item,) = (one for one in view.items if one.advice.rule == "wal_compression")
+    assert item.context.startswith("session")
+    assert item.takes_effect_by == "reload"
+
+
 def test_the_curve_marks_where_the_server_is_and_where_it_should_be() -> None:
     case = read(PROVOKED)["max_wal_size/provoked"]
     view = advice_view(advise(case), platform("conf"))
     curve = json.loads(to_json(view))["curve"]
-    assert curve["unit"] == "bytes/s"
+    assert curve["unit"] == "bytes/h"
     assert curve["present_mb"] == 32
     assert curve["advised_mb"] > 32
     by_size = {one["max_wal_size_mb"]: one for one in curve["points"]}

@@ -14,6 +14,7 @@ mod source;
 mod stats;
 mod stream;
 mod strip;
+mod told;
 mod verify;
 mod watched;
 mod whatif;
@@ -65,6 +66,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<parts::WalPart>()?;
     module.add_class::<records::WalRecords>()?;
     module.add_class::<strip::WalStripper>()?;
+    module.add_class::<told::WalRebuilder>()?;
     module.add_class::<stream::WalLive>()?;
     disk::register(module)
 }

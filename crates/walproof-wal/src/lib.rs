@@ -34,7 +34,7 @@
 //! From the bottom up: `lsn` (locations, segment names), `version`, `page`, `image`, `fields` (structs that tell their
 //! fields by name), `block`, `record`, `rmgr` (names of operations), `watch` (progress, and the stop from outside), `source` (files), `pages` (files as one sequence of pages), `reader` (records in
 //! order), `feed` (records of bytes that arrive), `transaction` (checkpoints, commits), `visibility` (pruning, the visibility map), `line` (records as text), `relations`, `rate` and `tally` (totals that can be put
-//! together from parts), `parallel` (parts on several cores), `stats` (the whole), `edge` (records over the edges of segments), `part` (parts of other machines), `strip` (segments without contents), `verify` (files apart from each other, whatever is wrong), `page_table` (for simulations over records). No module knows one further
+//! together from parts), `parallel` (parts on several cores), `stats` (the whole), `edge` (records over the edges of segments), `part` (parts of other machines), `strip` (segments without contents), `told` (WAL made again from what a server tells of its records), `verify` (files apart from each other, whatever is wrong), `page_table` (for simulations over records). No module knows one further
 //! down this list.
 //!
 //! Deliberately absent: what a record does to a page (this crate describes, it does not replay), and names of
@@ -67,6 +67,7 @@ mod source;
 mod stats;
 mod strip;
 mod tally;
+mod told;
 mod transaction;
 pub mod verify;
 mod version;
@@ -94,6 +95,7 @@ pub use source::{Locked, Object, Objects, Piece, Place, SegmentFile, Segments, S
 pub use stats::Stats;
 pub use strip::{reduced, strip, Reduced, Stream, Stripped};
 pub use tally::{ImageTotals, MethodTotals, Totals, TransactionTotals};
+pub use told::{Rebuilder, ToldBlock, ToldRecord, Untold};
 pub use transaction::{Checkpoint, CheckpointKind, Outcome, TransactionEnd};
 pub use version::PgVersion;
 pub use visibility::{PruneFlags, VISIBILITY_MAP};

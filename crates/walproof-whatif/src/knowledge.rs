@@ -66,6 +66,8 @@ struct Sizes {
     sampled_bytes: [u64; 3],
     /// Of those that were told of: squares of the standard errors of `sampled_bytes`.
     told_squares: [f64; 3],
+    /// Images that were stored compressed, by method: their bytes without compression, and as stored.
+    stored: [(u64, u64); 3],
     /// Of `pointers` and `pointed_bytes`, those of images that were stored compressed.
     unpacked_pointers: u64,
     unpacked_bytes: u64,
@@ -258,6 +260,11 @@ impl<'a> Knowledge<'a> {
         for sizes in [&mut *own, &mut self.all] {
             sizes.count += 1;
             sizes.plain_bytes += plain;
+            if let Some((whole, stored)) = image.compression.and_then(|way| sizes.stored.get_mut(place(way)))
+            {
+                *whole += plain;
+                *stored += u64::from(image.length);
+            }
         }
         if image.compression.is_none() {
             if let Some((count, bytes)) = tuples_on(record.image(block)) {
@@ -404,14 +411,18 @@ impl<'a> Knowledge<'a> {
             },
             ImageCompression::Method(method) => method,
         };
-        let own = self.sizes.get(fork as usize).filter(|sizes| sizes.sampled > 0);
-        let sizes = own.unwrap_or(&self.all);
-        let place = Compression::ALL.iter().position(|one| *one == method).unwrap_or(0);
-        let compressed = sizes.sampled_bytes.get(place).copied().unwrap_or(0);
-        let whole = sizes.sampled_plain_bytes;
-        if whole == 0 {
-            return plain;
-        }
+        let place = place(method);
+        let sampled =
+            |sizes: &Sizes| (sizes.sampled_plain_bytes, sizes.sampled_bytes.get(place).copied().unwrap_or(0));
+        // Without any contents, what was stored by that method tells of it.
+        let stored = |sizes: &Sizes| sizes.stored.get(place).copied().unwrap_or_default();
+        let own = self.sizes.get(fork as usize);
+        let (whole, compressed) =
+            [own.map(sampled), Some(sampled(&self.all)), own.map(stored), Some(stored(&self.all))]
+                .into_iter()
+                .flatten()
+                .find(|(whole, _)| *whole > 0)
+                .unwrap_or((1, 1));
         ((u64::from(plain) * compressed + whole / 2) / whole) as u16
     }
 
@@ -464,6 +475,10 @@ pub(crate) fn look_at(compressor: &mut Compressor<'_>, image: &Image, bytes: &[u
     let lengths = compressor.lengths(image, bytes)?;
     let unpacked = image.compression.and_then(|_| tuples_on(compressor.page()));
     Some((lengths, unpacked))
+}
+
+fn place(method: Compression) -> usize {
+    Compression::ALL.iter().position(|one| *one == method).unwrap_or(0)
 }
 
 /// Whether the image's contents were taken out (`walproof_wal::strip`), but for the page's header.

@@ -319,16 +319,51 @@ def _record(
         capture(order, watch, is_over, lambda _beginning: None)
     except ProbeError as error:
         show("")
-        sys.stderr.write(f"the WAL is not recorded: {error.message}; statistics alone\n")
+        return _told(observer, conninfo, seconds, most, folder, _both(error), show, look)
+    show("")
+    return None
+
+
+def _told(
+    observer: ServerObserver,
+    conninfo: str,
+    seconds: float,
+    most: int,
+    folder: Path,
+    refused: str,
+    show: Callable[[str], None],
+    look: Callable[[], None],
+) -> str:
+    """Record what pg_walinspect tells where WAL cannot be streamed; what to say of it."""
+    from walproof.cli.told_wal import record_told
+
+    def watch(passed_s: float, so_far: int) -> None:
+        look()
+        observer.tick()
+        show(
+            f"looked for {format_duration(passed_s)} of {format_duration(seconds)}: "
+            f"{format_bytes(so_far)} of WAL told"
+        )
+
+    try:
+        told = record_told(conninfo, seconds, folder, most, watch)
+    except ProbeError as error:
+        show("")
+        sys.stderr.write(f"the WAL is not recorded: {refused}; {_both(error)}; statistics alone\n")
 
         def is_enough() -> bool:
             look()
             return False
 
         observer.wait(seconds, is_enough)
-        return error.message if error.detail is None else f"{error.message} ({error.detail})"
+        return f"{refused}; nor by pg_walinspect: {_both(error)}"
     show("")
-    return None
+    sys.stderr.write(f"the WAL is not streamed: {refused}; {told.sentence}\n")
+    return f"{refused}; {told.sentence}"
+
+
+def _both(error: ProbeError) -> str:
+    return error.message if error.detail is None else f"{error.message} ({error.detail})"
 
 
 def _progress(text: str) -> None:

@@ -1,4 +1,4 @@
-"""WAL a second and time away over max_wal_size: where the server is, and where it should be."""
+"""WAL an hour and time away over max_wal_size: where the server is, and where it should be."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from walproof.report.figures.figure import Figure
 from walproof.report.figures.wal_curve import Curve, CurvePoint, WalCurveData, size_label
 from walproof.report.numbers import UNKNOWN
 from walproof.units import format_bytes, format_duration, parse_bytes
-
-_HOUR_S = 3600.0
 
 
 def curve_section(advised: Advised) -> Section | None:
@@ -67,7 +65,7 @@ def advised_mb(advised: Advised) -> int | None:
 
 def _rate(study: Study) -> tuple[float, str]:
     """What an amount of a prediction is multiplied by, and the unit then."""
-    return (1.0, "") if study.hours is None else (1 / _HOUR_S, "/s")
+    return 1.0, "" if study.hours is None else "/h"
 
 
 def _points(study: Study, wanted_mb: int | None) -> list[Prediction]:
@@ -132,7 +130,8 @@ def _told(study: Study, points: list[Prediction], advised: Advised) -> list[Tabl
                 size_label(one.target.max_wal_size_mb or 0),
                 marks.get(one.target.max_wal_size_mb, ""),
                 format_bytes(one.wal_bytes * scale) + unit,
-                f"{format_bytes(one.wal_span.low * scale)} and {format_bytes(one.wal_span.high * scale)}",
+                f"{format_bytes(one.wal_span.low * scale)} and "
+                f"{format_bytes(one.wal_span.high * scale)}{unit}",
                 *((_away(one),) if is_timed else ()),
                 format_bytes(one.distance_most),
                 one.confidence,
@@ -160,6 +159,14 @@ def _told(study: Study, points: list[Prediction], advised: Advised) -> list[Tabl
             note=note,
         )
     ]
+    if not any(one.by_size_share for one in points):
+        found.append(
+            Paragraph(
+                "Every checkpoint begins because of checkpoint_timeout here, so another max_wal_size changes "
+                "nothing: how the rows differ is within the model's error.",
+                terminal=True,
+            )
+        )
     if beyond:
         least = size_label(beyond[0].target.max_wal_size_mb or 0)
         found.append(

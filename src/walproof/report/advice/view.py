@@ -13,6 +13,7 @@ from walproof.advise.server.wasted import statistics_age
 from walproof.advise.wording import say_list
 from walproof.errors import SettingError
 from walproof.platforms.platform import Lines, Platform, Refusal, Target
+from walproof.platforms.wal_access import wal_access
 from walproof.report.advice.curve import curve_json, curve_section
 from walproof.report.blocks import (
     Block,
@@ -42,6 +43,15 @@ class Item:
     """``reload``, ``restart``, ...; empty without a setting."""
     lines: Lines | None
     refusals: tuple[Refusal, ...]
+    before: Mapping[str, str]
+    """What each setting that changes is now; without what is not known."""
+
+    @property
+    def takes_effect_by(self) -> str:
+        """What the lines need: settings that a session may change are written for the server, too."""
+        if not self.context:
+            return "-"
+        return "restart" if "restart" in self.context else "reload"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +106,13 @@ class AdviceView:
         if not self.items:
             return []
         columns = (
-            Column("no."), Column("what to do", whole_most=44), Column("weight"), Column("by"),
+            Column("no."), Column("what to do", whole_most=44), Column("weight"), Column("takes effect by"),
             Column("a crash may cost"), Column("sure"),
         )  # fmt: skip
         rows = [
             (
                 TableCell(str(index)), TableCell(item.advice.title), TableCell(item.advice.weight.value),
-                TableCell(item.context or "-"), class_cell(item.advice.durability),
+                TableCell(item.takes_effect_by), class_cell(item.advice.durability),
                 TableCell(item.advice.sure.value),
             )
             for index, item in enumerate(self.items, 1)
@@ -128,6 +138,8 @@ def advice_view(advised: Advised, platform: Platform, seen_s: float | None = Non
     notes = [*((age,) if age else ()), *(f"Not granted: {lack}." for lack in window.lacks)]
     if case.wal is None:
         notes.append("The WAL was not recorded: rules that read it had to do without.")
+        access = wal_access(platform.name)
+        notes += [access.cited] if access is not None else []
     notes += [f'Rule "{name}" was muted.' for name in advised.muted]
     return AdviceView(
         question="What should this server set, what will it gain, what does it risk?",
@@ -167,6 +179,7 @@ def _item(advice: Advice, platform: Platform, target: Target) -> Item:
         " and ".join(contexts),
         platform.write(kept, target) if kept else None,
         tuple(refusal for _, refusal in answers if refusal is not None),
+        {one.name: target.before[one.name].value for one in advice.changes if one.name in target.before},
     )
 
 
@@ -210,6 +223,9 @@ def _blocks(item: Item) -> list[Block]:
     if advice.figures:
         blocks.append(_figures(advice.figures))
     told = [
+        *(f"{change.name} becomes {change.value}" + (f" (now {now})." if now else ".")
+          for change in advice.changes
+          if (now := item.before.get(change.name)) != change.value and change.name not in advice.title),
         *(f"It costs: {text}" for text in advice.costs),
         *(f"Not known: {text}." for text in advice.unknown),
         *(f"{refusal.change.name} = {refusal.change.value} is not for this platform: {refusal.reason}. "
