@@ -20,7 +20,8 @@ BUSY = 0.90
 """Share of the window from which a disk or the processors count as the limit."""
 
 # WalWrite belongs here: wal_sync_method=open_datasync flushes with the write itself, and LWLock:WALWrite is
-# held across both, so backends queue on it for another's flush (XLogFlush in xlog.c); across commit_delay, too.
+# held across both, and across the sleep of commit_delay, so backends queue on it for another's flush
+# (XLogFlush in xlog.c).
 _FLUSH = frozenset(
     {"io:walsync", "io:walwrite", "lwlock:walwrite", "lwlock:walwritelock", "timeout:commitdelay"}
 )

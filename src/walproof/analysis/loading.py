@@ -14,7 +14,7 @@ GAIN = 0.05
 """A step of a sweep that gains less than this gains nothing."""
 _DISK_WAITS = ("IO:", "LWLock:WALWrite", "LWLock:WALInsert", "LWLock:WALBufMapping")
 _LOCK_WAITS = ("Lock:", "LWLock:", "Buffer:")
-"""Waits for other sessions; those for a page's content are of the type LWLock up to 18, of Buffer from 19 on."""
+"""Waits for other sessions. Those for a page's content are of the type LWLock, from 19 on of Buffer."""
 
 
 class Busy(Enum):

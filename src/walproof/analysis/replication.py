@@ -160,7 +160,7 @@ def share(counts: Mapping[str, int], names: Sequence[str]) -> float:
 
 
 # Startup waits for a lock or a pin only in a conflict with a session (src/backend/storage/ipc/standby.c).
-# From 19 on the wait for a pin is one of the type Buffer, whose others are for a page's content (LWLock before).
+# From 19 on a pin is one of the waits of type Buffer; the others are for a page's content (LWLock before).
 CONFLICT_WAITS = ("IPC/RecoveryConflictSnapshot", "IPC/RecoveryConflictTablespace", "Lock/", "BufferPin/",
                   "Buffer/BufferCleanup")  # fmt: skip
 DELAY_WAITS = ("Timeout/RecoveryApplyDelay",)
