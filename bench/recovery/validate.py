@@ -50,6 +50,7 @@ from walproof.postgres.reach import reachable_install, reachable_pgbench
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
 from walproof.probe.device import find_read_ahead_kb
+from walproof.settings.rules import imply
 from walproof.units import Lsn, format_bytes
 from walproof.wal.recovery import RecoveryAnalysis, RecoveryWork, analyse, find_redo
 
@@ -239,7 +240,8 @@ def images(
     folder = workspace.make_folder("filled")
     templates.clone(templates.prepare_empty(workspace, install, ()), folder, flush=False)
     cluster = Cluster(install, workspace, folder)
-    cluster.start({**FILL, **workload.settings})
+    settings = {**FILL, **workload.settings}
+    cluster.start({**settings, **imply(settings, install.version_num)})
     try:
         target = ["-h", str(cluster.sockets), "-p", str(cluster.port), "-U", SUPERUSER, "postgres"]
         if workload.scale:

@@ -38,7 +38,7 @@ _DOCUMENTS = (
 WORKLOADS = (
     Workload("tpcb", (), None, scale=20),
     Workload("tpcb-nofpw", (), None, scale=20, settings={"full_page_writes": "off"}),
-    Workload("tpcb-pglz", (), None, scale=20, settings={"wal_compression": "on"}),
+    Workload("tpcb-pglz", (), None, scale=20, settings={"wal_compression": "pglz"}),
     Workload(
         "orders",
         _ORDERS,

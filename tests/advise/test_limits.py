@@ -44,6 +44,7 @@ def test_commits_wait_for_the_flush() -> None:
         "IO__WalWrite",
         "LWLock__WALWrite",
         "LWLock__WALWriteLock",
+        "Timeout__CommitDelay",
     ],
 )
 def test_every_spelling_of_the_flush_counts(name: str) -> None:

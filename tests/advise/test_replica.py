@@ -97,6 +97,7 @@ def test_recordings_hold_no_connection_string() -> None:
         ({"IO/DataFileRead": 9, "running": 3}, 0.2, 0.0, Cause.REPLAY_IO),
         ({"IO/DataFileRead": 9, "running": 3}, None, 0.0, Cause.REPLAY_IO),
         ({"LWLock/BufferMapping": 9, "running": 3}, 0.2, 0.0, Cause.REPLAY),
+        ({"Buffer/BufferExclusive": 9, "running": 3}, 0.2, 0.0, Cause.REPLAY),  # 19: no conflict
     ],
 )
 def test_late_replay_is_told_apart_by_its_startup_process(

@@ -15,6 +15,8 @@ from walproof.analysis.loading import Busy, Knee, find_knee, who_was_busy
         ({"client_busy": 0.1, "server_busy": 0.9, "wait_share.IO:WalSync": 0.5}, Busy.SERVER),
         ({"client_busy": 0.1, "server_busy": 0.2, "wait_share.IO:WalSync": 0.5}, Busy.DISK),
         ({"client_busy": 0.1, "server_busy": 0.2, "wait_share.Lock:extend": 0.5}, Busy.LOCKS),
+        ({"client_busy": 0.1, "server_busy": 0.2, "wait_share.LWLock:BufferContent": 0.5}, Busy.LOCKS),
+        ({"client_busy": 0.1, "server_busy": 0.2, "wait_share.Buffer:BufferExclusive": 0.5}, Busy.LOCKS),
         ({"client_busy": 0.45, "server_busy": 0.5, "wait_share.Client:ClientRead": 0.5}, Busy.IN_TURN),
         ({"client_busy": 0.1, "server_busy": 0.2}, Busy.WAITING),
         ({"client_busy": 0.9}, None),

@@ -245,6 +245,17 @@ def test_a_stored_install_is_found_here_and_not_started_from_there(bare: Path) -
     assert not marker.exists()
 
 
+def test_a_pre_release_is_not_its_release_and_is_not_to_be_fetched(bare: Path) -> None:
+    """Both say 190000."""
+    stored = Install("19rc1", "19rc1", 190000, "/gone", "given")
+    put_install(bare / "system/19", "19.0")
+    with pytest.raises(InstallError, match="PostgreSQL 19rc1 is needed, and not found here") as caught:
+        install.resolve(stored)
+    assert caught.value.hint == "Name it with --pg DIR."
+    with pytest.raises(InstallError, match=r"PostgreSQL 19rc1 is needed, and --pg names 19\.0"):
+        install.resolve(stored, str(bare / "system/19"))
+
+
 def test_of_several_installs_of_a_version_the_stored_place_is_preferred(bare: Path) -> None:
     put_install(bare / "system/15", "15.18")
     fetched = put_install(bare / "cache/installs/15.18", "15.18")

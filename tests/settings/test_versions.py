@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from walproof.settings.minors import compared_minors, major_minor
-from walproof.settings.versions import changed_defaults, meaning_of_on
+from walproof.settings.versions import changed_defaults, meaning_of_on, name_compression
 
 
 def test_versions_in_words() -> None:
@@ -66,3 +66,24 @@ def test_what_on_means() -> None:
     )
     assert meaning_of_on({"18.6": every, "19.0": ("pglz", "on", "off")}) is None
     assert "lz4 in 19.1" in (meaning_of_on({"19.0": every, "19.1": ("pglz", "lz4")}) or "")
+
+
+@pytest.mark.parametrize(
+    ("version_num", "value", "build", "named"),
+    [
+        (190000, "on", {"pglz", "lz4", "zstd"}, "zstd"),
+        (190000, "TRUE", {"pglz", "lz4"}, "lz4"),
+        (190000, "1", {"pglz"}, "pglz"),
+        (190000, "lz4", {"pglz", "lz4", "zstd"}, "lz4"),
+        (190000, "off", {"pglz", "lz4", "zstd"}, "off"),
+        (180004, "on", {"pglz", "lz4", "zstd"}, "on"),  # which the catalogue knows to be pglz
+        (130007, "on", set(), "on"),
+    ],
+)
+def test_the_method_that_on_means_to_a_build(
+    version_num: int, value: str, build: set[str], named: str
+) -> None:
+    settings = {"fsync": "off", "wal_compression": value}
+    found = name_compression(settings, version_num, lambda _, method: method in build)
+    assert found == {"fsync": "off", "wal_compression": named}
+    assert name_compression({"fsync": "off"}, version_num, lambda _, method: False) == {"fsync": "off"}

@@ -2,6 +2,7 @@
 
 Wait events are as pg_stat_activity spells them. IO:WALSync and IO:WALWrite became IO:WalSync and IO:WalWrite
 in PostgreSQL 17, and LWLock:WALWriteLock became LWLock:WALWrite in 13, so they are compared in lower case.
+The sleep of commit_delay is Timeout:CommitDelay from 19 on, and no wait before.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ BUSY = 0.90
 """Share of the window from which a disk or the processors count as the limit."""
 
 # WalWrite belongs here: wal_sync_method=open_datasync flushes with the write itself, and LWLock:WALWrite is
-# held across both, so backends queue on it for another's flush (XLogFlush in xlog.c).
-_FLUSH = frozenset({"io:walsync", "io:walwrite", "lwlock:walwrite", "lwlock:walwritelock"})
+# held across both, and across the sleep of commit_delay, so backends queue on it for another's flush
+# (XLogFlush in xlog.c).
+_FLUSH = frozenset(
+    {"io:walsync", "io:walwrite", "lwlock:walwrite", "lwlock:walwritelock", "timeout:commitdelay"}
+)
 _ROW_LOCK = frozenset({"lock:transactionid", "lock:tuple"})
 _NO_WAIT = "cpu"
 

@@ -13,6 +13,8 @@ _WAITING = 0.3
 GAIN = 0.05
 """A step of a sweep that gains less than this gains nothing."""
 _DISK_WAITS = ("IO:", "LWLock:WALWrite", "LWLock:WALInsert", "LWLock:WALBufMapping")
+_LOCK_WAITS = ("Lock:", "LWLock:", "Buffer:")
+"""Waits for other sessions. Those for a page's content are of the type LWLock, from 19 on of Buffer."""
 
 
 class Busy(Enum):
@@ -41,7 +43,7 @@ def who_was_busy(metrics: Mapping[str, float]) -> Busy | None:
              if name.startswith("wait_share.")}  # fmt: skip
     if sum(share for name, share in waits.items() if name.startswith(_DISK_WAITS)) >= _WAITING:
         return Busy.DISK
-    if sum(share for name, share in waits.items() if name.startswith(("Lock:", "LWLock:"))) >= _WAITING:
+    if sum(share for name, share in waits.items() if name.startswith(_LOCK_WAITS)) >= _WAITING:
         return Busy.LOCKS
     return Busy.IN_TURN if client + server >= FULL else Busy.WAITING
 

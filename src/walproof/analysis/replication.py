@@ -160,8 +160,9 @@ def share(counts: Mapping[str, int], names: Sequence[str]) -> float:
 
 
 # Startup waits for a lock or a pin only in a conflict with a session (src/backend/storage/ipc/standby.c).
+# From 19 on a pin is one of the waits of type Buffer; the others are for a page's content (LWLock before).
 CONFLICT_WAITS = ("IPC/RecoveryConflictSnapshot", "IPC/RecoveryConflictTablespace", "Lock/", "BufferPin/",
-                  "Buffer/")  # fmt: skip
+                  "Buffer/BufferCleanup")  # fmt: skip
 DELAY_WAITS = ("Timeout/RecoveryApplyDelay",)
 IDLE_WAITS = ("Activity/", "Timeout/RecoveryRetrieveRetryInterval")
 IO_WAITS = ("IO/",)

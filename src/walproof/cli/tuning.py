@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,6 +54,7 @@ from walproof.report.tune.view import Asked, TuneView, tune_view
 from walproof.settings.change import Before
 from walproof.settings.conf import read_conf
 from walproof.settings.pgtune import pgtune_conf
+from walproof.settings.versions import name_compression
 from walproof.units import Lsn, format_duration, parse_duration_s
 
 if TYPE_CHECKING:
@@ -143,7 +145,9 @@ class Tuning:
             version_num,
             self.plan.promises,
             self.plan.factors,
-            {**self.load.base, **self.plan.keep},
+            name_compression(
+                {**self.load.base, **self.plan.keep}, version_num, partial(_takes, self.load.install)
+            ),
             clients=self.clients,
             memory_bytes=round(self.machine.memory_bytes * _MEMORY_SHARE),
             costs=find_costs(self.calibration, version_num // 10000),
@@ -250,10 +254,7 @@ def prepare(given: TuneOptions, command: Sequence[str]) -> Tuning:
         None if given.memory is None else options.positive_bytes("--memory", given.memory),
     )
     machine = _machine(folder)
-
-    def takes(name: str, value: str) -> bool:
-        return rejection(install, {name: value}) is None
-
+    takes = partial(_takes, install)
     own = None if given.conf is None else own_conf(read_conf(given.conf), install.version_num, takes)
     keep = {**({} if own is None else own.kept), **one_configuration(given.keep or [])}
     space = search_space(
@@ -365,6 +366,10 @@ def _before_window_s(workload: Mapping[str, object], warmup_s: float | None) -> 
     return _TRIAL_OVERHEAD_S + copied / _COPY_BYTES_PER_S + warmup
 
 
+def _takes(install: Install, name: str, value: str) -> bool:
+    return rejection(install, {name: value}) is None
+
+
 def _machine(folder: Path) -> Machine:
     facts = observe_environment(Path("/"))
     existing = next(one for one in (folder, *folder.parents) if one.exists())
@@ -372,14 +377,15 @@ def _machine(folder: Path) -> Machine:
 
 
 def _starts(own: OwnConf | None, space: Space, install: Install, machine: Machine) -> tuple[Candidate, ...]:
-    version_num = install.version_num
+    version_num, takes = install.version_num, partial(_takes, install)
     found = []
     if own is not None:
-        found.append(as_start(own.moved, space.factors, version_num))
+        moved = name_compression(own.moved, version_num, takes)
+        found.append(as_start(moved, space.factors, version_num))
     of_pgtune = {
         name: value
         for name, value in pgtune_conf(machine.memory_bytes, version_num // 10000).items()
-        if rejection(install, {name: value}) is None
+        if takes(name, value)
     }
     found.append(as_start(of_pgtune, space.factors, version_num))
     return tuple(one for one in dict.fromkeys(found) if one != DEFAULT)

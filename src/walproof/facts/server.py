@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-FLUSH_WAITS = ("IO/WALSync", "IO/WalSync", "LWLock/WALWrite", "LWLock/WALWriteLock")
-"""Waits for a flush of WAL, one's own or another's, in every version."""
+FLUSH_WAITS = ("IO/WALSync", "IO/WalSync", "LWLock/WALWrite", "LWLock/WALWriteLock", "Timeout/CommitDelay")
+"""Waits for a flush of WAL, one's own or another's, in every version. From 19 on the sleep of commit_delay
+before a flush is a wait, too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from walproof.errors import InstallError
 from walproof.facts.plan import Install
 from walproof.postgres.cache import cache_path
 from walproof.privilege.environment import child_environment
+from walproof.settings.minors import major_minor
 
 OLDEST_MAJOR = 13
 """The oldest major version that walproof can drive and whose WAL it reads."""
@@ -142,19 +143,21 @@ def resolve(stored: Install, given: str | None = None) -> Install:
     """
     if given is not None:
         chosen = find(given)
-        if chosen.version_num != stored.version_num:
+        if chosen.version != stored.version:
             raise InstallError(
                 f"PostgreSQL {stored.version} is needed, and --pg names {chosen.version}",
                 detail=f'"{given}" is "{chosen.bindir}".',
             )
     else:
         seen = survey()
-        same = [install for install in seen.installs if install.version_num == stored.version_num]
+        same = [install for install in seen.installs if install.version == stored.version]
         if not same:
             raise InstallError(
                 f"PostgreSQL {stored.version} is needed, and not found here",
                 detail=f'It was "{stored.bindir}", which is not started on the word of a file.',
-                hint=f"Name it with --pg DIR, or get it: walproof pg install {stored.version}.",
+                hint="Name it with --pg DIR."
+                if major_minor(stored.version)[1] is None  # 19rc1: nobody publishes it
+                else f"Name it with --pg DIR, or get it: walproof pg install {stored.version}.",
             )
         real = Path(stored.bindir).resolve()
         chosen = min(same, key=lambda one: (Path(one.bindir).resolve() != real, one.origin != stored.origin))

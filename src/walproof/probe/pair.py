@@ -25,7 +25,7 @@ LOOK_HZ = 10.0
 """Looks at wait events a second within a window."""
 _TRAIL_POINTS_MOST = 50_000
 _TRIES = 5
-_CONFLICTS = ("IPC/RecoveryConflict", "Lock/", "BufferPin/", "Buffer/")
+_CONFLICTS = ("IPC/RecoveryConflict", "Lock/", "BufferPin/", "Buffer/BufferCleanup")
 # May hold a password: of these only whether they are set is a fact.
 _SECRETS = ("primary_conninfo", "restore_command")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.minors import major_minor
@@ -13,6 +13,8 @@ _TOLD = frozenset({"jit"})
 """Settings that are told beside those of the write path."""
 _BY_INITDB = frozenset({"shared_buffers"})
 """initdb writes a value of its own, whatever the default is."""
+_COMPRESSION = "wal_compression"
+_BY_BUILD = 190000
 _METHODS = ("zstd", "lz4", "pglz")
 """What wal_compression=on means from 19 on: the first of these that the build has."""
 
@@ -44,6 +46,22 @@ def meaning_of_on(builds: Mapping[str, Collection[str]]) -> str | None:
         return None
     listed = ", ".join(f"{meaning} in {version}" for version, meaning in meanings.items())
     return f"wal_compression=on is {listed}: what it means is up to the build from 19 on."
+
+
+def name_compression(
+    settings: Mapping[str, str], version_num: int, takes: Callable[[str, str], bool]
+) -> dict[str, str]:
+    """``settings``, with the method's name where the build decides what wal_compression=on means.
+
+    ``takes(name, value)``: whether the build's server takes such a setting. Raises SettingError.
+    """
+    value = settings.get(_COMPRESSION)
+    if version_num < _BY_BUILD or value is None:
+        return dict(settings)
+    if Catalogue.for_version(version_num).normalise(_COMPRESSION, value) != "on":
+        return dict(settings)
+    methods = [method for method in _METHODS if takes(_COMPRESSION, method)]
+    return {**settings, _COMPRESSION: _meaning(version_num // 10000, methods)}
 
 
 def _meaning(major: int, methods: Collection[str]) -> str:

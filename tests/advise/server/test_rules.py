@@ -111,7 +111,9 @@ PROVOKED: dict[str, tuple[Change, Change]] = {
         lambda w: with_counters(with_settings(w, wal_compression="off"), {"wal_fpi": 1500.0}),
     ),
     "flushes": (
-        lambda w: replace(w, waits={"IO/WALSync": 90, "LWLock/WALWrite": 60, "running": 50}),
+        lambda w: replace(
+            w, waits={"IO/WALSync": 30, "LWLock/WALWrite": 20, "Timeout/CommitDelay": 30, "running": 120}
+        ),
         lambda w: replace(w, waits={"IO/WALSync": 10, "running": 190}),
     ),
     "wal_buffers": (

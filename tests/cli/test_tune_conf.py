@@ -1,0 +1,28 @@
+"""A user's own postgresql.conf as a start of a tuning."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import walproof
+from tests.lab.tune_loads import shop
+from walproof.facts import Install
+from walproof.postgres.build import available_values
+from walproof.postgres.install import major
+
+
+@pytest.mark.pg(">= 15", ends=True)
+def test_compression_that_is_on_is_a_method_that_the_build_has(install: Install, tmp_path: Path) -> None:
+    """What is simulated of a configuration needs the method, and from 19 on the word does not say it."""
+    conf = tmp_path / "postgresql.conf"
+    conf.write_text("wal_compression = on\n")
+    options = ("--load", str(shop(tmp_path)), "--pg", install.bindir, "--conf", str(conf), "--dry-run")
+    done = walproof("tune", *options, "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    own = dict(json.loads(done.stdout)["starts"][0][0])
+    methods = available_values(install, "wal_compression")
+    best = next(one for one in ("zstd", "lz4", "pglz") if one in methods)
+    assert own == {"wal_compression": best if major(install) >= 19 else "pglz"}
