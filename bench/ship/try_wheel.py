@@ -124,10 +124,12 @@ def download(debian: Debian) -> None:
 
 def no_compiler(debian: Debian) -> str:
     """What Debian it is, and that nothing can be built in it."""
-    found = debian.run("sh", "-c", f"for name in {' '.join(COMPILERS)}; do command -v $name || true; done")
+    found = debian.run(
+        "sh", "-c", f"for name in {' '.join(COMPILERS)}; do command -v $name || true; done", user="root"
+    )
     if found:
         raise Failed(f"there is a compiler: {found}")
-    release = debian.run("sh", "-c", ". /etc/os-release; echo $PRETTY_NAME").strip()
+    release = debian.run("sh", "-c", ". /etc/os-release; echo $PRETTY_NAME", user="root").strip()
     return f"{release}; none of {', '.join(COMPILERS)}"
 
 
