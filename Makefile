@@ -70,7 +70,7 @@ format: $(READY) ## rewrite sources in the project's format
 	$(CARGO) fmt --all
 
 clean: ## remove what was built, keep results and caches
-	rm -rf $(VENV) target build dist site src/walproof/_native*.so src/walproof/_preload*.so src/*.egg-info
+	rm -rf $(VENV) target build dist share site src/walproof/_native*.so src/walproof/_preload*.so src/*.egg-info
 
 licenses: $(READY) ## write THIRD_PARTY_LICENSES again: what is linked into a wheel
 	$(BIN)/python bench/third_party_licenses.py
@@ -87,7 +87,7 @@ lock: ## write requirements/*.txt again from pyproject.toml, by uv; LOCK_FLAGS=-
 	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' | \
 	  $(LOCK) $(LOCK_FLAGS) - -o requirements/build.txt
 
-man: $(READY) ## the man page and the shells' completions, in build/
+man: $(READY) ## the man page and the shells' completions, in share/
 	PYTHONPATH=. $(BIN)/python bench/ship/man_page.py
 
 wheel: man $(WHEEL)/auditwheel ## a wheel for every Python from 3.11 on and glibc 2.17 or newer, and the source archive, in dist/

@@ -1,4 +1,4 @@
-"""Copies the licences of what zig links into a wheel besides crates to build/licenses/, for the wheel.
+"""Copies the licences of what zig links into a wheel besides crates to share/doc/, for the wheel.
 
     python3 bench/ship/linker_licenses.py .venv/wheel/bin/python
 
@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-TARGET = Path(__file__).parent.parent.parent / "build" / "licenses"
+TARGET = Path(__file__).parent.parent.parent / "share" / "doc" / "walproof"
 TEXTS = {
     "LICENSE": "zig-compiler-rt.txt",
     "lib/libunwind/LICENSE.TXT": "llvm-libunwind.txt",

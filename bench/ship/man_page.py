@@ -1,9 +1,10 @@
 """Writes the man page and the shells' completions, which a wheel carries.
 
-    make man        # build/man/walproof.1 and build/completions/
+    make man        # share/, laid out as it is installed
 
-The page is made from the commands themselves. ``man -l build/man/walproof.1`` shows it. man and bash find
-what is in ``share`` beside the ``bin`` of the same install when that is on PATH.
+The page is made from the commands themselves. ``man -l share/man/man1/walproof.1`` shows it. man and
+bash find what is in ``share`` beside the ``bin`` of the same install when that is on PATH. (Not in build/:
+setuptools leaves that out of a source archive.)
 """
 
 from __future__ import annotations
@@ -19,8 +20,12 @@ from bench.ship.command_tree import Command, Entry, commands
 from walproof import __version__
 
 ROOT = Path(__file__).parent.parent.parent
-BUILD = ROOT / "build"
-COMPLETIONS = {"bash": "walproof", "zsh": "_walproof", "fish": "walproof.fish"}
+MAN_PAGE = ROOT / "share/man/man1/walproof.1"
+COMPLETIONS = {
+    "bash": ROOT / "share/bash-completion/completions/walproof",
+    "fish": ROOT / "share/fish/vendor_completions.d/walproof.fish",
+    "zsh": ROOT / "share/zsh/site-functions/_walproof",
+}
 """The file that each shell looks for."""
 ENVIRONMENT = (
     Entry("WALPROOF_CACHE", "Folder of prepared clusters, and of the PostgreSQL versions that were fetched."),
@@ -104,14 +109,14 @@ def _text(words: str) -> str:
 
 def main() -> int:
     """Write the files and say which."""
-    written = {BUILD / "man" / "walproof.1": page(commands())}
-    for shell, name in COMPLETIONS.items():
+    written = {MAN_PAGE: page(commands())}
+    for shell, path in COMPLETIONS.items():
         script = get_completion_script(prog_name="walproof", complete_var="_WALPROOF_COMPLETE", shell=shell)
-        written[BUILD / "completions" / shell / name] = script + "\n"
+        written[path] = script + "\n"
     for path, text in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-        print(path.relative_to(BUILD.parent))
+        print(path.relative_to(ROOT))
     return 0
 
 

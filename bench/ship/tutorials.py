@@ -82,7 +82,7 @@ def main() -> int:
             folder = Path(place) / name
             folder.mkdir()
             page = PAGES / f"{name}.md"
-            if "service=" in page.read_text(encoding="utf-8"):
+            if any("service=" in command for command in runnable(page)):
                 with services(folder) as conf:
                     good = run(page, folder, {**environment, "PGSERVICEFILE": str(conf)}) and good
             else:
