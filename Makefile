@@ -10,9 +10,14 @@ LOCK = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-ha
   --no-emit-index-url
 UV := uv
 AUDIT := $(VENV)/audit/bin/pip-audit
+SITE := $(VENV)/site/bin/mkdocs
+WHEEL := $(VENV)/wheel/bin
+# The oldest C library on which the wheel runs.
+GLIBC := 2.17
+PLATFORM := manylinux_$(subst .,_,$(GLIBC))_x86_64
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint check-long fuzz bench docs format licenses audit lock clean
+.PHONY: help run test lint check-long fuzz bench docs format licenses audit lock man wheel try-wheel site clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -65,7 +70,7 @@ format: $(READY) ## rewrite sources in the project's format
 	$(CARGO) fmt --all
 
 clean: ## remove what was built, keep results and caches
-	rm -rf $(VENV) target build src/walproof/_native*.so src/walproof/_preload*.so src/*.egg-info
+	rm -rf $(VENV) target build dist share site src/walproof/_native*.so src/walproof/_preload*.so src/*.egg-info
 
 licenses: $(READY) ## write THIRD_PARTY_LICENSES again: what is linked into a wheel
 	$(BIN)/python bench/third_party_licenses.py
@@ -77,8 +82,43 @@ lock: ## write requirements/*.txt again from pyproject.toml, by uv; LOCK_FLAGS=-
 	$(LOCK) $(LOCK_FLAGS) pyproject.toml --all-extras -o requirements/dev.txt
 	$(LOCK) $(LOCK_FLAGS) pyproject.toml -c requirements/dev.txt -o requirements/run.txt
 	$(LOCK) $(LOCK_FLAGS) --group audit -o requirements/audit.txt
+	$(LOCK) $(LOCK_FLAGS) --group docs -o requirements/docs.txt
+	$(LOCK) $(LOCK_FLAGS) --group wheel -o requirements/wheel.txt
 	$(PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' | \
 	  $(LOCK) $(LOCK_FLAGS) - -o requirements/build.txt
+
+man: $(READY) ## the man page and the shells' completions, in share/
+	PYTHONPATH=. $(BIN)/python bench/ship/man_page.py
+
+wheel: man $(WHEEL)/auditwheel ## a wheel for every Python from 3.11 on and glibc 2.17 or newer, and the source archive, in dist/
+	rm -rf dist
+	$(PYTHON) bench/ship/linker_licenses.py $(WHEEL)/python
+	PATH="$(CURDIR)/$(WHEEL):$$PATH" GLIBC=$(GLIBC) CARGO="$(CURDIR)/bench/ship/cargo_for_old_glibc.sh" \
+	  CARGO_TARGET_DIR="$(CURDIR)/target/wheel" CARGO_PROFILE_RELEASE_DEBUG=none CARGO_PROFILE_RELEASE_STRIP=debuginfo \
+	  $(WHEEL)/python -m build --no-isolation --outdir dist/built .
+	PATH="$(CURDIR)/$(WHEEL):$$PATH" $(WHEEL)/auditwheel repair --plat $(PLATFORM) --wheel-dir dist dist/built/*.whl
+	mv dist/built/*.tar.gz dist/
+	rm -r dist/built
+	$(WHEEL)/auditwheel show dist/*.whl
+
+try-wheel: ## install the wheel of dist/ in new Debians without a compiler, as root, and use it there
+	$(PYTHON) bench/ship/try_wheel.py
+
+site: $(READY) $(SITE) ## the documentation as a site in site/, which opens from a file
+	rm -rf build/reference
+	PYTHONPATH=. $(BIN)/python bench/ship/reference.py
+	NO_MKDOCS_2_WARNING=1 $(SITE) build --strict --quiet
+
+$(SITE): requirements/docs.txt
+	$(PYTHON) -m venv --clear $(VENV)/site
+	$(VENV)/site/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r $<
+	touch $@
+
+$(WHEEL)/auditwheel: requirements/build.txt requirements/wheel.txt
+	$(PYTHON) -m venv --clear $(VENV)/wheel
+	$(WHEEL)/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: \
+	  -r requirements/build.txt -r requirements/wheel.txt
+	touch $@
 
 $(AUDIT): requirements/audit.txt
 	$(PYTHON) -m venv --clear $(VENV)/audit

@@ -22,7 +22,7 @@ from enum import Enum
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-LOCKS = ("run", "dev", "build", "audit")
+LOCKS = ("run", "dev", "build", "audit", "wheel", "docs")
 
 
 class Verdict(Enum):

@@ -16,7 +16,7 @@ from tests.supply import locks
 EXTRAS = tuple(locks.PROJECT["project"]["optional-dependencies"])
 
 
-@pytest.mark.parametrize("name", ["run", "dev", "build", "audit"])
+@pytest.mark.parametrize("name", ["run", "dev", "build", "audit", "wheel", "docs"])
 def test_a_lock_is_names_versions_and_hashes(name: str) -> None:
     """No address of an index above all: whose packages are taken is whoever installs' own choice."""
     pins = locks.pins(name)

@@ -1,0 +1,133 @@
+"""Writes the pages of the reference that are made from the program: commands, settings, JSON.
+
+make site        # build/reference/*.md, then site/
+"""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from bench.ship.command_tree import Command, Entry, commands
+from walproof.advise import finding
+from walproof.analysis import effect
+from walproof.facts import run
+from walproof.report import json as report_json
+
+ROOT = Path(__file__).parent.parent.parent
+TARGET = ROOT / "build" / "reference"
+SETTINGS = ROOT / "src" / "walproof" / "settings"
+STRUCTURES = (run.Run, run.Trial, effect.Effect, finding.Finding)
+"""Of what --json prints: what the keys of an object are is declared in these."""
+
+
+def commands_page(tree: Iterable[Command]) -> str:
+    """A chapter for each command, in the order of --help."""
+    lines = ["# Commands", "", "`walproof COMMAND --help` says the same; `man walproof`, too.", ""]
+    for command in tree:
+        lines += [f"{'#' * min(len(command.words) + 1, 3)} {command.name}", ""]
+        lines += [f"`{command.name} {command.usage}`", ""]
+        for paragraph in (command.summary, *command.details):
+            lines += [_plain(paragraph), ""]
+        for heading, entries in (("argument", command.arguments), ("option", command.options)):
+            lines += _table((heading, "meaning"), (_row(entry) for entry in entries))
+    return "\n".join(lines)
+
+
+def _row(entry: Entry) -> tuple[str, str]:
+    return f"`{entry.written}`", _plain(entry.meaning)
+
+
+def settings_page() -> str:
+    """The settings of the write path: where they are, and what they risk."""
+    risks = list(_rows("durability.csv"))
+    known = {row["name"]: row for row in _rows("catalogue.csv")}
+    lines = [
+        "# Settings",
+        "",
+        "The settings of which walproof knows a risk or a cost.",
+        "Names, versions and defaults were read from servers.",
+        "The class is that of the values beside it; `none` loses nothing that was acknowledged.",
+        "",
+    ]
+    lines += _table(
+        ("setting", "versions", "default", "changed by", "class", "risk", "what it buys or costs"),
+        (
+            (
+                f"[`{risk['name']}`]({risk['doc']})" if risk["doc"] else f"`{risk['name']}`",
+                *_versions(known.get(risk["name"], {})),
+                " ".join(
+                    filter(
+                        None, (risk["durability_class"], risk["risky_values"] and f"({risk['risky_values']})")
+                    )
+                ),
+                _plain(risk["risk"]),
+                _plain(risk["tradeoff"]),
+            )
+            for risk in risks
+        ),
+    )
+    return "\n".join(lines)
+
+
+def _versions(row: Mapping[str, str]) -> tuple[str, str, str]:
+    if not row:
+        return "-", "-", "-"
+    default = f"{row['boot']} {row['unit']}".strip()
+    return f"{row['since']} to {row['until']}", f"`{default}`" if default else "-", row["context"]
+
+
+def json_page() -> str:
+    """What ``show --json`` and ``report --format json`` print."""
+    lines = [
+        "# JSON",
+        "",
+        "`walproof show RUN --json`, `report RUN --format json` and `run --json` print one object.",
+        "",
+    ]
+    lines += ["```", (report_json.__doc__ or "").strip(), "```", ""]
+    for structure in STRUCTURES:
+        about = (structure.__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
+        lines += [f"## {structure.__name__}", "", _plain(about), ""]
+        lines += _table(
+            ("key", "type"),
+            ((f"`{field.name}`", f"`{field.type!s}`") for field in dataclasses.fields(structure)),
+        )
+    return "\n".join(lines)
+
+
+def _rows(name: str) -> Iterator[dict[str, str]]:
+    with (SETTINGS / name).open(encoding="utf-8", newline="") as stream:
+        yield from csv.DictReader(stream)
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> list[str]:
+    body = ["| " + " | ".join(row) + " |" for row in rows]
+    return ["| " + " | ".join(head) + " |", "|" + "---|" * len(head), *body, ""] if body else []
+
+
+def _plain(text: str) -> str:
+    """Words that Markdown leaves as they are."""
+    for mark in ("\\", "<", "*", "_", "[", "|"):
+        text = text.replace(mark, f"\\{mark}")
+    return text
+
+
+def pages() -> dict[str, str]:
+    """Every page by its file's name."""
+    return {"commands.md": commands_page(commands()), "settings.md": settings_page(), "json.md": json_page()}
+
+
+def main() -> int:
+    """Write them."""
+    TARGET.mkdir(parents=True, exist_ok=True)
+    for name, text in pages().items():
+        (TARGET / name).write_text(text + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""What mkdocs does beside its own: pages that were generated, and links to what is no page.
+
+mkdocs.yml names this file. mkdocs runs it in an environment without walproof: the pages are made before that
+(bench/ship/reference.py).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).parent.parent.parent
+GENERATED = ROOT / "build" / "reference"
+_LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(?:#[^)]*)?\)")
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """The pages of the reference join those of docs/."""
+    for page in sorted(GENERATED.glob("*.md")):
+        files.append(File.generated(config, f"reference/{page.name}", abs_src_path=str(page)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """A link to a file of the sources becomes the file's name: the site is without them."""
+    folder = (ROOT / "docs" / page.file.src_uri).parent
+
+    def named(match: re.Match[str]) -> str:
+        words, target = match[1], match[2]
+        if "://" in target:
+            return match[0]
+        path = (folder / target).resolve()
+        docs = ROOT / "docs"
+        if path.is_relative_to(docs) and not path.is_relative_to(docs / "examples"):
+            return match[0]
+        name = path.relative_to(ROOT).as_posix()
+        return f"`{name}`" if words.strip("`") == name else f"{words} (`{name}`)"
+
+    return _LINK.sub(named, markdown)

@@ -1,0 +1,118 @@
+"""What the documents say can be followed: links lead somewhere, and walproof has the commands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+
+from bench.ship import reference
+from bench.ship.command_tree import Command, commands
+from bench.ship.pages import files, runnable, shown
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+TREE = {command.words: command for command in commands()}
+_FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)")
+_EXPLAINED = re.compile(r"\s{3,}\S.*")
+_SHELL = {">", "|", "&&", ";", "<"}
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def _anchors(page: Path) -> set[str]:
+    """Of its headings, as GitHub and mkdocs make them."""
+    headings = re.findall(r"^#+ (.+)$", _FENCED.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    plain = (re.sub(r"[^\w\- ]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", one.lower())) for one in headings)
+    return {one.strip().replace(" ", "-") for one in plain}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_links_lead_to_files_and_headings_that_are_there(page: Path) -> None:
+    for target in _LINK.findall(_FENCED.sub("", page.read_text(encoding="utf-8"))):
+        if "://" in target:
+            continue
+        name, _, anchor = target.partition("#")
+        path = (page.parent / name).resolve() if name else page
+        assert path.exists(), f"{_name(page)}: {target}"
+        if anchor and path.suffix == ".md":
+            assert anchor in _anchors(path), f"{_name(page)}: {target}"
+
+
+def test_the_site_has_every_page_in_its_navigation() -> None:
+    told = set(
+        re.findall(r"([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    generated = {f"reference/{name}" for name in reference.pages()}
+    assert told == {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")} | generated
+
+
+def _complaints(line: str) -> Iterator[str]:
+    """What walproof would not take of a command: a subcommand or an option that is not there."""
+    words = list(
+        takewhile(lambda word: word not in _SHELL, shlex.split(_EXPLAINED.sub("", line), comments=True))
+    )
+    command: Command = TREE["walproof",]
+    at = 1
+    while command.is_group and at < len(words) and not words[at].startswith("-"):
+        found = TREE.get((*command.words, words[at]))
+        if found is None:
+            yield f"{line}: no command {words[at]}"
+            return
+        command, at = found, at + 1
+    known = {
+        name for entry in command.options for name in re.findall(r"(?<![\w-])--?[a-z][\w-]*", entry.written)
+    }
+    for word in words[at:]:
+        option = word.partition("=")[0]
+        if re.fullmatch(r"--?[a-z][\w-]*", option) and option not in known:
+            yield f"{line}: {command.name} has no {option}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_commands_that_are_shown_exist(page: Path) -> None:
+    assert [complaint for line in shown(page) for complaint in _complaints(line)] == []
+
+
+def test_a_wrong_command_is_found() -> None:
+    assert list(_complaints("walproof wal stat x")) == ["walproof wal stat x: no command stat"]
+    assert list(_complaints("walproof runs --nothing")) == [
+        "walproof runs --nothing: walproof runs has no --nothing"
+    ]
+    assert list(_complaints("walproof wal stats -s 0/1 --by index pg_wal > out   # words")) == []
+    assert sum(len(shown(page)) for page in PAGES) > 100
+
+
+def test_tutorials_have_commands_and_the_files_that_these_name() -> None:
+    tutorials = sorted((DOCS / "tutorials").glob("*.md"))
+    assert len(tutorials) == 5
+    for page in tutorials:
+        lines = runnable(page)
+        assert len(lines) >= 2
+        assert all(line.startswith("walproof ") for line in lines)
+        for line in lines:
+            for name in re.findall(r"(?:--table|--load) ([\w.]+)", line):
+                assert name in files(page), f"{page.stem}: {name}"
+
+
+def test_the_reference_has_every_command_and_setting() -> None:
+    pages = reference.pages()
+    for command in TREE.values():
+        assert re.search(rf"^#+ {re.escape(command.name)}$", pages["commands.md"], re.MULTILINE)
+    for name in ("fsync", "synchronous_commit", "wal_compression"):
+        assert f"[`{name}`](" in pages["settings.md"]
+    assert "## Trial" in pages["json.md"]
+
+
+def test_the_readme_is_short() -> None:
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= 120
+    assert max(map(len, lines)) <= 110
