@@ -10,7 +10,7 @@ import pytest
 
 from tests.facts.plans import ENVIRONMENT, SERIES, plan, trial
 from walproof.errors import StoreAwayError, StoreError
-from walproof.facts import Install
+from walproof.facts import Install, RequestKind
 from walproof.facts.kept import KeptTrials
 from walproof.facts.store import Store
 from walproof.postgres import template as templates
@@ -110,3 +110,21 @@ def test_a_run_that_another_process_went_on_with_is_not_mixed(
     with pytest.raises(StoreError, match="gone on with by another process"):
         kept.trials(run.id)
     assert len(list(folder.iterdir())) == 1
+
+
+def test_what_is_asked_is_heard_when_the_store_is_back(server: Cluster, store: Store, tmp_path: Path) -> None:
+    run = store.add_run(plan(), ("walproof",), ENVIRONMENT, "1")
+    kept = KeptTrials(store, tmp_path / "kept", 0.0)
+    with store.claim(run.id):
+        asked = store.ask(run.id, RequestKind.ROUNDS, 2)
+        assert kept.requests(run.id) == (asked,)
+        server.stop("immediate")
+        try:
+            assert kept.requests(run.id) == ()
+            kept.answer(run.id, asked, "2 more rounds follow", is_granted=True)
+            assert kept.requests(run.id) == ()
+        finally:
+            server.start({})
+        (answered,) = kept.requests(run.id)
+    assert (answered.words, answered.is_granted) == ("2 more rounds follow", True)
+    assert answered.answered_at is not None

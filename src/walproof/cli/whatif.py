@@ -117,7 +117,7 @@ def whatif(
             hint="A cluster reads an archive without gaps; a recovery is simulated where its pages are held.",
         )
     with ExitStack() as stack:
-        simulator = simulate_here
+        simulator: Callable[[Sequence[Place]], Simulator] = simulate_here
         if ray is not None:
             from walproof.cli.many import simulator as on_cluster
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from walproof.errors import StoreAwayError, StoreError
 from walproof.facts.codec import from_json, to_json
-from walproof.facts.run import Series, Trial
+from walproof.facts.run import Request, Series, Trial
 from walproof.facts.store import Store
 from walproof.files import private_folder, sync_folder, write_whole
 
@@ -38,6 +38,8 @@ class KeptTrials:
     def __init__(self, store: Store, folder: Path, patience_s: float) -> None:
         """``folder`` is this machine's own. ``patience_s``: how long the end of a run waits for the store."""
         self._store, self._folder, self._patience_s = store, folder, patience_s
+        self._answers: list[tuple[str, Request, str, bool]] = []
+        """Given while the store was away."""
         private_folder(folder)
 
     def trials(self, run_id: str) -> tuple[Trial, ...]:
@@ -66,12 +68,27 @@ class KeptTrials:
         with suppress(StoreAwayError):
             self._deliver(run_id)
 
+    def requests(self, run_id: str) -> tuple[Request, ...]:
+        """What was asked of the run; nothing while the store is away. Raises StoreError."""
+        try:
+            self._deliver_answers()
+            return self._store.requests(run_id)
+        except StoreAwayError:
+            return ()
+
+    def answer(self, run_id: str, request: Request, words: str, *, is_granted: bool) -> None:
+        """Store what the run answers, or keep it until the store is back. Raises StoreError."""
+        self._answers.append((run_id, request, words, is_granted))
+        with suppress(StoreAwayError):
+            self._deliver_answers()
+
     def finish_run(self, run_id: str) -> None:
         """Store that no round is missing, once all trials are stored. Raises StoreError."""
         deadline = time.monotonic() + self._patience_s
         while True:
             try:
                 self._deliver(run_id)
+                self._deliver_answers()
                 if self._store.run(run_id).finished_at is None:
                     self._store.finish_run(run_id)
             except StoreAwayError as error:
@@ -84,6 +101,12 @@ class KeptTrials:
                 time.sleep(_LOOK_S)
             else:
                 return
+
+    def _deliver_answers(self) -> None:
+        while self._answers:
+            run_id, request, words, is_granted = self._answers[0]
+            self._store.answer(run_id, request, words, is_granted=is_granted)
+            del self._answers[0]
 
     def _files(self, run_id: str) -> list[Path]:
         return sorted(self._folder.glob(f"{run_id}.*.json"))

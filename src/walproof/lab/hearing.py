@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Protocol
 
 from walproof.facts import Request, RequestKind, Run
-from walproof.facts.store import Store
 from walproof.lab.schedule import Progress
+
+
+class Requests(Protocol):
+    """Where requests of a run are read and answered."""
+
+    def requests(self, run_id: str) -> tuple[Request, ...]:
+        """What was asked of the run, in that order."""
+
+    def answer(self, run_id: str, request: Request, words: str, *, is_granted: bool) -> None:
+        """Store what the run answers to a request that has no answer yet."""
 
 
 class Hearing:
@@ -17,7 +27,7 @@ class Hearing:
     Rounds that were granted to an earlier process are still to be run.
     """
 
-    def __init__(self, store: Store, run: Run, progress: Progress) -> None:
+    def __init__(self, store: Requests, run: Run, progress: Progress) -> None:
         self._store, self._run, self._progress = store, run, progress
         self._answered: list[Request] = [one for one in run.requests if one.answered_at is not None]
         self.is_stopped = run.stopped is not None

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from walproof.facts import Plan, Run, Series, Trial
 from walproof.lab.design import round_order
-from walproof.lab.hearing import Hearing
+from walproof.lab.hearing import Hearing, Requests
 from walproof.lab.schedule import Enough, Progress, RoundCells
 from walproof.lab.trial import TrialOrder
 
@@ -17,7 +17,7 @@ RunOne = Callable[[TrialOrder], tuple[Trial, tuple[Series, ...]]]
 """Runs one trial: what goes wrong with it is in its facts."""
 
 
-class TrialStore(Protocol):
+class TrialStore(Requests, Protocol):
     """Where trials of a run are stored: a `Store`, or what goes on while one is away (`KeptTrials`)."""
 
     def trials(self, run_id: str) -> tuple[Trial, ...]:

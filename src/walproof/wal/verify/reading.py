@@ -207,9 +207,9 @@ def verify_here(threads: int) -> Verifier:
         archive: Archive, wanted: Sequence[Wanted], segment_size: int, observe: Observe
     ) -> Iterator[Verified]:
         most = min((place.read_by(threads) for place in archive.places), default=threads)
-        for reader, files in groupby((file for file, _ in wanted), key=lambda file: file.reader):
+        for reader, read in groupby((file for file, _ in wanted), key=lambda file: file.reader):
             if reader is not None:
-                reader.expect((file.path, file.status) for file in files)
+                reader.expect((file.path, file.status) for file in read)
         for batch in _batches(wanted, most):
             files = [(file.source, file.name, file.is_partial, file.ending, sha1) for file, sha1 in batch]
             plain, failure = attempt(archive.places, wal_verify, files, segment_size, most, observe)
