@@ -21,8 +21,8 @@ from tests.report.facts import durability
 from walproof.facts.store import Store
 
 HEAVY = {
-    "adbc_driver_postgresql", "altair", "jinja2", "mcp", "numpy", "obstore", "pandas", "polars", "psutil", "psycopg",
-    "pyarrow", "ray", "rich", "scipy", "sqlalchemy", "statsmodels", "vl_convert",
+    "adbc_driver_postgresql", "altair", "jinja2", "mcp", "numpy", "obstore", "pandas", "polars", "psutil",
+    "psycopg", "pyarrow", "ray", "rich", "scipy", "sqlalchemy", "statsmodels", "vl_convert",
 }  # fmt: skip
 """Third-party packages that take more than 10 ms. Without pydantic: typer reads options with it."""
 STUDIES = {"advise", "analysis", "facts", "report", "settings", "wal", "_native"}
