@@ -113,8 +113,10 @@ def test_stored_runs_studies_and_settings(places: Path, tmp_path: Path) -> None:
         said = error_of(await client.call_tool("show_study", {"name": str(places / "secret.txt")}))
         assert "no built-in study" in said
 
-        (one,) = (await answer(client, "list_settings", words="wal_writer_delay", version=13))["settings"]
+        words = "wal_writer_delay flushes"
+        (one,) = (await answer(client, "list_settings", words=words, version=13))["settings"]
         assert one["default"] == "200"
+        assert one["risk"]["only_with"] == "synchronous_commit=off"
         found = await answer(
             client, "check_settings", version=14,
             settings={"full_page_writes": False, "wal_compression": "lz4", "wal_level": "minimal"},

@@ -21,8 +21,8 @@ from tests.report.facts import durability
 from walproof.facts.store import Store
 
 HEAVY = {
-    "adbc_driver_postgresql", "altair", "jinja2", "numpy", "obstore", "pandas", "polars", "psutil", "psycopg",
-    "pyarrow", "ray", "rich", "scipy", "sqlalchemy", "statsmodels", "vl_convert",
+    "adbc_driver_postgresql", "altair", "jinja2", "mcp", "numpy", "obstore", "pandas", "polars", "psutil",
+    "psycopg", "pyarrow", "ray", "rich", "scipy", "sqlalchemy", "statsmodels", "vl_convert",
 }  # fmt: skip
 """Third-party packages that take more than 10 ms. Without pydantic: typer reads options with it."""
 STUDIES = {"advise", "analysis", "facts", "report", "settings", "wal", "_native"}
@@ -40,6 +40,7 @@ COMMANDS: list[tuple[str, set[str], set[str], int]] = [
     ("wal records -n 1 WAL", set(), {"wal", "_native"}, 33),
     ("wal records -n 1 --json WAL", set(), {"wal", "_native"}, 33),
     ("web --help", set(), set(), 20),
+    ("mcp --help", set(), set(), 20),
     ("wal verify --help", set(), set(), 20),
     ("wal verify --json WAL", set(), {"report", "wal", "_native"}, 55),
     ("wal whatif --help", set(), set(), 20),

@@ -39,17 +39,19 @@ def test_a_server_that_was_named_is_looked_at(install: Install, workspace: Works
             (tool,) = [one for one in (await client.list_tools()).tools if one.name == "advise_server"]
             assert tool.annotations is not None
             assert (tool.annotations.read_only_hint, tool.annotations.open_world_hint) == (True, True)
-            progress: list[str | None] = []
+            heard: list[str | None] = []
 
-            async def on_progress(_done: float, _total: float | None, message: str | None) -> None:
-                progress.append(message)
+            async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+                assert progress > 0
+                assert total is None
+                heard.append(message)
 
             arguments: dict[str, Any] = {"look_for": "4s", "recovery_target": "60s"}
             result = await client.call_tool("advise_server", arguments, progress_callback=on_progress)
             found = told(result)
             rules = {one["rule"] for one in found["result"]["advice"]}
             assert {"synchronous_commit", "slots"} <= rules
-            assert any("looked for" in str(one) for one in progress)
+            assert any("looked for" in str(one) for one in heard)
             assert "without writing" in found["notes"][0]
             said = result.model_dump_json()
             assert "hunter2" not in said

@@ -141,7 +141,8 @@ def test_progress_is_told() -> None:
 
     heard: list[tuple[float, str | None]] = []
 
-    async def on_progress(progress: float, _total: float | None, message: str | None) -> None:
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        assert total is None
         heard.append((progress, message))
 
     async def ask(client: Client) -> None:

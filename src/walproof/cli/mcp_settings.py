@@ -15,7 +15,10 @@ from walproof.settings.risk import about, durability_class, risk_of
 from walproof.settings.rules import contradictions, imply, notes
 from walproof.settings.value import Context, Setting
 
-_CLASSES = "Durability classes, from safe to worse: none, may lose last commits, may lose table, may corrupt."
+_CLASSES = (
+    "Durability classes, from safe to worse: none, may lose last commits, may lose table, may corrupt. A "
+    "setting without risk has the class none whatever its value."
+)
 
 
 class AskedSettings(Asked):
@@ -73,7 +76,7 @@ def _list(asked: AskedSettings, _call: Call) -> Answer:
 
 
 def _in_short(setting: Setting) -> dict[str, Any]:
-    names = ("name", "default", "unit", "takes_effect", "durability_class", "risky_values", "tradeoff")
+    names = ("name", "default", "unit", "takes_effect", "risk", "tradeoff")
     return {name: value for name, value in _row(setting).items() if name in names}
 
 
@@ -90,13 +93,14 @@ def _row(setting: Setting) -> dict[str, Any]:
     }
     row = {name: value for name, value in row.items() if value is not None}
     if (known := about().get(setting.name)) is not None:
-        row["durability_class"] = known.durability.value
         if known.risky_values:
-            values = "any" if known.risky_values == ("*",) else list(known.risky_values)
-            row["risky_values"] = values
-            row["risk"] = known.risk
-        if known.only_with is not None:
-            row["risky_only_with"] = "=".join(known.only_with)
+            risk = {
+                "values": "any" if known.risky_values == ("*",) else list(known.risky_values),
+                "only_with": None if known.only_with is None else "=".join(known.only_with),
+                "durability_class": known.durability.value,
+                "says": known.risk,
+            }
+            row["risk"] = {name: value for name, value in risk.items() if value is not None}
         row["tradeoff"] = known.tradeoff
         row["manual"] = known.doc
     return row
