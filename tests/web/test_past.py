@@ -32,9 +32,9 @@ def record(hour: float) -> WatchRecord:
     second = hour * 3600
     at = BEGAN + second
     if OUTAGE[0] <= hour < OUTAGE[1]:
-        said = (SaidConcern("server", 2, "db1 does not answer.", None),)
+        down = (SaidConcern("server", 2, "db1 does not answer.", None),)
         return WatchRecord(at, 1, gone(BEGAN + OUTAGE[0] * 3600, second), StreamState(StreamPhase.BROKEN),
-                           concerns=said)  # fmt: skip
+                           concerns=down)  # fmt: skip
     look = replace(
         Server().look(0), seen_s=second, at=at, lsn=START + int(RATE * second), pg_wal_bytes=int(100 * MB),
     )  # fmt: skip
@@ -54,12 +54,17 @@ def record(hour: float) -> WatchRecord:
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("history") / "watch.sqlite"
+    keep_history(made)
+    return made
+
+
+def keep_history(path: Path) -> None:
+    """Three days with a peak, an outage and a time in which nobody watched."""
     clock_ = Time()
-    with recorder(made, HistoryLimits(), clock_) as kept:
+    with recorder(path, HistoryLimits(), clock_) as kept:
         hours = [step * STEP_S / 3600 for step in range(HOURS * 3600 // STEP_S)]
         clock_.now = BEGAN + hours[-1] * 3600
         kept.add([(NAME, record(hour)) for hour in hours if not UNWATCHED[0] <= hour < UNWATCHED[1]])
-    return made
 
 
 @pytest.fixture(scope="module")
