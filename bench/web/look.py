@@ -26,7 +26,7 @@ from bench.tune.table import tuned
 from tests.analysis.tuning.synthetic import COMPRESSION, DELAY, SIZE, peaked, plan_of, synthetic
 from tests.web.conftest import AT, fill, watched
 from tests.web.devtools import Tab
-from tests.web.test_past import NAME, keep_history
+from tests.web.kept import NAME, keep_history
 from tests.web.tuned import NAME as TUNING
 from tests.web.tuned import put_tuning
 from walproof.analysis.tuning.search import TuneSearch

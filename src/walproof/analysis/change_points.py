@@ -139,7 +139,8 @@ def _stretches(rows: Values) -> tuple[Values, Values]:
 
 
 def _centred(rows: Values) -> Values:
-    return rows - rows.mean(axis=1, keepdims=True)
+    centred: Values = rows - rows.mean(axis=1, keepdims=True)
+    return centred
 
 
 def _shares(rows: Values, between: Values) -> Values:
