@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.report.chromium import FLAGS
 
-_PATIENCE_S = 40.0
+_PATIENCE_S = 120.0
 _COMPLAINTS = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
 
 
