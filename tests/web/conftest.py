@@ -10,6 +10,7 @@ import pytest
 from tests.report.conftest import browser as browser
 from tests.report.facts import HOSTILE, Facts, durability, factorial_facts, make_facts, make_plan, make_trials
 from tests.watching import Server, clock, gone, slot, view
+from tests.web.kept import keep_history
 from tests.web.reading import Reader
 from walproof.cli.web_serve import Site, shelf_of
 from walproof.facts import Variant
@@ -81,6 +82,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     write_recording(recorded, RECORDING)
     (out / "damaged").mkdir()
     (out / "damaged" / "recording.json").write_text("{")
+    keep_history(out / "watch.sqlite")
     return out, fill(out / "walproof.sqlite")
 
 
@@ -95,6 +97,9 @@ def board() -> Board:
 @pytest.fixture(scope="module")
 def site(stored: tuple[Path, list[str]], board: Board) -> Iterator[Reader]:
     shelf = shelf_of(stored[0], None, must_exist=True)
-    with Site("127.0.0.1:0", ["walproof.example"], shelf, board, recordings=stored[0]) as served:
+    with Site(
+        "127.0.0.1:0", ["walproof.example"], shelf, board, recordings=stored[0],
+        tunings=stored[0] / "tunings", history=stored[0] / "watch.sqlite",
+    ) as served:  # fmt: skip
         yield Reader(served.url)
     shelf.close()

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.report.chromium import FLAGS
 
-_PATIENCE_S = 40.0
+_PATIENCE_S = 120.0
 _COMPLAINTS = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
 
 
@@ -70,6 +70,17 @@ class Tab:
         self._ask(
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
         )
+
+    def prefer(self, scheme: str) -> None:
+        """Be asked for by somebody who prefers ``light`` or ``dark``."""
+        self._ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def screenshot(self, width: int, height_most: int) -> str:
+        """The whole page as PNG in base64."""
+        height = min(height_most, int(self.ask("document.documentElement.scrollHeight")))
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        data: str = self._ask("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
+        return data
 
     def ask(self, expression: str) -> Any:
         """Value of a JavaScript expression."""

@@ -11,6 +11,7 @@ import pytest
 from tests.watching import Server, clock, view
 from tests.web.conftest import AT, named, watched
 from tests.web.devtools import Tab
+from tests.web.kept import NAME
 from tests.web.reading import Reader
 from walproof.cli.web_serve import Site
 from walproof.web.live.board import Board
@@ -46,7 +47,8 @@ def test_every_page_opens_fits_and_names_its_parts(
     run = stored[1]
     paths = (
         "/", "/runs", f"/runs/{run[0]}", f"/runs/{run[-1]}/progress", f"/compare?run={run[0]}&run={run[1]}",
-        "/trend?study=durability", "/recordings", "/live", LIVE, f"{LIVE}&at={AT + 20}", "/none",
+        "/trend?study=durability", "/recordings", "/live", LIVE, f"{LIVE}&at={AT + 20}", "/tunings",
+        "/history", "/history/server?" + urlencode({"name": NAME, "seconds": 604800}), "/none",
     )  # fmt: skip
     for path in paths:
         tab.open(shown(site, path), width=1200)
@@ -63,6 +65,19 @@ def test_every_page_opens_fits_and_names_its_parts(
             tab.resize(width)
             assert tab.ask(STICKS_OUT) == [], (path, width)
             assert tab.ask("document.documentElement.scrollWidth") == width, path
+
+
+def test_back_and_forward_lead_to_what_was_seen_and_it_is_live_again(tab: Tab, site: Reader) -> None:
+    tab.open(shown(site, "/live"))
+    live = "document.getElementById('connection')?.textContent === 'live'"
+    tab.wait_for(live)
+    tab.ask("document.querySelector('.card a').click()")
+    tab.wait_for(f"location.pathname === '/live/server' && {live}")
+    tab.ask("history.back()")
+    tab.wait_for(f"location.pathname === '/live' && {live}")
+    tab.ask("history.forward()")
+    tab.wait_for(f"location.pathname === '/live/server' && {live}")
+    assert tab.ask("document.querySelector('h1').textContent") == "db1:5432"
 
 
 def test_the_keyboard_comes_to_the_content_first(tab: Tab, site: Reader) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
+from walproof.analysis.change_points import LEAST, LEVEL, change_points
 from walproof.report.blocks import Block, Column, Paragraph, Table, TableCell, text_cells
 from walproof.report.figures.figure import Figure
 from walproof.report.figures.run_ratios import RunMark, RunPanel, RunRatioData, RunRow
-from walproof.report.figures.run_trend import TrendData, TrendPoint
+from walproof.report.figures.run_trend import TrendChange, TrendData, TrendPoint
 from walproof.report.figures.style import marked, symbol_key
+from walproof.report.numbers import percent
 from walproof.settings.durability import DurabilityClass
 from walproof.units import format_utc
 from walproof.web.listed import Listed
@@ -121,26 +124,66 @@ def trends(runs: Sequence[Listed]) -> list[Block]:
             assert one.summary is not None
             point = TrendPoint(
                 one.run.created_at, one.run.id, f"PostgreSQL {mark.install}, {one.machine}", mark.ratio,
-                mark.low, mark.high, mark.text,
+                mark.low, mark.high, mark.text, one.machine,
             )  # fmt: skip
             variant = marked(mark.variant, mark.durability)
             key = (one.summary.heading, mark.workload, variant, mark.baseline)
             found.setdefault(key, []).append(point)
     ranked = sorted(found.items(), key=lambda item: -len(item[1]))
     blocks: list[Block] = []
+    rows: list[tuple[TableCell, ...]] = []
     for number, ((heading, workload, variant, baseline), points) in enumerate(ranked[:_MOST_TRENDS]):
         if len(points) < 2:
             continue
-        data = TrendData(f"{heading} / {baseline} (x)", tuple(points))
+        changes = _changes(points)
+        rows += [
+            text_cells(
+                (f"{variant}, {workload}", where, format_utc(one.after), format_utc(one.before), one.text)
+            )
+            for where, one in changes
+        ]
+        data = TrendData(
+            f"{heading} / {baseline} (x)", tuple(points), tuple(one for _, one in changes)
+        )  # fmt: skip
         blocks.append(
             Figure(
                 f"trend-{number}",
                 f"{variant}, {workload}: has it changed?",
-                "A mark is a run, with its 95 % interval. A step that no interval covers is worth a look at "
-                f"what changed in between. Durability: {symbol_key()}.",
+                "A mark is a run, with its 95 % interval. Dotted lines: the level has changed between "
+                f"the runs on both sides, by so much. Durability: {symbol_key()}.",
                 f"{len(points)} runs",
                 data.describe(),
                 data,
             )
         )
+    if not blocks:
+        return blocks
+    columns = (
+        Column("of"), Column("machine"), Column("last run before"), Column("first run after"),
+        Column("the ratio changed by", numeric=True),
+    )  # fmt: skip
+    note = (
+        f"Looked for in each plot with {LEAST} runs or more of one machine: the largest step is held against "
+        f"those of the same runs in random order, at {percent(LEVEL)}. Sizes are of the mean ratio, with "
+        "95 % intervals; chosen because they are large, they are a little too large. What changed meanwhile "
+        "(a version, a kernel, the machine) is in the reports of the two runs."
+    )
+    blocks.append(
+        Table("Changes", columns, tuple(rows), note)
+        if rows
+        else Paragraph(f"No change of the level was found. {note}")
+    )
     return blocks
+
+
+def _changes(points: Sequence[TrendPoint]) -> list[tuple[str, TrendChange]]:
+    """(machine, change), each machine by itself, whose versions may differ. Points come in order of time."""
+    found = []
+    for machine in dict.fromkeys(one.machine for one in points):
+        own = [one for one in points if one.machine == machine]
+        for change in change_points([math.log(one.ratio) for one in own]):
+            size = [math.expm1(log) for log in (change.difference, change.interval.low, change.interval.high)]
+            middle, low, high = (f"{100 * one:+.1f} %" for one in size)
+            before, after = own[change.place - 1], own[change.place]
+            found.append((machine, TrendChange(before.at, after.at, f"{middle} ({low} to {high})")))
+    return found

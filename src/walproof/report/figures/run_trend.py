@@ -7,7 +7,7 @@ from typing import Any
 
 from walproof.report.figures.channels import point_channels
 from walproof.report.figures.scale import log_range, log_ticks, tick_label
-from walproof.report.figures.style import FAINT, WIDTH, chart_of, configured, series_style
+from walproof.report.figures.style import FAINT, INK, WIDTH, chart_of, configured, series_style
 from walproof.units import format_utc
 
 
@@ -24,6 +24,24 @@ class TrendPoint:
     low: float | None
     high: float | None
     text: str
+    machine: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TrendChange:
+    """A change of the level between two runs."""
+
+    after: float
+    """Unix time of the last run before it."""
+    before: float
+    """Unix time of the first run after it."""
+    text: str
+    """``-8.1 % (-9.0 to -7.2)``."""
+
+    @property
+    def at(self) -> float:
+        """Where it is drawn: between the two runs."""
+        return (self.after + self.before) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +50,7 @@ class TrendData:
 
     axis: str
     points: tuple[TrendPoint, ...]
+    changes: tuple[TrendChange, ...] = ()
 
     def describe(self) -> str:
         """First and last in words."""
@@ -39,6 +58,7 @@ class TrendData:
         return (
             f"{self.axis} over {len(self.points)} runs: {first.text} on {format_utc(first.at)}, "
             f"{last.text} on {format_utc(last.at)}."
+            + "".join(f" Changed by {one.text} before {format_utc(one.before)}." for one in self.changes)
         )
 
     def draw(self) -> dict[str, Any]:
@@ -81,4 +101,20 @@ class TrendData:
             x=x, y=y, color=colour, shape=shape, description=alt.Description("about:N")
         )
         one = chart_of([{"y": 1.0}]).mark_rule(color=FAINT, strokeDash=[4, 3]).encode(y="y:Q")
-        return configured(alt.layer(one, spans, points).properties(width=WIDTH - 120, height=160))
+        layers = [one, spans, points]
+        if self.changes:
+            marks = chart_of([{"x": each.at * 1000, "text": each.text} for each in self.changes])
+            layers.append(marks.mark_rule(color=INK, strokeWidth=1.5, strokeDash=[2, 3]).encode(x=x))
+            # Beside the rule, on the side with room.
+            middle = (self.points[0].at + self.points[-1].at) / 2
+            for side in (True, False):
+                own = [each for each in self.changes if (each.at < middle) == side]
+                if own:
+                    said = chart_of([{"x": each.at * 1000, "text": each.text} for each in own])
+                    layers.append(
+                        said.mark_text(
+                            align="left" if side else "right", dx=5 if side else -5, fontWeight="bold",
+                            fontSize=11, color=INK,
+                        ).encode(x=x, y=alt.value(8), text="text:N")
+                    )  # fmt: skip
+        return configured(alt.layer(*layers).properties(width=WIDTH - 120, height=160))

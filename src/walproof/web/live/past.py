@@ -54,8 +54,9 @@ def _moment(name: str, record: WatchRecord, before: WatchRecord | None, covers_s
     said = tuple(
         Concern(one.key, Severity(one.severity), one.sentence, (), since=one.since) for one in record.concerns
     )
+    about = made.about if made.answers else ""  # of a record alone nothing before is known
     return replace(
-        made, concerns=said, severity=2 if not made.answers else record.severity,
+        made, about=about, concerns=said, severity=2 if not made.answers else record.severity,
         wal_bytes_per_s=_rate(record, before),
     )  # fmt: skip
 

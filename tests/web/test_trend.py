@@ -1,0 +1,78 @@
+"""A trend marks where the level has changed, of each machine by itself."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from tests.report.facts import durability
+from walproof.facts import Environment
+from walproof.facts.run import Extent
+from walproof.report.blocks import Block, Paragraph, Table
+from walproof.report.figures.draw import to_svg
+from walproof.report.figures.figure import Figure
+from walproof.report.figures.run_trend import TrendData
+from walproof.settings.durability import DurabilityClass
+from walproof.web.listed import Listed
+from walproof.web.several import trends
+from walproof.web.summary import Mark, RunSummary
+
+DAY = 86400.0
+BEGAN = 1_780_000_000.0
+
+
+def run(number: int, machine: str, ratio: float) -> Listed:
+    made = replace(
+        durability().run, id=f"r{machine}{number}", created_at=BEGAN + DAY * number,
+        environment=Environment({"cpu": machine}, {}),
+    )  # fmt: skip
+    ends = (ratio * 0.98, ratio * 1.02)
+    mark = Mark("18", "w", "x <b>", "default", ratio, *ends, f"{ratio:.2f}x", DurabilityClass.NONE)
+    return Listed(made, Extent(10, 0, 5, None, 1.0), RunSummary("throughput", (), (), "", (mark,)))
+
+
+def runs(machine: str, step_at: int | None, seed: int) -> list[Listed]:
+    chance = np.random.default_rng(seed)
+    logs = chance.normal(0.4, 0.01, 24)
+    if step_at is not None:
+        logs[step_at:] -= 0.08
+    return [run(number, machine, math.exp(log)) for number, log in enumerate(logs)]
+
+
+def drawn(blocks: list[Block]) -> TrendData:
+    (figure,) = [one for one in blocks if isinstance(one, Figure)]
+    assert isinstance(figure.data, TrendData)
+    assert 'class="chart"' in to_svg(figure)
+    return figure.data
+
+
+def test_a_change_has_date_size_and_interval_and_its_machine() -> None:
+    blocks = trends([*runs("slow box", 15, 1), *runs("other", None, 2)])
+    data = drawn(blocks)
+    (change,) = data.changes
+    assert change.after == BEGAN + 14 * DAY
+    assert change.before == BEGAN + 15 * DAY
+    assert change.text.startswith(("-7.", "-8."))
+    assert " % (-" in change.text
+    assert "Changed by -" in data.describe()
+    (table,) = [one for one in blocks if isinstance(one, Table)]
+    (row,) = table.rows
+    assert [cell.text for cell in row][1] == "slow box"
+    assert "a little too large" in (table.note or "")
+
+
+def test_a_level_that_stays_is_said_and_few_runs_too() -> None:
+    for found in (runs("box", None, 3), runs("box", 4, 4)[:8]):
+        blocks = trends(found)
+        assert drawn(blocks).changes == ()
+        (said,) = [one for one in blocks if isinstance(one, Paragraph)]
+        assert said.text.startswith("No change of the level was found.")
+
+
+def test_another_machine_is_no_change() -> None:
+    slow = runs("slow", None, 5)
+    chance = np.random.default_rng(6)
+    shifted = [run(40 + number, "fast", math.exp(chance.normal(0.7, 0.01))) for number in range(24)]
+    assert drawn(trends([*slow, *shifted])).changes == ()
