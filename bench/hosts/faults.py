@@ -151,7 +151,7 @@ class Stage:
             statuses.append(self._end(self.process))
             if fault == "node":
                 self.by_name[self.host] = self.cluster.add(self.host)
-                self.cluster.cluster.wait_for_nodes()
+                self.cluster.cluster.wait_for_nodes(timeout=PATIENCE_S)
             while (not _is_complete(_trials(url)) or any(kept.rglob("*.json"))) and len(statuses) < 4:
                 statuses.append(self._end(self._start(out, url)))
             _check(before, _trials(url), f"{statuses}, {_last_line(out)}", wait_clean(60.0))
