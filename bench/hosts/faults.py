@@ -103,7 +103,8 @@ def stage() -> Iterator[Stage]:
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, own, ignore_errors=True)
         cluster = stack.enter_context(nodes(HOSTS))
-        by_name = dict(zip(HOSTS, cluster.cluster.list_all_nodes(), strict=True))
+        members = cluster.cluster.list_all_nodes()  # type: ignore[no-untyped-call]
+        by_name = dict(zip(HOSTS, members, strict=True))
         workspace = stack.enter_context(Workspace(of_store, server_user()))
         install = reachable_install(find("embedded"), server_user())
         folder = workspace.make_folder("store")

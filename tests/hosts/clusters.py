@@ -43,10 +43,11 @@ class Nodes:
 
     def add(self, name: str) -> Node:
         """Start a node, which is a host of that name."""
-        return self.cluster.add_node(
+        node: Node = self.cluster.add_node(
             wait=False, num_cpus=1, resources={"walproof_host": 1}, object_store_memory=_STORE_BYTES,
             include_dashboard=False, temp_dir=str(self._folder), env_vars={"WALPROOF_MACHINE": name},
         )  # fmt: skip
+        return node
 
 
 @contextmanager

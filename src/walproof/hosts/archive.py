@@ -84,7 +84,8 @@ class Tree:
                 self._add(0, reference)
             while self._under_way:
                 self._wait()
-            return self._ray.get(self._top())
+            outcome: Outcome = self._ray.get(self._top())
+            return outcome
         except self._ray.exceptions.RayError as error:
             raise lost(error) from None
 
