@@ -7,14 +7,23 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
+if TYPE_CHECKING:
+    from ray._private.node import Node
+    from ray.cluster_utils import Cluster
+
 TOKEN = "0123456789abcdef" * 4
-ENVIRONMENT = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN, "RAY_USAGE_STATS_ENABLED": "0"}
+ENVIRONMENT = {
+    "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN, "RAY_USAGE_STATS_ENABLED": "0",
+    # A busy machine takes longer than the 30 s that Ray waits for a node.
+    "RAY_raylet_start_wait_time_s": "300",
+}  # fmt: skip
 HOSTS = ("elm", "oak")
 _STORE_BYTES = 80 << 20
 
@@ -25,8 +34,32 @@ def cluster(hosts: Mapping[str, Mapping[str, str]] | None = None) -> Iterator[st
 
     ``hosts``: name -> what is set in its environment; None: two hosts.
     """
-    if hosts is None:
-        hosts = {name: {} for name in HOSTS}
+    hosts = {name: {} for name in HOSTS} if hosts is None else hosts
+    with nodes(()) as made:
+        for name, more in hosts.items():
+            made.add(name, more)
+        yield made.cluster.address
+
+
+class Nodes:
+    """A cluster on this machine, of nodes that have names of machines."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self.cluster, self._folder = cluster, folder
+
+    def add(self, name: str, more: Mapping[str, str] | None = None) -> Node:
+        """Start a node, which is a host of that name; ``more`` is set in its environment."""
+        node: Node = self.cluster.add_node(
+            wait=False, num_cpus=1, resources={"walproof_host": 1}, object_store_memory=_STORE_BYTES,
+            include_dashboard=False, temp_dir=str(self._folder),
+            env_vars={"WALPROOF_MACHINE": name, **(more or {})},
+        )  # fmt: skip
+        return node
+
+
+@contextmanager
+def nodes(names: Sequence[str]) -> Iterator[Nodes]:
+    """A cluster as ``cluster`` makes it, with nodes of these names."""
     # Paths of its sockets must be short.
     folder = Path(tempfile.mkdtemp(prefix="wpray"))
     os.environ.update(ENVIRONMENT)
@@ -36,16 +69,15 @@ def cluster(hosts: Mapping[str, Mapping[str, str]] | None = None) -> Iterator[st
     (folder / "ray").mkdir()
     from ray.cluster_utils import Cluster
 
-    made = Cluster()
+    made = Nodes(Cluster(), folder)
     try:
-        for name, more in hosts.items():
-            made.add_node(
-                wait=False, num_cpus=1, resources={"walproof_host": 1}, object_store_memory=_STORE_BYTES,
-                include_dashboard=False, temp_dir=str(folder), env_vars={"WALPROOF_MACHINE": name, **more},
-            )  # fmt: skip
-        yield made.address
+        for name in names:
+            made.add(name)
+        yield made
     finally:
-        made.shutdown()  # type: ignore[no-untyped-call]
+        made.cluster.shutdown()  # type: ignore[no-untyped-call]
+        for process in _processes(folder):  # of a node that did not come up
+            process.kill()
         assert processes_of(folder) == []
         shutil.rmtree(folder)
         for name in (*ENVIRONMENT, "RAY_TMPDIR"):
@@ -55,15 +87,18 @@ def cluster(hosts: Mapping[str, Mapping[str, str]] | None = None) -> Iterator[st
 def processes_of(folder: Path) -> list[str]:
     """Processes of the cluster that live after a short while."""
     deadline = time.monotonic() + 10
-    while True:
-        found = []
-        for process in psutil.process_iter(["pid", "cmdline", "status"]):
-            words = process.info["cmdline"] or []
-            if any(str(folder) in word for word in words) and process.info["status"] != psutil.STATUS_ZOMBIE:
-                found.append(" ".join(words)[:120])
-        if not found or time.monotonic() > deadline:
-            return found
+    while (found := _processes(folder)) and time.monotonic() < deadline:
         time.sleep(0.2)
+    return [" ".join(process.info["cmdline"])[:120] for process in found]
+
+
+def _processes(folder: Path) -> list[psutil.Process]:
+    return [
+        process
+        for process in psutil.process_iter(["pid", "cmdline", "status"])
+        if any(str(folder) in word for word in process.info["cmdline"] or [])
+        and process.info["status"] != psutil.STATUS_ZOMBIE
+    ]
 
 
 @contextmanager

@@ -76,7 +76,8 @@ pub fn wal_recovery<'py>(
 }
 
 fn recovery_dict<'py>(py: Python<'py>, found: &Recovery) -> PyResult<Bound<'py, PyDict>> {
-    let dict = reading_dict(py, &found.identity, found.timeline, found.start, found.finish.reason(), &found.gaps)?;
+    let dict =
+        reading_dict(py, &found.identity, found.timeline, found.start, found.finish.reason(), &found.gaps)?;
     dict.set_item("features", object(py, &found.features.to_value())?)?;
     Ok(dict)
 }

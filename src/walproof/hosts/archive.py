@@ -6,7 +6,7 @@ and as soon as `_FAN_IN` neighbours are asked for, so is their merge, and the re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from walproof.hosts.cluster import Cluster
@@ -41,22 +41,32 @@ def archive_stats(
         archive = list_archive(places, start, end, timeline)
     if archive is None or not archive.segments:
         return stats(*named, start=start, end=end, timeline=timeline)
-    tree = _Tree(max(1, cluster.cores), observe, archive.segment_size, archive.total_bytes)
+    import ray
+
+    tree = Tree(ray, max(1, cluster.cores), observe, archive.segment_size, archive.total_bytes)
     outcome = tree.all_of(cut(archive, max(1, cluster.cores), start, end, timeline))
     if outcome.is_whole:
         return whole(outcome).stats()
     return read_on(outcome, named, start, end, timeline).stats()
 
 
-class _Tree:
+class Tree:
     """Merges of neighbours, as they are asked for: level k waits for `_FAN_IN` outcomes of level k - 1."""
 
-    def __init__(self, cores: int, observe: Observe | None, segment_size: int, total_bytes: int) -> None:
-        import ray
-
+    def __init__(
+        self,
+        ray: Any,
+        cores: int,
+        observe: Observe | None,
+        segment_size: int,
+        total_bytes: int,
+        work: tuple[Callable[[Range], Outcome], Callable[..., Outcome]] = (read_range, merge),
+    ) -> None:
+        """``ray`` is the library, or what stands for it where its tasks are simulated. ``work``: what reads a
+        range, and what merges outcomes."""
         self._ray = ray
         task: Any = ray.remote(num_cpus=1, max_retries=LOST)
-        self._read, self._merge = task(read_range), task(merge)
+        self._read, self._merge = (task(one) for one in work)
         self._most = cores * IN_FLIGHT_PER_CORE
         self._observe, self._segment_size, self._total = observe, segment_size, total_bytes
         self._levels: list[list[ObjectRef[Outcome]]] = [[]]
@@ -74,7 +84,8 @@ class _Tree:
                 self._add(0, reference)
             while self._under_way:
                 self._wait()
-            return self._ray.get(self._top())
+            outcome: Outcome = self._ray.get(self._top())
+            return outcome
         except self._ray.exceptions.RayError as error:
             raise lost(error) from None
 

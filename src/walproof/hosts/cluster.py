@@ -17,7 +17,7 @@ from walproof.hosts.task import Machine, look_around
 if TYPE_CHECKING:
     from types import ModuleType
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 180.0
 """For the first task on a node, which starts a process there."""
 
 

@@ -14,8 +14,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use walproof_wal::{
-    reduced, Error, Lsn, PgVersion, Range, Reader, Record, Reduced, RelFileLocator, Segments,
-    WalIdentity,
+    reduced, Error, Lsn, PgVersion, Range, Reader, Record, Reduced, RelFileLocator, Segments, WalIdentity,
 };
 
 use crate::knowledge::{has_image, is_blank};
@@ -105,7 +104,18 @@ impl Digest {
             timelines.1 = last_timeline;
         }
         let Making { forks, images, chunks, .. } = made;
-        Ok(Some(Digest { identity, first, first_previous, last, end, timelines, ended, forks, images, chunks }))
+        Ok(Some(Digest {
+            identity,
+            first,
+            first_previous,
+            last,
+            end,
+            timelines,
+            ended,
+            forks,
+            images,
+            chunks,
+        }))
     }
 
     /// Whether the WAL ends in the range.

@@ -37,8 +37,11 @@ impl Draw {
         is_learning: bool,
         goes_on: impl Fn(Lsn) -> bool,
     ) -> Vec<(Wanted, bool)> {
-        let numbers: Vec<usize> =
-            digest.forks.iter().map(|(relation, fork)| self.forks.number(*relation, *fork) as usize).collect();
+        let numbers: Vec<usize> = digest
+            .forks
+            .iter()
+            .map(|(relation, fork)| self.forks.number(*relation, *fork) as usize)
+            .collect();
         let mut wanted = Vec::new();
         for image in digest.images.iter().take_while(|image| goes_on(image.lsn)) {
             // What is there to check consistency is learned from before the simulation only.
