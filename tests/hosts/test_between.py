@@ -242,7 +242,7 @@ def test_a_study_runs_between_hosts(address: str, open_place: Path) -> None:
     assert list(open_place.glob("walproof-work/running/*")) == []
 
 
-def both_stream(folder: Path) -> bool:
+def both_run(folder: Path) -> bool:
     return len(list(folder.glob("walproof-work/running/*/standby/data/postmaster.pid"))) == 1 and bool(
         listening_at()
     )
@@ -255,7 +255,7 @@ def nothing_is_left(folder: Path) -> bool:
 def test_nothing_is_left_when_walproof_is_killed(address: str, open_place: Path) -> None:
     command = begun(address, open_place, "60s")
     try:
-        wait_until(lambda: both_stream(open_place) or command.poll() is not None, "the pair between hosts")
+        wait_until(lambda: both_run(open_place) or command.poll() is not None, "the pair between hosts")
         assert command.poll() is None, command.communicate()
     finally:
         command.kill()
@@ -266,7 +266,7 @@ def test_nothing_is_left_when_walproof_is_killed(address: str, open_place: Path)
 def test_a_lost_host_ends_the_run_and_the_trial_is_not_stored(address: str, open_place: Path) -> None:
     command = begun(address, open_place, "60s")
     try:
-        wait_until(lambda: both_stream(open_place) or command.poll() is not None, "the pair between hosts")
+        wait_until(lambda: both_run(open_place) or command.poll() is not None, "the pair between hosts")
         (standby,) = open_place.glob("walproof-work/running/*/standby/data/postmaster.pid")
         server = psutil.Process(int(standby.read_text().splitlines()[0]))
         os.kill(server.ppid(), signal.SIGKILL)
