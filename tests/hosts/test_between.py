@@ -6,6 +6,7 @@ that is one machine's own shows nothing of a distance.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -100,12 +101,13 @@ def listening_at() -> dict[str, int]:
     """Address -> process id of each PostgreSQL that listens at one of our addresses, or at all of them."""
     found = {}
     for one in psutil.net_connections("tcp"):
-        if one.status == psutil.CONN_LISTEN and one.laddr.ip in (*ADDRESSES.values(), "0.0.0.0", "::"):
-            try:
-                if one.pid is not None and psutil.Process(one.pid).name() == "postgres":
-                    found[one.laddr.ip] = one.pid
-            except psutil.NoSuchProcess:
-                continue
+        if one.status != psutil.CONN_LISTEN or not one.laddr or one.pid is None:
+            continue
+        if one.laddr.ip not in (*ADDRESSES.values(), "0.0.0.0", "::"):
+            continue
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if psutil.Process(one.pid).name() == "postgres":
+                found[one.laddr.ip] = one.pid
     return found
 
 
