@@ -97,7 +97,7 @@ def test_every_option_is_repeated_by_a_name_that_typer_knows(kind: type[Any]) ->
     values = {option.name: sample[_present(get_args(option.annotation)[0])] for option in options_of(kind)}
     never = [option.name for option in options_of(kind) if Repeated.NEVER in option.marks(Repeated)]
     of_gates = {"junit", "summary", "undecided"} & set(values)
-    of_hosts = {"ray", "hosts", "insecure"} & set(values)
+    of_hosts = {"ray", "hosts", "insecure", "listen"} & set(values)
     assert sorted(never) == sorted({"dry_run", "json", "new", "store"} | of_gates | of_hosts)
     given: list[object] = []
 

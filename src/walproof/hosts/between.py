@@ -223,7 +223,7 @@ class _Joined:
             raise
         self._leave(hosts)
 
-    def _leave(self, hosts: Mapping[str, _Far]) -> None:
+    def _leave(self, hosts: dict[str, _Far]) -> None:
         for host in reversed(hosts.values()):
             host.told("leave")
 

@@ -101,7 +101,7 @@ def _pieces(connection: pq.abc.PGconn, has_messages: bool) -> Iterator[memoryvie
             raise _failed(connection)
         if not has_messages:
             yield data
-        elif data[:1] == b"d":
+        elif data[0] == ord("d"):
             yield data[1:]
 
 

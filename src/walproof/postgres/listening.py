@@ -128,6 +128,8 @@ def way_to(endpoint: Endpoint, authority: str, password: str, folder: Path, user
         "user": ROLE,
         "sslmode": "verify-full",
         "sslrootcert": str(_private(place / "authority.crt", authority, user)),
+        # There is none: libpq would look in the home of whoever runs walproof, which the server cannot read.
+        "sslcert": str(place / "none.crt"),
         "passfile": str(_private(place / "passfile", f"*:*:*:*:{password}\n", user)),
         "connect_timeout": 10,
     }
