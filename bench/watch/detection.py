@@ -110,7 +110,7 @@ def _repeated(pair: Pair, *statements: str) -> Iterator[None]:
 
 
 def _uuid_index(pair: Pair, flag: Path) -> AbstractContextManager[None]:
-    # The index is small: checkpoints come sooner, so that a page is written for the first time again and again.
+    # The index is small: with a checkpoint after each, pages are written for the first time again and again.
     insert = "INSERT INTO orders SELECT gen_random_uuid(), n FROM generate_series(1, 2000) n"
     return _repeated(pair, insert, "CHECKPOINT")
 
