@@ -39,7 +39,6 @@ from walproof.privilege.user import server_user
 
 HERE = Path("bench/watch")
 LOADS = ("tpcb", "orders", "bulk", "purge", "toast")
-DISTANCES_MB = (64, 400)
 REPEATS = 3
 SETTINGS = {
     "fsync": "on", "synchronous_commit": "off", "max_wal_size": "20GB", "checkpoint_timeout": "1h",
@@ -60,10 +59,9 @@ class Order:
         """In place, or from a copy: in turns."""
         return "in place" if (self.number + LOADS.index(self.load)) % 2 == 0 else "copy"
 
-    @property
-    def distance_bytes(self) -> int:
+    def distance_bytes(self, least_mb: int, most_mb: int) -> int:
         """WAL since the redo point, the same for the same crash whenever it is made."""
-        return random.Random(repr(self)).randint(*DISTANCES_MB) << 20
+        return random.Random(repr(self)).randint(least_mb, most_mb) << 20
 
 
 def main() -> None:
@@ -74,6 +72,8 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, help="begin no crash after so long")
     parser.add_argument("--on", type=Path, default=Path("/var/tmp/walproof-watch"))
     parser.add_argument("--calibration-share", type=float, default=1.0, help="of the calibration's load")
+    parser.add_argument("--least-mb", type=int, default=64, help="WAL since the redo point")
+    parser.add_argument("--most-mb", type=int, default=400)
     parser.add_argument("--out", type=Path, default=HERE / "crashes.jsonl")
     parser.add_argument("--summary", action="store_true")
     given = parser.parse_args()
@@ -112,7 +112,8 @@ def _make(given: argparse.Namespace) -> None:
                         if until_s is not None and time.monotonic() > until_s:
                             return
                         begun_s = time.monotonic()
-                        row = crash(server, order, workspace, calibration)
+                        distance = order.distance_bytes(given.least_mb, given.most_mb)
+                        row = crash(server, order, distance, workspace, calibration)
                         row["took_s"] = time.monotonic() - begun_s
                         with given.out.open("a") as file:
                             file.write(json.dumps(row) + "\n")
@@ -128,14 +129,16 @@ def _calibrated(install: Install, workspace: Workspace, folder: Path, share: flo
     return path
 
 
-def crash(server: LoadedServer, order: Order, workspace: Workspace, calibration: Path) -> dict[str, Any]:
+def crash(
+    server: LoadedServer, order: Order, distance_bytes: int, workspace: Workspace, calibration: Path
+) -> dict[str, Any]:
     """One crash, and what was said of it."""
     with server.cluster.connect() as session:
         session.execute("CHECKPOINT")
-    end = server.lsn() + order.distance_bytes
+    end = server.lsn() + distance_bytes
     with watching(server.conninfo, calibration=calibration) as fleet:
         while server.lsn() < end:
-            server.burst(1)
+            server.burst(2)
             fleet.views()
         view = until(fleet, is_at(server.lsn()))
         assert view.clock is not None

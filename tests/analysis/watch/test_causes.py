@@ -47,6 +47,13 @@ def test_the_beginning_of_a_storm_is_told_while_it_is_in_the_window() -> None:
             assert one.begun_s == pytest.approx(18, abs=5)
             assert one.update_share == pytest.approx(1.0)
             assert one.updates_per_run == pytest.approx(500, rel=0.05)
-    # The storm is as old as the window now, and steps of it are whole.
+
+
+def test_a_transaction_that_began_before_the_window_still_updates_many_rows() -> None:
+    watch = CauseWatch()
+    for second in (0.0, 30.0):
+        rows = int(second) * 100
+        watch.see(second, snapshot(1 + rows, 0, Changes(1 + rows, 100 * (1 + rows), 1)))
+    causes = watch.causes({})
     assert causes is not None
-    assert causes.top[0].place == PLACE
+    assert causes.top[0].updates_per_run == 3000

@@ -105,6 +105,7 @@ def _cause(
         images_per_record=own.image_count / own.records if own.records else 0.0,
         update_share=min(1.0, changes.update_bytes / combined) if combined else 0.0,
         updates_per_s=changes.updates / seconds,
-        updates_per_run=changes.updates / changes.update_runs if changes.update_runs else 0.0,
+        # A run that began before the window is none that begins in it.
+        updates_per_run=changes.updates / max(1, changes.update_runs),
         freeze_share=min(1.0, changes.freeze_bytes / combined) if combined else 0.0,
     )
