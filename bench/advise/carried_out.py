@@ -324,7 +324,8 @@ def _looked_at(load: Load, server: Server, kept: Path, effort: Effort) -> None:
     """Let walproof look at the load, in the middle of it."""
     program = str(Path(sys.executable).with_name("walproof"))
     command = [program, "advise", f"{server.cluster.conninfo} user={LOOKER}", "--json",
-               "--for", f"{effort.most_s:g}s", "--wal-most", f"{effort.look_mb}MB", "--save", str(kept)]  # fmt: skip
+               "--for", f"{effort.most_s:g}s", "--wal-most", f"{effort.look_mb}MB",
+               "--save", str(kept)]  # fmt: skip
     with _under(load, server, effort):
         time.sleep(5)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
