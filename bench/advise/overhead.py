@@ -114,14 +114,14 @@ def _is_looked_at(server: Server) -> bool:
         query = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s"
         row = session.execute(query, [LOOKER]).fetchone()
     assert row is not None
-    return int(row[0]) > 1
+    return int(str(row[0])) > 1
 
 
 def _commits(server: Server) -> float:
     with server.cluster.connect() as session:
         row = session.execute(_COMMITS).fetchone()
     assert row is not None
-    return float(row[0])
+    return float(str(row[0]))
 
 
 def _told(ratios: list[float]) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,10 @@ def _emitted() -> list[dict[str, Any]]:
 
 def _patroni(emitted: list[dict[str, Any]]) -> list[str]:
     """What Patroni says otherwise."""
-    import yaml
-    from patroni.collections import CaseInsensitiveSet
-    from patroni.postgresql.config import ConfigHandler
-    from patroni.postgresql.validator import transform_postgresql_parameter_value
-
+    yaml = import_module("yaml")
+    names = import_module("patroni.collections").CaseInsensitiveSet
+    options = import_module("patroni.postgresql.config").ConfigHandler.CMDLINE_OPTIONS
+    transform = import_module("patroni.postgresql.validator").transform_postgresql_parameter_value
     wrong, tried = [], 0
     for one in emitted:
         if one["platform"] != "patroni":
@@ -94,13 +94,11 @@ def _patroni(emitted: list[dict[str, Any]]) -> list[str]:
             wrong.append(f"patroni {one['version']}: the lines set {sorted(parameters)}")
         for name, value in parameters.items():
             tried += 1
-            taken = transform_postgresql_parameter_value(
-                one["version"], name, value, CaseInsensitiveSet(one["settings"])
-            )
+            taken = transform(one["version"], name, value, names(one["settings"]))
             if taken is None:
                 wrong.append(f"patroni {one['version']}: {name} = {value!r} is not taken")
         for name, value in one["refused"]:
-            option = ConfigHandler.CMDLINE_OPTIONS.get(name)
+            option = options.get(name)
             if option is not None and name not in OURS and option[1](value):
                 wrong.append(f"patroni takes {name} = {value}, and walproof refuses it")
     print(f"Patroni: {tried} values")
@@ -109,9 +107,7 @@ def _patroni(emitted: list[dict[str, Any]]) -> list[str]:
 
 def _cnpg(emitted: list[dict[str, Any]], crd: Path) -> list[str]:
     """What does not fit the schema of the custom resource."""
-    import jsonschema
-    import yaml
-
+    jsonschema, yaml = import_module("jsonschema"), import_module("yaml")
     versions = yaml.safe_load(crd.read_text())["spec"]["versions"]
     schema = versions[0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["postgresql"]
     wrong, tried = [], 0
