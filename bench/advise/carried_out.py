@@ -46,13 +46,21 @@ BEFORE = {
     "wal_compression": "off", "shared_buffers": "256MB", "log_checkpoints": "on", "autovacuum": "off",
 }  # fmt: skip
 MB = 2.0**20
+_USE_UP_SEGMENTS = """
+    DO $$ BEGIN
+      FOR i IN 1..(SELECT count(*) FROM pg_ls_waldir()) LOOP
+        PERFORM pg_logical_emit_message(false, 'bench', 'x');
+        PERFORM pg_switch_wal();
+      END LOOP;
+    END $$"""
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How long is looked and measured."""
+    """How much is looked at and measured."""
 
-    look_s: float
+    look_mb: int
+    """WAL that is recorded: so much, and not for so long, as a busy machine writes slowly."""
     cycles: int
     """Whole ones, that are wanted of the changed server."""
     most_s: float
@@ -64,7 +72,7 @@ class Effort:
     """Of the rows and of the warming up."""
 
 
-FULL, QUICK = Effort(60, 8, 400, 16, 64, 1.0), Effort(20, 4, 150, 1, 16, 0.25)
+FULL, QUICK = Effort(512, 8, 400, 16, 64, 1.0), Effort(80, 4, 150, 1, 16, 0.25)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +244,10 @@ def _carried_out(load: Load, made: Laboratory, effort: Effort, keep: Path | None
             **BEFORE, "max_wal_size": f"{effort.max_wal_size_mb}MB",
             "min_wal_size": f"{2 * effort.segment_mb}MB",
         }  # fmt: skip
+        # What the large max_wal_size has recycled for later is kept until WAL has come through it.
+        base.cluster.start(before_all)
+        base.sql(_USE_UP_SEGMENTS, "CHECKPOINT")
+        base.cluster.stop("fast")
         with made.server(load.pg, before_all, like=base) as server:
             _looked_at(load, server, kept, effort)
         if keep is not None:
@@ -312,7 +324,8 @@ def _looked_at(load: Load, server: Server, kept: Path, effort: Effort) -> None:
     """Let walproof look at the load, in the middle of it."""
     program = str(Path(sys.executable).with_name("walproof"))
     command = [program, "advise", f"{server.cluster.conninfo} user={LOOKER}", "--json",
-               "--for", f"{effort.look_s:g}s", "--save", str(kept)]  # fmt: skip
+               "--for", f"{effort.most_s:g}s", "--wal-most", f"{effort.look_mb}MB",
+               "--save", str(kept)]  # fmt: skip
     with _under(load, server, effort):
         time.sleep(5)
         done = subprocess.run(command, capture_output=True, text=True, check=False)

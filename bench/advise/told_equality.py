@@ -127,8 +127,8 @@ def recorded(cluster: Cluster, conninfo: str, folder: Path, seconds: float) -> N
 def compared(pg_wal: Path, folder: Path) -> list[Compared]:
     """Every field that totals and simulations have, of both."""
     made = read_recording(folder)
-    span = {"start": made.began.lsn, "end": made.ended.lsn}
-    totals = [stats(place, **span) for place in (pg_wal, folder)]
+    start, end = made.began.lsn, made.ended.lsn
+    totals = [stats(place, start=start, end=end) for place in (pg_wal, folder)]
     fields = [
         Compared(name, *(value(one) for one in totals))
         for name, value in (
@@ -147,7 +147,7 @@ def compared(pg_wal: Path, folder: Path) -> list[Compared]:
         for size in (2, 4, 8, 32, 1024) for way in COMPRESSIONS for full in (True, False)
     ]  # fmt: skip
     small = [replace(one, min_wal_size_mb=2) for one in targets]
-    simulated = [simulate(place, targets=small, **span) for place in (pg_wal, folder)]
+    simulated = [simulate(place, targets=small, start=start, end=end) for place in (pg_wal, folder)]
     for way in COMPRESSIONS:
         chosen = [at for at, one in enumerate(small) if one.wal_compression == way]
         fields.append(
