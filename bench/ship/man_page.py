@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from typer.completion import get_completion_script
+from typer._completion_shared import get_completion_script
 
 from bench.ship.command_tree import Command, Entry, commands
 from walproof import __version__

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from typer.completion import get_completion_script
+from typer._completion_shared import get_completion_script
 
 from bench.ship.command_tree import commands
 from bench.ship.man_page import page

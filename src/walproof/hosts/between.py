@@ -19,7 +19,7 @@ from typing import Any
 from walproof.errors import HostError, WalproofError
 from walproof.facts import Install
 from walproof.hosts.authority import Authority, make_key
-from walproof.hosts.cluster import Cluster, Host
+from walproof.hosts.cluster import OUTLIVE, Cluster, Host
 from walproof.hosts.far_follower import FarFollower, Told, told
 from walproof.hosts.network import Network, listen_address, measure
 from walproof.hosts.standby_host import Certified, FollowOrder, Introduction, StandbyHost
@@ -33,9 +33,6 @@ _DOMAIN = "walproof.internal"
 """Of names in certificates: nobody's on the internet."""
 _FREE_PATIENCE_S = 60.0
 _CLOSE_PATIENCE_S = 60.0
-_OUTLIVE = {"env_vars": {"RAY_kill_child_processes_on_worker_exit": "false"}}
-"""Else Ray kills the children of a worker that ends, and with them the watchdog, which stops the server in
-order, frees its shared memory and removes its files."""
 
 
 @contextmanager
@@ -78,7 +75,7 @@ def standby_hosts(
         for index in range(1, 1 + count):
             actors.append(
                 make.options(
-                    scheduling_strategy=PlacementGroupSchedulingStrategy(group, index), runtime_env=_OUTLIVE
+                    scheduling_strategy=PlacementGroupSchedulingStrategy(group, index), runtime_env=OUTLIVE
                 ).remote(hosts[placed[index]].address, listen, folder, insecure)
             )
         names = [hosts[placed[index]].machine.name for index in range(1, 1 + count)]

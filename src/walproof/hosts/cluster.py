@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 180.0
 """For the first task on a node, which starts a process there."""
+OUTLIVE = {"env_vars": {"RAY_kill_child_processes_on_worker_exit": "false"}}
+"""``runtime_env`` of what has servers: else Ray kills the children of a worker that ends, and with them the
+watchdog, which stops servers in order, frees their shared memory and removes their files."""
 
 
 @dataclass(frozen=True, slots=True)
