@@ -85,9 +85,9 @@ class Tree:
             while self._under_way:
                 self._wait()
             outcome: Outcome = self._ray.get(self._top())
-            return outcome
         except self._ray.exceptions.RayError as error:
             raise lost(error) from None
+        return outcome
 
     def _add(self, level: int, reference: ObjectRef[Outcome]) -> None:
         if level == len(self._levels):
