@@ -83,12 +83,12 @@ def test_a_study_of_power_cuts(tmp_path: Path) -> None:
     # What was not kept is cut again, from its seeds; a sound image stays sound.
     safe_trial = next(one for one in document["trials"] if one["variant"] == "safe")
     sound = walproof("power-cut", "replay", f"{safe_trial['number']}/2", cwd=tmp_path)
-    assert sound.returncode == 1
     assert "verdict now:  clean" in sound.stdout or "verdict now:  benign" in sound.stdout, sound.stderr
     assert "cutting again" in sound.stderr
+    assert sound.returncode == ("The load's timing is never quite the same" in sound.stdout)
     told = walproof("power-cut", "replay", f"{safe_trial['number']}/2", "--json", cwd=tmp_path)
-    assert told.returncode == 1
     data = json.loads(told.stdout)
+    assert told.returncode == (not data["is_same"])
     assert (data["is_same"], data["kept"], data["survival"]) == (
         data["now"]["state"] == data["then"]["state"],
         None,
