@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from walproof.advise.server.case import ServerCase
-from walproof.cli.advise import case_of, recorded_window
+from walproof.cli.advising import case_of, recorded_window
 from walproof.cli.options import duration_s
 from walproof.cli.promises import may_lose
 from walproof.observe.server import ServerObserver

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from tests.cli.command import walproof
-from walproof.cli.advise import case_of, recorded_window
+from walproof.cli.advising import case_of, recorded_window
 from walproof.facts import Install
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster

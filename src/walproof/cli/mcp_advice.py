@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from walproof.cli import options
-from walproof.cli.advise import AdviceOrder, advice_from, observe_server, recorded_window
+from walproof.cli.advising import AdviceOrder, advice_from, observe_server, recorded_window
 from walproof.cli.mcp_reach import Form, Reach, RecoveryTarget, WalDisk, flags, positive
 from walproof.errors import SettingError, WalError
 from walproof.mcp.tool import Answer, Asked, Call, Tool
