@@ -2,7 +2,7 @@
 
     make wheel try-wheel
     python3 bench/ship/try_wheel.py --suite bookworm --suite sid
-    python3 bench/ship/try_wheel.py --bases /var/tmp/debians      # copies of debians/bookworm and debians/trixie
+    python3 bench/ship/try_wheel.py --bases /var/tmp/debians      # which has bookworm and trixie
 
 For each suite debootstrap makes a Debian with python3-venv in a temporary folder. The packages that walproof
 needs are downloaded by this machine's pip as requirements/run.txt names them; there, pip installs from those
@@ -224,7 +224,7 @@ def steps(wheel: Path) -> list[tuple[str, Callable[[Debian], str]]]:
 
 def attempt(suite: str, bases: Path | None, wheel: Path) -> list[tuple[str, str]]:
     """Every step in a new Debian, until one fails: rows for the table."""
-    rows = []
+    rows: list[tuple[str, str]] = []
     _say(f"{suite}: a new Debian")
     with debian(suite, bases) as made:
         for name, step in steps(wheel):
