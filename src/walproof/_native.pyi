@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, TypedDict, final
+from typing import Any, Literal, Self, TypedDict, final, type_check_only
 
 from walproof.wal.places.place import FileSource, Source
 from walproof.wal.progress import Observe
@@ -97,6 +97,7 @@ _GivenSamples = tuple[
 ]
 """What images told, as ``walproof.wal.images.ImageSamples``."""
 
+@type_check_only
 class WhatIfRequest(TypedDict):
     """What simulations are asked. A name for checkers of types alone."""
 
