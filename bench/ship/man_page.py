@@ -9,12 +9,12 @@ setuptools leaves that out of a source archive.)
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-
-from typer._completion_shared import get_completion_script
 
 from bench.ship.command_tree import Command, Entry, commands
 from walproof import __version__
@@ -107,12 +107,20 @@ def _text(words: str) -> str:
     return f"\\&{escaped}" if escaped.startswith((".", "\\(aq")) else escaped
 
 
+def completion(shell: str) -> str:
+    """The script that makes the shell ask walproof, as walproof itself prints it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "walproof"], capture_output=True, text=True, check=True,
+        env={**os.environ, "_WALPROOF_COMPLETE": f"source_{shell}"},
+    )  # fmt: skip
+    return done.stdout.strip() + "\n"  # zsh reads the first line
+
+
 def main() -> int:
     """Write the files and say which."""
     written = {MAN_PAGE: page(commands())}
     for shell, path in COMPLETIONS.items():
-        script = get_completion_script(prog_name="walproof", complete_var="_WALPROOF_COMPLETE", shell=shell)
-        written[path] = script + "\n"
+        written[path] = completion(shell)
     for path, text in written.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

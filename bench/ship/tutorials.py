@@ -1,6 +1,6 @@
 """Runs every command of the tutorials on real servers, as they stand in docs/tutorials.
 
-    PYTHONPATH=. .venv/bin/python bench/ship/tutorials.py            # about 25 minutes, ten of them tuning
+    PYTHONPATH=. .venv/bin/python bench/ship/tutorials.py            # 50 minutes on 2 busy cores
     PYTHONPATH=. .venv/bin/python bench/ship/tutorials.py load-a-table
 
 Each tutorial has a temporary folder with the files that it shows. The services that it names (shop, db1, db2)

@@ -7,10 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from typer._completion_shared import get_completion_script
-
 from bench.ship.command_tree import commands
-from bench.ship.man_page import page
+from bench.ship.man_page import completion, page
 from tests.cli.command import environment
 
 TREE = commands()
@@ -44,7 +42,7 @@ def test_statuses_are_those_of_the_document() -> None:
 
 
 def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
-    script = get_completion_script(prog_name="walproof", complete_var="_WALPROOF_COMPLETE", shell="bash")
+    script = completion("bash")
     for words, completed in (("wal ver", "verify"), ("wal stats --resol", "--resolve")):
         asked = f"""{script}
 COMP_WORDS=(walproof {words})
