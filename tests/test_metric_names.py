@@ -41,6 +41,7 @@ OTHERS = {
     "flush_us": "a key of walproof disk --json",
     "sync_ms": "a column of a query",
     "duration_s": "a field of Overrides", "warmup_s": "a field of Overrides",
+    "settle_s": "a field of Overrides", "time_limit_s": "a key of the assistant's overview",
     "budget_s": "a field of Overrides", "power_cut_images": "a field of Overrides",
     "quick_rows": "a field of LoadTable", "text_bytes": "a column of a query",
 }  # fmt: skip

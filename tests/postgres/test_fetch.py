@@ -285,7 +285,11 @@ def test_an_interrupt_leaves_nothing(cache: Path, client: Client, tmp_path: Path
     """Ctrl-C while the client is at work: the installer ends, and its folder is gone."""
     started = tmp_path / "started"
     client("mvn", f'echo > "{started}"; exec sleep 60')
-    code = "from walproof.postgres import fetch; fetch.install('13.7')"
+    # Whoever runs the tests may ignore SIGINT, as a shell makes what it starts in the background do.
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from walproof.postgres import fetch; fetch.install('13.7')"
+    )
     installer = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, env=_environment())
     while not started.exists():
         assert installer.poll() is None

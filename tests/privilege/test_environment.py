@@ -68,6 +68,7 @@ def test_few_read_the_environment() -> None:
     """Who reads all of it could hand it on."""
     allowed = {"privilege/environment.py", "cli/app.py", "cli/defect.py"}
     allowed |= {"hosts/cluster.py", "hosts/knock.py"}  # they write what Ray reads there
+    allowed |= {"cli/mcp_reach.py"}  # looks for secrets, to take them out of answers
     found = {
         str(path.relative_to(SOURCE))
         for path in SOURCE.rglob("*.py")

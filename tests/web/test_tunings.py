@@ -129,7 +129,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, tuning: list[TuningFacts]) 
         listed = site.get("/tunings").text
         assert "stored journal cannot be read" in listed
         assert "linked" not in listed
-        assert "empty" not in listed
+        assert "/tunings/empty" not in listed
         answer_ = site.get(f"/tunings/{NAME}")
         assert answer_.status == 503
         assert "stored keptanswer cannot be read" in answer_.text.lower()

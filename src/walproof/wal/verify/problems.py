@@ -125,7 +125,8 @@ _KINDS = (
     Kind(
         "changing",
         _NOTE,
-        "The file is being written or copied. Its segment is taken for whole, and not looked into.",
+        "The file is being written or copied. Its segment is not looked into: taken for whole where others "
+        "follow it, else left out.",
         "Verify again when the copy is done.",
     ),
     Kind("expired", _NOTE, "Of an older backup only the WAL that it needs itself is kept.", ""),

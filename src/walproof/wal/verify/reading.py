@@ -106,10 +106,11 @@ def read_archive(
     kept_files = len(facts)
     changing: Sequence[Wanted] = wanted
     gone: set[str] = set()
-    for _ in range(_READS):
+    for number in range(_READS):
         changed: list[Wanted] = []
         for (file, wants_sha1), found in _verified(archive, changing, size, kept, verifier, observe):
-            if found is not None:
+            # What changed a moment ago and is not in order yet is being written, though it rests.
+            if found is not None and not (number and found.faults):
                 facts[file.path] = found
             elif (status := _status(file)) is None:
                 gone.add(file.path)
@@ -119,6 +120,7 @@ def read_archive(
         changing = changed
         if not changing:
             break
+    gone |= _newest([file for file, _ in changing], files, gone, size)
     skipped += len(changing)
     reading = Reading(archive, size, _reference(archive, facts.values()))
     reading.files, reading.read_files, reading.kept_files = len(files), len(wanted), kept_files
@@ -126,7 +128,7 @@ def read_archive(
     _sort_out(reading, facts, gone)
     reading.problems += [
         Problem(
-            "changing", f"the file changed each of the {_READS} times that it was read", file.path, file.name,
+            "changing", f"the file changed, and is not in order after {_READS} looks", file.path, file.name,
             timeline=file.timeline, lsn=reading.start_of(file.number(size)),
         )
         for file, _ in changing
@@ -145,6 +147,18 @@ def _segment_size(archive: Archive) -> int:
     lengths = Counter(file.size for file in files if file.ending is None and file.size & (file.size - 1) == 0)
     length = lengths.most_common(1)[0][0] if lengths else 0
     return length if 1 << 20 <= length <= 1 << 30 else 16 << 20
+
+
+def _newest(
+    changing: Sequence[WalFile], files: Sequence[WalFile], gone: set[str], segment_size: int
+) -> set[str]:
+    """Paths of those that no other file of their timeline follows: nothing says that they will be whole."""
+    paths = {file.path for file in changing} | gone
+    last: dict[int, int] = {}
+    for file in files:
+        if file.path not in paths and not file.is_partial:
+            last[file.timeline] = max(file.number(segment_size), last.get(file.timeline, 0))
+    return {file.path for file in changing if file.number(segment_size) > last.get(file.timeline, -1)}
 
 
 def _first_number(since: Since | None, segment_size: int) -> int | None:
