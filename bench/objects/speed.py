@@ -6,7 +6,8 @@
 An S3 server (moto) runs on loopback, in a process of its own. There are two archives: 1 GB in 64 plain
 segments of 16 MB, and 50,000 small objects, each a segment of 1 MB that was switched at once, packed with
 gzip. Both are sound: page headers, links and checksums are those of PostgreSQL 18. ``library`` fetches the
-same objects with as many requests at a time and does nothing with them. Memory is the peak resident set of
+same objects with as many requests at a time and does nothing with them; ``pieces`` asks for 4 MiB at a time,
+as walproof does (for each of which moto copies the whole object). Memory is the peak resident set of
 a process of its own; the time of the S3 server is in every figure.
 """
 
@@ -41,6 +42,22 @@ client = open_client("s3", bucket)
 keys = [one["path"] for chunk in obstore.list(client, prefix) for one in chunk]
 with ThreadPoolExecutor(10) as threads:
     print(sum(threads.map(lambda key: len(obstore.get(client, key).bytes()), keys)))
+"""
+PIECES = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+import obstore
+from walproof.wal.places.client import open_client
+bucket, prefix = sys.argv[1][5:].split("/", 1)
+client = open_client("s3", bucket)
+PIECE = 4 << 20
+pieces = [
+    (one["path"], start, min(one["size"], start + PIECE))
+    for chunk in obstore.list(client, prefix) for one in chunk for start in range(0, one["size"], PIECE)
+]
+with ThreadPoolExecutor(10) as threads:
+    read = lambda one: len(obstore.get_range(client, one[0], start=one[1], end=one[2]))
+    print(sum(threads.map(read, pieces)))
 """
 WALPROOF = "from walproof.cli import main; main()"
 
@@ -78,6 +95,7 @@ def measure(server: S3, prefix: str) -> None:
     environment = {**os.environ, **server.environment()}
     for name, program, words in (
         ("library", LIBRARY, [url(prefix)]),
+        ("pieces", PIECES, [url(prefix)]),
         ("wal stats", WALPROOF, ["wal", "stats", "--json", url(prefix)]),
         ("wal verify", WALPROOF, ["wal", "verify", "--json", url(prefix)]),
     ):
