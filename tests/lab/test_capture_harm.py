@@ -43,7 +43,7 @@ def test_the_server_gives_a_stopped_capture_up(
     """Under load and without; the one that goes on says so, and keeps what it received."""
     with recorded_server(install, workspace) as cluster, cluster.connect() as connection:
         command = [sys.executable, "-m", "tests.lab.capturing", conninfo_of(cluster)]
-        with Writer(cluster.connect), _started([*command, str(tmp_path / "a"), "6"]) as busy:
+        with Writer(cluster.connect), _started([*command, str(tmp_path / "a"), "3"]) as busy:
             wait_for(lambda: slots(connection) == [(True, True)], 60)
             time.sleep(1)
             busy.send_signal(signal.SIGSTOP)
@@ -52,7 +52,7 @@ def test_the_server_gives_a_stopped_capture_up(
             said, _ = busy.communicate(timeout=60)
             assert "walproof did not answer for" in said
             assert read_recording(tmp_path / "a").ended_because == said
-        with _started([*command, str(tmp_path / "b"), "6"]) as idle:
+        with _started([*command, str(tmp_path / "b"), "3"]) as idle:
             wait_for(lambda: is_streaming(connection), 60)
             idle.send_signal(signal.SIGSTOP)
             wait_for(lambda: slots(connection) == [], 60)

@@ -49,6 +49,8 @@ MAX_RETAINED_BYTES = 1 << 30
 """A capture ends when the server keeps more WAL than this for it."""
 _POLL_S = 0.2
 _POSITION_S = 1.0
+_LAST_WORD_S = 2.0
+"""How long the stream may take to say why it ended, once the other session has."""
 _END_PATIENCE_S = 30.0
 _GONE_PATIENCE_S = 10.0
 _POSITION_BYTES = 64
@@ -175,6 +177,8 @@ class _Capture:
             why = one_line(error)
             if not self.positions:
                 raise ProbeError("could not ask how far the WAL has come", detail=why) from error
+            # Where walproof stood still the server has ended both sessions, and the stream knows why.
+            self._receiver.over.wait(_LAST_WORD_S)
         return self._receiver.ended or why
 
     def _wait(self, watch: Watch, is_over: Callable[[], bool]) -> str:
