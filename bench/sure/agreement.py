@@ -7,8 +7,7 @@ block to block. Both have their windows or slices where most pages have their im
 Blocks are independent, so a t interval over the differences of logarithms holds the ratio of the two ratios.
 A design is shown for a setting where the 90 % interval lies within 3 % of 1 (``shown`` in designs.csv).
 
-Blocks are kept in OUT; the same command goes on where it stopped, until it has ``--blocks``. A block takes
-about 3 minutes.
+Blocks are kept in OUT; the same command goes on where it stopped, until it has ``--blocks``.
 """
 
 from __future__ import annotations
