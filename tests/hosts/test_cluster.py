@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -276,6 +277,17 @@ def test_a_host_that_fails_is_left_out_and_named(cluster: Cluster) -> None:
     assert "oak is left out: no room 0 bytes are free" in told
     (lost,) = on_hosts(hosts[:1], dies, names[:1], told.append, tries=2)
     assert lost.reason == "its process was lost 2 times"
+
+
+def nice_value(name: str) -> str:
+    """Of what a host's process starts, as a server is started."""
+    return subprocess.run(["nice"], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_servers_of_a_host_run_at_the_nice_value_of_its_node(cluster: Cluster) -> None:
+    hosts = choose(cluster, 1, lambda _: None)
+    (found,) = on_hosts(hosts, nice_value, ["elm"], lambda _: None)
+    assert found.answer == nice_value("here")
 
 
 def test_an_open_head_is_refused() -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from walproof.errors import HostError, WalproofError
 from walproof.facts import Install
 from walproof.hosts.authority import Authority, make_key
-from walproof.hosts.cluster import OUTLIVE, Cluster, Host
+from walproof.hosts.cluster import WITH_SERVERS, Cluster, Host
 from walproof.hosts.far_follower import FarFollower, Told, told
 from walproof.hosts.network import Network, listen_address, measure
 from walproof.hosts.standby_host import Certified, FollowOrder, Introduction, StandbyHost
@@ -75,7 +75,8 @@ def standby_hosts(
         for index in range(1, 1 + count):
             actors.append(
                 make.options(
-                    scheduling_strategy=PlacementGroupSchedulingStrategy(group, index), runtime_env=OUTLIVE
+                    scheduling_strategy=PlacementGroupSchedulingStrategy(group, index),
+                    runtime_env=WITH_SERVERS,
                 ).remote(hosts[placed[index]].address, listen, folder, insecure)
             )
         names = [hosts[placed[index]].machine.name for index in range(1, 1 + count)]

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 _PATIENCE_S = 180.0
 """For the first task on a node, which starts a process there."""
-OUTLIVE = {"env_vars": {"RAY_kill_child_processes_on_worker_exit": "false"}}
-"""``runtime_env`` of what has servers: else Ray kills the children of a worker that ends, and with them the
-watchdog, which stops servers in order, frees their shared memory and removes their files."""
+WITH_SERVERS = {"env_vars": {"RAY_kill_child_processes_on_worker_exit": "false", "RAY_worker_niceness": "0"}}
+"""``runtime_env`` of what has servers. Else Ray kills the children of a worker that ends, and with them the
+watchdog, which stops servers in order, frees their shared memory and removes their files; and it raises the
+nice value of a worker by 15, which servers and pgbench would inherit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from walproof.errors import HostError, WalproofError
-from walproof.hosts.cluster import OUTLIVE, Cluster, Host
+from walproof.hosts.cluster import WITH_SERVERS, Cluster, Host
 
 Order = TypeVar("Order")
 Tell = Callable[[str], None]
@@ -77,7 +77,7 @@ def on_hosts(
 
     def start(index: int) -> Any:
         node = NodeAffinitySchedulingStrategy(hosts[index].node_id, soft=False)
-        return task.options(scheduling_strategy=node, runtime_env=OUTLIVE).remote(orders[index])
+        return task.options(scheduling_strategy=node, runtime_env=WITH_SERVERS).remote(orders[index])
 
     under_way = {start(index): (index, 1) for index in range(len(hosts))}
     found: dict[int, Carried] = {}
