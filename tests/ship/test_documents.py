@@ -116,3 +116,12 @@ def test_the_readme_is_short() -> None:
     lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 120
     assert max(map(len, lines)) <= 110
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=_name)
+def test_lines_are_wrapped(page: Path) -> None:
+    """Of words; tables and what is typed stay as they are."""
+    text = re.sub(r"`[^`\n]*`(?:, (?=`))?", "", _FENCED.sub("", page.read_text(encoding="utf-8")))
+    assert [
+        line for line in text.splitlines() if len(line) > 110 and not line.startswith(("|", "    "))
+    ] == []
