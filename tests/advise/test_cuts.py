@@ -63,13 +63,13 @@ def _pairs() -> Sequence[Pair]:
         kept = json.loads(line)
         found = study(fact(WhatIf, kept["found"]), fact(Question, kept["question"]))
         windows.append(Window(kept["load"], kept["begins"], kept["share"], kept["commits"], found))
-    wholes = {one.load: one for one in windows if one.share == 1.0}
+    wholes = {window.load: window for window in windows if window.share == 1.0}
     return [
-        Pair(one, told, wholes[one.load].each(whole.wal_bytes))
-        for one in windows
-        if one.share < 1.0
-        for target, told in one.study.predictions.items()
-        if (whole := wholes[one.load].study.predictions[target]).cycles >= ENOUGH
+        Pair(window, told, wholes[window.load].each(whole.wal_bytes))
+        for window in windows
+        if window.share < 1.0
+        for target, told in window.study.predictions.items()
+        if (whole := wholes[window.load].study.predictions[target]).cycles >= ENOUGH
     ]
 
 

@@ -22,7 +22,7 @@ from walproof.advise.server.rules import advise
 from walproof.wal.totals import WalStats
 
 _DEFINED = Path(__file__).parents[2] / "bench/advise/healthy.toml"
-NAMES = [one["name"] for one in tomllib.loads(_DEFINED.read_text(encoding="utf-8"))["server"]]
+NAMES = [load["name"] for load in tomllib.loads(_DEFINED.read_text(encoding="utf-8"))["server"]]
 TRUE_FINDINGS: Mapping[str, set[str]] = {"five-minutes": {"wal_compression"}}
 """What a longer look would say, and be right (docs/advise-validation.md): 94 % of its WAL are images, which
 initdb leaves uncompressed."""
@@ -42,7 +42,7 @@ def test_every_server_that_was_defined_was_looked_at() -> None:
 def test_there_is_nothing_to_change(name: str) -> None:
     # Minors are what the machine had.
     advised = advise(_cases()[name], ("minors",))
-    told = {one.rule: (one.title, *one.evidence) for one in advised.advice}
+    told = {advice.rule: (advice.title, *advice.evidence) for advice in advised.advice}
     assert told == {}
 
 
@@ -60,7 +60,7 @@ def test_nor_is_there_after_a_month_of_statistics_and_much_shorter_windows_judge
     assert seen.window.started_at is not None
     aged = replace(seen.window, started_at=seen.window.started_at - 30 * DAY_S)
     advised = advise(replace(seen, window=aged), ("minors",))
-    assert {one.rule for one in advised.advice} == TRUE_FINDINGS.get(name, set())
+    assert {advice.rule for advice in advised.advice} == TRUE_FINDINGS.get(name, set())
 
 
 def test_facts_are_kept_without_loss() -> None:

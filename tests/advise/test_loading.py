@@ -59,13 +59,13 @@ def _advice(may_lose: DurabilityClass) -> LoadAdvice:
 
 def test_a_step_is_judged_by_what_leaving_it_out_costs() -> None:
     advice = _advice(DurabilityClass.NONE)
-    assert [one.step for one in advice.kept] == ["late indexes"]
+    assert [step.step for step in advice.kept] == ["late indexes"]
     assert advice.kept[0].ratio == pytest.approx(2.0, rel=0.03)
     interval = advice.kept[0].interval
     assert interval is not None
     assert interval.low < 2.0 < interval.high
-    assert [one.step for one in advice.dropped] == ["COPY FREEZE", "triggers off"]
-    assert [one.variant for one in advice.plain] == ["plain COPY"]
+    assert [step.step for step in advice.dropped] == ["COPY FREEZE", "triggers off"]
+    assert [plain.variant for plain in advice.plain] == ["plain COPY"]
 
 
 @pytest.mark.parametrize(("plain", "is_kept"), [(25.0, True), (100.0, False)])
@@ -84,7 +84,7 @@ def test_what_noise_leaves_open_stays_only_in_a_whole_that_gains(plain: float, i
         for trial in trials
     ]
     (advice,) = advise_load(PLAN, analyse(PLAN, noisy, "complete_rows_per_s"), DurabilityClass.NONE)
-    assert [one.step for one in advice.undecided] == ["COPY FREEZE"]
+    assert [step.step for step in advice.undecided] == ["COPY FREEZE"]
     assert ("COPY FREEZE" in advice.left_out) is not is_kept
     assert "late indexes" not in advice.left_out
     assert "triggers off" in advice.left_out

@@ -37,8 +37,8 @@ def test_no_checkpoint_in_any_window() -> None:
     ]
     for seen in none:
         trials = make_measured_trials(PLAN, lambda c: none)
-        one = replace(trials[3], metrics={**trials[3].metrics, seen: 1.0})
-        trials = (*trials[:3], one, *trials[4:])
+        changed = replace(trials[3], metrics={**trials[3].metrics, seen: 1.0})
+        trials = (*trials[:3], changed, *trials[4:])
         assert sentences(PLAN, trials, FindingKind.CHECKPOINT, None) == []
     # Nothing known is not "none".
     half = make_measured_trials(PLAN, lambda c: {"checkpoints_timed": 0.0})

@@ -106,7 +106,7 @@ def test_late_replay_is_told_apart_by_its_startup_process(
     window = with_startup(
         recorded("replay-starved"), waits, cpu_share=cpu_share, run_queue_share=run_queue_share
     )
-    assert [one.cause for one in diagnose(window).causes] == [cause]
+    assert [diagnosed.cause for diagnosed in diagnose(window).causes] == [cause]
 
 
 def test_a_full_core_that_keeps_up_is_no_cause() -> None:
@@ -128,7 +128,7 @@ def test_an_unflushed_primary_is_named() -> None:
     begun = window.first.at_s
     trail = ((begun, window.first.upstream.flushed), (begun + 0.01, upstream.inserted))
     late = replace(window, last=replace(last, upstream=upstream), trail=trail)
-    assert Cause.GENERATION in [one.cause for one in diagnose(late).causes]
+    assert Cause.GENERATION in [cause.cause for cause in diagnose(late).causes]
 
 
 def test_a_standby_that_has_its_segments_from_the_archive_misses_none() -> None:
@@ -141,4 +141,4 @@ def test_a_standby_that_has_its_segments_from_the_archive_misses_none() -> None:
             standby=replace(restoring.last.standby, replayed=restoring.first.standby.replayed + 1000),
         ),
     )
-    assert [one.cause for one in diagnose(moved).causes] == [Cause.ARCHIVE_RECOVERY]
+    assert [cause.cause for cause in diagnose(moved).causes] == [Cause.ARCHIVE_RECOVERY]

@@ -87,8 +87,8 @@ def test_a_stage_that_grows_and_that_no_rule_explains_is_unexplained() -> None:
     split = split_lag(window)
     held = replace(split.stage(Stage.CONFLICT), lag_bytes=30 << 20, lag_s=12.0, lag_bytes_per_s=1e6)
     stages = tuple(
-        held if one.stage is Stage.CONFLICT else replace(one, lag_bytes=0, lag_s=0.0, lag_bytes_per_s=0.0)
-        for one in split.stages
+        held if stage.stage is Stage.CONFLICT else replace(stage, lag_bytes=0, lag_s=0.0, lag_bytes_per_s=0.0)
+        for stage in split.stages
     )
     found = unexplained(window, replace(split, stages=stages))
     assert found is not None

@@ -54,6 +54,6 @@ def test_list() -> None:
 
 
 def test_counts_have_their_noun() -> None:
-    assert [say_count(one, "slot") for one in (0, 1, 2, 1200.0)] == [
+    assert [say_count(count, "slot") for count in (0, 1, 2, 1200.0)] == [
         "0 slots", "1 slot", "2 slots", "1,200 slots",
     ]  # fmt: skip

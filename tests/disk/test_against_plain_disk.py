@@ -207,13 +207,13 @@ def _expected(tree: dict[str, Node], content: dict[File, bytes]) -> dict[str, by
 def _difference(found: dict[str, bytes | str | None], expected: dict[str, bytes | str | None]) -> str | None:
     """In which file, and where in it, two folders differ."""
     for path in sorted(found.keys() | expected.keys()):
-        one, other = found.get(path, "missing"), expected.get(path, "missing")
-        if isinstance(one, bytes) and isinstance(other, bytes):
-            at = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
-            if one != other:
-                return f"{path}: {len(one)} bytes, expected {len(other)}, first difference at {at}"
-        elif one != other:
-            return f"{path}: {one!r:.40}, expected {other!r:.40}"
+        ours, other = found.get(path, "missing"), expected.get(path, "missing")
+        if isinstance(ours, bytes) and isinstance(other, bytes):
+            at = next((i for i, (a, b) in enumerate(zip(ours, other, strict=False)) if a != b), None)
+            if ours != other:
+                return f"{path}: {len(ours)} bytes, expected {len(other)}, first difference at {at}"
+        elif ours != other:
+            return f"{path}: {ours!r:.40}, expected {other!r:.40}"
     return None
 
 

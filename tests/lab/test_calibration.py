@@ -54,13 +54,13 @@ def test_phases_are_told_apart(
         (buffers, prefetch) for buffers in (6553, 819) for prefetch in (True, False)
     }
     assert not any(phase.work["prefetches"] for phase in replayed if not phase.prefetch)
-    assert {one.phase for one in found.cold} <= PHASES
-    assert {(one.buffers, one.prefetch) for one in found.cold} == {(6553, True), (6553, False)}
-    requests = {(one.phase, one.prefetch): one.requests for one in found.cold}
+    assert {measured.phase for measured in found.cold} <= PHASES
+    assert {(measured.buffers, measured.prefetch) for measured in found.cold} == {(6553, True), (6553, False)}
+    requests = {(measured.phase, measured.prefetch): measured.requests for measured in found.cold}
     assert sum(requests.values()) > 0
     if {("read", True), ("read", False)} <= set(requests):
         assert requests["read", False] < requests["read", True], "the kernel reads pages in order together"
-    by_name = {one.phase: one.work for one in replayed if one.buffers == 819 and one.prefetch}
+    by_name = {row.phase: row.work for row in replayed if row.buffers == 819 and row.prefetch}
     if "insert" in by_name:
         assert by_name["insert"]["records"] == pytest.approx(50_000, rel=0.02)
         assert by_name["insert"]["changes"] == pytest.approx(50_000, rel=0.02)
@@ -71,7 +71,7 @@ def test_phases_are_told_apart(
         assert by_name["image"]["changes"] < 0.1 * by_name["image"]["records"]
     if "random" in by_name:
         assert by_name["random"]["far_reads"] > 1000, "more pages than buffers, in no order"
-    with_room = [one.work for one in replayed if one.buffers == 6553 and one.phase == "random read"]
+    with_room = [row.work for row in replayed if row.buffers == 6553 and row.phase == "random read"]
     for work in with_room:
         assert work["far_reads"] > 0.3 * work["records"], "pages that nobody had read before"
         assert work["evictions"] < 0.01 * work["far_reads"]

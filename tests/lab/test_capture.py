@@ -55,10 +55,12 @@ def test_a_recording_holds_all_that_was_written_meanwhile(cluster: Cluster, tmp_
     assert made.ended_because == "time"
     assert made.bytes > 3 << 20, "several segments, and more than one checkpoint"
     assert seen[-1][1] > 0
-    assert [one.max_slot_wal_keep_size for one in told] == ["-1"]
+    assert [state.max_slot_wal_keep_size for state in told] == ["-1"]
     assert read_recording(folder) == made
     assert made.settings["max_wal_size"] == "32MB"
-    assert [one.lsn for one in made.positions] == sorted(one.lsn for one in made.positions)
+    assert [position.lsn for position in made.positions] == sorted(
+        position.lsn for position in made.positions
+    )
     assert read_map(folder / "relations.json").system_identifier == made.system_identifier
     # The decoder reads it to the end that was reported, without a gap.
     wal = stats(folder, start=made.began.lsn, partial=True)
@@ -92,7 +94,7 @@ def test_it_holds_the_bytes_of_the_server(install: Install, workspace: Workspace
         data, end = part.read_bytes(), int(made.ended.lsn) % made.segment_bytes
         assert len(data) == made.segment_bytes
         assert data[:end] == (server / part.stem).read_bytes()[:end]
-        mine, theirs = (stats(one, start=made.began.lsn, end=made.ended.lsn) for one in (folder, server))
+        mine, theirs = (stats(place, start=made.began.lsn, end=made.ended.lsn) for place in (folder, server))
         assert mine.totals == theirs.totals
         assert mine.totals.records > 30000
         assert (mine.start, mine.end) == (theirs.start, theirs.end)

@@ -46,9 +46,9 @@ def test_contents_never_reach_the_disk(install: Install, tmp_path: Path) -> None
         others = {file.name for file in folder.iterdir() if not file.name.startswith("00")}
         assert others == {RECORDING_FILE, IMAGES_FILE}, "no names"
         assert read_recording(folder).positions == made.positions
-        one, other = (stats(path, start=made.began.lsn, end=made.ended.lsn) for path in (server.wal, folder))
-        assert one.totals.records > 10_000
-        assert (one.totals, one.relations, one.accounting) == (
+        kept, other = (stats(path, start=made.began.lsn, end=made.ended.lsn) for path in (server.wal, folder))
+        assert kept.totals.records > 10_000
+        assert (kept.totals, kept.relations, kept.accounting) == (
             other.totals,
             other.relations,
             other.accounting,

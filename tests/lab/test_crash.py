@@ -102,18 +102,18 @@ def test_one_server_serves_several_distances(server: Cluster, workspace: Workspa
     finally:
         server.stop("immediate")
     found = [recover(image, workspace, SETTINGS) for image in images]
-    distances = [one.times.wal_bytes for one in found]
+    distances = [distance.times.wal_bytes for distance in found]
     assert distances[0] * 1.5 < distances[1]
     assert found[0].times.redo_start == found[1].times.redo_start
-    for image, one in zip(images, found, strict=True):
+    for image, distance in zip(images, found, strict=True):
         redo = find_redo(image.wal)
         work = analyse(image.wal, start=redo.redo, buffers=[BUFFERS]).last
-        assert redo.redo == one.times.redo_start
-        assert 0 <= work.end - one.times.redo_end < 16384, "the last record ends where the WAL does"
-        assert one.course.cpu_s > 0
-        if one.times.checkpoint is not None:
+        assert redo.redo == distance.times.redo_start
+        assert 0 <= work.end - distance.times.redo_end < 16384, "the last record ends where the WAL does"
+        assert distance.course.cpu_s > 0
+        if distance.times.checkpoint is not None:
             # The simulated buffers against what the checkpointer says that it wrote.
-            assert one.times.checkpoint.buffers == pytest.approx(work.pools[BUFFERS].resident, abs=60)
+            assert distance.times.checkpoint.buffers == pytest.approx(work.pools[BUFFERS].resident, abs=60)
 
 
 @pytest.mark.pg(">= 18")
@@ -202,9 +202,11 @@ def test_a_shortened_image_recovers_less_and_cold_reads_it_from_the_disk(
     whole = recover(image, workspace, SETTINGS, Cache.COLD, query=query, shares_wal=True)
     # Which goes on where segments are that the image still has.
     part = recover(image, workspace, SETTINGS, until=segments[2], query=query, shares_wal=True)
-    for one in (whole, part):
-        assert one.answer is not None
-        assert Lsn.parse(str(one.answer[0])) > one.times.redo_end, "the server wrote WAL of its own"
+    for part_or_whole in (whole, part):
+        assert part_or_whole.answer is not None
+        assert Lsn.parse(str(part_or_whole.answer[0])) > part_or_whole.times.redo_end, (
+            "the server wrote WAL of its own"
+        )
     assert {path.name: path.read_bytes() for path in image.wal.iterdir() if len(path.name) == 24} == wal
     assert part.times.redo_start == whole.times.redo_start == redo.redo
     assert part.times.wal_bytes < whole.times.wal_bytes - (16 << 20)
@@ -236,7 +238,9 @@ def test_the_prefetcher_is_simulated_call_by_call(server: Cluster, workspace: Wo
     assert found.answer is not None
     prefetch, skip_fpw, skip_init = (int(str(value)) for value in found.answer)
     assert skip_fpw > 1000
-    assert skip_fpw == pytest.approx(sum(one.count for one in work.images.values()), rel=0.02)
+    assert skip_fpw == pytest.approx(
+        sum(images_of_kind.count for images_of_kind in work.images.values()), rel=0.02
+    )
     assert skip_init == pytest.approx(work.initialised, rel=0.02, abs=20)
     assert prefetch == pytest.approx(work.pools[BUFFERS].prefetches, rel=0.03, abs=30)
 

@@ -144,9 +144,9 @@ def test_plackett_burman_spreads_each_interaction_over_the_other_main_effects() 
     design = factorial_design(two_level(11), "plackett-burman-12")
     signs = signs_of(design)
     assert len(signs) == 12
-    for one, pair in product(range(11), combinations(range(11), 2)):
-        shared = dot(column(signs, (one,)), column(signs, pair))
-        assert abs(shared) == (0 if one in pair else 4)
+    for number, pair in product(range(11), combinations(range(11), 2)):
+        shared = dot(column(signs, (number,)), column(signs, pair))
+        assert abs(shared) == (0 if number in pair else 4)
     assert design.aliases == ("every main effect holds 1/3 of each interaction between two other factors",)
     assert design.resolution == 3
 

@@ -44,7 +44,7 @@ def test_what_a_reload_changes_is_toggled_by_itself(embedded: Install) -> None:
 
 def test_each_design_brings_its_own_baseline(embedded: Install) -> None:
     plan = _compare((embedded,), OFF, LARGE, {**COMPRESSED, **LARGE})
-    assert [(one.name, one.design) for one in plan.variants] == [
+    assert [(variant.name, variant.design) for variant in plan.variants] == [
         ("default", Design.FRESH),
         ("default, toggled", Design.TOGGLED),
         ("synchronous_commit=off", Design.TOGGLED),
@@ -113,7 +113,7 @@ def test_fresh_is_always_possible(embedded: Install) -> None:
     plan = _compare((embedded,), OFF, design="fresh")
     assert plan.toggling is None
     assert plan.rounds == 5
-    assert {one.design for one in plan.variants} == {Design.FRESH}
+    assert {variant.design for variant in plan.variants} == {Design.FRESH}
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def planned(
 def test_a_gate_measures_for_ten_minutes_at_most_unless_more_is_said(given: Install) -> None:
     plan = planned(given, [OFF], "tps < 0.97x", *WAL)
     assert plan.gate is not None
-    assert [one.text for one in plan.gate.promises] == ["tps < 0.97x", *WAL]
+    assert [promise.text for promise in plan.gate.promises] == ["tps < 0.97x", *WAL]
     assert (plan.rounds, plan.budget_s, plan.half_width) == (ROUNDS_MOST, BUDGET_S, None)
     assert plan.toggling is not None
     assert plan.toggling.starts == plan.rounds

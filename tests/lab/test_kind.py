@@ -108,10 +108,10 @@ def test_a_study_of_statements_has_no_load_beside_them(embedded: Install) -> Non
 
 
 @pytest.mark.parametrize(("one", "other"), list(itertools.combinations(TABLES, 2)))
-def test_a_study_of_two_kinds_is_refused(embedded: Install, one: str, other: str) -> None:
+def test_a_study_of_two_kinds_is_refused(embedded: Install, kind: str, other: str) -> None:
     with pytest.raises(StudyError, match="a study is of one kind") as raised:
-        _plan(embedded, {**TABLES[one], **TABLES[other]})
-    assert one in raised.value.message
+        _plan(embedded, {**TABLES[kind], **TABLES[other]})
+    assert kind in raised.value.message
     assert other in raised.value.message
 
 
@@ -215,4 +215,6 @@ def test_what_is_added_and_fails_leaves_the_trial(
         trial, _ = run_trial(trials, TrialOrder(1, 1, embedded.label, "w", "default"))
     assert trial.state is TrialState.DONE, trial.reason
     assert trial.metrics["tps"] > 0
-    assert [one for one in trial.warnings if "not measured: the run is void" in one], trial.warnings
+    assert [warning for warning in trial.warnings if "not measured: the run is void" in warning], (
+        trial.warnings
+    )

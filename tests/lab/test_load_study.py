@@ -66,7 +66,7 @@ def test_a_load_stands_alone(embedded: Install) -> None:
 
 def test_wal_elsewhere_is_a_variant_of_the_baseline(embedded: Install) -> None:
     plan = _plan(embedded, {}, waldir=Path("/mnt/wal"))
-    assert [(one.name, one.waldir) for one in plan.variants] == [
+    assert [(variant.name, variant.waldir) for variant in plan.variants] == [
         ("a", None), ("b", None), ("a, WAL in /mnt/wal", "/mnt/wal"),
     ]  # fmt: skip
     with pytest.raises(StudyError, match="cannot be on a simulated disk"):
@@ -82,7 +82,7 @@ def test_the_built_in_study_resolves_on_every_version(install: Install) -> None:
     study, _, folder = read_study("bulk-load")
     plan = resolve(study, Overrides(quick=True), folder=folder, given=(install,))
     names = {variant.name for variant in plan.variants}
-    assert {one.variant for one in plan.references} <= names | {one.variant for one in plan.left_out}
+    assert {left.variant for left in plan.references} <= names | {left.variant for left in plan.left_out}
     assert ("staging table, MERGE" in names) == (install.version_num >= 150000)
 
 

@@ -81,9 +81,10 @@ def _told(*cuts: CutFacts) -> str:
             f" {cut.checkpoints} checkpoints, unflushed: {', '.join(cut.unflushed) or 'none'}"
         )
         lines += [
-            f"  image {one.number} (seed {one.seed}, {one.survival}, {one.check_s:.1f} s): {one.state.value}:"
-            f" {one.reason}; {one.torn_pages} torn pages, {one.lost_commits} lost; kept: {one.kept}"
-            for one in cut.images
+            f"  image {image.number} (seed {image.seed}, {image.survival}, {image.check_s:.1f} s): "
+            f"{image.state.value}: {image.reason}; {image.torn_pages} torn pages, "
+            f"{image.lost_commits} lost; kept: {image.kept}"
+            for image in cut.images
         ]
     return "\n" + "\n".join(lines)
 
@@ -231,9 +232,11 @@ def test_a_server_that_ends_before_the_cut_is_no_verdict(
 ) -> None:
     def shoot_and_wait(disk: SimulatedDisk, event: Event, count: int, _longest_s: float) -> str:
         servers = [
-            one for one in psutil.Process().children() if str(memory.folder) in " ".join(one.cmdline())
+            process
+            for process in psutil.Process().children()
+            if str(memory.folder) in " ".join(process.cmdline())
         ]
-        (postmaster,) = [one for one in servers if one.name() == "postgres"]
+        (postmaster,) = [server for server in servers if server.name() == "postgres"]
         postmaster.children()[0].kill()
         postmaster.wait(30)
         return real(disk, event, count, 0.1)

@@ -30,8 +30,8 @@ def test_recordings_are_counted_and_not_variants(embedded: Install, tmp_path: Pa
     plan = _plan("replay", embedded, tmp_path)
     recordings = {recording_key(plan, embedded.label, variant) for variant in plan.variants}
     assert (len(plan.variants), len(recordings)) == (32, 16)
-    one = replace(plan, variants=plan.variants[:1])
-    each = (_disk_bytes(plan) - _disk_bytes(one)) / 15
+    single = replace(plan, variants=plan.variants[:1])
+    each = (_disk_bytes(plan) - _disk_bytes(single)) / 15
     # Measured on 18.4: 105 MB, of which 32 MB are segments.
     assert 105e6 < each < 210e6
 

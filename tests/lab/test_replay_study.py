@@ -75,8 +75,11 @@ def test_kernel_audit_is_a_condition(embedded: Install, monkeypatch: pytest.Monk
     """What cannot be audited here is refused before the first trial, by name."""
     monkeypatch.setenv("PATH", "/nonexistent")
     plan = _plan(embedded, {"factors": {"kernel_audit": ["off", "quiet"], "wal_compression": ["off", "on"]}})
-    assert {one.conditions_as(ReplayConditions).kernel_audit for one in plan.variants} == {"off", "quiet"}
-    assert all(set(one.settings) == {"wal_compression"} for one in plan.variants)
+    assert {variant.conditions_as(ReplayConditions).kernel_audit for variant in plan.variants} == {
+        "off",
+        "quiet",
+    }
+    assert all(set(variant.settings) == {"wal_compression"} for variant in plan.variants)
     with pytest.raises(StudyError, match="cannot run here") as refused:
         check(plan)
     lines = str(refused.value.detail).splitlines()
@@ -102,7 +105,7 @@ def test_the_study_of_auditing_leaves_out_what_is_not_here(
     monkeypatch.setenv("PATH", "/nonexistent")
     study, _, folder = read_study("replay-audit")
     plan = resolve(study, Overrides(), folder=Path("/somewhere"), scripts=folder, given=(embedded,))
-    assert [one.name for one in plan.variants] == ["no audit"]
-    reasons = {one.variant: one.reason for one in plan.left_out}
+    assert [variant.name for variant in plan.variants] == ["no audit"]
+    reasons = {left.variant: left.reason for left in plan.left_out}
     assert 'has no library "pgaudit"' in reasons["pgaudit"]
     assert reasons["kernel audit, recording"] == "kernel audit: auditctl is not installed"

@@ -52,8 +52,8 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store.sqlite")
 
 
-def _begin(store: Store, one: Plan) -> Run:
-    return store.add_run(one, ("walproof",), ENVIRONMENT, "1.0")
+def _begin(store: Store, asked: Plan) -> Run:
+    return store.add_run(asked, ("walproof",), ENVIRONMENT, "1.0")
 
 
 def _conduct(store: Store, run: Run, trials: InstantTrials, stop_after: int | None = None) -> None:
@@ -68,8 +68,8 @@ def test_every_round_holds_every_cell_once_in_an_order_of_its_own(store: Store) 
     trials = InstantTrials()
     _conduct(store, run, trials)
     rounds = [[o.variant for o in trials.orders if o.round == number] for number in range(1, 13)]
-    assert all(sorted(one) == ["default", "fsync=off", "full_page_writes=off"] for one in rounds)
-    assert len({tuple(one) for one in rounds}) > 1
+    assert all(sorted(variants) == ["default", "fsync=off", "full_page_writes=off"] for variants in rounds)
+    assert len({tuple(variants) for variants in rounds}) > 1
     assert [order.number for order in trials.orders] == list(range(1, 37))
     assert store.run(run.id).finished_at is not None
 

@@ -20,7 +20,7 @@ def test_predecessors_and_places_are_balanced(count: int, seed: str) -> None:
     orders = slice_orders(names, PASSES, seed)
     assert all(sorted(order) == list(names) for order in orders)
     followers = Counter(pairwise(chain.from_iterable(orders)))
-    others = [followers[one, other] for one in names for other in names if one != other]
+    others = [followers[first, other] for first in names for other in names if first != other]
     # 40 passes of n slices are shared by n (n - 1) pairs; without a rule some would come twice as often.
     assert max(others) - min(others) <= 4
     places = Counter((name, place) for order in orders for place, name in enumerate(order))
@@ -45,4 +45,4 @@ def test_orders_are_no_rhythm() -> None:
     """A rhythm could meet another one, of a background process."""
     orders = slice_orders("ab", PASSES, "1/1")
     for period in range(1, 9):
-        assert any(one != other for one, other in zip(orders, orders[period:], strict=False)), period
+        assert any(order != other for order, other in zip(orders, orders[period:], strict=False)), period

@@ -42,12 +42,12 @@ def test_a_setting_is_not_sliced_by_itself_before_that_was_shown(embedded: Insta
     rows = {name: replace(row, shown="") for name, row in designs().items()}
     monkeypatch.setattr(table, "designs", lambda: rows)
     plan = _compare((embedded,), BUFFERS)
-    assert {one.design for one in plan.variants} == {Design.FRESH}
+    assert {variant.design for variant in plan.variants} == {Design.FRESH}
     assert plan.variant("wal_buffers=64MB").design_reason == (
         "nobody has shown on servers yet that slices of wal_buffers agree with servers of its own"
     )
     asked = _compare((embedded,), BUFFERS, design="sliced")
-    assert {one.design for one in asked.variants} == {Design.SLICED}
+    assert {variant.design for variant in asked.variants} == {Design.SLICED}
     assert asked.variant("wal_buffers=64MB").design_reason == (
         "wal_buffers acts under load alone, on servers that take turns"
     )
@@ -56,7 +56,7 @@ def test_a_setting_is_not_sliced_by_itself_before_that_was_shown(embedded: Insta
 @pytest.mark.usefixtures("shown")
 def test_a_setting_that_acts_under_load_alone_is_sliced_by_itself(embedded: Install) -> None:
     plan = _compare((embedded,), BUFFERS)
-    assert [one.design for one in plan.variants] == [Design.SLICED, Design.SLICED]
+    assert [variant.design for variant in plan.variants] == [Design.SLICED, Design.SLICED]
     assert plan.slicing is not None
     assert (plan.slicing.baseline, plan.slicing.starts, plan.slicing.passes) == ("default", 8, 8)
     assert (plan.rounds, plan.trials_most, plan.probes) == (8, 8, ())
@@ -71,7 +71,7 @@ def test_a_setting_that_acts_under_load_alone_is_sliced_by_itself(embedded: Inst
 @pytest.mark.usefixtures("shown")
 def test_three_designs_have_a_baseline_each(embedded: Install) -> None:
     plan = _compare((embedded,), OFF, BUFFERS, LARGE)
-    assert [(one.name, one.design.value) for one in plan.variants] == [
+    assert [(variant.name, variant.design.value) for variant in plan.variants] == [
         ("default", "fresh"),
         ("default, toggled", "toggled"),
         ("default, sliced", "sliced"),
@@ -93,7 +93,7 @@ def test_three_designs_have_a_baseline_each(embedded: Install) -> None:
 @pytest.mark.usefixtures("shown")
 def test_two_designs_of_slices_have_no_windows(embedded: Install) -> None:
     plan = _compare((embedded,), OFF, BUFFERS)
-    assert [one.name for one in plan.variants][:2] == ["default", "default, sliced"]
+    assert [variant.name for variant in plan.variants][:2] == ["default", "default, sliced"]
     assert plan.slices_all
     assert not plan.toggles_all
     assert (plan.rounds, plan.trials_most) == (8, 8 + 2)
@@ -101,7 +101,7 @@ def test_two_designs_of_slices_have_no_windows(embedded: Install) -> None:
 
 def test_sliced_is_possible_for_what_is_toggled_or_that_nobody_has_looked_at(embedded: Install) -> None:
     plan = _compare((embedded,), OFF, {"work_mem": "1MB"}, design="sliced", rounds=3, passes=5)
-    assert {one.design for one in plan.variants} == {Design.SLICED}
+    assert {variant.design for variant in plan.variants} == {Design.SLICED}
     assert plan.variant("work_mem=1MB").design_reason == "asked for"
     assert plan.slicing is not None
     assert (plan.slicing.starts, plan.slicing.passes) == (3, 5)
@@ -140,9 +140,9 @@ def test_servers_that_do_not_fit_are_up_one_after_the_other(embedded: Install) -
     reason = plan.variant("wal_buffers=64MB").design_reason or ""
     assert reason.startswith("3 servers at once need ")
     few = _compare((embedded,), BUFFERS, {"shared_buffers": "256MB"})
-    one = _compare((embedded,), {"shared_buffers": "256MB"}, design="fresh")
+    single = _compare((embedded,), {"shared_buffers": "256MB"}, design="fresh")
     both = estimate(few, Path("/nowhere")).memory_bytes
-    assert both == estimate(one, Path("/nowhere")).memory_bytes + 2 * ((128 + 4 * 8) << 20)
+    assert both == estimate(single, Path("/nowhere")).memory_bytes + 2 * ((128 + 4 * 8) << 20)
 
 
 def _steady(embedded: Install, **changes: Any) -> Plan:

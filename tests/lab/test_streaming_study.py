@@ -36,7 +36,10 @@ def test_streams_rates_and_checksums_are_resolved(embedded: Install) -> None:
     assert [(w.clients, w.rate_tps, w.duration_s, w.protocol) for w in plan.workloads] == [
         (2, None, 5.0, "prepared"), (1, 4.0, 60.0, "prepared"),
     ]  # fmt: skip
-    assert [one.conditions_as(StreamingConditions).checksums for one in plan.variants] == [False, True]
+    assert [variant.conditions_as(StreamingConditions).checksums for variant in plan.variants] == [
+        False,
+        True,
+    ]
     assert plan.variants[1].settings == {}
     assert [w.duration_s for w in _plan(embedded, quick=True).workloads] == [1.0, 1.0]
 
@@ -56,7 +59,7 @@ def test_the_built_in_study_has_the_published_figures_of_two_variants(embedded: 
     study, _, folder = read_study("replication-live")
     plan = resolve(study, Overrides(), folder=Path("/somewhere"), scripts=folder, given=(embedded,))
     full = plan.workloads[0].name
-    assert [one.variant for one in plan.references_of(full)] == ["default", "wal_compression=on"]
+    assert [reference.variant for reference in plan.references_of(full)] == ["default", "wal_compression=on"]
     assert not plan.references_of(plan.workloads[1].name)
     assert plan.workloads[1].rate_tps is not None
 

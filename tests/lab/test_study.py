@@ -43,7 +43,7 @@ def test_a_cell_of_many_factors_is_named_by_what_differs(embedded: Install) -> N
     few = _plan(embedded, {**changes, "factors": levels})
     assert few.baseline == "fsync=on, autovacuum=on, full_page_writes=on, enable_sort=on"
     many = _plan(embedded, {**changes, "factors": {**levels, "jit": ["on", "off"]}})
-    assert [one.name for one in many.variants][:2] == ["reference", "fsync=off"]
+    assert [variant.name for variant in many.variants][:2] == ["reference", "fsync=off"]
     assert many.baseline == "reference"
 
 
@@ -52,9 +52,9 @@ def test_optional_variants_are_left_out_where_the_build_lacks_them(install: Inst
     plan = resolve(study, Overrides(), folder=Path("/somewhere"), scripts=scripts, given=(install,))
     names = [variant.name for variant in plan.variants]
     assert names[:2] == ["off", "pglz"]
-    assert sorted([*names, *(one.variant for one in plan.left_out)]) == ["lz4", "off", "pglz", "zstd"]
-    for one in plan.left_out:
-        assert install.label in one.reason, "the install that lacks it is named"
+    assert sorted([*names, *(left.variant for left in plan.left_out)]) == ["lz4", "off", "pglz", "zstd"]
+    for left in plan.left_out:
+        assert install.label in left.reason, "the install that lacks it is named"
     if install.version_num < 150000:
         assert plan.variant("pglz").implied == {"wal_compression": "on"}, "before 15 it had no name"
         assert len(plan.left_out) == 2
@@ -70,7 +70,7 @@ def test_a_variant_that_is_not_optional_is_refused(embedded: Install) -> None:
     with pytest.raises(SettingError, match="lz5"):
         _plan(embedded, {"variant": variants})
     variants[1]["optional"] = True
-    assert [one.variant for one in _plan(embedded, {"variant": variants}).left_out] == ["lz5"]
+    assert [left.variant for left in _plan(embedded, {"variant": variants}).left_out] == ["lz5"]
     with pytest.raises(StudyError, match="no variant of the study can be run"):
         _plan(embedded, {"variant": variants[1:]})
 

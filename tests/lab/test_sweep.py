@@ -72,8 +72,8 @@ def _plan(rounds: int = 5, half_width: float | None = None) -> Plan:
     )  # fmt: skip
 
 
-def _run(store: Store, one: Plan, trials: Rates) -> Run:
-    run = store.add_run(one, ("walproof",), ENVIRONMENT, "1.0")
+def _run(store: Store, asked: Plan, trials: Rates) -> Run:
+    run = store.add_run(asked, ("walproof",), ENVIRONMENT, "1.0")
     _conduct(store, run, trials)
     return store.run(run.id)
 
@@ -145,7 +145,7 @@ def test_it_is_resumed_where_it_stopped(store: Store, stop_at: int) -> None:
     with pytest.raises(Interrupt):
         _conduct(store, run, first)
     view = build_view(run, store.trials(run.id))
-    assert not any(one["has_ended"] for one in json.loads(to_json(view))["sweeps"])
+    assert not any(load["has_ended"] for load in json.loads(to_json(view))["sweeps"])
     _conduct(store, run, second)
     assert first.orders + second.orders == whole.orders
 

@@ -102,18 +102,18 @@ def watch(arguments: Iterable[str], canaries: Canaries, cwd: Path, place: Path, 
     for line in log.read_text().splitlines():
         words, given = json.loads(line)
         _judge("start", words, given.items(), canaries, watched)
-    watched.leaks |= {f"stdout: {one}" for one in canaries.found_in(watched.stdout)}
-    watched.leaks |= {f"stderr: {one}" for one in canaries.found_in(watched.stderr)}
+    watched.leaks |= {f"stdout: {canary}" for canary in canaries.found_in(watched.stdout)}
+    watched.leaks |= {f"stderr: {canary}" for canary in canaries.found_in(watched.stderr)}
     return watched
 
 
 def leaks_in_files(folder: Path, canaries: Canaries) -> set[str]:
     """Of all that lies below the folder."""
     return {
-        f"{path.relative_to(folder)}: {one}"
+        f"{path.relative_to(folder)}: {canary}"
         for path in folder.rglob("*")
         if path.is_file() and not path.is_symlink()
-        for one in canaries.found_in(path.read_bytes())
+        for canary in canaries.found_in(path.read_bytes())
     }
 
 
@@ -129,14 +129,14 @@ def open_to_others(folder: Path) -> list[str]:
 def _look(pid: int, canaries: Canaries, watched: Watched, over: threading.Event) -> None:
     """Look at all processes that come of ``pid``, until told."""
     seen: set[tuple[object, ...]] = set()
-    own: list[str] = []
+    arguments: list[str] = []
     while not over.is_set():
         for process in _descendants(pid):
             with suppress(psutil.Error, OSError):
-                own = own or psutil.Process(pid).cmdline()
+                arguments = arguments or psutil.Process(pid).cmdline()
                 words, environment = process.cmdline(), process.environ()
                 # Between fork and exec it is a copy of the command itself.
-                if own in (words, process.cmdline()) or (process.pid, *words) in seen:
+                if arguments in (words, process.cmdline()) or (process.pid, *words) in seen:
                     continue
                 seen.add((process.pid, *words))
                 _judge("process", words, environment.items(), canaries, watched)
@@ -159,7 +159,11 @@ def _judge(
         return
     program = Path(words[0]).name
     watched.programs.add(program)
-    watched.leaks |= {f"{where}, words of {program}: {one}" for one in canaries.found_in(" ".join(words))}
+    watched.leaks |= {
+        f"{where}, words of {program}: {canary}" for canary in canaries.found_in(" ".join(words))
+    }
     for name, value in environment:
         if name not in _MEANT_FOR_IT.get(program, set()):
-            watched.leaks |= {f"{where}, {name} of {program}: {one}" for one in canaries.found_in(value)}
+            watched.leaks |= {
+                f"{where}, {name} of {program}: {canary}" for canary in canaries.found_in(value)
+            }

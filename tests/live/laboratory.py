@@ -63,6 +63,8 @@ def processes() -> list[tuple[int, str]]:
 def wait_clean(seconds: float) -> list[str]:
     """Processes and folders of any workspace of the cache that are left after that time at most."""
     deadline = time.monotonic() + seconds
-    while (left := [str(one) for one in (*workspaces(), *processes())]) and time.monotonic() < deadline:
+    while (
+        left := [str(workspace) for workspace in (*workspaces(), *processes())]
+    ) and time.monotonic() < deadline:
         time.sleep(0.1)
     return left

@@ -65,12 +65,14 @@ class Pair:
         self, cause: Cause, standby: Cluster | None = None, windows: int = 16
     ) -> tuple[ReplicationWindow, Diagnosis]:
         """The first window whose leading cause that is."""
-        found = self.until(lambda one: [c.cause for c in one.causes][:1] == [cause], standby, windows)
+        found = self.until(
+            lambda diagnosis: [c.cause for c in diagnosis.causes][:1] == [cause], standby, windows
+        )
         record(found[0], cause)
         return found
 
     def until_quiet(self) -> tuple[ReplicationWindow, Diagnosis]:
-        return self.until(lambda one: not one.causes)
+        return self.until(lambda diagnosis: not diagnosis.causes)
 
     def catch_up(self) -> None:
         self.standby.wait_for_replay(run(self.primary))

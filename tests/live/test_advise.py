@@ -106,7 +106,7 @@ def test_what_was_done_to_it_is_found_and_the_lines_can_be_undone(cluster: Clust
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    advice = {one["rule"]: one for one in told["advice"]}
+    advice = {entry["rule"]: entry for entry in told["advice"]}
     assert {
         "synchronous_commit", "slots", "wal_compression", "checkpoint_completion_target",
         "log_checkpoints",
@@ -168,9 +168,9 @@ def test_a_look_assigns_no_transaction_id_and_changes_no_object(cluster: Cluster
         r"^looker\|LOG:  (?:statement|execute [^:]*|received replication command):\s*(\S.*)$",
         cluster.log_text(), re.MULTILINE,
     )  # fmt: skip
-    assert any(one.startswith("CREATE_REPLICATION_SLOT") for one in told), told
-    assert sum(one.startswith("SELECT") for one in told) > 15
-    assert [one for one in told if not _READS.match(one)] == []
+    assert any(statement.startswith("CREATE_REPLICATION_SLOT") for statement in told), told
+    assert sum(statement.startswith("SELECT") for statement in told) > 15
+    assert [statement for statement in told if not _READS.match(statement)] == []
 
 
 @pytest.mark.pg("== 16")
@@ -204,7 +204,7 @@ def test_without_replication_there_is_advice_from_statistics(cluster: Cluster, t
     assert done.returncode == 0, done.stderr
     assert "the WAL is not recorded" in done.stderr
     told = json.loads(done.stdout)
-    assert {"slots", "log_checkpoints"} <= {one["rule"] for one in told["advice"]}
+    assert {"slots", "log_checkpoints"} <= {advice["rule"] for advice in told["advice"]}
     assert any(note.startswith("Not granted: the WAL: ") for note in told["notes"])
 
 
@@ -246,7 +246,7 @@ def test_the_demo_needs_no_server(tmp_path: Path) -> None:
     done = walproof("advise", "--demo", "--pg", "embedded", "--for", "2s", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert {"slots", "unlogged", "log_checkpoints"} <= {one["rule"] for one in told["advice"]}
+    assert {"slots", "unlogged", "log_checkpoints"} <= {advice["rule"] for advice in told["advice"]}
     both = walproof("advise", "--demo", "service=shop", cwd=tmp_path)
     neither = walproof("advise", cwd=tmp_path)
     assert (both.returncode, neither.returncode) == (2, 2)

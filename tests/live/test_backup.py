@@ -71,7 +71,9 @@ def _run(plan: Plan) -> dict[str, Trial]:
             found[variant.name], _ = run_trial(trials, order)
         assert isinstance(trials, BackupTrials)
         assert not [path.name for path in trials.bench.workspace.folder.iterdir()]
-    assert [(one.reason, one.server_log) for one in found.values() if one.state is not TrialState.DONE] == []
+    assert [
+        (trial.reason, trial.server_log) for trial in found.values() if trial.state is not TrialState.DONE
+    ] == []
     return found
 
 
@@ -170,13 +172,15 @@ def test_a_wrong_restore_is_found(embedded: Install, work: Path, monkeypatch: py
             programs.lack_of_program(case.trials.bench.install(case.order), "pg_verifybackup") is None
         )
         assert ("verify_s" in right.metrics) is can_verify
-        assert [one for one in right.warnings if "not compared with its manifest" not in one] == []
+        assert [
+            warning for warning in right.warnings if "not compared with its manifest" not in warning
+        ] == []
         assert (right.warnings == []) is can_verify
-        acknowledged = [one for commits in known for one in commits if one.ended_ns is not None]
+        acknowledged = [commit for commits in known for commit in commits if commit.ended_ns is not None]
         assert right.metrics["restored_commits"] == len(acknowledged)
 
         # Each commit's time is after its begin: restored to 20 ms before that (clocks are set), it is gone.
-        last = max(acknowledged, key=lambda one: one.began_ns)
+        last = max(acknowledged, key=lambda commit: commit.began_ns)
         epoch_ns = time.time_ns() - time.monotonic_ns() - 20_000_000
         began = datetime.fromtimestamp((epoch_ns + last.began_ns) / 1e9, UTC)
         with pytest.raises(WorkloadError, match=r"restored cluster is wrong: .* is gone|before .* are gone"):
@@ -185,7 +189,9 @@ def test_a_wrong_restore_is_found(embedded: Install, work: Path, monkeypatch: py
         assert "recovery stopping before commit" in case.log
 
         # To somebody whose moment is that, what is there now has never been committed.
-        earlier = tuple(tuple(one for one in own if one.began_ns < last.began_ns) for own in known)
+        earlier = tuple(
+            tuple(commit for commit in commit if commit.began_ns < last.began_ns) for commit in known
+        )
         with pytest.raises(WorkloadError, match=r"the restored cluster is wrong: .* were never committed"):
             case.restore("too-late", known=earlier)
 
@@ -403,9 +409,9 @@ def test_what_16_cannot_do_is_left_out_or_refused(tmp_path: Path) -> None:
     older = reachable_install(find("embedded-16"), server_user())
     study, _, folder = read_study("backup")
     plan = resolve(study, Overrides(quick=True), folder=tmp_path, scripts=folder, given=(older,))
-    incremental = {one.name for one in study.variant if one.name.startswith("incremental")}
-    assert {one.variant for one in plan.left_out} == incremental
-    assert all("which exist from 17" in one.reason for one in plan.left_out)
+    incremental = {variant.name for variant in study.variant if variant.name.startswith("incremental")}
+    assert {left.variant for left in plan.left_out} == incremental
+    assert all("which exist from 17" in left.reason for left in plan.left_out)
     must = _plan(older, tmp_path, {"name": "v", "backup": {"mode": "incremental"}})
     with pytest.raises(StudyError, match='study "mine" cannot run here') as refused:
         check(must)
@@ -420,10 +426,10 @@ def test_the_disk_holds_every_copy(embedded: Install, tmp_path: Path) -> None:
         plan = _plan(embedded, tmp_path, {"name": "v", "backup": options})
         return estimate(plan, tmp_path / "templates").disk_bytes
 
-    one = needed(mode="incremental") - needed()
-    assert one > 100 * MIB
-    assert needed(compress="gzip") - needed() == one
-    assert needed(mode="incremental", compress="gzip") - needed() == 3 * one
+    copy_bytes = needed(mode="incremental") - needed()
+    assert copy_bytes > 100 * MIB
+    assert needed(compress="gzip") - needed() == copy_bytes
+    assert needed(mode="incremental", compress="gzip") - needed() == 3 * copy_bytes
     length = estimate(_plan(embedded, tmp_path), tmp_path / "templates").length
     assert length is not None
     assert length.duration_s > length.window_s == 1.0

@@ -24,12 +24,12 @@ def test_the_sync_before_redo_is_forecast(embedded: Install, workspace: Workspac
             for files, method, is_dirty in CRASHES
         ]
     said = "\n".join(map(str, seen))
-    for one in seen:
-        span = one.forecast.span
-        assert one.forecast.files > one.files
+    for call in seen:
+        span = call.forecast.span
+        assert call.forecast.files > call.files
         assert span.low <= span.seconds <= span.high
-        assert one.measured_s <= _TIMES * span.high + _BESIDE_S, said
-        assert one.measured_s >= span.low / _TIMES - _BESIDE_S, said
+        assert call.measured_s <= _TIMES * span.high + _BESIDE_S, said
+        assert call.measured_s >= span.low / _TIMES - _BESIDE_S, said
     few, _, at_once, many = seen
     assert many.measured_s > few.measured_s, said
     assert at_once.measured_s < many.measured_s, said

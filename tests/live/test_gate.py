@@ -49,6 +49,6 @@ def test_equal_settings_on_one_server_hold(tmp_path: Path) -> None:
     assert done.returncode == Status.DONE, done.stderr
     gate = json.loads(done.stdout)["gate"]
     assert gate["outcome"] == "holds"
-    (one,) = gate["judged"]
-    assert one["promise"] == {"metric": "wal_bytes_per_txn", "side": ">", "limit": 20.0}
-    assert one["interval"]["low"] < one["ratio"] < one["interval"]["high"] < 20
+    (judged,) = gate["judged"]
+    assert judged["promise"] == {"metric": "wal_bytes_per_txn", "side": ">", "limit": 20.0}
+    assert judged["interval"]["low"] < judged["ratio"] < judged["interval"]["high"] < 20

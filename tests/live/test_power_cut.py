@@ -76,12 +76,12 @@ def test_a_study_of_power_cuts(tmp_path: Path) -> None:
     assert data["now"].keys() == data["then"].keys() > {"reason", "torn_pages", "lost_commits"}
     assert data["settings"]["fsync"] == "off"
     assert (data["kept"], data["acknowledged"] > 0) == (str(kept[0]), True)
-    trial = next(one for one in document["trials"] if one["variant"] == "unsafe")
+    trial = next(candidate for candidate in document["trials"] if candidate["variant"] == "unsafe")
     by_case = walproof("power-cut", "replay", f"{trial['number']}/1", cwd=tmp_path)
     assert by_case.returncode == 0, by_case.stderr
     assert "verdict now:" in by_case.stdout
     # What was not kept is cut again, from its seeds; a sound image stays sound.
-    safe_trial = next(one for one in document["trials"] if one["variant"] == "safe")
+    safe_trial = next(candidate for candidate in document["trials"] if candidate["variant"] == "safe")
     sound = walproof("power-cut", "replay", f"{safe_trial['number']}/2", cwd=tmp_path)
     assert "verdict now:  clean" in sound.stdout or "verdict now:  benign" in sound.stdout, sound.stderr
     assert "cutting again" in sound.stderr
@@ -113,5 +113,5 @@ def test_a_comparison_on_an_emulated_disk_with_cuts(tmp_path: Path) -> None:
     assert tps["synchronous_commit=off"] > 3 * tps["default"]
     facts = document["run"]["environment"]["facts"]
     assert facts["emulated_device"] == "flush=20ms (flush 20 ms)"
-    assert [one["images"] for one in document["power_cuts"]] == [1, 1]
+    assert [cut["images"] for cut in document["power_cuts"]] == [1, 1]
     assert document["power_cuts"][0]["failed"] == 0

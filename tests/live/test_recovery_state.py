@@ -26,14 +26,14 @@ def test_both_ways_say_the_same_of_a_standby(install: Install, workspace: Worksp
                 connection.execute(f"SELECT pg_wal_replay_{act}()".encode())
                 deadline = time.monotonic() + 30
                 while True:
-                    functions, own = (connection.execute(query).fetchone() for query in asked)
+                    functions, ours = (connection.execute(query).fetchone() for query in asked)
                     assert functions is not None
-                    assert own is not None
-                    if own[4] == expected and functions[1:5] == own[1:5]:
+                    assert ours is not None
+                    if ours[4] == expected and functions[1:5] == ours[1:5]:
                         break
-                    assert time.monotonic() < deadline, (functions, own)
+                    assert time.monotonic() < deadline, (functions, ours)
                     time.sleep(0.05)
                 # Received, replayed, time of the last commit.
-                assert isinstance(own[2], int)
-                assert own[1] == own[2] > 0
-                assert isinstance(own[3], float)
+                assert isinstance(ours[2], int)
+                assert ours[1] == ours[2] > 0
+                assert isinstance(ours[3], float)

@@ -68,17 +68,17 @@ def _run(folder: Path, *options: str) -> tuple[Trial, ...]:
 
 def test_the_same_wal_is_replayed_and_accounted_for(tmp_path: Path) -> None:
     """On the oldest and the newest PostgreSQL at hand."""
-    installs = sorted(discover(), key=lambda one: one.version_num)
+    installs = sorted(discover(), key=lambda install: install.version_num)
     chosen = (
         [installs[0], installs[-1]] if installs[0].version_num < installs[-1].version_num else installs[:1]
     )
-    named = [word for one in chosen for word in ("--pg", one.bindir)]
+    named = [word for server in chosen for word in ("--pg", server.bindir)]
     found = _run(tmp_path, *named)
     # So few rows may be replayed before anything is counted, and then that is said.
     for trial in found:
         if trial.variant == "plain":
             is_profiled = any(name.startswith("profile_") for name in trial.metrics)
-            assert is_profiled or any(one.startswith("profile: ") for one in trial.warnings)
+            assert is_profiled or any(warning.startswith("profile: ") for warning in trial.warnings)
     for install in chosen:
         _check(install, {t.variant: t.metrics for t in found if t.install.startswith(install.version)})
     page = json.loads(walproof("report", "last", "--out", "out", "--format", "json", cwd=tmp_path).stdout)
@@ -115,7 +115,7 @@ def _check(install: Install, trials: dict[str, Mapping[str, float]]) -> None:
 @pytest.mark.skipif(not HAS_STRACE, reason="strace is not installed")
 def test_who_observes_late_misses_no_record(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the oldest PostgreSQL at hand: so few rows are replayed long before a late observer attaches."""
-    install = reachable_install(min(discover(), key=lambda one: one.version_num), server_user())
+    install = reachable_install(min(discover(), key=lambda install: install.version_num), server_user())
     study = check_study(tomllib.loads(STUDY), "test")
     plan = resolve(study, Overrides(), folder=workspace.work, given=(install,))
     bench = Bench(plan, workspace, {install.label: install}, Path(), {}, Silence())

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.live
 def test_an_idle_pair_has_no_cause(pair: Pair) -> None:
     pair.catch_up()
     for _ in range(5):
-        window, diagnosis = pair.until(lambda one: one.split.pace is Pace.CAUGHT_UP and not one.causes)
+        window, diagnosis = pair.until(lambda seen: seen.split.pace is Pace.CAUGHT_UP and not seen.causes)
         if set(window.waits["startup"]) == {"Activity/RecoveryWalStream"}:
             break
     else:
@@ -44,7 +44,7 @@ def test_an_idle_pair_has_no_cause(pair: Pair) -> None:
 def test_a_pair_under_load_that_keeps_up_has_no_cause(pair: Pair) -> None:
     with writing(pair.primary, 1_000_000):
         window, diagnosis = pair.until(
-            lambda one: one.split.rates.generated_bytes_per_s > 100_000 and not one.causes
+            lambda seen: seen.split.rates.generated_bytes_per_s > 100_000 and not seen.causes
         )
     record(window, "keeps up")
     assert diagnosis.split.rates.replayed_bytes_per_s > 0
@@ -55,7 +55,7 @@ def test_paused_replay(pair: Pair) -> None:
     try:
         with writing(pair.primary, 1_000_000):
             _, diagnosis = pair.until_named(Cause.REPLAY_PAUSED)
-            _, diagnosis = pair.until(lambda one: one.split.stage(Stage.REPLAY).lag_bytes > 500_000)
+            _, diagnosis = pair.until(lambda seen: seen.split.stage(Stage.REPLAY).lag_bytes > 500_000)
         assert diagnosis.split.pace is Pace.NEVER
         assert diagnosis.split.stage(Stage.NETWORK).lag_bytes < diagnosis.split.stage(Stage.REPLAY).lag_bytes
     finally:
@@ -145,7 +145,7 @@ def test_a_dead_walreceiver_does_not_look_like_no_lag(pair: Pair) -> None:
     try:
         with writing(pair.primary, 1_000_000):
             _, diagnosis = pair.until_named(Cause.WALRECEIVER_ABSENT)
-            _, diagnosis = pair.until(lambda one: one.split.lag_bytes > 500_000)
+            _, diagnosis = pair.until(lambda seen: seen.split.lag_bytes > 500_000)
         received = query(pair.standby, "SELECT pg_last_wal_receive_lsn() - pg_last_wal_replay_lsn()")
         assert int(received) <= 0  # what the standby alone would say
         assert diagnosis.split.pace is Pace.NEVER
@@ -238,7 +238,7 @@ def test_every_version_is_watched_with_pg_monitor_alone(install: Install, worksp
     with running_pair(install, workspace) as pair:
         pair.until_quiet()
         with writing(pair.primary, 1_000_000):
-            pair.until(lambda one: one.split.rates.replayed_bytes_per_s > 100_000 and not one.causes)
+            pair.until(lambda seen: seen.split.rates.replayed_bytes_per_s > 100_000 and not seen.causes)
             query(pair.standby, "SELECT pg_wal_replay_pause()")
             window, diagnosis = pair.until_named(Cause.REPLAY_PAUSED)
         assert diagnosis.split.lag_bytes > 0

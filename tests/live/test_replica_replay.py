@@ -76,7 +76,7 @@ def _named_of_a_backlog(
             for _ in range(60):
                 window = observer.observe(0.5)
                 seen.append(diagnose(window))
-                leading = [one.cause for one in seen[-1].causes[:1]]
+                leading = [cause.cause for cause in seen[-1].causes[:1]]
                 if causes & set(leading):
                     record(window, leading[0])
                     return seen[-1]
@@ -151,7 +151,7 @@ def test_replay_that_is_late_for_no_single_reason(pair: Pair) -> None:
             diagnosis = diagnose(window)
             causes = diagnosis.causes
             seen.append((causes, window.waits))
-            if [one.cause for one in causes] == [Cause.REPLAY]:
+            if [cause.cause for cause in causes] == [Cause.REPLAY]:
                 record(window, Cause.REPLAY)
                 break
             if diagnosis.split.pace is Pace.CAUGHT_UP:

@@ -53,8 +53,8 @@ def canaries(pair: Pair) -> Canaries:
         session.execute("CREATE DATABASE facts")
     with psycopg.connect(pair.primary.conninfo, autocommit=True, dbname="shop") as session:
         session.execute(SHOP.encode())
-        for one in OTHERS:
-            for part in one.split("; "):
+        for other in OTHERS:
+            for part in other.split("; "):
                 names = ("comment", "function", "subscription", "server", "mapping")
                 session.execute(part.format(**{name: found.at(name) for name in names}).encode())
     return found
@@ -139,10 +139,10 @@ def test_a_server_that_is_observed(
 def _of_contents(folder: Path, canaries: Canaries) -> set[str]:
     """What segments hold is the server's: docs/wal.md says so, and --strip takes it out."""
     return {
-        f"{path.name}: {one}"
+        f"{path.name}: {kind}"
         for path in (folder / "recording").glob("0*")
-        for one in ("comment", "function", "subscription", "server", "mapping")
-        if one in canaries
+        for kind in ("comment", "function", "subscription", "server", "mapping")
+        if kind in canaries
     }
 
 
@@ -195,12 +195,12 @@ def test_a_shared_store(
         assert done.leaks == set(), arguments
         programs |= done.programs
     assert {"postgres", "pgbench", "initdb"} & programs >= {"postgres", "pgbench"}
-    assert any(one.startswith("python") for one in programs)
+    assert any(program.startswith("python") for program in programs)
     assert leaks_in_files(tmp_path, canaries) == set()
     assert open_to_others(tmp_path / "walproof-out") == []
     with psycopg.connect(pair.primary.conninfo, autocommit=True, dbname="facts") as session:
         tables = ("run", "trial", "metric", "series", "run_end")
-        rows = [session.execute(f"SELECT x::text FROM {one} x".encode()).fetchall() for one in tables]
+        rows = [session.execute(f"SELECT x::text FROM {table} x".encode()).fetchall() for table in tables]
     assert len(rows[0]) == 2
     assert canaries.found_in(str(rows)) == []
 
@@ -256,7 +256,7 @@ def test_what_is_wrong_is_not_repeated(tmp_path: Path, place: Path) -> None:
         canaries = Canaries()
         secret = canaries.at(f"wrong{number}")
         done = watch([word.format(c=secret) for word in template], canaries, tmp_path, place, PGPASSWORD="")
-        leaks |= {(" ".join(template), one) for one in done.leaks}
+        leaks |= {(" ".join(template), leak) for leak in done.leaks}
         leaks |= {
             (" ".join(template), "a file's name") for path in tmp_path.rglob("*") if secret in path.name
         }

@@ -34,22 +34,22 @@ def test_loads_take_turns_and_servers_that_wait_do_next_to_nothing(tmp_path: Pat
     (trial,) = store.trials(run.id)
     store.close()
     assert (trial.state, trial.reason) == (TrialState.DONE, None)
-    assert {one.design for one in run.plan.variants} == {Design.SLICED}
-    assert [(one.number, one.pass_number, one.position) for one in trial.slices] == [
+    assert {variant.design for variant in run.plan.variants} == {Design.SLICED}
+    assert [(turn.number, turn.pass_number, turn.position) for turn in trial.slices] == [
         (2 * (number - 1) + place, number, place) for number in range(1, PASSES + 1) for place in (1, 2)
     ]
     for number in range(1, PASSES + 1):
-        assert {one.variant for one in trial.slices if one.pass_number == number} == NAMES
+        assert {turn.variant for turn in trial.slices if turn.pass_number == number} == NAMES
     for before, after in pairwise(trial.slices):
         assert after.predecessor == before.variant
         assert before.ended_at < after.began_at
     for name in NAMES:
-        own = [one for one in trial.slices if one.variant == name]
-        assert sum(one.transactions for one in own) > 0
-        assert sum(one.lsn_end - one.lsn_begin for one in own) > 0
-        assert all(before.lsn_end <= after.lsn_begin for before, after in pairwise(own))
-    assert trial.metrics["transactions"] == sum(one.transactions for one in trial.slices)
-    loaded = sum(one.lsn_end - one.lsn_begin for one in trial.slices)
+        turns = [turn for turn in trial.slices if turn.variant == name]
+        assert sum(turn.transactions for turn in turns) > 0
+        assert sum(turn.lsn_end - turn.lsn_begin for turn in turns) > 0
+        assert all(before.lsn_end <= after.lsn_begin for before, after in pairwise(turns))
+    assert trial.metrics["transactions"] == sum(turn.transactions for turn in trial.slices)
+    loaded = sum(turn.lsn_end - turn.lsn_begin for turn in trial.slices)
     assert trial.metrics["waiting_wal_bytes"] < loaded, "a load that is stopped writes nothing"
     assert 0 <= trial.metrics["waiting_cpu_share"] <= trial.metrics["waiting_cpu_share_max"]
     assert "sliced" in done.stdout

@@ -53,22 +53,22 @@ settings = { bandwidth = "500kB/s" }
 
 def test_a_live_stream_is_measured_and_reported(tmp_path: Path) -> None:
     """On the oldest PostgreSQL at hand and the newest."""
-    installs = sorted(discover(), key=lambda one: one.version_num)
-    named = [word for one in {installs[0].bindir, installs[-1].bindir} for word in ("--pg", one)]
+    installs = sorted(discover(), key=lambda install: install.version_num)
+    named = [word for bindir in {installs[0].bindir, installs[-1].bindir} for word in ("--pg", bindir)]
     (tmp_path / "small.toml").write_text(STUDY)
     done = walproof("run", "small.toml", "--out", "out", *named, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     store = Store(tmp_path / "out" / "walproof.sqlite")
     found = store.run("last")
     trials = store.trials(found.id)
-    series = {(one.trial, one.name): one for one in store.series(found.id)}
+    series = {(item.trial, item.name): item for item in store.series(found.id)}
     store.close()
     assert [trial.reason for trial in trials] == [None] * 2 * len(found.plan.installs)
     for trial in trials:
         _check(trial)
         by_stage = [series[(trial.number, f"lag_bytes.{stage}")] for stage in STAGES]
-        assert sum(one.values[-1] for one in by_stage[1:]) == 0  # the standby has caught up
-        assert len({one.t_s for one in by_stage}) == 1
+        assert sum(waits.values[-1] for waits in by_stage[1:]) == 0  # the standby has caught up
+        assert len({waits.t_s for waits in by_stage}) == 1
     assert "the primary wrote" in done.stdout
     assert "kept up" in done.stdout
     page = walproof("report", "last", "--out", "out", "--format", "md", cwd=tmp_path).stdout

@@ -22,19 +22,19 @@ SLOW_S = 0.1
 
 
 def _check_slices(slices: tuple[Slice, ...], variants: set[str]) -> None:
-    assert [one.number for one in slices] == list(range(1, PASSES * len(variants) + 1))
+    assert [turn.number for turn in slices] == list(range(1, PASSES * len(variants) + 1))
     for number in range(1, PASSES + 1):
-        own = [one for one in slices if one.pass_number == number]
-        assert {one.variant for one in own} == variants
-        assert [one.position for one in own] == list(range(1, len(variants) + 1))
+        turns = [turn for turn in slices if turn.pass_number == number]
+        assert {turn.variant for turn in turns} == variants
+        assert [turn.position for turn in turns] == list(range(1, len(variants) + 1))
     assert slices[0].predecessor is None
     for before, after in pairwise(slices):
         assert after.predecessor == before.variant
         assert before.ended_at < after.began_at
         assert before.lsn_begin <= before.lsn_end <= after.lsn_begin
-    for one in slices:
-        assert one.length_s >= 0.3
-        assert one.cpu_s is None or one.cpu_s >= 0
+    for turn in slices:
+        assert turn.length_s >= 0.3
+        assert turn.cpu_s is None or turn.cpu_s >= 0
 
 
 def test_a_setting_is_in_force_in_its_slices_and_in_no_others(tmp_path: Path, install: Install) -> None:
@@ -50,10 +50,10 @@ def test_a_setting_is_in_force_in_its_slices_and_in_no_others(tmp_path: Path, in
     assert (trial.state, trial.variant, trial.reason) == (TrialState.DONE, "default", None)
     _check_slices(trial.slices, {"default", SLOW})
     # A flush serves each session once, and one may have begun before the slice.
-    for one in trial.slices:
-        if one.variant == SLOW:
-            assert one.transactions <= CLIENTS * (one.length_s / SLOW_S + 2)
-    assert sum(one.transactions for one in trial.slices) <= trial.metrics["transactions"]
+    for turn in trial.slices:
+        if turn.variant == SLOW:
+            assert turn.transactions <= CLIENTS * (turn.length_s / SLOW_S + 2)
+    assert sum(turn.transactions for turn in trial.slices) <= trial.metrics["transactions"]
     assert trial.metrics["since_checkpoint_s"] > 0
     assert "design" in done.stdout
     assert "after the checkpoint before the load" in done.stdout
@@ -66,13 +66,18 @@ def test_a_mixed_comparison_names_the_design_of_each_row(tmp_path: Path) -> None
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert [(one["variant"], one["baseline"][2], one["design"]) for one in found["analysis"]["effects"]] == [
+    assert [
+        (effect["variant"], effect["baseline"][2], effect["design"])
+        for effect in found["analysis"]["effects"]
+    ] == [
         ("synchronous_commit=off", "default, toggled", "toggled"),
         ("max_wal_size=2GB", "default", "fresh"),
     ]
     assert found["analysis"]["effects"][0]["toggled"]["passes"] == PASSES
     starts = [trial for trial in found["trials"] if trial["slices"]]
-    assert [(one["variant"], len(one["slices"])) for one in starts] == [("default, toggled", 2 * PASSES)]
+    assert [(start["variant"], len(start["slices"])) for start in starts] == [
+        ("default, toggled", 2 * PASSES)
+    ]
     assert len(found["trials"]) == 1 + 2
     assert {v["name"]: v["design"] for v in found["run"]["plan"]["variants"]} == {
         "default": "fresh", "default, toggled": "toggled", "synchronous_commit=off": "toggled",

@@ -56,8 +56,8 @@ def test_the_same_study_at_the_same_time(url: str, tmp_path: Path) -> None:
     assert len(runs) == 2
     for run in runs:
         trials = store.trials(run.id)
-        assert [one.number for one in trials] == [1, 2, 3, 4]
-        assert {(one.round, one.variant) for one in trials} == {
+        assert [done.number for done in trials] == [1, 2, 3, 4]
+        assert {(done.round, done.variant) for done in trials} == {
             (round_, variant) for round_ in (1, 2) for variant in ("default", "off")
         }
         assert run.finished_at is not None

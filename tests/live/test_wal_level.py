@@ -75,7 +75,7 @@ def test_every_byte_has_a_name(version: str, tmp_path: Path) -> None:
             if statement.name == "CREATE TABLE AS" and version == "15":
                 gap = found.gap("statements")
                 assert gap is not None
-                images = {one.operation for one in gap.outside} - {"Transaction/COMMIT"}
+                images = {record.operation for record in gap.outside} - {"Transaction/COMMIT"}
                 assert ("XLOG/FPI" in images) == (trial.variant == "minimal")
     page = json.loads(walproof("report", "last", "--out", "out", "--format", "json", cwd=tmp_path).stdout)
     assert page["analysis"]["metric"] == "wal_bytes_decoded"

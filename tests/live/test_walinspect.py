@@ -57,10 +57,10 @@ def _told(cluster: Cluster, folder: Path) -> None:
     recording = read_recording(kept)
     assert recording.bytes > 4 << 20
     fields = compared(cluster.data / "pg_wal", kept)
-    assert [str(one) for one in fields if not one.is_equal and one.field not in _LOST] == []
+    assert [str(field) for field in fields if not field.is_equal and field.field not in _LOST] == []
     # What was stored compressed tells its ratio; a mixture, as sessions of 15 write here, tells less.
     way, most = ("as recorded", 0.05) if cluster.install.version_num >= 170000 else ("off", 0.15)
-    (simulated,) = (one for one in fields if one.field == f"simulated WAL, wal_compression {way}")
+    (simulated,) = (field for field in fields if field.field == f"simulated WAL, wal_compression {way}")
     assert simulated.told == pytest.approx(simulated.decoded, rel=most)
 
     again = walproof("advise", str(kept), "--json", cwd=folder)

@@ -65,7 +65,7 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
         window = observer.window()
     assert window.lacks == ()
     assert window.overrides == (ServerOverride(None, "postgres", "commit_siblings", "7"),)
-    (table,) = (one for one in window.tables if one.name == "public.t")
+    (table,) = (seen for seen in window.tables if seen.name == "public.t")
     assert table.filenode > 0
     assert table.freeze_age is not None
     scans = standby_scans(cluster.conninfo, window)

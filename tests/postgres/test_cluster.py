@@ -194,7 +194,7 @@ def test_its_shared_memory_is_what_its_processes_have_mapped(cluster: Cluster) -
     with cluster.connect() as connection:
         connection.execute("CREATE TABLE t AS SELECT generate_series(1, 1000)")
         mapped = set()
-        for process in (own := psutil.Process(cluster.pid), *own.children()):
+        for process in (postmaster := psutil.Process(cluster.pid), *postmaster.children()):
             maps = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
             mapped |= {Path(line.split()[5]) for line in maps if "/dev/shm/PostgreSQL." in line}
         segments, files = shared_memory_of(cluster.data)
@@ -210,13 +210,13 @@ def test_a_server_that_is_killed_while_it_starts_leaves_nothing(
     """By somebody else; its children have not noticed yet when walproof does."""
     seen: list[tuple[int, tuple[Path, ...]]] = []
 
-    def shoot(own: Cluster) -> bool:
-        segments, files = shared_memory_of(own.data)
+    def shoot(server: Cluster) -> bool:
+        segments, files = shared_memory_of(server.data)
         # Its shared memory is made, and a little later.
-        if segments and segments[0] in _segments_of(own.pid):
+        if segments and segments[0] in _segments_of(server.pid):
             time.sleep(0.01 * moment)
-            seen.append((own.pid, (*files, *shared_memory_of(own.data)[1])))
-            os.kill(own.pid, signal.SIGKILL)
+            seen.append((server.pid, (*files, *shared_memory_of(server.data)[1])))
+            os.kill(server.pid, signal.SIGKILL)
             time.sleep(0.001)
         return False
 
@@ -225,7 +225,9 @@ def test_a_server_that_is_killed_while_it_starts_leaves_nothing(
         cluster.start({"fsync": "off"})
     pid, files = seen[0]
     assert not _segments_of(pid)
-    assert not [one for one in psutil.process_iter(["cwd"]) if one.info["cwd"] == str(cluster.data)]
+    assert not [
+        process for process in psutil.process_iter(["cwd"]) if process.info["cwd"] == str(cluster.data)
+    ]
     assert not [file for file in files if file.exists()]
 
 

@@ -110,7 +110,7 @@ def test_installs_13_7_with_the_users_client(cache: Path) -> None:
     assert fetch.install(version) == done, "the second time it is there already"
     fetch.remove(version)
     assert left(cache) == []
-    assert version not in [one.version for one in discover() if one.origin == "installed"]
+    assert version not in [install.version for install in discover() if install.origin == "installed"]
 
 
 @pytest.mark.live

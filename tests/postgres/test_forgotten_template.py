@@ -9,12 +9,12 @@ from walproof.postgres.workspace import Workspace
 
 
 def test_a_template_is_forgotten_when_nobody_else_is_there(tmp_path: Path) -> None:
-    with Workspace(tmp_path / "work", None) as one:
-        template = one.templates / "18.4-abc"
+    with Workspace(tmp_path / "work", None) as workspace:
+        template = workspace.templates / "18.4-abc"
         (template / "data").mkdir(parents=True)
         with Workspace(tmp_path / "work", None):
-            templates.forget(one, template)
+            templates.forget(workspace, template)
             assert template.exists()
-        templates.forget(one, template)
+        templates.forget(workspace, template)
         assert not template.exists()
-        assert list(one.folder.iterdir()) == []
+        assert list(workspace.folder.iterdir()) == []

@@ -31,10 +31,10 @@ def put_pg_config(folder: Path, says: str) -> None:
 def test_the_embedded_installs_are_real(bare: Path) -> None:
     found = install.discover()
     assert [(install.major(i), i.origin) for i in found] == [(18, "embedded"), (16, "embedded")]
-    for one in found:
-        assert one.label == one.version
-        assert f"{one.version_num // 10000}.{one.version_num % 10000}" == one.version
-        assert (Path(one.bindir) / "pgbench").exists()
+    for entry in found:
+        assert entry.label == entry.version
+        assert f"{entry.version_num // 10000}.{entry.version_num % 10000}" == entry.version
+        assert (Path(entry.bindir) / "pgbench").exists()
     assert not (bare / "cache").exists(), "looking makes no folder"
 
 
@@ -191,9 +191,9 @@ def test_no_driver_for_a_server_newer_than_all(bare: Path) -> None:
 
 
 def test_label_all_keeps_the_first_of_a_folder(bare: Path) -> None:
-    one = install.find("embedded-18")
-    again = dataclasses.replace(one, origin="given", label="other")
-    assert install.label_all([one, again]) == [one]
+    embedded = install.find("embedded-18")
+    again = dataclasses.replace(embedded, origin="given", label="other")
+    assert install.label_all([embedded, again]) == [embedded]
 
 
 @pytest.mark.live

@@ -109,7 +109,7 @@ def test_which_processes_are_others(tmp_path: Path) -> None:
     _process(tmp_path, 60, 65534, 1, state="Z")
     _process(tmp_path, 70, 101, 1, "postgres -D /var/lib/postgresql")
     (tmp_path / "self").symlink_to("1")
-    assert [one.pid for one in others_of(65534, tmp_path)] == [10, 40, 50]
+    assert [process.pid for process in others_of(65534, tmp_path)] == [10, 40, 50]
     assert others_of(101, tmp_path) == [Process(70, "p70")]
     assert others_of(4711, tmp_path) == []
 
@@ -130,14 +130,14 @@ def test_a_process_of_this_machine_is_seen() -> None:
         parent.wait()
     try:
         deadline = time.monotonic() + 30
-        while pid not in {one.pid for one in others_of(uid)}:
+        while pid not in {process.pid for process in others_of(uid)}:
             assert time.monotonic() < deadline
             time.sleep(0.01)
     finally:
         os.kill(pid, 9)
     child = subprocess.Popen(["sleep", "60"], user=uid if user else None, cwd="/")
     try:
-        assert child.pid not in {one.pid for one in others_of(uid)}
+        assert child.pid not in {process.pid for process in others_of(uid)}
     finally:
         child.kill()
         child.wait()

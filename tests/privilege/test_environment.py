@@ -32,9 +32,9 @@ def _given(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_program_gets_what_is_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     kinds = (child_environment(), terminal_environment({}), foreign_environment({}), client_environment())
-    for one in kinds:
-        assert not set(SECRETS) & set(one)
-        assert "PATH" in one
+    for kind in kinds:
+        assert not set(SECRETS) & set(kind)
+        assert "PATH" in kind
     child, terminal, foreign, client = kinds
     assert {"MAVEN_OPTS", "https_proxy", "npm_config_registry"} <= set(client)
     assert not {"MAVEN_OPTS", "https_proxy", "TERM", "KRB5CCNAME"} & set(child)
@@ -57,8 +57,8 @@ def test_every_program_is_started_with_such_an_environment() -> None:
                 "subprocess.run", "subprocess.Popen", "subprocess.check_output", "subprocess.call",
             ):  # fmt: skip
                 calls += 1
-                given = [ast.unparse(one.value) for one in node.keywords if one.arg == "env"]
-                if not any(one.startswith(kinds) for one in given):
+                given = [ast.unparse(keyword.value) for keyword in node.keywords if keyword.arg == "env"]
+                if not any(expression.startswith(kinds) for expression in given):
                     found.append(f"{path.relative_to(SOURCE)}:{node.lineno}: env={given}")
     assert not found, "\n".join(found)
     assert calls > 20

@@ -83,7 +83,7 @@ def test_a_study_names_what_needs_root(home: Path, open_place: Path) -> None:
     plan = json.loads(done.stdout)
     assert "no audit" in {variant["name"] for variant in plan["variants"]}
     reason = "auditctl says: You must be root to run this program. (walproof was not started as root)"
-    left_out = {one["variant"]: one["reason"] for one in plan["left_out"]}
+    left_out = {left["variant"]: left["reason"] for left in plan["left_out"]}
     for name in ("kernel audit, no match", "kernel audit, recording"):
         assert left_out[name] == f"kernel audit: {reason}"
     assert (

@@ -127,11 +127,11 @@ def _all_ticks(postmaster: int) -> int:
     for _ in range(100):
         ended = _stat_ticks(postmaster, 13, 14)
         living = [_stat_ticks(child, 11, 12) for child in children(postmaster)]
-        own = _stat_ticks(postmaster, 11, 12, 13, 14)
-        assert own is not None
+        parent = _stat_ticks(postmaster, 11, 12, 13, 14)
+        assert parent is not None
         # A child that ended in between is counted with the postmaster's ended ones, or twice: look again.
         if None not in living and ended == _stat_ticks(postmaster, 13, 14):
-            return own + sum(ticks for ticks in living if ticks is not None)
+            return parent + sum(ticks for ticks in living if ticks is not None)
     raise AssertionError("children end all the time")
 
 

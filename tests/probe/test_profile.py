@@ -86,7 +86,7 @@ def test_without_perf_kernel_stacks_are_sampled_and_it_says_so(
     stacks = profiler.stop()
     assert sum(stacks.values()) == profiler.samples > 20
     # A stack is shown while the process is in the kernel; the rest is one line.
-    assert all(one == IN_SERVER or one.endswith(KERNEL_MARK) for one in stacks)
+    assert all(stack == IN_SERVER or stack.endswith(KERNEL_MARK) for stack in stacks)
 
 
 def test_perf_is_used_where_it_may_be(busy: int, tmp_path: Path) -> None:

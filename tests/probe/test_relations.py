@@ -38,14 +38,24 @@ def test_every_relation_in_the_wal_has_its_name(version: str, tmp_path: Path) ->
         wal = stats(server.wal, start=start, end=end)
         assert names.system_identifier == wal.system_identifier
         known = names.by_place()
-        missing = [one for one in wal.relations if (one.tablespace, one.database, one.relation) not in known]
+        missing = [
+            relation
+            for relation in wal.relations
+            if (relation.tablespace, relation.database, relation.relation) not in known
+        ]
         assert missing == []
-        by_name = {one.name: one for one in names.relations if one.database_name == "shop"}
+        by_name = {
+            relation.name: relation for relation in names.relations if relation.database_name == "shop"
+        }
         assert by_name["public.orders_1"].owner == "orders"
         assert by_name["public.orders_1_pkey"].kind == "index"
         assert by_name["public.orders_1_note_idx"].method == "hash"
-        toasts = [one for one in names.relations if one.owner == "orders_1" and "toast" in one.kind]
-        assert {one.kind for one in toasts} == {"toast table", "toast index"}
+        toasts = [
+            relation
+            for relation in names.relations
+            if relation.owner == "orders_1" and "toast" in relation.kind
+        ]
+        assert {toast.kind for toast in toasts} == {"toast table", "toast index"}
 
         dsn = f"host={server.folder} user=reader dbname=postgres"
         done = walproof("wal", "map", dsn, cwd=tmp_path)
@@ -54,8 +64,8 @@ def test_every_relation_in_the_wal_has_its_name(version: str, tmp_path: Path) ->
         saved = read_map(tmp_path / "map.json")
         assert saved.system_identifier == names.system_identifier
         # Scans of catalog indexes go on meanwhile.
-        assert {(one.database, one.relation, one.name) for one in saved.relations} == {
-            (one.database, one.relation, one.name) for one in names.relations
+        assert {(relation.database, relation.relation, relation.name) for relation in saved.relations} == {
+            (relation.database, relation.relation, relation.name) for relation in names.relations
         }
         common = ["wal", "stats", str(server.wal), "--start", str(start), "--end", str(end), "--by", "index"]
         shown = walproof(*common, "--map", "map.json", "--json", cwd=tmp_path)
@@ -73,7 +83,7 @@ def test_every_relation_in_the_wal_has_its_name(version: str, tmp_path: Path) ->
             connection.execute("REVOKE CONNECT ON DATABASE shop FROM public")
         partial = read_relations(dsn)
         assert [reason.split(":")[0] for reason in partial.left_out] == ["shop"]
-        assert {one.database_name for one in partial.relations} >= {"postgres", ""}
+        assert {relation.database_name for relation in partial.relations} >= {"postgres", ""}
 
 
 def test_a_server_that_is_not_there() -> None:

@@ -24,8 +24,8 @@ def test_a_transaction_belongs_to_the_slice_in_which_it_ended(tmp_path: Path) ->
     first.write_text(_line(0, 2000, 100_000) + _line(0, 4000, 1_999_999) + _line(0, "skipped", 1_500_000))
     second.write_text(_line(1, 8000, 1_000_000) + _line(1, "failed", 1_400_000) + _line(1, 6000, 2_000_000))
     stretches = [(T0 + 0.0, T0 + 1.0), (T0 + 1.0, T0 + 2.0), (T0 + 2.0, T0 + 3.0), (T0 + 3.0, T0 + 4.0)]
-    one, two, three, none = count_transactions([first, second], stretches)
-    assert (one.transactions, one.latency_ms_sum, one.latency_ms_p50) == (1, 2.0, 2.0)
+    first_count, two, three, none = count_transactions([first, second], stretches)
+    assert (first_count.transactions, first_count.latency_ms_sum, first_count.latency_ms_p50) == (1, 2.0, 2.0)
     assert (two.transactions, two.latency_ms_sum, two.latency_ms_p50) == (2, 12.0, 6.0)
     assert (three.transactions, three.latency_ms_p99) == (1, 6.0)
     assert none == Counted(0, 0.0, None, None, None)

@@ -92,14 +92,14 @@ def test_the_servers_own_counters_agree_with_the_count(
 def test_flushes_follow_synchronous_commit(server: Server) -> None:
     """One client that commits synchronously flushes once for each transaction; asynchronously, nearly
     never."""
-    one = ("-c", "1", "-t", "300")
-    seen, _, _ = _observe(server, *one)
+    session = ("-c", "1", "-t", "300")
+    seen, _, _ = _observe(server, *session)
     assert seen.metrics["wal_flushes"] == pytest.approx(300, rel=0.1)
     assert seen.metrics["wal_sync_ms_avg"] > 0
     with server.connect() as connection:
         connection.execute("ALTER ROLE postgres SET synchronous_commit = off")
         try:
-            lazy, _, _ = _observe(server, *one)
+            lazy, _, _ = _observe(server, *session)
         finally:
             connection.execute("ALTER ROLE postgres RESET synchronous_commit")
     assert lazy.metrics["wal_flushes"] < 150

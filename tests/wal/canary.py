@@ -144,7 +144,7 @@ def _rows(connection: psycopg.Connection[tuple[object, ...]]) -> None:
 
 
 def _images(server: Server, connection: psycopg.Connection[tuple[object, ...]]) -> None:
-    methods = ["off", "on"] + [one for one in ("lz4", "zstd") if server.accepts("wal_compression", one)]
+    methods = ["off", "on"] + [name for name in ("lz4", "zstd") if server.accepts("wal_compression", name)]
     for method in methods:
         connection.execute("CHECKPOINT")
         connection.execute(f"SET wal_compression = '{method}'")

@@ -236,9 +236,9 @@ def _duplicate_page(chance: random.Random, data: bytearray, at: int) -> str:
 
 
 def _swap_pages(chance: random.Random, data: bytearray, at: int) -> str:
-    one, two = at // PAGE * PAGE, chance.randrange(MB // PAGE) * PAGE
-    data[one : one + PAGE], data[two : two + PAGE] = data[two : two + PAGE], data[one : one + PAGE]
-    return f"pages at {one} and {two} swapped"
+    first, two = at // PAGE * PAGE, chance.randrange(MB // PAGE) * PAGE
+    data[first : first + PAGE], data[two : two + PAGE] = data[two : two + PAGE], data[first : first + PAGE]
+    return f"pages at {first} and {two} swapped"
 
 
 def _tear_page(chance: random.Random, data: bytearray, at: int) -> str:

@@ -63,14 +63,14 @@ def compare(oracle: Oracle, wal: Path, start: Lsn, end: Lsn, timeline: int = 1) 
         found.differ(f"{error.message} ({error.detail})")
     totals, _ = oracle.statistics(start, end, timeline)
     for threads in (1, 3):
-        own = own_statistics(stats(wal, start=start, end=end, timeline=timeline, threads=threads))
+        ours = own_statistics(stats(wal, start=start, end=end, timeline=timeline, threads=threads))
         expected = totals
         if not oracle.knows_names:
-            expected, own = _by_rmgr(expected), _by_rmgr(own)
-        for operation in sorted(expected.keys() | own.keys()):
-            if expected.get(operation) != own.get(operation):
+            expected, ours = _by_rmgr(expected), _by_rmgr(ours)
+        for operation in sorted(expected.keys() | ours.keys()):
+            if expected.get(operation) != ours.get(operation):
                 found.differ(
-                    f"{operation}: totals {own.get(operation)} with {threads} threads,"
+                    f"{operation}: totals {ours.get(operation)} with {threads} threads,"
                     f" expected {expected.get(operation)}"
                 )
     return found
@@ -97,8 +97,8 @@ def compare_counts(major: int, summary: WalStats, records: int, images: int, wal
     seconds: the other processes report their WAL, that one only from 15 on.
     """
     found = Comparison()
-    own = (summary.totals.records, summary.images.count, summary.totals.combined_bytes)
-    unreported = (own[0] - records, own[1] - images, own[2] - wal_bytes)
+    ours = (summary.totals.records, summary.images.count, summary.totals.combined_bytes)
+    unreported = (ours[0] - records, ours[1] - images, ours[2] - wal_bytes)
     if major == 14 and "Standby" in summary.rmgrs:
         snapshots = summary.rmgrs["Standby"].operations["RUNNING_XACTS"]
         count, _, length = unreported
@@ -106,7 +106,7 @@ def compare_counts(major: int, summary: WalStats, records: int, images: int, wal
         if 0 < count <= snapshots.records and unreported[1] == 0 and fits:
             return found
     if unreported != (0, 0, 0):
-        found.differ(f"records, images, bytes {own}, pg_stat_wal {(records, images, wal_bytes)}")
+        found.differ(f"records, images, bytes {ours}, pg_stat_wal {(records, images, wal_bytes)}")
     return found
 
 

@@ -153,13 +153,13 @@ def _extension(connection: psycopg.Connection[tuple[object, ...]], size: int) ->
 
 
 def _multixacts(server: Server) -> None:
-    with server.connect() as one, server.connect() as two:
+    with server.connect() as first, server.connect() as two:
         for lock in ("FOR SHARE", "FOR KEY SHARE"):
-            one.execute("BEGIN")
+            first.execute("BEGIN")
             two.execute("BEGIN")
-            one.execute(f"SELECT id FROM t WHERE id < 100 {lock}")
+            first.execute(f"SELECT id FROM t WHERE id < 100 {lock}")
             two.execute("SELECT id FROM t WHERE id < 100 FOR KEY SHARE")
-            one.execute("COMMIT")
+            first.execute("COMMIT")
             two.execute("UPDATE t SET a = 1 WHERE id < 50")
             two.execute("COMMIT")
 

@@ -152,12 +152,12 @@ def _toast(connection: Connection) -> None:
 
 def _locked_through_an_update(server: Server) -> None:
     """A row is locked while another transaction has updated it and not yet committed."""
-    with server.connect() as one, server.connect() as two:
-        one.execute("CREATE TABLE locked (id int PRIMARY KEY, v int)")
-        one.execute("INSERT INTO locked SELECT i, 0 FROM generate_series(1, 50) i")
-        one.execute("BEGIN; UPDATE locked SET v = 1; UPDATE locked SET v = 2 WHERE id < 20")
+    with server.connect() as first, server.connect() as two:
+        first.execute("CREATE TABLE locked (id int PRIMARY KEY, v int)")
+        first.execute("INSERT INTO locked SELECT i, 0 FROM generate_series(1, 50) i")
+        first.execute("BEGIN; UPDATE locked SET v = 1; UPDATE locked SET v = 2 WHERE id < 20")
         two.execute("BEGIN; SELECT * FROM locked FOR KEY SHARE")
-        one.execute("COMMIT")
+        first.execute("COMMIT")
         two.execute("COMMIT")
 
 
@@ -241,22 +241,22 @@ def truncate_logs_of_transactions(server: Server) -> None:
     One file holds 1,048,576 transactions or 65,536 multixacts. The transactions are parts of one, whose
     commit record becomes some megabytes long.
     """
-    with server.connect() as one, server.connect() as two:
-        one.execute(
+    with server.connect() as first, server.connect() as two:
+        first.execute(
             "CREATE UNLOGGED TABLE burnt (); DO $$ BEGIN FOR i IN 1..1100000 LOOP BEGIN"
             " INSERT INTO burnt DEFAULT VALUES; EXCEPTION WHEN division_by_zero THEN NULL;"
             " END; END LOOP; END $$"
         )
-        one.execute("CREATE TABLE many (id int PRIMARY KEY, v int)")
-        one.execute("INSERT INTO many SELECT i, 0 FROM generate_series(1, 70000) i")
-        one.execute("BEGIN; SELECT id FROM many FOR KEY SHARE")
+        first.execute("CREATE TABLE many (id int PRIMARY KEY, v int)")
+        first.execute("INSERT INTO many SELECT i, 0 FROM generate_series(1, 70000) i")
+        first.execute("BEGIN; SELECT id FROM many FOR KEY SHARE")
         # Each lock in a subtransaction of its own makes another pair of lockers.
         two.execute(
             "DO $$ BEGIN FOR i IN 1..70000 LOOP BEGIN PERFORM 1 FROM many WHERE id = i FOR SHARE;"
             " EXCEPTION WHEN division_by_zero THEN NULL; END; END LOOP; END $$"
         )
-        one.execute("COMMIT")
-        one.execute("UPDATE pg_database SET datallowconn = true WHERE datname = 'template0'")
+        first.execute("COMMIT")
+        first.execute("UPDATE pg_database SET datallowconn = true WHERE datname = 'template0'")
     for database in ("template0", "template1", "postgres"):
         with server.connect(database) as connection:
             connection.execute("SET vacuum_freeze_min_age = 0; SET vacuum_multixact_freeze_min_age = 0")

@@ -112,7 +112,7 @@ def test_images(stretch: Stretch) -> None:
     server, images = stretch.server, stretch.wal.images
     assert images.bytes == stretch.wal.totals.image_bytes
     method = server.setting("wal_compression")
-    compressed = {name for name, own in images.compressed.items() if own.count}
+    compressed = {name for name, image in images.compressed.items() if image.count}
     assert compressed == (set() if method == "off" else {method})
     assert (images.uncompressed_bytes > images.bytes) == (method != "off")
     has_hints = "on" in (server.setting("data_checksums"), server.setting("wal_log_hints"))

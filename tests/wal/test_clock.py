@@ -33,7 +33,7 @@ def test_segments_that_were_written_one_by_one_tell_the_time(tmp_path: Path) -> 
     size = stats(tmp_path).segment_size
     age(files, 120)
     times = segment_times([str(tmp_path)], size)
-    assert [one[1] for one in times] == [(BEGAN + 120 * n) * 1_000_000 for n in range(len(files))]
+    assert [time[1] for time in times] == [(BEGAN + 120 * n) * 1_000_000 for n in range(len(files))]
     assert times[1][0] - times[0][0] == size
     found = simulate(tmp_path, targets=[TIMED])
     assert found.clock == "segment files"

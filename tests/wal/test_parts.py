@@ -31,10 +31,10 @@ def apart(folder: Path, major: int) -> tuple[dict[str, str], list[Path]]:
     facts = unpack(major, whole)
     alone = []
     for file in sorted(whole.iterdir()):
-        own = folder / f"alone-{file.name}"
-        own.mkdir()
-        (own / file.name).write_bytes(file.read_bytes())
-        alone.append(own)
+        single = folder / f"alone-{file.name}"
+        single.mkdir()
+        (single / file.name).write_bytes(file.read_bytes())
+        alone.append(single)
     return facts, alone
 
 
@@ -50,7 +50,9 @@ def test_any_cutting_gives_the_json_of_the_whole(tmp_path: Path, major: int) -> 
     for count in (1, 5, 40):
         cuts = sorted(chance.sample(range(start + 8, end, 8), count))
         bounds = [start, *map(Lsn, cuts), end]
-        parts = [read_part(tmp_path / "whole", start=one, end=other).data for one, other in pairwise(bounds)]
+        parts = [
+            read_part(tmp_path / "whole", start=begin, end=other).data for begin, other in pairwise(bounds)
+        ]
         while len(parts) > 1:
             place = chance.randrange(len(parts) - 1)
             parts[place : place + 2] = [join_parts(parts[place : place + 2]).data]

@@ -21,25 +21,27 @@ def test_values_text_and_frame_agree(version: int, tmp_path: Path) -> None:
     totals = stats(tmp_path).totals
     found = list(records(tmp_path))
     assert len(found) == totals.records
-    assert sum(one.total_length for one in found) == totals.combined_bytes
-    assert sum(one.image_bytes for one in found) == totals.image_bytes
+    assert sum(record.total_length for record in found) == totals.combined_bytes
+    assert sum(record.image_bytes for record in found) == totals.image_bytes
     for before, behind in pairwise(found):
         assert behind.prev == before.lsn
         assert behind.lsn >= before.end
 
     objects = [json.loads(line) for text in lines(tmp_path, style="json") for line in text.splitlines()]
-    assert [(one["lsn"], one["operation"], one["xid"]) for one in objects] == [
-        (str(one.lsn), one.operation, one.xid) for one in found
+    assert [(record["lsn"], record["operation"], record["xid"]) for record in objects] == [
+        (str(record.lsn), record.operation, record.xid) for record in found
     ]
-    assert [len(one["blocks"]) for one in objects] == [len(one.blocks) for one in found]
-    assert [one["main_data_length"] for one in objects] == [one.main_data_length for one in found]
+    assert [len(record["blocks"]) for record in objects] == [len(record.blocks) for record in found]
+    assert [record["main_data_length"] for record in objects] == [record.main_data_length for record in found]
 
     table = frame(tmp_path)
-    assert table.height == sum(max(1, len(one.blocks)) for one in found)
+    assert table.height == sum(max(1, len(record.blocks)) for record in found)
     assert table["lsn"].n_unique() == len(found)
     assert table["image_length"].sum() == totals.image_bytes
     by_relation = table.drop_nulls("relation").group_by("relation", "fork").agg(pl.col("block").n_unique())
-    distinct = {(one.relation, one.fork): one.distinct_blocks for one in stats(tmp_path).relations}
+    distinct = {
+        (relation.relation, relation.fork): relation.distinct_blocks for relation in stats(tmp_path).relations
+    }
     assert {(row[0], row[1]): row[2] for row in by_relation.rows()} == distinct
 
 

@@ -31,10 +31,10 @@ def test_counts_are_those_of_stats(wal: dict[int, Path], version: int) -> None:
     assert (found.version, found.start, found.last.end) == (version, written.start, written.end)
     assert found.last.records == written.totals.records
     assert found.last.record_bytes == written.totals.combined_bytes
-    assert sum(one.count for one in found.last.images.values()) == written.images.count
-    assert sum(one.bytes for one in found.last.images.values()) == written.images.bytes
-    for method, own in written.images.compressed.items():
-        assert found.last.images[method].count == own.count
+    assert sum(image.count for image in found.last.images.values()) == written.images.count
+    assert sum(image.bytes for image in found.last.images.values()) == written.images.bytes
+    for method, image in written.images.compressed.items():
+        assert found.last.images[method].count == image.count
     assert tuple(found.last.pools) == BUFFERS
 
 
@@ -85,9 +85,11 @@ def test_pages_that_the_crashed_server_had_written_are_newer(wal: dict[int, Path
     assert older.done == 0
     assert 0 < newer.done < newer.references
     assert newer.dirty < older.dirty
-    one, other = newer.pool(64), older.pool(64)
-    assert one.evictions < other.evictions
-    assert (one.misses, one.reads) == (other.misses, other.reads), "they are looked at all the same"
+    with_newer, other = newer.pool(64), older.pool(64)
+    assert with_newer.evictions < other.evictions
+    assert (with_newer.misses, with_newer.reads) == (other.misses, other.reads), (
+        "they are looked at all the same"
+    )
     # A server with room for every page had written none, and an image makes a page old again.
     assert analyse(wal[version], buffers=[64], images="off", crashed=65536).last == older
     images = analyse(wal[version], buffers=[64], images="first", crashed=128).last
@@ -113,9 +115,9 @@ def test_without_a_prefetcher_the_kernel_may_read_pages_together(version: int, w
     )
     pages = alone.pool(4096, prefetch=False).disk_reads
     assert alone.requests(4096, prefetch=False) == pages > 20
-    for one in (few, many):
-        assert one.requests(4096, prefetch=False) > 0
-        assert replace(one, disk_requests=pages) == alone, "nothing else depends on it"
+    for pool in (few, many):
+        assert pool.requests(4096, prefetch=False) > 0
+        assert replace(pool, disk_requests=pages) == alone, "nothing else depends on it"
     if version > 13:
         assert many.disk_requests < pages, "in the WAL of 13 no page that is read has a neighbour"
     if version >= 15:

@@ -76,7 +76,7 @@ def test_it_is_refused_under_a_segment_s_name(wal: Path, kind: str) -> None:
     # The end is looked for backwards: what cannot be read holds no checkpoint.
     assert find_redo(wal, end=END).redo < END
     found = verify([wal])
-    (problem,) = [one for one in found.archives[0].problems if one.kind == "unreadable"]
+    (problem,) = [entry for entry in found.archives[0].problems if entry.kind == "unreadable"]
     assert problem.segment == LAST
     assert problem.message.endswith(f"it is {name}")
 
@@ -114,7 +114,9 @@ def test_a_history_is_a_file(wal: Path, kind: str) -> None:
     with pytest.raises(WalError, match=f"it is {name}"):
         stats(wal)
     problems = verify([wal]).archives[0].problems
-    assert [one.kind for one in problems if one.path and one.path.endswith(".history")] == ["history damaged"]
+    assert [problem.kind for problem in problems if problem.path and problem.path.endswith(".history")] == [
+        "history damaged"
+    ]
 
 
 @pytest.mark.parametrize("kind", MAKERS)
@@ -125,7 +127,9 @@ def test_what_tools_write_beside_segments_are_files(wal: Path, kind: str) -> Non
     backup.mkdir()
     make(backup / "backup_manifest")
     problems = verify([wal], backups=[backup]).archives[0].problems
-    assert "could not read it" in next(one.message for one in problems if one.kind == "backup unreadable")
+    assert "could not read it" in next(
+        problem.message for problem in problems if problem.kind == "backup unreadable"
+    )
     barman = Path("server")
     for folder in ("base/20261122T0300", "wals"):
         (barman / folder).mkdir(parents=True)

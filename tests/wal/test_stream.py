@@ -62,7 +62,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Recorded]:
 
 def checkpoint_moments(wal: Recorded) -> list[int]:
     """Just before and after records of checkpoints, and bytes further."""
-    ends = [one.lsn - wal.base for one in wal.totals.checkpoints]
+    ends = [checkpoint.lsn - wal.base for checkpoint in wal.totals.checkpoints]
     return [end + more for end in ends for more in (0, 1, 24, 136, 152, 400, 20_000)]
 
 

@@ -76,6 +76,6 @@ def test_nothing_of_anybody_s_data_is_left(install: Install, tmp_path: Path) -> 
         assert works[0] == works[1]
         assert works[0][-1].relations_dropped > 0
         targets = [Target(max_wal_size_mb=size) for size in (16, 64)]
-        one, other = (simulate(folder, targets=targets) for folder in (wal, tmp_path / "copy"))
-        assert one.recorded.checkpoints == other.recorded.checkpoints
-        assert [made.images for made in one.outcomes] == [made.images for made in other.outcomes]
+        whole, other = (simulate(folder, targets=targets) for folder in (wal, tmp_path / "copy"))
+        assert whole.recorded.checkpoints == other.recorded.checkpoints
+        assert [made.images for made in whole.outcomes] == [made.images for made in other.outcomes]

@@ -58,7 +58,7 @@ def test_blocks_and_images_of_a_text(tmp_path: Path) -> None:
         assert (second.image.length, second.image.hole_offset, second.image.apply) == (192, 24, False)
         assert (third.tablespace, third.database, third.relation, third.image) == (1664, 0, 1262, None)
         # Of several blocks the sum alone is known in 15; it goes to the first that has no image.
-        assert [one.data_length for one in record.blocks] == [0, 0, 5]
+        assert [block.data_length for block in record.blocks] == [0, 0, 5]
 
 
 def test_commits_and_checkpoints_say_when(tmp_path: Path) -> None:
@@ -73,8 +73,8 @@ def test_commits_and_checkpoints_say_when(tmp_path: Path) -> None:
     found = stats(_folder(tmp_path, wal.push([commit, checkpoint], {}, 0.0)), start=START)
     assert found.commits == 1
     assert found.first_commit_at == pytest.approx(1795508317.857676)
-    (one,) = found.checkpoints
-    assert (one.redo, one.timeline, one.at) == (at, 1, 1795508317)
+    (made,) = found.checkpoints
+    assert (made.redo, made.timeline, made.at) == (at, 1, 1795508317)
     assert (wal.first, wal.position, wal.records) == (START, at + 120, 2)
 
 

@@ -44,7 +44,9 @@ def test_facts_are_those_of_stats(wal: dict[int, Path], version: int) -> None:
     assert recorded.record_bytes == written.totals.combined_bytes
     assert (recorded.images, recorded.image_bytes) == (written.images.count, written.images.bytes)
     assert recorded.hint_images == written.images.hint_count
-    assert [one.redo for one in recorded.checkpoints] == [one.redo for one in written.checkpoints]
+    assert [checkpoint.redo for checkpoint in recorded.checkpoints] == [
+        checkpoint.redo for checkpoint in written.checkpoints
+    ]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -71,7 +73,7 @@ def test_a_sample_that_holds_every_page_is_exact(wal: dict[int, Path], version: 
     )
     assert sample.outcomes == every.outcomes
     assert sample.recorded.held_pages == every.recorded.pages
-    assert all(one.sample_error_bytes == 0 for one in sample.outcomes)
+    assert all(outcome.sample_error_bytes == 0 for outcome in sample.outcomes)
 
 
 def test_a_timeout_begins_checkpoints(wal: dict[int, Path]) -> None:

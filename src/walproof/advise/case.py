@@ -24,10 +24,10 @@ class Case:
     """Of the whole run."""
     cell: Cell
     variant: Variant
-    own: tuple[Trial, ...]
+    finished: tuple[Trial, ...]
     """The cell's finished trials."""
     mean: Mapping[str, float]
-    """Mean metrics over ``own``."""
+    """Mean metrics over ``finished``."""
     baseline_mean: Mapping[str, float]
     """The same of the baseline's cell: equal to ``mean`` for the baseline itself."""
     effect: Effect | None
@@ -48,7 +48,7 @@ class Case:
     ) -> Finding:
         """A finding about this cell, resting on its finished trials or on those given."""
         if trials is None:
-            trials = [trial.number for trial in self.own]
+            trials = [trial.number for trial in self.finished]
         return Finding(
             kind=kind,
             install=self.cell[0],
@@ -87,7 +87,7 @@ def cases(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> tuple[Case
     for trial in trials:
         if trial.state is TrialState.DONE and trial.cell in done:
             done[trial.cell].append(trial)
-    means = {cell: mean_metrics(own) for cell, own in done.items()}
+    means = {cell: mean_metrics(cell_trials) for cell, cell_trials in done.items()}
     return tuple(
         Case(
             plan=plan,
@@ -95,12 +95,12 @@ def cases(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> tuple[Case
             trials=tuple(trials),
             cell=cell,
             variant=plan.variant(cell[2]),
-            own=tuple(own),
+            finished=tuple(cell_trials),
             mean=means[cell],
             baseline_mean=means[Cell(cell[0], cell[1], plan.baseline)],
             effect=analysis.effect(*cell),
         )
-        for cell, own in done.items()
+        for cell, cell_trials in done.items()
     )
 
 

@@ -72,7 +72,7 @@ def failed_trials(case: Case) -> Finding | None:
         workload=case.cell[1],
         variant=case.cell[2],
         durability=case.variant.durability,
-        sentence=f"{count} of {count + len(case.own)} trials failed: {worst.reason}",
+        sentence=f"{count} of {count + len(case.finished)} trials failed: {worst.reason}",
         trials=trials,
         metrics={"failed_trials": float(count)},
     )

@@ -28,11 +28,11 @@ def say_look(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str
     """Lines after a look: what is known of each promise, and when the next look is."""
     number = found.looks.index(found.done) + 1
     lines = [f"look {number} of at most {len(found.looks)}, after {found.done} {_noun(plan)}s:"]
-    for one in found.judged:
-        known = "nothing measured" if one.ratio is None else say_ratio(one.ratio, one.interval)
-        line = f"  {one.promise.text}  {subject(plan, one)}: {known}, {one.outcome.value}"
-        if number == 1 and not found.is_over and one.outcome is Outcome.UNDECIDED:
-            line += _expected(one)
+    for judged in found.judged:
+        known = "nothing measured" if judged.ratio is None else say_ratio(judged.ratio, judged.interval)
+        line = f"  {judged.promise.text}  {subject(plan, judged)}: {known}, {judged.outcome.value}"
+        if number == 1 and not found.is_over and judged.outcome is Outcome.UNDECIDED:
+            line += _expected(judged)
         lines.append(line)
     if not found.is_over:
         after = next(later for earlier, later in pairwise(found.looks) if earlier == found.done)
@@ -42,14 +42,14 @@ def say_look(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str
     return tuple(lines)
 
 
-def subject(plan: Plan, one: Judged) -> str:
+def subject(plan: Plan, judged: Judged) -> str:
     """What is compared with what: only what differs is named."""
-    if one.cell.workload != one.baseline.workload:
-        return f"{one.cell.workload} against {one.baseline.workload}"
-    where = f", {one.cell.workload}" if len(plan.workloads) > 1 else ""
-    if one.cell.install != one.baseline.install:
-        return f"PostgreSQL {one.cell.install} against {one.baseline.install}{where}"
-    return f"{one.cell.variant}{where}"
+    if judged.cell.workload != judged.baseline.workload:
+        return f"{judged.cell.workload} against {judged.baseline.workload}"
+    where = f", {judged.cell.workload}" if len(plan.workloads) > 1 else ""
+    if judged.cell.install != judged.baseline.install:
+        return f"PostgreSQL {judged.cell.install} against {judged.baseline.install}{where}"
+    return f"{judged.cell.variant}{where}"
 
 
 def say_answer(plan: Plan, found: Judgement) -> tuple[str, ...]:
@@ -58,29 +58,29 @@ def say_answer(plan: Plan, found: Judgement) -> tuple[str, ...]:
         return (f"It holds, known after {found.done} {_noun(plan)}s.",)
     if found.outcome is Outcome.BROKEN:
         return tuple(
-            f"Broken: {one.promise.text} for {subject(plan, one)}, which has "
-            f"{say_ratio(one.ratio or 0.0, one.interval)}."
-            for one in found.judged
-            if one.outcome is Outcome.BROKEN
+            f"Broken: {judged.promise.text} for {subject(plan, judged)}, which has "
+            f"{say_ratio(judged.ratio or 0.0, judged.interval)}."
+            for judged in found.judged
+            if judged.outcome is Outcome.BROKEN
         )
     spent = "" if found.done == 0 else f" after {found.done} {_noun(plan)}s"
     return (
         f"It is undecided{spent}.",
         *(
-            f"{one.promise.text} for {subject(plan, one)}: {one.reason}."
-            for one in found.judged
-            if one.outcome is Outcome.UNDECIDED
+            f"{judged.promise.text} for {subject(plan, judged)}: {judged.reason}."
+            for judged in found.judged
+            if judged.outcome is Outcome.UNDECIDED
         ),
     )
 
 
 def say_help(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str, ...]:
     """What would decide it."""
-    undecided = [one for one in found.judged if one.outcome is Outcome.UNDECIDED]
+    undecided = [judged for judged in found.judged if judged.outcome is Outcome.UNDECIDED]
     if found.outcome is not Outcome.UNDECIDED or not found.done:
         return ()
     lines = [_more_rounds(plan, found, undecided, trials)]
-    of_wal = [one.promise.metric for one in undecided if one.promise.metric.startswith("wal_")]
+    of_wal = [judged.promise.metric for judged in undecided if judged.promise.metric.startswith("wal_")]
     if of_wal and any(workload.duration_s is not None for workload in plan.workloads):
         lines.append(
             f"The gate: {of_wal[0]} varies less where both sides run equally many transactions "
@@ -90,7 +90,7 @@ def say_help(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str
 
 
 def _more_rounds(plan: Plan, found: Judgement, undecided: Sequence[Judged], trials: Sequence[Trial]) -> str:
-    wanted = [_rounds_wanted(one) for one in undecided]
+    wanted = [_rounds_wanted(judged) for judged in undecided]
     known = [rounds for rounds in wanted if rounds is not None]
     if len(known) < len(wanted) or max(known) > _ROUNDS_SENSIBLE:
         return (
@@ -106,23 +106,23 @@ def _more_rounds(plan: Plan, found: Judgement, undecided: Sequence[Judged], tria
     return f"The gate: {more} will probably decide it, if the ratios stay as they are."
 
 
-def _rounds_wanted(one: Judged) -> int | None:
+def _rounds_wanted(judged: Judged) -> int | None:
     """Rounds after which the interval would leave its limit out, if ratio and spread stay; None: unknown."""
-    if one.ratio is None or one.interval is None or one.interval.low <= 0:
+    if judged.ratio is None or judged.interval is None or judged.interval.low <= 0:
         return None
-    reach = math.log(one.interval.high / one.interval.low) / 2
-    distance = abs(math.log(one.ratio / one.promise.limit))
+    reach = math.log(judged.interval.high / judged.interval.low) / 2
+    distance = abs(math.log(judged.ratio / judged.promise.limit))
     if distance == 0 or not math.isfinite(reach):
         return None
-    return math.ceil(min(one.rounds * (reach / distance) ** 2, 1e9))
+    return math.ceil(min(judged.rounds * (reach / distance) ** 2, 1e9))
 
 
-def _expected(one: Judged) -> str:
+def _expected(judged: Judged) -> str:
     """Whether the budget will probably do."""
-    if one.half_width_then is None or one.ratio is None or not math.isfinite(one.half_width_then):
+    if judged.half_width_then is None or judged.ratio is None or not math.isfinite(judged.half_width_then):
         return ""
-    text = f"; +-{say_percent(one.half_width_then)} expected by the end"
-    if math.log1p(one.half_width_then) > abs(math.log(one.ratio / one.promise.limit)):
+    text = f"; +-{say_percent(judged.half_width_then)} expected by the end"
+    if math.log1p(judged.half_width_then) > abs(math.log(judged.ratio / judged.promise.limit)):
         text += ", which may not decide it"
     return text
 

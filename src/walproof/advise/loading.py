@@ -74,7 +74,7 @@ class LoadAdvice:
     def left_out(self) -> tuple[str, ...]:
         """Names of the steps that the recipe does not have."""
         gone = self.dropped if self.keeps_undecided else (*self.dropped, *self.undecided)
-        return tuple(one.step for one in gone)
+        return tuple(step.step for step in gone)
 
 
 def advise_load(plan: Plan, analysis: Analysis, may_lose: DurabilityClass) -> tuple[LoadAdvice, ...]:
@@ -90,13 +90,15 @@ def advise_load(plan: Plan, analysis: Analysis, may_lose: DurabilityClass) -> tu
             LoadAdvice(
                 install.label,
                 best,
-                kept=tuple(one for one in steps if one.conclusion is Conclusion.HIGHER),
-                undecided=tuple(one for one in steps if one.is_undecided),
+                kept=tuple(step for step in steps if step.conclusion is Conclusion.HIGHER),
+                undecided=tuple(step for step in steps if step.is_undecided),
                 keeps_undecided=any(
                     e.variant == PLAIN_COPY and e.conclusion is Conclusion.LOWER for e in plain
                 ),
                 dropped=tuple(
-                    one for one in steps if one.conclusion is not Conclusion.HIGHER and not one.is_undecided
+                    step
+                    for step in steps
+                    if step.conclusion is not Conclusion.HIGHER and not step.is_undecided
                 ),
                 instead=tuple(instead),
                 plain=tuple(plain),

@@ -45,12 +45,12 @@ def wal_volume(case: Case) -> Finding | None:
 
 def changed_level(case: Case) -> Finding | None:
     """Logical decoding was switched on or off within windows, by a slot that came or went (from 19)."""
-    changed = [trial for trial in case.own if trial.metrics.get("wal_level_changes")]
+    changed = [trial for trial in case.finished if trial.metrics.get("wal_level_changes")]
     if not changed:
         return None
     sentence = (
-        f"effective_wal_level changed within {len(changed)} of {len(case.own)} windows, because a logical "
-        "slot was made or dropped: their WAL is partly that of wal_level=logical"
+        f"effective_wal_level changed within {len(changed)} of {len(case.finished)} windows, because a "
+        "logical slot was made or dropped: their WAL is partly that of wal_level=logical"
     )
     evidence = {"wal_level_changes": max(trial.metrics["wal_level_changes"] for trial in changed)}
     return case.find(FindingKind.WAL, sentence, evidence, [trial.number for trial in changed])
@@ -59,15 +59,15 @@ def changed_level(case: Case) -> Finding | None:
 def uneven_checkpoints(case: Case) -> Finding | None:
     """A checkpoint ran for much more, or much less, of the variant's windows than of the baseline's."""
     name = "checkpoint_active_share"
-    own, other = case.mean.get(name), case.baseline_mean.get(name)
-    if case.effect is None or own is None or other is None or abs(own - other) < UNEVEN:
+    mean, other = case.mean.get(name), case.baseline_mean.get(name)
+    if case.effect is None or mean is None or other is None or abs(mean - other) < UNEVEN:
         return None
     sentence = (
-        f"a checkpoint was active for {say_percent(own)} of the measured time, "
+        f"a checkpoint was active for {say_percent(mean)} of the measured time, "
         f"and for {say_percent(other)} with {case.plan.baseline}: the ratio includes that difference"
     )
     trials = case.numbers((case.cell[1],), (case.plan.baseline, case.cell[2]))
-    return case.find(FindingKind.CHECKPOINT, sentence, {name: own, f"baseline {name}": other}, trials)
+    return case.find(FindingKind.CHECKPOINT, sentence, {name: mean, f"baseline {name}": other}, trials)
 
 
 def _is_change(volume: Effect) -> bool:

@@ -72,23 +72,24 @@ def with_designs(
     reference = next(variant for variant in variants if variant.name == baseline)
     others = [variant for variant in variants if variant.name != baseline]
     whole = _whole_study(asked, kind, half, installs, workloads, OF_SLICES)
-    toggled = {one.name: whole or _untoggled(base, one, reference, installs) for one in others}
+    toggled = {compared.name: whole or _untoggled(base, compared, reference, installs) for compared in others}
     if choice == "toggled":
         _refuse(choice, whole, toggled, _TOGGLES_SOME)
         return _designed(variants, reference, dict.fromkeys(toggled, Design.TOGGLED), {})
     is_asked = choice == "sliced"
     whole = _whole_study(asked, kind, half, installs, workloads, OF_SLICED) or _unslept(workloads)
     sliced = {
-        one.name: whole or _unsliced(base, one, reference, installs, is_asked=is_asked) for one in others
+        compared.name: whole or _unsliced(base, compared, reference, installs, is_asked=is_asked)
+        for compared in others
     }
     if is_asked:
         _refuse(choice, whole, sliced, "measures each variant by the design that its settings allow.")
         return _designed(variants, reference, dict.fromkeys(sliced, Design.SLICED), {})
     chosen = {name: _chosen(toggled[name], sliced[name]) for name in toggled}
-    waiting = [one for one in others if chosen[one.name] is Design.SLICED]
+    waiting = [compared for compared in others if chosen[compared.name] is Design.SLICED]
     if waiting and (reason := _beyond_memory(base, [reference, *waiting], installs, workloads)) is not None:
-        sliced |= {one.name: reason for one in waiting}
-        chosen |= {one.name: Design.FRESH for one in waiting}
+        sliced |= {compared.name: reason for compared in waiting}
+        chosen |= {compared.name: Design.FRESH for compared in waiting}
     return _designed(variants, reference, chosen, sliced)
 
 
@@ -115,8 +116,8 @@ def cuts_of(
         # Where all others have another design, the starts alone say how many rounds there are.
         is_alone = all(variant.design is not Design.FRESH for variant in variants) and not overrides.quick
         most = rounds if is_typed else starts if is_alone else min(rounds, starts)
-        own = baseline if baseline in names else _second_name(baseline, design)
-        found.append(Toggling(own, most, overrides.passes or passes, table.slice, guard_s))
+        reference = baseline if baseline in names else _second_name(baseline, design)
+        found.append(Toggling(reference, most, overrides.passes or passes, table.slice, guard_s))
     toggling, slicing = found
     return toggling, slicing
 
@@ -278,8 +279,8 @@ def _beyond_memory(
     """
     clients = max(workload.clients for workload in workloads)
     needed = sum(
-        server_bytes(installs[0].version_num, {**base, **one.settings, **one.implied}, clients)
-        for one in variants
+        server_bytes(installs[0].version_num, {**base, **variant.settings, **variant.implied}, clients)
+        for variant in variants
     )
     there = psutil.virtual_memory().total
     if needed <= _MEMORY_SHARE * there:

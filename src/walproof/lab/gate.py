@@ -40,7 +40,7 @@ def gate_of(
             detail=f"Workloads: {', '.join(workload.name for workload in workloads)}.",
         )
     # The baseline that servers of their own have, beside toggled variants, is compared with nothing then.
-    designs = {one.design for one in variants if one.design_reason is not None} or {Design.FRESH}
+    designs = {variant.design for variant in variants if variant.design_reason is not None} or {Design.FRESH}
     for design in designs:
         _check_metrics(promises, kind, _OF_DESIGN.get(design))
     return Gate(promises, against)
@@ -72,11 +72,11 @@ def _check_compared(installs: Sequence[Install], variants: Sequence[Variant], ag
 
 
 def _check_metrics(promises: Sequence[Promise], kind: Kind, slices: Sequence[str] | None) -> None:
-    for one in promises:
-        if not may_be_judged(one.metric, kind, slices=slices):
+    for promise in promises:
+        if not may_be_judged(promise.metric, kind, slices=slices):
             names = judged_metrics(kind, slices=slices)
             raise StudyError(
-                f'--fail-if "{one.text}": {one.metric} is not measured here',
+                f'--fail-if "{promise.text}": {promise.metric} is not measured here',
                 detail=f"Measured are {', '.join(names)}.",
                 hint="docs/metrics.md says what each of them means."
                 + (" --design fresh measures more." if slices is not None else ""),

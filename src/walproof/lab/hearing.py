@@ -29,12 +29,14 @@ class Hearing:
 
     def __init__(self, store: Requests, run: Run, progress: Progress) -> None:
         self._store, self._run, self._progress = store, run, progress
-        self._answered: list[Request] = [one for one in run.requests if one.answered_at is not None]
+        self._answered: list[Request] = [
+            request for request in run.requests if request.answered_at is not None
+        ]
         self.is_stopped = run.stopped is not None
         """Whether no further trial may begin."""
-        for one in store.requests(run.id):
-            if one.kind is RequestKind.STOP and one.answered_at is None:
-                self._answer(one, "the run was begun again after that", is_granted=False)
+        for request in store.requests(run.id):
+            if request.kind is RequestKind.STOP and request.answered_at is None:
+                self._answer(request, "the run was begun again after that", is_granted=False)
 
     @property
     def rounds_more(self) -> int:
@@ -48,23 +50,25 @@ class Hearing:
 
     def listen(self) -> None:
         """Grant or refuse what was asked since the last time. Raises StoreError."""
-        for one in self._store.requests(self._run.id):
-            if one.answered_at is not None:
+        for request in self._store.requests(self._run.id):
+            if request.answered_at is not None:
                 continue
-            if one.kind is RequestKind.STOP:
+            if request.kind is RequestKind.STOP:
                 self.is_stopped = True
-                self._answer(one, "the run ends here", is_granted=True)
+                self._answer(request, "the run ends here", is_granted=True)
             elif self._run.why_no_rounds is not None:
-                self._answer(one, self._run.why_no_rounds, is_granted=False)
+                self._answer(request, self._run.why_no_rounds, is_granted=False)
             else:
-                count = "1 more round follows" if one.rounds == 1 else f"{one.rounds} more rounds follow"
-                self._answer(one, f"{count} after the planned ones", is_granted=True)
+                count = (
+                    "1 more round follows" if request.rounds == 1 else f"{request.rounds} more rounds follow"
+                )
+                self._answer(request, f"{count} after the planned ones", is_granted=True)
 
     def end(self) -> None:
         """Refuse what came too late: the run has ended. Raises StoreError."""
-        for one in self._store.requests(self._run.id):
-            if one.answered_at is None:
-                self._answer(one, "the run had ended", is_granted=False)
+        for request in self._store.requests(self._run.id):
+            if request.answered_at is None:
+                self._answer(request, "the run had ended", is_granted=False)
 
     def _answer(self, request: Request, words: str, *, is_granted: bool) -> None:
         self._store.answer(self._run.id, request, words, is_granted=is_granted)

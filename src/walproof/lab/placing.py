@@ -31,4 +31,4 @@ def placed(asked: Asked, half: LabKind[Any], workloads: Sequence[Workload]) -> t
         reason = "a number of transactions has no warm-up that could be left out"
     if reason is not None:
         raise StudyError('the study cannot have place = "steady" (--settle)', detail=reason)
-    return tuple(replace(one, warmup_s=max(one.warmup_s, asked.settle_s)) for one in workloads)
+    return tuple(replace(prepared, warmup_s=max(prepared.warmup_s, asked.settle_s)) for prepared in workloads)

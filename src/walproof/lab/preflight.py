@@ -82,14 +82,14 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
         length = half.length(plan, Length(window_s, duration_s))
     clients = max(workload.clients for workload in plan.workloads)
     memory = {
-        one.name: server_bytes(plan.installs[0].version_num, plan.settings_of(one), clients)
-        for one in plan.variants
+        variant.name: server_bytes(plan.installs[0].version_num, plan.settings_of(variant), clients)
+        for variant in plan.variants
     }
     return Needs(
         trials_most=plan.trials_most,
         length=length,
         disk_bytes=disk_bytes,
-        memory_bytes=max(*memory.values(), sum(memory[one.name] for one in plan.sliced)),
+        memory_bytes=max(*memory.values(), sum(memory[variant.name] for variant in plan.sliced)),
     )
 
 

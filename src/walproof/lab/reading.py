@@ -51,10 +51,10 @@ def check_study(data: dict[str, Any], where: str, text: str = "") -> StudyFile:
         return _model().model_validate(data)
     except ValidationError as error:
         problems = []
-        for one in error.errors():
-            line = line_of(text, one["loc"])
+        for problem in error.errors():
+            line = line_of(text, problem["loc"])
             place = f"{where}:{line}" if line else where
-            problems.append(f"{place}: {_key(one['loc'])}: {_complaint(dict(one))}")
+            problems.append(f"{place}: {_key(problem['loc'])}: {_complaint(dict(problem))}")
         raise StudyError(
             f'study file "{where}" has {len(problems)} mistake{"s" if len(problems) > 1 else ""}',
             detail="\n".join(problems),

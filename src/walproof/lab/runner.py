@@ -63,7 +63,7 @@ def conduct(
                 break
             number = max((trial.number for trial in done), default=0) + 1
             progress.trial_started(number, round_number, cell)
-            is_first = all(one.cell != cell for one in done)
+            is_first = all(earlier.cell != cell for earlier in done)
             trial, series = run_one(TrialOrder(number, round_number, *cell, is_first=is_first))
             store.add_trial(run.id, trial, series)
             done.append(trial)
@@ -73,7 +73,7 @@ def conduct(
         if order:
             progress.round_ended(done)
         if not is_over and round_number < plan.rounds:
-            is_over = enough([one for one in done if one.round <= round_number])
+            is_over = enough([earlier for earlier in done if earlier.round <= round_number])
     store.finish_run(run.id)
     hearing.end()
 

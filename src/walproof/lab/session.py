@@ -129,7 +129,7 @@ def opened_bench(
         progress.preparing(f"servers run as user {explained(user)}")
     reachable = {install.label: reachable_install(install, user) for install in plan.installs}
     pgbench = reachable_pgbench([*plan.installs, plan.driver], user)
-    folders = sorted({one.waldir for one in plan.variants if one.waldir is not None})
+    folders = sorted({variant.waldir for variant in plan.variants if variant.waldir is not None})
     half = lab_kind(plan.kind)
     with ExitStack() as stack, Workspace(Path(plan.folder), user) as workspace:
         wal = {folder: stack.enter_context(wal_workspace(Path(folder), user)) for folder in folders}

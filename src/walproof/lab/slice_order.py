@@ -51,8 +51,8 @@ def _candidates(variants: Sequence[str], draw: random.Random) -> Iterator[tuple[
 
 def _events(order: Sequence[str], last: str | None) -> list[tuple[str, str, str]]:
     """(table, row, column) of everything that the order adds."""
-    events = [("within", one, other) for one, other in pairwise(order)]
-    events += [("place", one, str(place)) for place, one in enumerate(order)]
+    events = [("within", name, other) for name, other in pairwise(order)]
+    events += [("place", name, str(place)) for place, name in enumerate(order)]
     if last is not None:
         events.append(("between", last, order[0]))
     return events

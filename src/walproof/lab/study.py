@@ -170,8 +170,8 @@ def ad_hoc(
     """
     variants: list[dict[str, object]] = [{"name": "default"}]
     variants += [
-        {"name": ", ".join(f"{name}={value}" for name, value in one.items()), "settings": dict(one)}
-        for one in sets
+        {"name": ", ".join(f"{name}={value}" for name, value in settings.items()), "settings": dict(settings)}
+        for settings in sets
     ]
     if against is not None:
         title = "What does this version of the workload cost, compared with the other one?"
@@ -184,7 +184,9 @@ def ad_hoc(
             "name": "compare",
             "title": title,
             "design": {"design": "auto"},
-            "workload": [one.table for one in (against, Version(workload, scripts)) if one is not None],
+            "workload": [
+                version.table for version in (against, Version(workload, scripts)) if version is not None
+            ],
             "variant": variants,
             "against": None if against is None else against.keys["name"],
         },
@@ -218,7 +220,7 @@ def _says_how_many(study: StudyFile, overrides: Overrides) -> bool:
     """Whether the number of rounds, or what ends them, was typed."""
     given = (overrides.rounds, overrides.within, overrides.budget_s, overrides.fail_if or None)
     typed = (study.design.rounds, study.design.within, study.design.budget)
-    return any(one is not None for one in (*given, *(() if overrides.quick else typed)))
+    return any(value is not None for value in (*given, *(() if overrides.quick else typed)))
 
 
 def _probes(names: Sequence[str] | None) -> tuple[str, ...]:

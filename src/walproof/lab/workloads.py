@@ -22,7 +22,7 @@ def workload_of(table: WorkloadTable, asked: Asked) -> Workload:
     if len(given) > 1:
         raise StudyError(f"{where} has both {' and '.join(given)}", hint="Leave out one of them.")
     if table.statement:
-        require_unique("statement", [one.name for one in table.statement])
+        require_unique("statement", [statement.name for statement in table.statement])
         return _statements(table, scripts)
     if table.duration is not None and table.transactions is not None:
         raise StudyError(f"{where} has both a duration and transactions", hint="Leave out one of them.")
@@ -76,7 +76,10 @@ def _statements(table: WorkloadTable, scripts: Path) -> Workload:
         protocol="simple",
         warmup_s=0.0,
         setup_sql=None if table.setup is None else text_of(table.setup, scripts, "setup"),
-        statements=tuple(Statement(one.name, one.sql, one.setup, one.explain) for one in table.statement),
+        statements=tuple(
+            Statement(statement.name, statement.sql, statement.setup, statement.explain)
+            for statement in table.statement
+        ),
     )
 
 

@@ -36,7 +36,7 @@ _DISTURBED = re.compile(
     r"received (?:smart|fast|immediate) shutdown request"
     r"|terminating connection due to administrator command"
     r"|\w[\w ]* \(PID \d+\) was terminated by signal"
-    rf" (?:{'|'.join(str(int(one)) for one in sorted(_OUTER_SIGNALS))})\b.*"
+    rf" (?:{'|'.join(str(int(number)) for number in sorted(_OUTER_SIGNALS))})\b.*"
     r"|could not fork .*"
     r"|could not .*: (?:No space left on device|Cannot allocate memory|Too many open files in system)"
 )
@@ -302,7 +302,7 @@ class Cluster:
         return len(lines) >= 8 and lines[7].strip() in ("ready", "standby")
 
     def _write_conf(self, settings: Mapping[str, str]) -> None:
-        own = {
+        defaults = {
             "listen_addresses": "",
             "port": str(self.port),
             "unix_socket_directories": str(self.sockets),
@@ -315,7 +315,7 @@ class Cluster:
             # A crash of the server ends the trial instead of hiding in it.
             "restart_after_crash": "off",
         }
-        lines = [f"{name} = {_quote(value)}\n" for name, value in {**own, **settings}.items()]
+        lines = [f"{name} = {_quote(value)}\n" for name, value in {**defaults, **settings}.items()]
         path = self.data / "walproof.conf"
         with acting_as(self.user):
             # Replaced as a whole: sessions of a running server read it whenever they come to it.

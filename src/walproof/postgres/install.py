@@ -160,7 +160,10 @@ def resolve(stored: Install, given: str | None = None) -> Install:
                 else f"Name it with --pg DIR, or get it: walproof pg install {stored.version}.",
             )
         real = Path(stored.bindir).resolve()
-        chosen = min(same, key=lambda one: (Path(one.bindir).resolve() != real, one.origin != stored.origin))
+        chosen = min(
+            same,
+            key=lambda install: (Path(install.bindir).resolve() != real, install.origin != stored.origin),
+        )
     return dataclasses.replace(chosen, label=stored.label)
 
 

@@ -60,7 +60,7 @@ def _given(dsn: str) -> dict[str, str]:
     for a host; ``sslmode``, which has that word, is told by another, to a socket that cannot exist.
     """
     parse(dsn)
-    compiled = {one.keyword: one.compiled for one in pq.Conninfo.get_defaults()}
+    compiled = {option.keyword: option.compiled for option in pq.Conninfo.get_defaults()}
     said = {**_told(dsn, sslmode="refused"), "sslmode": _told(dsn, host="/dev/null", hostaddr="")["sslmode"]}
     return {name: value for name, value in said.items() if value.encode() != compiled.get(name.encode())}
 
@@ -73,7 +73,11 @@ def _told(dsn: str, **changes: str) -> dict[str, str]:
         raise ConninfoError("invalid connection string", hint=ADVICE) from None
     connection = pq.PGconn.connect_start(nowhere.encode())
     try:
-        told = {one.keyword.decode(): one.val.decode() for one in connection.info if one.val is not None}
+        told = {
+            option.keyword.decode(): option.val.decode()
+            for option in connection.info
+            if option.val is not None
+        }
         if not told:
             # A service that no file defines, for instance.
             said = concealed(connection.error_message.decode(errors="replace").strip(), dsn)
@@ -90,9 +94,9 @@ def _out_of_sight(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
     What has no variable (``sslpassword``) stands in a service file that is removed at the end.
     """
     variables = {
-        one.keyword.decode(): one.envvar.decode()
-        for one in pq.Conninfo.get_defaults()
-        if one.envvar is not None
+        option.keyword.decode(): option.envvar.decode()
+        for option in pq.Conninfo.get_defaults()
+        if option.envvar is not None
     }
     wanted = {"application_name": APPLICATION, **given}
     wanted["options"] = add_options(given.get("options", ""), READ_ONLY)

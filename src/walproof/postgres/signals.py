@@ -65,11 +65,11 @@ class Descendants:
 
     def __enter__(self) -> Descendants:
         family = [self._ancestor]
-        for one in family:
-            for pid in _children(one):
+        for member in family:
+            for pid in _children(member):
                 with contextlib.suppress(OSError):
                     handle = os.pidfd_open(pid)
-                    if pid not in self._handles and parent(pid) == one:
+                    if pid not in self._handles and parent(pid) == member:
                         self._handles[pid] = handle
                         family.append(pid)
                     else:

@@ -202,12 +202,12 @@ class Standby(Cluster):
         )
 
     def _complete(self, settings: Mapping[str, str]) -> dict[str, str]:
-        own = dict(_OWN_SETTINGS)
+        defaults = dict(_OWN_SETTINGS)
         if self._streaming:
-            own["primary_conninfo"] = self.primary_conninfo
+            defaults["primary_conninfo"] = self.primary_conninfo
         if self._slot:
-            own["primary_slot_name"] = self.name
-        self._settings = {**own, **settings}
+            defaults["primary_slot_name"] = self.name
+        self._settings = {**defaults, **settings}
         return self._settings
 
     def _make_slot(self) -> None:

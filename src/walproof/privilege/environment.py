@@ -62,5 +62,5 @@ def _kept(*lists: re.Pattern[str]) -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if name in named or any(one.fullmatch(name) for one in lists)
+        if name in named or any(pattern.fullmatch(name) for pattern in lists)
     }

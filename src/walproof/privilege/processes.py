@@ -34,7 +34,7 @@ def others_of(uid: int, proc: Path = _PROC) -> list[Process]:
         for pid in _pids(proc)
         if uid in _users(proc / str(pid)) and not _is_ours(pid, proc)
     ]
-    return sorted(found, key=lambda one: one.pid)
+    return sorted(found, key=lambda process: process.pid)
 
 
 def _pids(proc: Path) -> Iterator[int]:

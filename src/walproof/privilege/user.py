@@ -128,7 +128,7 @@ def _numbers(name: str) -> tuple[int, int] | None:
 
 def _listed(processes: Sequence[Process]) -> str:
     """A few of them."""
-    shown = ", ".join(str(one) for one in processes[:3])
+    shown = ", ".join(str(process) for process in processes[:3])
     return shown if len(processes) <= 3 else f"{shown} and {len(processes) - 3} more"
 
 

@@ -132,7 +132,11 @@ def resolve(conninfo: str) -> dict[str, str]:
         raise ConninfoError("invalid connection string", hint=ADVICE) from None
     connection = pq.PGconn.connect_start(nowhere.encode())
     try:
-        return {one.keyword.decode(): one.val.decode() for one in connection.info if one.val is not None}
+        return {
+            option.keyword.decode(): option.val.decode()
+            for option in connection.info
+            if option.val is not None
+        }
     finally:
         connection.finish()
 

@@ -140,7 +140,7 @@ class PairObserver:
         mine = mine or [row for row in senders if row[1] == name]
         if len(mine) > 1:
             self._notes.append(f'{len(mine)} walsenders are called "{name}": the furthest behind is taken')
-        row = min(mine, key=lambda one: one[4] or 0) if mine else None
+        row = min(mine, key=lambda row: row[4] or 0) if mine else None
         sender = None
         if row is not None:
             sender = Sender(

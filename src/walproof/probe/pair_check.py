@@ -55,12 +55,12 @@ def identify(session: psycopg.Connection[TupleRow], which: str) -> Identity:
 
 def check_pair(upstream: Identity, standby: Identity) -> None:
     """Refuse what is no pair. Raises ProbeError: rights, order, version, system identifier."""
-    for one in (upstream, standby):
-        if not one.has_rights:
+    for side in (upstream, standby):
+        if not side.has_rights:
             raise ProbeError(
-                f'role "{one.role}" may not see what the {one.which} does',
+                f'role "{side.role}" may not see what the {side.which} does',
                 detail="Statistics of other sessions, and settings, are shown to members of pg_monitor.",
-                hint=f'On the primary: GRANT pg_monitor TO "{one.role}";',
+                hint=f'On the primary: GRANT pg_monitor TO "{side.role}";',
             )
     if upstream.is_in_recovery and not standby.is_in_recovery:
         raise ProbeError(

@@ -207,7 +207,9 @@ def _without_rare(counts: Mapping[str, int]) -> Stacks:
     kept: Counter[str] = Counter(counts)
     deepest = max((stack.count(";") for stack in kept), default=0)
     for depth in range(deepest, 0, -1):
-        for stack in [one for one, count in kept.items() if one.count(";") == depth and count < least]:
+        for stack in [
+            candidate for candidate, count in kept.items() if candidate.count(";") == depth and count < least
+        ]:
             kept[stack.rpartition(";")[0]] += kept.pop(stack)
     return dict(kept)
 

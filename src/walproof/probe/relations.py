@@ -67,8 +67,8 @@ def read_relations(conninfo: str) -> RelationMap:
         except ProbeError as error:
             left_out.append(f"{name}: {error.detail or error.message}")
             continue
-        for one in found:
-            relations.setdefault((one.tablespace, one.database, one.relation), one)
+        for relation in found:
+            relations.setdefault((relation.tablespace, relation.database, relation.relation), relation)
     if not relations:
         raise ProbeError("could not read the catalogs of any database", detail="\n".join(left_out))
     return RelationMap(

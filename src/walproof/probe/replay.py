@@ -49,8 +49,8 @@ class ReplayCourse:
     def segments_cpu_s(self) -> dict[str, float]:
         """Segment -> CPU from its beginning to that of the next; the last one has no end and is left out."""
         return {
-            one.segment: _within(after.ran_s - one.ran_s, after.cpu_s - one.cpu_s)
-            for one, after in zip(self.starts, self.starts[1:], strict=False)
+            begun.segment: _within(after.ran_s - begun.ran_s, after.cpu_s - begun.cpu_s)
+            for begun, after in zip(self.starts, self.starts[1:], strict=False)
         }
 
 

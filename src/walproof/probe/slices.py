@@ -88,9 +88,11 @@ def count_transactions(logs: Sequence[Path], stretches: Sequence[tuple[float, fl
     found = []
     for begin, end in stretches:
         low, high = np.searchsorted(ended, (begin, end))
-        own = latency_ms[low:high]
-        middle, p95, p99 = np.percentile(own, (50, 95, 99)) if own.size else (None, None, None)
-        found.append(Counted(int(own.size), float(own.sum()), _plain(middle), _plain(p95), _plain(p99)))
+        latencies = latency_ms[low:high]
+        middle, p95, p99 = np.percentile(latencies, (50, 95, 99)) if latencies.size else (None, None, None)
+        found.append(
+            Counted(int(latencies.size), float(latencies.sum()), _plain(middle), _plain(p95), _plain(p99))
+        )
     return found
 
 

@@ -29,8 +29,8 @@ def is_here(session: psycopg.Connection[TupleRow]) -> bool:
     except ValueError:
         return False
     return address.is_loopback or any(
-        one.address.split("%")[0] == str(address) for addresses in psutil.net_if_addrs().values()
-        for one in addresses
+        network.address.split("%")[0] == str(address) for addresses in psutil.net_if_addrs().values()
+        for network in addresses
     )  # fmt: skip
 
 

@@ -208,11 +208,11 @@ class StatementCounter:
             f"wal_segment_header_bytes.{name}": float(parts.segment_header_bytes),
             f"wal_switch_bytes.{name}": float(parts.switch_bytes),
         }
-        for rmgr, own in wal.rmgrs.items():
-            for operation, one in own.operations.items():
+        for rmgr, manager in wal.rmgrs.items():
+            for operation, counts in manager.operations.items():
                 key = f"{name}|{rmgr}/{operation}"
-                metrics[f"wal_operation_records.{key}"] = float(one.records)
-                metrics[f"wal_operation_bytes.{key}"] = float(one.combined_bytes)
+                metrics[f"wal_operation_records.{key}"] = float(counts.records)
+                metrics[f"wal_operation_bytes.{key}"] = float(counts.combined_bytes)
         return metrics
 
 

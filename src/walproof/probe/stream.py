@@ -163,7 +163,7 @@ class StreamSampler:
         if row is None or None in row[:5]:
             raise ProbeError("the standby does not stream any more")
         replayed = max(int(row[5] or 0), seen.replayed or 0)
-        inserted, flushed, sent, written, flushed_there = (int(one) for one in row[:5])
+        inserted, flushed, sent, written, flushed_there = (int(value) for value in row[:5])
         self._samples.append(
             StreamSample(at_s, inserted, flushed, sent, written, flushed_there, replayed, seen.startup)
         )

@@ -36,7 +36,7 @@ def recorded_times(paths: Sequence[Path]) -> list[tuple[Lsn, int]]:
     recording = find_recording(paths)
     if recording is None:
         return []
-    times = [(one.lsn, int(one.at * 1e6)) for one in recording.positions]
+    times = [(position.lsn, int(position.at * 1e6)) for position in recording.positions]
     return times if _spans(times, 1) else []
 
 
@@ -51,7 +51,7 @@ def segment_times(paths: Sequence[Path], segment_size: int) -> list[tuple[Lsn, i
     # Behind the end of the WAL, files that are recycled wait to be written again.
     while len(times) > 1 and times[-1][1] < times[-2][1]:
         times.pop()
-    rises = all(one[1] <= other[1] for one, other in pairwise(times))
+    rises = all(time[1] <= other[1] for time, other in pairwise(times))
     return times if rises and _spans(times, LEAST_FILES_S) else []
 
 

@@ -69,7 +69,7 @@ def write_recording(folder: FilePath, recording: Recording) -> None:
     data = asdict(recording) | {"format": _FORMAT}
     for name in ("began", "ended"):
         data[name] = _plain(getattr(recording, name))
-    data["positions"] = [_plain(one) for one in recording.positions]
+    data["positions"] = [_plain(position) for position in recording.positions]
     path = folder / RECORDING_FILE
     try:
         write_whole(path, json.dumps(data, indent=1) + "\n")
@@ -93,7 +93,7 @@ def read_recording(folder: FilePath | Place) -> Recording:
         if data.pop("format") != _FORMAT:
             raise WalError(f'"{path}" was written by another version of walproof')
         data["began"], data["ended"] = _position(data["began"]), _position(data["ended"])
-        data["positions"] = tuple(_position(one) for one in data["positions"])
+        data["positions"] = tuple(_position(position) for position in data["positions"])
         return Recording(**data)
     except OSError as error:
         raise WalError(

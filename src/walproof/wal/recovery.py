@@ -137,7 +137,7 @@ class RecoveryWork:
 
         ``record_bytes`` and ``end`` are then those of a server whose redo point is ``start``.
         """
-        recorded = sum(own.bytes for own in self.images.values())
+        recorded = sum(image.bytes for image in self.images.values())
         bytes_ = round(self.restored * image_bytes)
         longer = bytes_ - recorded
         images = {
@@ -160,8 +160,8 @@ class RecoveryWork:
 
         The prefetcher asks for each page by itself; without it the kernel reads pages in order together.
         """
-        own = self.pool(buffers, prefetch=prefetch)
-        return own.disk_reads if own.prefetches else self.disk_requests
+        pool = self.pool(buffers, prefetch=prefetch)
+        return pool.disk_reads if pool.prefetches else self.disk_requests
 
     def checkpoint(self, buffers: int, *, prefetch: bool = True) -> dict[str, float]:
         """What the checkpoint at the end does, by name: pages that it writes (``resident``), pages that the
@@ -179,7 +179,7 @@ class RecoveryWork:
     def quantities(self, buffers: int, *, prefetch: bool = True) -> dict[str, float]:
         """What the CPU of a replay is made of, by name (QUANTITIES); as `pool`."""
         pool = self.pool(buffers, prefetch=prefetch)
-        found = {f"images_{method}": own.count for method, own in self.images.items()}
+        found = {f"images_{method}": image.count for method, image in self.images.items()}
         for name in QUANTITIES:
             if name not in found:
                 found[name] = getattr(self if hasattr(self, name) else pool, name)
@@ -299,7 +299,7 @@ def analyse(
     """
     sizes = check_buffers(buffers)
     check_buffers([] if crashed is None else [crashed])
-    assert all(one <= other for one, other in pairwise(marks)), "marks ascend"
+    assert all(mark <= other for mark, other in pairwise(marks)), "marks ascend"
     with reading(paths) as wal:
         raw = wal.call(
             wal_recovery,

@@ -63,7 +63,10 @@ class RelationMap:
 
     def by_place(self) -> dict[tuple[int, int, int], Relation]:
         """(tablespace, database, file number) -> relation."""
-        return {(one.tablespace, one.database, one.relation): one for one in self.relations}
+        return {
+            (relation.tablespace, relation.database, relation.relation): relation
+            for relation in self.relations
+        }
 
     def to_json(self) -> str:
         """One JSON object."""
@@ -83,7 +86,7 @@ def read_map(path: Path | Place) -> RelationMap:
         ) from error
     try:
         _require_format(data.pop("format"))
-        relations = tuple(Relation(**one) for one in data.pop("relations"))
+        relations = tuple(Relation(**fields) for fields in data.pop("relations"))
         return RelationMap(**{**data, "left_out": tuple(data["left_out"])}, relations=relations)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise WalError(f'file "{path}" is not a relation map', detail=str(error), hint=hint) from error

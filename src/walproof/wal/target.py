@@ -78,7 +78,7 @@ def _hint_records(values: _Values) -> bool:
             raise SettingError(
                 f'whether "{name}" is on is not known',
                 detail="Hint bits are logged with data_checksums as well as with wal_log_hints.",
-                hint=f"--set {','.join(f'{one}=off' for one in HINT_SETTINGS)} turns both off.",
+                hint=f"--set {','.join(f'{name}=off' for name in HINT_SETTINGS)} turns both off.",
             )
     return False
 

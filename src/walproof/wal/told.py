@@ -92,7 +92,7 @@ class ToldWal:
         """
         if not self._times and rows:
             self._times.append((rows[0].lsn, int(at_s)))
-        made = self._maker.push([self._row(one, data.get(one.lsn)) for one in rows])
+        made = self._maker.push([self._row(row, data.get(row.lsn)) for row in rows])
         if rows:
             if self.first is None:
                 self.first = Lsn(rows[0].lsn)
@@ -100,30 +100,30 @@ class ToldWal:
             self.records += len(rows)
         return made
 
-    def _row(self, one: ToldRecord, data: Sequence[int] | None) -> RecordRow:
+    def _row(self, told: ToldRecord, data: Sequence[int] | None) -> RecordRow:
         return (
-            (one.lsn, one.prev), one.xid, (one.rmgr, one.operation), (one.length, one.main_length),
-            _blocks(one, data), self._main_data(one),
+            (told.lsn, told.prev), told.xid, (told.rmgr, told.operation), (told.length, told.main_length),
+            _blocks(told, data), self._main_data(told),
         )  # fmt: skip
 
-    def _main_data(self, one: ToldRecord) -> bytes:
+    def _main_data(self, told: ToldRecord) -> bytes:
         """What the description says of the beginning of the main data."""
-        if not one.description:
+        if not told.description:
             return b""
-        if one.rmgr == "XLOG":
-            return self._checkpoint(one.description)
-        if one.rmgr == "Transaction":
-            found = _TIME.search(one.description)
+        if told.rmgr == "XLOG":
+            return self._checkpoint(told.description)
+        if told.rmgr == "Transaction":
+            found = _TIME.search(told.description)
             if found is None:
                 return b""
             at = datetime.fromisoformat(found[0])
             if int(at.timestamp()) != self._times[-1][1]:
-                self._times.append((one.lsn, int(at.timestamp())))
+                self._times.append((told.lsn, int(at.timestamp())))
             since = round((at.timestamp() - _POSTGRES_EPOCH_S) * 1e6)
             return struct.pack("<q", since)
-        if found := _INSERTED.search(one.description):
+        if found := _INSERTED.search(told.description):
             return struct.pack("<BxH", int(found[3], 16), int(found[1] or found[2]))
-        return self._pruning(one)
+        return self._pruning(told)
 
     def _checkpoint(self, description: str) -> bytes:
         found = _CHECKPOINT.search(description)
@@ -131,25 +131,25 @@ class ToldWal:
             return b""
         redo = int(Lsn.parse(found[1]))
         begun = struct.pack("<QIIB", redo, int(found[2]), int(found[3]), found[4] == "true")
-        at_s = self._times[max(0, bisect_right(self._times, redo, key=lambda one: one[0]) - 1)][1]
+        at_s = self._times[max(0, bisect_right(self._times, redo, key=lambda time: time[0]) - 1)][1]
         # CheckPoint of src/include/catalog/pg_control.h: the time stands at 64, from 19 on at 72.
         return begun.ljust(64 if self._version < 19 else 72, b"\0") + struct.pack("<q", at_s)
 
-    def _pruning(self, one: ToldRecord) -> bytes:
-        counts = {name: int(number) for name, number in _COUNT.findall(one.description)}
+    def _pruning(self, told: ToldRecord) -> bytes:
+        counts = {name: int(number) for name, number in _COUNT.findall(told.description)}
         if self._version < 17:
             return struct.pack("<IHH", 0, counts.get("nredirected", 0), counts.get("ndead", 0))
         flags = sum(bit for name, bit in _PRUNE_BITS.items() if counts.get(name))
         return struct.pack("<xB", flags) if self._version < 19 else struct.pack("<H", flags)
 
 
-def _blocks(one: ToldRecord, data: Sequence[int] | None) -> list[BlockRow]:
-    found = [_block(match) for match in _BLOCK.finditer(one.blocks)]
+def _blocks(told: ToldRecord, data: Sequence[int] | None) -> list[BlockRow]:
+    found = [_block(match) for match in _BLOCK.finditer(told.blocks)]
     images = sum(image[0] for *_, image, _ in found if image is not None)
-    if len(found) != one.blocks.count("blkref #") or images != one.image_length:
+    if len(found) != told.blocks.count("blkref #") or images != told.image_length:
         raise WalError(
-            f"the blocks of the record at {Lsn(one.lsn)} are told in a form that is not known",
-            detail=one.blocks[:200],
+            f"the blocks of the record at {Lsn(told.lsn)} are told in a form that is not known",
+            detail=told.blocks[:200],
         )
     if data is None or len(data) != len(found):
         return found

@@ -285,12 +285,12 @@ def stats_of(raw: _Stats) -> WalStats:
     """From what the native module tells of totals."""
     rmgrs: dict[str, RmgrTotals] = {}
     for name, columns in raw["rmgrs"]:
-        own = {
+        operations = {
             operation.removeprefix(f"{name}/"): WalTotals(*totals)
             for operation, totals in raw["operations"]
             if operation.startswith(f"{name}/")
         }
-        rmgrs[name] = RmgrTotals(name, WalTotals(*columns), own)
+        rmgrs[name] = RmgrTotals(name, WalTotals(*columns), operations)
     relations = [
         RelationTotals(
             *at[:3], FORKS[at[3]] if at[3] < len(FORKS) else str(at[3]), method, WalTotals(*totals), n
@@ -317,9 +317,11 @@ def stats_of(raw: _Stats) -> WalStats:
             Checkpoint(Lsn(lsn), Lsn(redo), CheckpointKind(kind), on_timeline, float(at))
             for lsn, redo, kind, on_timeline, at in raw["checkpoints"]
         ),
-        relations=tuple(sorted(relations, key=lambda one: -one.totals.combined_bytes)),
+        relations=tuple(sorted(relations, key=lambda relation: -relation.totals.combined_bytes)),
         no_relation=WalTotals(*raw["no_relation"]),
-        minutes=tuple(Minute(float(at), WalTotals(*own), commits) for at, own, commits in raw["minutes"]),
+        minutes=tuple(
+            Minute(float(at), WalTotals(*operations), commits) for at, operations, commits in raw["minutes"]
+        ),
         untimed=WalTotals(*raw["untimed"]),
         gaps=gaps_of(raw["gaps"]),
         accounting=from_native(Accounting, raw["accounting"]),

@@ -63,7 +63,7 @@ def check_books(connection: _Connection, record: Record, *, has_amcheck: bool) -
         wrong = next(_complaints(connection, record, present, has_amcheck), None)
     except psycopg.Error as error:
         wrong = _one_line(error)
-    return Books(len(lost), min((one[0] for one in lost), default=None), hole, unbalanced, wrong)
+    return Books(len(lost), min((entry[0] for entry in lost), default=None), hole, unbalanced, wrong)
 
 
 def _all_lost(record: Record) -> Books:

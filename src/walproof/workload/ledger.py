@@ -112,8 +112,8 @@ def transaction(session: int, number: int) -> tuple[str, str | None]:
     parts.append(f"DELETE FROM queue WHERE session = {session} AND number = {number - QUEUE_LENGTH}")
     if kind in (1, 6):
         # In the order of their numbers, so that sessions never wait for each other in a circle.
-        one, two = sorted(((number * 13 + session) % ACCOUNTS, (number * 29 + session + 1) % ACCOUNTS))
-        parts.append(f"UPDATE account SET balance = balance - {amount} WHERE id = {one}")
+        payer, two = sorted(((number * 13 + session) % ACCOUNTS, (number * 29 + session + 1) % ACCOUNTS))
+        parts.append(f"UPDATE account SET balance = balance - {amount} WHERE id = {payer}")
         parts.append(f"UPDATE account SET balance = balance + {amount} WHERE id = {two}")
     if made_table(session, number) == f"made_{session}_{number}":
         if number > _DDL_EVERY:
@@ -160,7 +160,7 @@ class LedgerLoad:
         self._ending = threading.Event()
         self._complaints: list[str] = []
         try:
-            connections = {one: psycopg.connect(conninfo, autocommit=True) for one in sessions}
+            connections = {number: psycopg.connect(conninfo, autocommit=True) for number in sessions}
         except psycopg.Error as error:
             raise WorkloadError(f"the ledger could not connect: {str(error).strip()}") from error
         self._threads = [
@@ -189,18 +189,18 @@ class LedgerLoad:
         return tuple(tuple(session) for session in self._commits)
 
     def _commit(self, session: int, connection: psycopg.Connection[tuple[object, ...]]) -> None:
-        own = self._commits[session]
+        commits = self._commits[session]
         number = 0
         try:
             while not self._ending.is_set():
                 number += 1
                 sql, identifier = transaction(session, number)
                 began_ns = time.monotonic_ns()
-                own.append(Commit(number, began_ns, None))
+                commits.append(Commit(number, began_ns, None))
                 connection.execute(sql.encode())
                 if identifier is not None:
                     connection.execute(f"COMMIT PREPARED '{identifier}'".encode())
-                own[-1] = Commit(number, began_ns, time.monotonic_ns())
+                commits[-1] = Commit(number, began_ns, time.monotonic_ns())
                 if self._think_s:
                     time.sleep(self._think_s)
         except psycopg.OperationalError:

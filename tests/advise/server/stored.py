@@ -84,8 +84,8 @@ def _to_case(kept: Mapping[str, Any]) -> tuple[str, ServerCase]:
 
 def _recoveries(simulated: Study) -> list[float]:
     """Seconds, of each server that was asked for; none where recovery was not."""
-    times = [simulated.predictions[one].recovery_s for one in simulated.question.settings()]
-    return [one for one in times if one is not None]
+    times = [simulated.predictions[setting].recovery_s for setting in simulated.question.settings()]
+    return [time for time in times if time is not None]
 
 
 def plain(value: Any) -> Any:
@@ -95,9 +95,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     assert value is None or isinstance(value, str | int | float), type(value)
     return value
 
@@ -106,7 +106,7 @@ def fact(kind: Any, kept: Any) -> Any:
     """The fact of that type that ``plain`` made this of."""
     origin, parts = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return None if kept is None else fact(next(one for one in parts if one is not type(None)), kept)
+        return None if kept is None else fact(next(part for part in parts if part is not type(None)), kept)
     if origin is Literal:
         return kept
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
@@ -114,11 +114,11 @@ def fact(kind: Any, kept: Any) -> Any:
         # What was kept before a field was added has its default, which says that it is not known.
         fields = dataclasses.fields(kind)
         return kind(
-            **{field.name: fact(hints[field.name], one) for field, one in zip(fields, kept, strict=False)}
+            **{field.name: fact(hints[field.name], item) for field, item in zip(fields, kept, strict=False)}
         )
     if origin is tuple:
         kinds = [parts[0]] * len(kept) if parts[-1] is Ellipsis else list(parts)
-        return tuple(fact(one, other) for one, other in zip(kinds, kept, strict=True))
+        return tuple(fact(hint, other) for hint, other in zip(kinds, kept, strict=True))
     if origin is not None and issubclass(origin, Mapping):
-        return {key: fact(parts[1], one) for key, one in kept.items()}
+        return {key: fact(parts[1], item) for key, item in kept.items()}
     return kind(kept)

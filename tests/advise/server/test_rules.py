@@ -170,14 +170,14 @@ def test_it_fires_on_what_provokes_it_and_is_silent_on_its_neighbour(rule: str) 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_healthy_server_gets_no_advice(version: str) -> None:
     advised = advise(ServerCase(healthy(version)))
-    assert [one.title for one in advised.advice] == []
+    assert [advice.title for advice in advised.advice] == []
     assert len(advised.fine) >= 15
 
 
 def test_danger_comes_first_and_then_what_saves_most() -> None:
     window = with_settings(healthy(), fsync="off", checkpoint_completion_target="0.5", log_checkpoints="off")
     advised = advise(ServerCase(window))
-    assert [one.weight for one in advised.advice] == [Weight.DANGER, Weight.GAIN, Weight.EVIDENCE]
+    assert [advice.weight for advice in advised.advice] == [Weight.DANGER, Weight.GAIN, Weight.EVIDENCE]
 
 
 def test_what_the_owner_allows_is_no_danger() -> None:
@@ -210,7 +210,12 @@ def test_a_rule_without_its_view_says_so() -> None:
     bare = replace(healthy(), settings={}, looks=(), slots=(), tables=(), indexes=(), waits={})
     advised = advise(ServerCase(bare))
     assert advised.advice == ()
-    assert {one.rule for one in advised.unseen} >= {"fsync", "max_wal_size", "wal_compression", "archiver"}
+    assert {unseen.rule for unseen in advised.unseen} >= {
+        "fsync",
+        "max_wal_size",
+        "wal_compression",
+        "archiver",
+    }
 
 
 def test_muted_rules_are_not_asked_and_wrong_names_are_refused() -> None:
@@ -230,7 +235,7 @@ def test_an_index_that_only_a_standby_reads_is_none_to_drop() -> None:
     asked = found("unused indexes", window.with_scans({}))
     assert isinstance(asked, Advice)
     assert asked.sure is Sure.MEDIUM
-    assert any("1 standby" in one for one in asked.evidence)
+    assert any("1 standby" in evidence for evidence in asked.evidence)
     read = window.with_scans({window.indexes[0].name: 3})
     assert isinstance(found("unused indexes", read), Fine)
 
@@ -255,9 +260,9 @@ def test_who_waited_for_a_flush_is_told_by_role() -> None:
     ],
 )
 def test_a_setting_is_reset_where_it_was_set(role: str | None, database: str | None, line: str) -> None:
-    own = ServerOverride(role, database, "synchronous_commit", "off")
-    advice = found("overrides", replace(healthy(), overrides=(own,)))
+    override = ServerOverride(role, database, "synchronous_commit", "off")
+    advice = found("overrides", replace(healthy(), overrides=(override,)))
     assert isinstance(advice, Advice)
     assert advice.steps == (line,)
-    window = replace(healthy(), overrides=(own,))
+    window = replace(healthy(), overrides=(override,))
     assert isinstance(found("overrides", window, may_lose=DurabilityClass.LAST_COMMITS), Fine)

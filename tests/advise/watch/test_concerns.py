@@ -41,26 +41,26 @@ def test_a_healthy_server_is_no_concern_for_an_hour() -> None:
 
 
 def test_an_archiver_that_fails_is_named_with_its_file_and_since_when() -> None:
-    (one,) = concerns(assessed(Server(archived_share=0.0, is_failing=True)))
-    assert (one.key, one.severity) == ("archiver", Severity.CRITICAL)
-    assert "fails" in one.sentence
-    assert any(f"{1:08X}{START // SEGMENT // 256:08X}" in line for line in one.evidence)
-    assert one.since == BEGAN + 15  # the second segment began to wait at 16 s, at 2 MB/s
+    (concern,) = concerns(assessed(Server(archived_share=0.0, is_failing=True)))
+    assert (concern.key, concern.severity) == ("archiver", Severity.CRITICAL)
+    assert "fails" in concern.sentence
+    assert any(f"{1:08X}{START // SEGMENT // 256:08X}" in line for line in concern.evidence)
+    assert concern.since == BEGAN + 15  # the second segment began to wait at 16 s, at 2 MB/s
 
 
 def test_an_archiver_whose_call_never_ends_is_stuck() -> None:
-    (one,) = concerns(assessed(Server(archived_share=0.0), seconds=29))
-    assert (one.key, one.severity) == ("archiver", Severity.CRITICAL)
-    assert "stuck" in one.sentence
+    (concern,) = concerns(assessed(Server(archived_share=0.0), seconds=29))
+    assert (concern.key, concern.severity) == ("archiver", Severity.CRITICAL)
+    assert "stuck" in concern.sentence
 
 
 def test_an_archive_that_is_too_slow_falls_behind_although_every_call_succeeds() -> None:
     server = Server(wal_bytes_per_s=20 * MB, archived_share=0.7)
-    (one,) = concerns(assessed(server))
-    assert (one.key, one.severity) == ("archiver", Severity.WARNING)
-    assert "falls behind" in one.sentence
-    assert one.since is not None
-    assert BEGAN <= one.since < BEGAN + 10
+    (concern,) = concerns(assessed(server))
+    assert (concern.key, concern.severity) == ("archiver", Severity.WARNING)
+    assert "falls behind" in concern.sentence
+    assert concern.since is not None
+    assert BEGAN <= concern.since < BEGAN + 10
 
 
 def test_without_the_right_to_list_files_the_backlog_is_estimated() -> None:
@@ -70,7 +70,7 @@ def test_without_the_right_to_list_files_the_backlog_is_estimated() -> None:
     exact = assessed(Server(wal_bytes_per_s=20 * MB, archived_share=0.7)).archive
     assert exact is not None
     assert seen.archive.waiting == exact.waiting
-    assert [one.key for one in concerns(seen)] == ["archiver"]
+    assert [concern.key for concern in concerns(seen)] == ["archiver"]
 
 
 def test_an_idle_slot_is_named_and_fills_the_disk() -> None:
@@ -82,7 +82,7 @@ def test_an_idle_slot_is_named_and_fills_the_disk() -> None:
     assert seen.disk.holder.held_bytes == 61 * MB
     # 10 segments are used, 90 are left, at 2 MB/s.
     assert seen.disk.full_s == pytest.approx(90 * 16 / 2)
-    found = {one.key: one for one in concerns(seen)}
+    found = {concern.key: concern for concern in concerns(seen)}
     assert set(found) == {"slot etl", "pg_wal full"}
     assert found["pg_wal full"].severity is Severity.CRITICAL
     assert "without limit" in found["slot etl"].sentence
@@ -92,9 +92,9 @@ def test_an_idle_slot_is_named_and_fills_the_disk() -> None:
     ("status", "words"), [("lost", "has lost WAL"), ("unreserved", "loses its WAL at the next checkpoint")]
 )
 def test_a_slot_that_loses_its_wal_is_critical(status: str, words: str) -> None:
-    (one,) = concerns(assessed(Server(slots=[slot("etl", wal_status=status)])))
-    assert one.severity is Severity.CRITICAL
-    assert words in one.sentence
+    (concern,) = concerns(assessed(Server(slots=[slot("etl", wal_status=status)])))
+    assert concern.severity is Severity.CRITICAL
+    assert words in concern.sentence
 
 
 def test_a_limit_of_slots_is_told_before_the_disk_is_full() -> None:
@@ -110,29 +110,29 @@ def test_a_narrow_link_is_named_from_the_upstream_alone() -> None:
             "Client/WalSenderWriteData",
         )
     )  # fmt: skip
-    (one,) = concerns(assessed(server))
-    assert one.key == "standby a"
-    assert one.sentence.startswith("network: ")
+    (concern,) = concerns(assessed(server))
+    assert concern.key == "standby a"
+    assert concern.sentence.startswith("network: ")
 
 
 def test_replay_that_stands_still_is_named_from_the_upstream_alone() -> None:
     """A long query on the standby: WAL arrives and is flushed, none is replayed."""
-    (one,) = concerns(assessed(Server(standby=lambda lsn, second: standby(lsn, lsn, START))))
-    assert one.key == "standby a"
-    assert "replays late" in one.sentence
-    assert any("command line" in line for line in one.advice)
+    (concern,) = concerns(assessed(Server(standby=lambda lsn, second: standby(lsn, lsn, START))))
+    assert concern.key == "standby a"
+    assert "replays late" in concern.sentence
+    assert any("command line" in line for line in concern.advice)
 
 
 def storm(kind: str, images_per_record: float, share: float = 0.6) -> WalCauses:
     name = "shop: public.orders_id_idx"
-    one = WalCause((1663, 5, 16400), name, kind, 3e6, share, 0.95, images_per_record)
-    return WalCauses(20.0, 5e6, 0.8, 100.0, (one,), {})
+    cause = WalCause((1663, 5, 16400), name, kind, 3e6, share, 0.95, images_per_record)
+    return WalCauses(20.0, 5e6, 0.8, 100.0, (cause,), {})
 
 
 def test_an_index_with_random_keys_is_named_while_it_floods_the_wal() -> None:
-    (one,) = concerns(assessed(Server()), causes=storm("index", 0.8))
-    assert one.key == "index shop: public.orders_id_idx"
-    assert "random order" in one.sentence
+    (concern,) = concerns(assessed(Server()), causes=storm("index", 0.8))
+    assert concern.key == "index shop: public.orders_id_idx"
+    assert "random order" in concern.sentence
 
 
 @pytest.mark.parametrize("causes", [storm("table", 0.8), storm("index", 0.01), storm("index", 0.8, 0.1)])
@@ -146,7 +146,7 @@ def test_a_table_or_an_index_with_keys_in_order_is_none(causes: WalCauses) -> No
 def test_recovery_is_compared_with_its_target(seconds: float, severity: Severity | None) -> None:
     """The band of 40 s ends at 56 s, that of 50 s at 70 s."""
     found = concerns(assessed(Server()), Thresholds(recovery_s=60.0), clock(seconds))
-    assert [one.severity for one in found] == ([] if severity is None else [severity])
+    assert [concern.severity for concern in found] == ([] if severity is None else [severity])
 
 
 def test_a_concern_keeps_the_time_of_its_beginning_until_it_goes() -> None:
@@ -158,7 +158,7 @@ def test_a_concern_keeps_the_time_of_its_beginning_until_it_goes() -> None:
         found.see([server.look(second)])
         now = named.of(found.assess(float(second), BEGAN + second), None, None, {}, BEGAN)
         sinces.append(now[0].since if now else None)
-    first = next(one for one in sinces if one is not None)
+    first = next(since for since in sinces if since is not None)
     assert sinces[14] == first
     assert sinces[15] is None
     assert sinces[19] == BEGAN + 16
@@ -166,27 +166,27 @@ def test_a_concern_keeps_the_time_of_its_beginning_until_it_goes() -> None:
 
 def work(**shares: float | None) -> WalCauses:
     """A table that writes 60 % of all WAL."""
-    one = WalCause((1663, 5, 16400), "shop: public.orders", "table", 3e6, 0.6, 0.3, 0.01)
-    own = replace(one, **shares)  # type: ignore[arg-type]
-    return WalCauses(20.0, 5e6, 0.3, 100.0, (own,), {})
+    orders = WalCause((1663, 5, 16400), "shop: public.orders", "table", 3e6, 0.6, 0.3, 0.01)
+    cause = replace(orders, **shares)  # type: ignore[arg-type]
+    return WalCauses(20.0, 5e6, 0.3, 100.0, (cause,), {})
 
 
 def test_freezing_and_a_bulk_update_are_named_with_the_time_they_began() -> None:
-    (one,) = concerns(assessed(Server()), causes=work(freeze_share=0.9, begun_s=12.0))
-    assert one.key == "freezing shop: public.orders"
-    assert one.since == BEGAN + 30 - 12
+    (concern,) = concerns(assessed(Server()), causes=work(freeze_share=0.9, begun_s=12.0))
+    assert concern.key == "freezing shop: public.orders"
+    assert concern.since == BEGAN + 30 - 12
     bulk = work(update_share=0.8, updates_per_s=9000.0, updates_per_run=4000.0, begun_s=7.0)
-    (one,) = concerns(assessed(Server()), causes=bulk)
-    assert one.key == "bulk update shop: public.orders"
-    assert one.since == BEGAN + 30 - 7
+    (concern,) = concerns(assessed(Server()), causes=bulk)
+    assert concern.key == "bulk update shop: public.orders"
+    assert concern.since == BEGAN + 30 - 7
 
 
 def test_the_time_at_which_a_storm_began_stays_when_it_leaves_the_window() -> None:
     named, seen = Concerns(Thresholds()), assessed(Server())
     sinces = []
     for begun_s in (12.0, 14.0, None):
-        (one,) = named.of(seen, None, work(freeze_share=0.9, begun_s=begun_s), {}, BEGAN)
-        sinces.append(one.since)
+        (concern,) = named.of(seen, None, work(freeze_share=0.9, begun_s=begun_s), {}, BEGAN)
+        sinces.append(concern.since)
     assert sinces == [BEGAN + 18] * 3
 
 

@@ -158,8 +158,8 @@ def test_the_next_undoes_what_a_killed_helper_left(notes: Path, stand_in: StandI
 
 
 def test_one_helper_leaves_alone_what_another_does(notes: Path, stand_in: StandIn) -> None:
-    with RootHelper(server_user(), notes) as one, RootHelper(server_user(), notes) as other:
-        assert one.ask(SwitchAuditOn("quiet")) == Done()
+    with RootHelper(server_user(), notes) as helper, RootHelper(server_user(), notes) as other:
+        assert helper.ask(SwitchAuditOn("quiet")) == Done()
         refused = other.ask(SwitchAuditOn("quiet"))
         assert isinstance(refused, Refused)
         assert "in use already" in refused.reason

@@ -43,7 +43,7 @@ def test_a_request_arrives_as_it_was_sent(request_: Request) -> None:
 
 
 def test_every_request_is_tested() -> None:
-    assert {type(one) for one in ALL} == set(REQUESTS.values())
+    assert {type(request) for request in ALL} == set(REQUESTS.values())
 
 
 HOSTILE: list[bytes | dict[str, Any] | list[Any]] = [
@@ -93,7 +93,9 @@ def packet_of(hostile: bytes | dict[str, Any] | list[Any]) -> bytes:
     return hostile if isinstance(hostile, bytes) else json.dumps(hostile).encode()
 
 
-@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda one: packet_of(one)[:60].decode(errors="replace"))
+@pytest.mark.parametrize(
+    "hostile", HOSTILE, ids=lambda request: packet_of(request)[:60].decode(errors="replace")
+)
 def test_anything_else_is_refused(hostile: bytes | dict[str, Any] | list[Any]) -> None:
     with pytest.raises(RequestError):
         decode_request(packet_of(hostile))

@@ -24,7 +24,7 @@ def golden_source(golden: Path) -> Source:
     found = list(records(golden))
     segments = {file.name: file.read_bytes() for file in sorted(golden.iterdir()) if len(file.name) == 24}
     size = whole.segment_size
-    second = next(number for number, one in enumerate(found) if one.lsn // size > found[0].lsn // size)
+    second = next(number for number, record in enumerate(found) if record.lsn // size > found[0].lsn // size)
     places = [found[10].lsn, found[200].end, found[second + 10].lsn, found[second + 40].end]
     backups = [
         Backup(
@@ -39,7 +39,7 @@ def golden_source(golden: Path) -> Source:
         golden, golden, whole.version, whole.system_identifier, backups, Lsn(0), segments,
         {"00000002.history": f"1\t{found[700].end}\tno reason\n".encode()},
         {f"{first}.00000028.backup": label.encode()}, {}, {},
-        [one.lsn for one in found], [one.end for one in found],
+        [record.lsn for record in found], [record.end for record in found],
     )  # fmt: skip
 
 

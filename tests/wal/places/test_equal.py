@@ -56,7 +56,7 @@ def test_verify_and_stats_say_the_same(
     folder = _verified(root)
     (archive,) = folder["archives"]
     assert archive["layout"] == layout
-    assert "damaged" in [one["kind"] for one in archive["problems"]]
+    assert "damaged" in [problem["kind"] for problem in archive["problems"]]
     assert len(archive["backups"]) == (1 if layout == "folder" else 2)
     assert _verified(there) == folder
     assert _totals(f"{there}{_WAL[layout]}") == _totals(f"{root}{_WAL[layout]}")
@@ -64,7 +64,7 @@ def test_verify_and_stats_say_the_same(
 
 def _whatif(text: str) -> Any:
     """Without the CPU that trying methods of compression took."""
-    return json.loads(text, object_hook=lambda one: {k: v for k, v in one.items() if k != "cpu_s"})
+    return json.loads(text, object_hook=lambda fields: {k: v for k, v in fields.items() if k != "cpu_s"})
 
 
 def test_every_reader_gives_the_same(stored: S3, golden: Path, tmp_path: Path) -> None:
@@ -75,20 +75,20 @@ def test_every_reader_gives_the_same(stored: S3, golden: Path, tmp_path: Path) -
     assert "".join(lines(there, style="json")) == "".join(lines(golden, style="json"))
     targets = [Target(max_wal_size_mb=64)]
     assert simulate(there, targets=targets).outcomes == simulate(golden, targets=targets).outcomes
-    forecast = [analyse(one, buffers=[1024], start=whole.start) for one in (there, golden)]
+    forecast = [analyse(place, buffers=[1024], start=whole.start) for place in (there, golden)]
     assert forecast[0] == forecast[1]
     first, second = tmp_path / "first", tmp_path / "second"
     assert strip(there, folder=first) == strip(golden, folder=second)
-    assert sorted(one.name for one in first.iterdir()) == sorted(one.name for one in second.iterdir())
+    assert sorted(path.name for path in first.iterdir()) == sorted(path.name for path in second.iterdir())
     assert segment_times([there], whole.segment_size) == [], "all were uploaded at once"
 
 
 def test_a_single_object_and_parts_elsewhere(stored: S3, golden: Path) -> None:
     """A segment named by itself; an archive of which half is here and half in a store."""
-    name = min(one.name for one in golden.iterdir())
+    name = min(path.name for path in golden.iterdir())
     alone = stats(url(f"golden/{name}"))
     assert alone == stats(golden / name)
-    rest = [one for one in sorted(golden.iterdir()) if one.name != name]
+    rest = [path for path in sorted(golden.iterdir()) if path.name != name]
     assert stats(url(f"golden/{name}"), *rest) == stats(golden)
 
 
@@ -142,11 +142,11 @@ def test_an_encrypted_repository(
         monkeypatch.delenv(name)
     monkeypatch.setenv("PGBACKREST_CONFIG", str(tmp_path / "none.conf"))
     closed = _verified(root)
-    assert "encrypted" in [one["kind"] for one in closed["archives"][0]["problems"]]
+    assert "encrypted" in [problem["kind"] for problem in closed["archives"][0]["problems"]]
     assert _verified(there) == closed
     monkeypatch.setenv("PGBACKREST_REPO1_CIPHER_PASS", PASS)
     opened = _verified(root)
-    assert [one["kind"] for one in opened["archives"][0]["problems"]] == ["damaged", "unfinished"]
+    assert [problem["kind"] for problem in opened["archives"][0]["problems"]] == ["damaged", "unfinished"]
     assert len(opened["archives"][0]["backups"]) == 2
     assert _verified(there) == opened
     assert _totals(f"{there}/archive") == _totals(f"{root}/archive")
@@ -154,7 +154,7 @@ def test_an_encrypted_repository(
 
 def test_an_encrypted_object_is_refused(stored: S3, golden: Path, tmp_path: Path) -> None:
     """What other tools encrypted: no repository of pgBackRest is around it."""
-    name = min(one.name for one in golden.iterdir())
+    name = min(path.name for path in golden.iterdir())
     (tmp_path / name).write_bytes(b"Salted__" + bytes(1 << 16))
     stored.upload(tmp_path, "other/encrypted")
     with pytest.raises(
@@ -181,15 +181,15 @@ def test_a_recording_in_a_store(stored: S3, golden: Path, tmp_path: Path) -> Non
     folder.mkdir()
     (folder / "recording.json").write_text(json.dumps(recording))
     (folder / "relations.json").write_text(json.dumps(names))
-    for one in golden.iterdir():
-        (folder / one.name).write_bytes(one.read_bytes())
+    for path in golden.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
     stored.upload(folder, "recording")
     told = [
         walproof("wal", *words, str(where), cwd=tmp_path)
         for words in (("whatif", "--set", "max_wal_size=128MB", "--json"), ("records", "-n", "20"))
         for where in (folder, url("recording"))
     ]
-    assert [one.returncode for one in told] == [0, 0, 0, 0], told[-1].stderr
+    assert [done.returncode for done in told] == [0, 0, 0, 0], told[-1].stderr
     assert _whatif(told[0].stdout) == _whatif(told[1].stdout)
     assert '"64MB"' in told[1].stdout or "64" in told[1].stdout
     assert told[2].stdout == told[3].stdout

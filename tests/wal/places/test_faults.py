@@ -77,7 +77,7 @@ def test_what_is_wrong_with_one_object_does_not_end_verification(
         for variable, value in stored.environment(proxy.port).items():
             monkeypatch.setenv(variable, value)
         (archive,) = verify([url("golden")], kept=tmp_path / "kept").archives
-        (problem,) = [one for one in archive.problems if one.kind == "unreadable"]
+        (problem,) = [found for found in archive.problems if found.kind == "unreadable"]
         assert problem.segment == name
         assert "it is in an archive tier" in problem.message
     for variable, value in stored.environment().items():
@@ -210,6 +210,6 @@ def test_marks_without_quotes_are_the_same_marks(
             monkeypatch.setenv(name, value)
         (found,) = verify([url("unquoted")]).archives
     (here,) = verify([str(laid.root)]).archives
-    kinds = [one.kind for one in found.problems]
+    kinds = [problem.kind for problem in found.problems]
     assert "damaged" in kinds
-    assert kinds == [one.kind for one in here.problems]
+    assert kinds == [problem.kind for problem in here.problems]

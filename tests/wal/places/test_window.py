@@ -76,10 +76,10 @@ def test_memory_is_bounded_for_any_order(threads: int, monkeypatch: pytest.Monke
                 most = max(most, made.held_bytes)
 
     readers = [threading.Thread(target=read, args=(seed,)) for seed in range(count)]
-    for one in readers:
-        one.start()
-    for one in readers:
-        one.join()
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
     assert PIECE_BYTES < most <= window.MOST_BYTES
 
 

@@ -187,9 +187,9 @@ def _collect(folder: Path, bindir: Path, version: int) -> Source:
         assert isinstance(label, Backup)
         stops[label.start] = label
     backups = [
-        Backup(one.name, one.tool, one.path, one.timeline, one.start, one.stop, stops[one.start].stopped_at,
-               one.system_identifier, one.version)
-        for one in backups
+        Backup(taken.name, taken.tool, taken.path, taken.timeline, taken.start, taken.stop,
+               stops[taken.start].stopped_at, taken.system_identifier, taken.version)
+        for taken in backups
     ]  # fmt: skip
     system = backups[0].system_identifier
     assert system is not None

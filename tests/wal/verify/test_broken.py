@@ -36,7 +36,9 @@ def only_archive(path: Path) -> VerifiedArchive:
 def furthest(archive: VerifiedArchive, source: Source) -> Lsn:
     """Where restores from the second backup end; 0 where there are none."""
     second = source.backups[1]
-    return max((one.end for one in archive.windows if one.backup.start == second.start), default=Lsn(0))
+    return max(
+        (window.end for window in archive.windows if window.backup.start == second.start), default=Lsn(0)
+    )
 
 
 @pytest.mark.parametrize(
@@ -49,10 +51,10 @@ def test_a_whole_archive_has_no_problem(source: Source, layer: Layer, layout: st
     assert (archive.system_identifier, archive.version) == (source.system_identifier, source.version)
     assert len(archive.backups) == 2
     assert archive.timelines == (1, 2)
-    assert [(one.timeline, one.start, one.end) for one in archive.windows] == [
+    assert [(window.timeline, window.start, window.end) for window in archive.windows] == [
         (2, backup.stop, source.ends[-1]) for backup in source.backups
     ]
-    assert all(one.last_record == source.starts[-1] for one in archive.windows)
+    assert all(window.last_record == source.starts[-1] for window in archive.windows)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,9 @@ def test_the_fault_is_named(source: Source, layer: Layer, fault: Fault, layout: 
     expected = fault(laid)
     archive = only_archive(laid.root)
     problems = list(archive.problems)
-    assert sorted(one.kind for one in problems) == sorted(filter(None, (expected.kind, *expected.others)))
+    assert sorted(candidate.kind for candidate in problems) == sorted(
+        filter(None, (expected.kind, *expected.others))
+    )
     assert archive.is_whole is not any(problems)
     for problem in problems:
         if problem.kind == expected.kind:

@@ -59,8 +59,8 @@ def test_with_the_pass_it_is_a_repository_like_others(
     found = looked_at(laid.root)
     assert found.problems == ()
     assert found.layout == "pgBackRest"
-    assert [(one.timeline, one.start, one.end, one.last_record) for one in found.windows] == [
-        (one.timeline, one.start, one.end, one.last_record) for one in plain.windows
+    assert [(window.timeline, window.start, window.end, window.last_record) for window in found.windows] == [
+        (window.timeline, window.start, window.end, window.last_record) for window in plain.windows
     ]
     assert len(found.windows) == len(found.backups) == 2
     assert found.ranges == plain.ranges
@@ -91,12 +91,12 @@ def test_without_a_pass_and_with_a_wrong_one(
     laid = encrypted(layer("pgBackRest", "lz4"))
     kept = tmp_path / "kept"
     (found,) = verify([laid.root], kept=kept).archives
-    assert {one.kind for one in found.faults} >= {"encrypted"}
-    (one,) = [one for one in found.faults if one.kind == "encrypted"]
-    assert "no pass of the repository is known" in one.message
+    assert {fault.kind for fault in found.faults} >= {"encrypted"}
+    (fault,) = [fault for fault in found.faults if fault.kind == "encrypted"]
+    assert "no pass of the repository is known" in fault.message
     monkeypatch.setenv(VARIABLE, "another")
-    (one,) = [one for one in looked_at(laid.root).faults if one.kind == "encrypted"]
-    assert "the repository's pass does not open it" in one.message
+    (fault,) = [fault for fault in looked_at(laid.root).faults if fault.kind == "encrypted"]
+    assert "the repository's pass does not open it" in fault.message
     with pytest.raises(
         WalError, match="it is encrypted, and the repository's pass does not open it"
     ) as wrong:
@@ -127,6 +127,6 @@ def test_damage_under_encryption_is_found(layer: Layer, monkeypatch: pytest.Monk
         ),
     ]:
         laid.write(path, damaged)
-        faults = [one for one in looked_at(laid.root).faults if one.path == str(path)]
+        faults = [fault for fault in looked_at(laid.root).faults if fault.path == str(path)]
         assert faults
-        assert {one.kind for one in faults} <= kinds, faults
+        assert {fault.kind for fault in faults} <= kinds, faults

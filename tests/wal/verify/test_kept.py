@@ -31,7 +31,7 @@ def test_the_second_run_reads_nothing_and_says_the_same(layer: Layer, tmp_path: 
     first, second = _verify(laid.root, kept), _verify(laid.root, kept)
     assert (first.read_files, first.kept_files) == (first.files, 0)
     assert (second.read_files, second.read_bytes, second.kept_files) == (0, 0, first.files)
-    assert [one.kind for one in first.problems] == [expected.kind]
+    assert [problem.kind for problem in first.problems] == [expected.kind]
     assert (second.problems, second.windows, second.ranges) == (first.problems, first.windows, first.ranges)
     third = _verify(laid.root, kept, again=True)
     assert (third.read_files, third.problems) == (first.files, first.problems)
@@ -44,7 +44,7 @@ def test_what_changed_is_read_and_edges_to_what_was_kept_are_compared(layer: Lay
     assert expected.segment is not None
     found = _verify(laid.root, kept)
     assert found.read_files <= 2, "the changed segment alone"
-    assert [(one.kind, one.lsn) for one in found.problems] == [("damaged", expected.lsn)]
+    assert [(problem.kind, problem.lsn) for problem in found.problems] == [("damaged", expected.lsn)]
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed"])
@@ -90,13 +90,15 @@ def test_since_looks_into_newer_segments_alone(layer: Layer) -> None:
     (found,) = verify([laid.root], since=segment_lsn(newest)).archives
     assert found.problems == ()
     assert found.skipped_files == len(names)
-    assert [one.end for one in found.windows] == [laid.source.ends[-1]] * 2
-    assert all(one.unread_segments > 0 for one in found.windows)
+    assert [window.end for window in found.windows] == [laid.source.ends[-1]] * 2
+    assert all(window.unread_segments > 0 for window in found.windows)
     (by_name,) = verify([laid.root], since=newest).archives
     assert by_name.skipped_files == found.skipped_files
     laid.lose(names[4])
     (counted,) = verify([laid.root], since=newest).archives
-    assert [one.kind for one in counted.problems] == ["missing"], "what is missing is seen without reading"
+    assert [problem.kind for problem in counted.problems] == ["missing"], (
+        "what is missing is seen without reading"
+    )
     for file in laid.root.iterdir():
         if file.is_file():
             os.utime(file, (1e9, 1e9))
@@ -142,12 +144,12 @@ def test_a_file_that_changes_all_the_time_is_a_note_and_no_gap(
     laid.change(name, whole[:500])
     _after_each_read(monkeypatch, lambda: laid.change(name, whole[: next(sizes)]))
     found = _verify(laid.root, kept)
-    assert [(one.kind, one.path, one.severity) for one in found.problems] == [
+    assert [(problem.kind, problem.path, problem.severity) for problem in found.problems] == [
         ("changing", str(file), Severity.note)
     ]
     assert (found.skipped_files, found.is_whole) == (1, True)
     monkeypatch.undo()
-    assert [one.kind for one in _verify(laid.root, kept).problems] == ["truncated"], "it was not kept"
+    assert [problem.kind for problem in _verify(laid.root, kept).problems] == ["truncated"], "it was not kept"
 
 
 def test_a_file_that_goes_while_it_is_read_is_left_out(

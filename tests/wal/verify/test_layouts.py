@@ -36,8 +36,8 @@ def test_several_repositories_below_one_folder(layer: Layer, tmp_path: Path) -> 
     golden.mkdir()
     unpack(18, golden)
     found = verify([tmp_path]).archives
-    assert sorted(one.layout for one in found) == ["Barman", "WAL-G", "folder", "pgBackRest"]
-    assert all(one.is_whole for one in found)
+    assert sorted(archive.layout for archive in found) == ["Barman", "WAL-G", "folder", "pgBackRest"]
+    assert all(archive.is_whole for archive in found)
 
 
 @pytest.mark.parametrize("major", VERSIONS)
@@ -46,7 +46,7 @@ def test_golden_wal_of_every_version(tmp_path: Path, major: int) -> None:
     facts = unpack(major, tmp_path)
     (found,) = verify([tmp_path]).archives
     assert (found.version, found.segment_size, found.windows) == (major, MB, ())
-    assert [one.kind for one in found.problems] == ["unfinished"]
+    assert [problem.kind for problem in found.problems] == ["unfinished"]
     assert found.is_whole
     (run,) = found.ranges
     assert str(run.end) >= facts["end"]
@@ -95,11 +95,11 @@ def test_backups_elsewhere_and_labels_alone(layer: Layer) -> None:
     laid = layer("folder", "")
     shutil.rmtree(laid.root / "backups")
     (labels,) = verify([laid.root]).archives
-    assert [one.backup.tool for one in labels.windows] == ["label", "label"]
+    assert [window.backup.tool for window in labels.windows] == ["label", "label"]
     folders = [laid.source.folder / f"backup{number}" for number in (1, 2)]
     (found,) = verify([laid.root], backups=folders).archives
-    assert [one.backup.tool for one in found.windows] == ["pg_basebackup", "pg_basebackup"]
-    assert [one.end for one in found.windows] == [one.end for one in labels.windows]
+    assert [window.backup.tool for window in found.windows] == ["pg_basebackup", "pg_basebackup"]
+    assert [window.end for window in found.windows] == [window.end for window in labels.windows]
     for label in laid.root.glob("*.backup"):
         label.unlink()
     (nothing,) = verify([laid.root]).archives
@@ -115,12 +115,12 @@ def test_what_retention_leaves_of_an_older_backup_is_no_gap(layer: Layer) -> Non
         if number < first.start // MB or (first.stop - 1) // MB < number < second.start // MB:
             laid.lose(name)
     (found,) = verify([laid.root]).archives
-    assert [one.kind for one in found.problems] == ["expired"]
+    assert [problem.kind for problem in found.problems] == ["expired"]
     assert found.is_whole
-    assert [one.ending.reason for one in found.windows] == ["expired", "newest segment"]
+    assert [window.ending.reason for window in found.windows] == ["expired", "newest segment"]
     laid.lose(laid.source.names(1)[-2])
     (found,) = verify([laid.root]).archives
-    assert [one.kind for one in found.problems] == ["missing", "expired"]
+    assert [problem.kind for problem in found.problems] == ["missing", "expired"]
 
 
 def test_an_archive_that_changes_meanwhile(layer: Layer) -> None:
@@ -136,9 +136,11 @@ def test_an_archive_that_changes_meanwhile(layer: Layer) -> None:
                 stream.write(bytes(100_000))
 
     (found,) = verify([laid.root], observe=observe).archives
-    assert [(one.kind, one.segment) for one in found.problems] == [("changing", newest)]
+    assert [(problem.kind, problem.segment) for problem in found.problems] == [("changing", newest)]
     assert found.is_whole
-    assert [one.end for one in found.windows] == [laid.source.end_before(Lsn(int(newest[16:], 16) * MB))] * 2
+    assert [window.end for window in found.windows] == [
+        laid.source.end_before(Lsn(int(newest[16:], 16) * MB))
+    ] * 2
 
 
 def test_what_is_no_archive(tmp_path: Path) -> None:

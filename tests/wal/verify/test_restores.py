@@ -78,7 +78,7 @@ def test_a_whole_archive_with_a_promotion(served: Source) -> None:
     with temporary_folder() as folder:
         laid = _without_copies(lay(served, "folder", "", folder / "archive"))
         found = _windows(laid.root, served)
-        assert [one.timeline for one in found] == [2, 2]
+        assert [ending.timeline for ending in found] == [2, 2]
         for window in found:
             _check(served, laid.root, window, folder)
         # The beginning, and the older timeline's end.
@@ -105,7 +105,7 @@ def test_a_broken_archive(source: Source, layer: Layer, fault: Fault) -> None:
     with temporary_folder() as folder:
         found = _windows(laid.root, source)
         assert found
-        window = max(found, key=lambda one: (one.backup.start, one.timeline))
+        window = max(found, key=lambda candidate: (candidate.backup.start, candidate.timeline))
         at = _attempt(source, laid.root, window, folder, recovery_target_lsn=str(window.last_record))
         assert at == f'recovery stopping after WAL location (LSN) "{window.last_record}"', at
         past = _attempt(source, laid.root, window, folder, recovery_target_lsn=str(window.end))

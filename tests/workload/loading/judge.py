@@ -39,9 +39,9 @@ class Judge:
     def left(self) -> list[str]:
         """Names of the files that psql has made where it ran; they are removed."""
         made = list(self._place.iterdir())
-        for one in made:
-            one.unlink()
-        return [one.name for one in made]
+        for index in made:
+            index.unlink()
+        return [index.name for index in made]
 
     def connect(self) -> Session:
         return self.cluster.connect(loader_conninfo(self.cluster.conninfo, as_superuser=False))

@@ -28,7 +28,7 @@ SELECT E'it\\'s; one' -- last
 
 def test_statements_end_where_the_server_ends_them() -> None:
     found = list(statements(TEXT))
-    assert [one.line for one in found] == [3, 5, 7, 9]
+    assert [statement.line for statement in found] == [3, 5, 7, 9]
     assert found[0].sql.endswith('"y;z" int)')
     assert found[1].sql.endswith("$body$")
     assert found[2].sql.endswith("SELECT 2; END")
@@ -40,7 +40,7 @@ def test_nothing_is_no_statement() -> None:
 
 @given(st.text(alphabet="a;'\"$/*-\n ()BEGIN", max_size=60))
 def test_it_ends_with_any_text(text: str) -> None:
-    assert all(one.sql.strip() for one in statements(text))
+    assert all(statement.sql.strip() for statement in statements(text))
 
 
 DUMP = r"""\restrict 5xY
@@ -71,14 +71,14 @@ def judge(embedded: Install, work: Path) -> Iterator[Judge]:
 
 
 def test_a_backslash_within_quotes_begins_no_command() -> None:
-    found = [one.sql for one in statements(DUMP)]
+    found = [statement.sql for statement in statements(DUMP)]
     assert "'C:\n\\temp\n\\'" in found[1]
     assert "'it\\'s\n\\new;'" in found[1]
     assert "'a\n\\b;'" in found[2]
     assert found[-1] == 'CREATE TABLE "quoted\n\\name;" (x int)'
-    assert not any("restrict" in one or "echo" in one for one in found)
-    assert [one.number for one in statements(DUMP)] == list(range(1, 9))
-    assert [one.line for one in statements(DUMP)][:4] == [2, 3, 7, 10]
+    assert not any("restrict" in sql or "echo" in sql for sql in found)
+    assert [statement.number for statement in statements(DUMP)] == list(range(1, 9))
+    assert [statement.line for statement in statements(DUMP)][:4] == [2, 3, 7, 10]
 
 
 @pytest.mark.live
@@ -87,8 +87,8 @@ def test_psql_sends_the_same_statements(judge: Judge) -> None:
     text = DUMP.replace("\\restrict 5xY\n", "").replace("\\unrestrict 5xY\n", "")
     done = judge.run(text)
     assert done.stderr == ""
-    sent = [one for one in done.stdout.splitlines() if one]
-    ours = [line for one in statements(text) for line in f"{one.sql};".splitlines() if line]
+    sent = [row for row in done.stdout.splitlines() if row]
+    ours = [line for statement in statements(text) for line in f"{statement.sql};".splitlines() if line]
     assert sent == ours
 
 
@@ -107,10 +107,10 @@ _LINES = st.lists(
 @given(text=_LINES)
 def test_psql_reads_any_text_as_we_do(judge: Judge, text: str) -> None:
     """Empty statements are sent by psql and are none of ours; nor is what follows a command on its line."""
-    found = [one for one in tokens(text) if one.kind == "command"]
-    assume(all(not text[text.rfind("\n", 0, one.start) + 1 : one.start].strip() for one in found))
+    found = [token for token in tokens(text) if token.kind == "command"]
+    assume(all(not text[text.rfind("\n", 0, token.start) + 1 : token.start].strip() for token in found))
     sent = judge.run(text + "\n").stdout
-    ours = ";".join(one.sql for one in statements(text))
+    ours = ";".join(statement.sql for statement in statements(text))
     assert _packed(sent) == _packed(ours), text
 
 

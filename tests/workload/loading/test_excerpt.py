@@ -96,8 +96,8 @@ NEEDED = (
 
 def test_what_the_table_needs_is_kept() -> None:
     kept = excerpt(DUMP, "shop.orders")
-    for one in NEEDED:
-        assert one in kept, one
+    for needed in NEEDED:
+        assert needed in kept, needed
     assert kept.index("CREATE TYPE shop.state") < kept.index("CREATE TABLE shop.orders (")
 
 

@@ -52,8 +52,8 @@ METHODS: dict[str, dict[str, Any]] = {
     "stage batches": {"feed": "stage", "batch_rows": 400},
     "merge": {"feed": "merge"},
 }
-MAJORS = sorted({one.version_num // 10000: one for one in discover()}.items())
-CHOSEN = ends([one for major, one in MAJORS if major in (13, 16, 18)])
+MAJORS = sorted({server.version_num // 10000: server for server in discover()}.items())
+CHOSEN = ends([server for major, server in MAJORS if major in (13, 16, 18)])
 
 
 def _empty(cluster: Cluster, table: str) -> None:
@@ -65,13 +65,13 @@ def _variants(methods: Mapping[str, dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"name": name, "optional": True, "load": method} for name, method in methods.items()]
 
 
-@pytest.mark.parametrize("chosen", CHOSEN, ids=[one.version for one in CHOSEN])
+@pytest.mark.parametrize("chosen", CHOSEN, ids=[server.version for server in CHOSEN])
 def test_every_method_ends_with_the_same_rows(chosen: Install, workspace: Workspace) -> None:
     """The clone runs with wal_level=minimal, so that loads after a TRUNCATE skip WAL as well."""
     install = reachable_install(chosen, server_user())
     plan = load_plan(install, SHOP, '"Orders"', _variants(METHODS), ROWS, replay=REPLAY)
     settings = {"wal_level": "minimal", "max_wal_senders": "0", "autovacuum": "off"}
-    assert ("merge" in [one.variant for one in plan.left_out]) == (install.version_num < 150000)
+    assert ("merge" in [left.variant for left in plan.left_out]) == (install.version_num < 150000)
     with loaded_cluster(plan, install, workspace, settings) as (cluster, prepared):
         assert set(prepared.differing) == set()
         assert prepared.rows == ROWS
@@ -94,7 +94,7 @@ def test_drivers_with_their_own_types(embedded: Install, workspace: Workspace) -
         "adbc": {"feed": "adbc"},
     }
     plan = load_plan(embedded, NARROW, "public.narrow", _variants(methods), ROWS)
-    assert "adbc" in [one.name for one in plan.variants]
+    assert "adbc" in [left.name for left in plan.variants]
     with loaded_cluster(plan, embedded, workspace, {"autovacuum": "off"}) as (cluster, prepared):
         probed = (
             TableLoad(cluster, prepared, plan.kind_as(Load), plan.variants[0].conditions_as(LoadMethod))
@@ -107,8 +107,8 @@ def test_drivers_with_their_own_types(embedded: Install, workspace: Workspace) -
             TableLoad(cluster, prepared, plan.kind_as(Load), variant.conditions_as(LoadMethod)).measure(())
             _empty(cluster, "narrow")
         other = {
-            count: Expected(Contents(one.contents.rows, "1"), one.elsewhere)
-            for count, one in prepared.expected.items()
+            count: Expected(Contents(wanted.contents.rows, "1"), wanted.elsewhere)
+            for count, wanted in prepared.expected.items()
         }
         with pytest.raises(WorkloadError, match="does not hold the rows") as raised:
             TableLoad(cluster, replace(prepared, expected=other), plan.kind_as(Load), LoadMethod()).measure(
@@ -125,9 +125,11 @@ def test_clients_run_as_the_user_of_the_servers(embedded: Install, workspace: Wo
         load = TableLoad(cluster, prepared, plan.kind_as(Load), plan.variants[0].conditions_as(LoadMethod))
 
         def look() -> None:
-            clients = [one for one in psutil.Process().children() if "client" in " ".join(one.cmdline())]
+            clients = [
+                process for process in psutil.Process().children() if "client" in " ".join(process.cmdline())
+            ]
             expected = os.geteuid() if user is None else user.uid
-            assert {one.uids() for one in clients} == {(expected, expected, expected)}
+            assert {client.uids() for client in clients} == {(expected, expected, expected)}
             cluster.kill()
 
         load.interrupt(look)
@@ -184,7 +186,7 @@ def test_what_a_power_cut_in_the_middle_leaves(embedded: Install, workspace: Wor
     # Without a flush even a commit that was acknowledged goes.
     lab = replace(lab, load=replace(plan.kind_as(Load), power_cut=2))
     unsafe = cut_load(lab, plan.variant("batches").conditions_as(LoadMethod), {"fsync": "off"}, 9, 7).metrics
-    assert all((one["cut_images"], one["cut_broken"]) == (1, 0) for one in left.values())
+    assert all((row["cut_images"], row["cut_broken"]) == (1, 0) for row in left.values())
     assert left["one transaction"]["cut_rows_share_max"] == 0
     assert left["batches"]["cut_rows_share_min"] == left["batches"]["cut_rows_share_max"] == 700 / ROWS
     assert left["values"]["cut_rows_share_min"] == 400 / ROWS

@@ -128,6 +128,6 @@ def ranked(waits: Mapping[str, int]) -> str:
     return ", ".join(f"{event} {percent(count / total)}" for event, count in most)
 
 
-def percent(one: float) -> str:
+def percent(part: float) -> str:
     """A share in percent."""
-    return f"{one * 100:.0f} %"
+    return f"{part * 100:.0f} %"

@@ -55,9 +55,9 @@ def _smaller_settings(window: ReplicationWindow) -> list[str]:
     )  # fmt: skip
     pairs = [(name, window.standby_settings.get(name), window.upstream_settings.get(name)) for name in names]
     return [
-        f"{name} {own} (upstream {theirs})"
-        for name, own, theirs in pairs
-        if own is not None and theirs is not None and int(own) < int(theirs)
+        f"{name} {value} (upstream {theirs})"
+        for name, value, theirs in pairs
+        if value is not None and theirs is not None and int(value) < int(theirs)
     ]
 
 
@@ -71,9 +71,10 @@ def conflict(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
         f"the startup process waited for {most_seen(waits, CONFLICT_WAITS)} in {percent(seen)} of the looks"
     ]
     evidence += [
-        f"session {one.pid} (user {one.user}, application {one.application_name or 'unnamed'}, {one.state}) "
-        f"has had a transaction open for {format_duration(one.transaction_s)}"
-        for one in window.blockers
+        f"session {blocker.pid} (user {blocker.user}, "
+        f"application {blocker.application_name or 'unnamed'}, {blocker.state}) "
+        f"has had a transaction open for {format_duration(blocker.transaction_s)}"
+        for blocker in window.blockers
     ]
     cancelled = {
         kind: count - window.first.standby.conflicts.get(kind, 0)

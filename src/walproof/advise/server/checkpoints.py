@@ -118,17 +118,17 @@ def _chosen(case: ServerCase, study: Study) -> Prediction:
         return study.answer(limits).prediction
     timeout_s = study.question.present.checkpoint_timeout_s
     curve = [
-        one
-        for one in study.curve(timeout_s)
+        point
+        for point in study.curve(timeout_s)
         if limits.wal_disk_bytes is None
-        or max(one.pg_wal_most, (one.target.max_wal_size_mb or 0) << 20) <= limits.wal_disk_bytes
+        or max(point.pg_wal_most, (point.target.max_wal_size_mb or 0) << 20) <= limits.wal_disk_bytes
     ]
     if not curve:
         return study.answer(limits).prediction
-    least = min(one.wal_bytes for one in curve)
+    least = min(point.wal_bytes for point in curve)
     return min(
-        (one for one in curve if one.wal_bytes <= least * ENOUGH),
-        key=lambda one: one.target.max_wal_size_mb or 0,
+        (point for point in curve if point.wal_bytes <= least * ENOUGH),
+        key=lambda point: point.target.max_wal_size_mb or 0,
     )
 
 

@@ -66,7 +66,7 @@ def flushes(case: ServerCase) -> Found | None:
     waiting = sum(case.window.waits.get(name, 0) for name in FLUSH_WAITS)
     share = waiting / samples
     evidence = [f"{say_percent(share)} of what active sessions did was to wait for a flush of WAL."]
-    roles = sorted(case.window.flush_waits.items(), key=lambda one: (-one[1], one[0]))[:_ROLES]
+    roles = sorted(case.window.flush_waits.items(), key=lambda role: (-role[1], role[0]))[:_ROLES]
     if roles and waiting:
         named = say_list([f"{role} ({say_percent(seen / waiting)})" for role, seen in roles])
         evidence.append(f"Those who waited were of {named}.")

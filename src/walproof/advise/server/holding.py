@@ -152,11 +152,11 @@ def standbys(case: ServerCase) -> Found | None:
     """Standbys that are far behind."""
     if not case.window.standbys:
         return None
-    late = [one for one in case.window.standbys if (one.behind_bytes or 0) > _FAR_BEHIND_BYTES]
+    late = [standby for standby in case.window.standbys if (standby.behind_bytes or 0) > _FAR_BEHIND_BYTES]
     if not late:
         count = say_count(len(case.window.standbys), "standby connection")
         return Fine("standbys", f"{count}: none is more than 1 GB behind.")
-    named = say_list([f'"{one.name}" ({format_bytes(one.behind_bytes or 0)})' for one in late])
+    named = say_list([f'"{standby.name}" ({format_bytes(standby.behind_bytes or 0)})' for standby in late])
     return Advice(
         "standbys",
         Weight.DANGER,

@@ -18,42 +18,45 @@ _NAMED = 5
 
 def overrides(case: ServerCase) -> Found | None:
     """Roles or databases that lose commits though the server as a whole does not, and others that differ."""
-    own = [one for one in case.window.overrides if one.name in WRITING]
-    if not own:
+    found = [override for override in case.window.overrides if override.name in WRITING]
+    if not found:
         return None
-    loose = [one for one in own if one.name == "synchronous_commit" and one.value == "off"]
+    loose = [
+        override for override in found if override.name == "synchronous_commit" and override.value == "off"
+    ]
     if loose and case.may_lose < DurabilityClass.LAST_COMMITS:
         delay = case.window.value("wal_writer_delay") or "200ms"
+        listed = say_list([_whose(override) for override in loose[:_NAMED]])
         return Advice(
             "overrides",
             Weight.DANGER,
             "Let the commits of every role wait for their flush",
             (
-                f"synchronous_commit is off for {say_list([_whose(one) for one in loose[:_NAMED]])}, "
+                f"synchronous_commit is off for {listed}, "
                 "whatever postgresql.conf says: a crash loses their commits of up to three times "
                 f"wal_writer_delay ({delay}).",
             ),
-            steps=tuple(_reset(one) for one in loose[:_NAMED]),
+            steps=tuple(_reset(override) for override in loose[:_NAMED]),
             costs=("Their commits wait for the disk. Sessions that are there keep what they have.",),
             sure=Sure.HIGH,
             unknown=("whether that loss is accepted: then say --may-lose commits",),
         )
-    told = [f"{one.name} = {one.value} for {_whose(one)}" for one in own[:_NAMED]]
+    told = [f"{override.name} = {override.value} for {_whose(override)}" for override in found[:_NAMED]]
     return Fine("overrides", f"Set for some, whatever the server has: {say_list(told)}.")
 
 
-def _whose(one: ServerOverride) -> str:
+def _whose(override: ServerOverride) -> str:
     parts = []
-    if one.role is not None:
-        parts.append(f"role {one.role}")
-    if one.database is not None:
-        parts.append(f"database {one.database}")
+    if override.role is not None:
+        parts.append(f"role {override.role}")
+    if override.database is not None:
+        parts.append(f"database {override.database}")
     return " in ".join(parts) or "everybody"
 
 
-def _reset(one: ServerOverride) -> str:
+def _reset(override: ServerOverride) -> str:
     """The line that undoes it (manual, ALTER ROLE and ALTER DATABASE)."""
-    if one.role is None and one.database is not None:
-        return f"ALTER DATABASE {one.database} RESET {one.name};"
-    where = "" if one.database is None else f" IN DATABASE {one.database}"
-    return f"ALTER ROLE {one.role or 'ALL'}{where} RESET {one.name};"
+    if override.role is None and override.database is not None:
+        return f"ALTER DATABASE {override.database} RESET {override.name};"
+    where = "" if override.database is None else f" IN DATABASE {override.database}"
+    return f"ALTER ROLE {override.role or 'ALL'}{where} RESET {override.name};"

@@ -100,13 +100,13 @@ def advise(case: ServerCase, muted: Collection[str] = ()) -> Advised:
     found = [rule(case) for name, rule in RULES.items() if name not in muted]
     weights = list(Weight)
     advice = sorted(
-        (one for one in found if isinstance(one, Advice)),
-        key=lambda one: (weights.index(one.weight), -one.benefit),
+        (answer for answer in found if isinstance(answer, Advice)),
+        key=lambda advice: (weights.index(advice.weight), -advice.benefit),
     )
     return Advised(
         case,
         tuple(advice),
-        tuple(one for one in found if isinstance(one, Fine)),
-        tuple(one for one in found if isinstance(one, Unseen)),
+        tuple(answer for answer in found if isinstance(answer, Fine)),
+        tuple(answer for answer in found if isinstance(answer, Unseen)),
         tuple(muted),
     )

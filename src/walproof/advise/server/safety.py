@@ -154,12 +154,15 @@ def _named(tables: Sequence[ServerTable]) -> str:
     """The largest of them, and how many more."""
     largest = sorted(tables, key=lambda table: -table.bytes)
     rest = f" and {len(tables) - _NAMED} more" if len(tables) > _NAMED else ""
-    return say_list([f"{one.name} ({format_bytes(one.bytes)})" for one in largest[:_NAMED]]) + rest
+    return (
+        say_list([f"{relation.name} ({format_bytes(relation.bytes)})" for relation in largest[:_NAMED]])
+        + rest
+    )
 
 
 def pending(case: ServerCase) -> Found | None:
     """Settings that a file changed and that wait for a restart."""
-    waiting = sorted(name for name, one in case.window.settings.items() if one.is_pending)
+    waiting = sorted(name for name, setting in case.window.settings.items() if setting.is_pending)
     if not case.window.settings or not case.window.looks:
         return Unseen("pending", "no session on the server")
     if not waiting:

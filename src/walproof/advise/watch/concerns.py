@@ -37,9 +37,12 @@ class Concerns:
         Unix time."""
         at = now if seen.look is None else seen.look.at
         found = list(self._found(seen, clock, causes, pairs, windows, at))
-        self._since = {one.key: self._since.get(one.key, one.since or at) for one in found}
-        known = [one if one.since is not None else replace(one, since=self._since[one.key]) for one in found]
-        return tuple(sorted(known, key=lambda one: (-one.severity, one.key)))
+        self._since = {concern.key: self._since.get(concern.key, concern.since or at) for concern in found}
+        known = [
+            concern if concern.since is not None else replace(concern, since=self._since[concern.key])
+            for concern in found
+        ]
+        return tuple(sorted(known, key=lambda concern: (-concern.severity, concern.key)))
 
     def _found(
         self,
@@ -68,6 +71,6 @@ class Concerns:
         if clock is not None:
             yield from recovery(clock, self._limits)
         if causes is not None:
-            for one in storms(causes, at):
+            for storm in storms(causes, at):
                 # When it began is to be seen at first alone: later that is longer ago than the window.
-                yield replace(one, since=self._since.get(one.key, one.since))
+                yield replace(storm, since=self._since.get(storm.key, storm.since))

@@ -41,34 +41,42 @@ def consumers(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
 
 def subscriptions(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
     """Subscriptions of this server that apply nothing."""
-    for one in () if seen.look is None else seen.look.subscriptions:
-        key = f"subscription {one.name}"
-        if not one.is_enabled:
+    for subscription in () if seen.look is None else seen.look.subscriptions:
+        key = f"subscription {subscription.name}"
+        if not subscription.is_enabled:
             yield Concern(
                 key,
                 Severity.WARNING,
-                f'Subscription "{one.name}" is disabled: its slot holds WAL on the publisher.',
-                (f'its slot is "{one.slot}"' if one.slot else "it has no slot", *_errors(one.errors)),
-                (f'ALTER SUBSCRIPTION "{one.name}" ENABLE; or drop it.',),
+                f'Subscription "{subscription.name}" is disabled: its slot holds WAL on the publisher.',
+                (
+                    f'its slot is "{subscription.slot}"' if subscription.slot else "it has no slot",
+                    *_errors(subscription.errors),
+                ),
+                (f'ALTER SUBSCRIPTION "{subscription.name}" ENABLE; or drop it.',),
             )
-        elif one.name in seen.idle_subscriptions and seen.seen_s >= SETTLED_S:
+        elif subscription.name in seen.idle_subscriptions and seen.seen_s >= SETTLED_S:
             yield Concern(
                 key,
                 Severity.CRITICAL,
-                f'Nothing works for subscription "{one.name}", although it is enabled.',
-                (f"no apply worker was seen for {format_duration(seen.seen_s)}", *_errors(one.errors)),
+                f'Nothing works for subscription "{subscription.name}", although it is enabled.',
+                (
+                    f"no apply worker was seen for {format_duration(seen.seen_s)}",
+                    *_errors(subscription.errors),
+                ),
                 (
                     "Read this server's log: a conflict of keys, a missing table or column, or no connection "
                     "to the publisher.",
                     "max_logical_replication_workers bounds how many run.",
                 ),
             )
-        elif one.message_age_s is not None and one.message_age_s >= max(60.0, limits.lag_warning_s):
+        elif subscription.message_age_s is not None and subscription.message_age_s >= max(
+            60.0, limits.lag_warning_s
+        ):
             yield Concern(
                 key,
                 Severity.WARNING,
-                f'Subscription "{one.name}" hears nothing from its publisher.',
-                (f"the last message is {format_duration(one.message_age_s)} old",),
+                f'Subscription "{subscription.name}" hears nothing from its publisher.',
+                (f"the last message is {format_duration(subscription.message_age_s)} old",),
                 ("A worker that waits for a lock reads nothing; else look at the network.",),
             )
 

@@ -25,26 +25,26 @@ def storms(causes: WalCauses, at: float) -> Iterator[Concern]:
     """Storms that rage at ``at``, seconds of the epoch by the server's clock."""
     if causes.seconds < SETTLED_S:
         return
-    for one in causes.top:
-        if one.bytes_per_s < _LEAST_BYTES_PER_S:
+    for cause in causes.top:
+        if cause.bytes_per_s < _LEAST_BYTES_PER_S:
             continue
-        began = None if one.begun_s is None else at - one.begun_s
-        is_random = one.images_per_record >= _IMAGES_PER_RECORD
-        if one.kind == "index" and one.share * one.image_share >= _SHARE and is_random:
-            yield replace(_random_keys(one), since=began)
-        if one.share * one.freeze_share >= _SHARE:
-            yield replace(_freezing(one), since=began)
-        is_bulk = one.updates_per_run >= _UPDATES_PER_RUN and one.updates_per_s >= _UPDATES_PER_S
-        if one.share * one.update_share >= _SHARE and is_bulk:
-            yield replace(_bulk_update(one), since=began)
+        began = None if cause.begun_s is None else at - cause.begun_s
+        is_random = cause.images_per_record >= _IMAGES_PER_RECORD
+        if cause.kind == "index" and cause.share * cause.image_share >= _SHARE and is_random:
+            yield replace(_random_keys(cause), since=began)
+        if cause.share * cause.freeze_share >= _SHARE:
+            yield replace(_freezing(cause), since=began)
+        is_bulk = cause.updates_per_run >= _UPDATES_PER_RUN and cause.updates_per_s >= _UPDATES_PER_S
+        if cause.share * cause.update_share >= _SHARE and is_bulk:
+            yield replace(_bulk_update(cause), since=began)
 
 
-def _random_keys(one: WalCause) -> Concern:
+def _random_keys(cause: WalCause) -> Concern:
     return Concern(
-        f"index {one.name}",
+        f"index {cause.name}",
         Severity.WARNING,
-        f"Index {one.name} floods the WAL with page images: its keys come in random order.",
-        (_written(one), f"{one.images_per_record:.2f} page images a record"),
+        f"Index {cause.name} floods the WAL with page images: its keys come in random order.",
+        (_written(cause), f"{cause.images_per_record:.2f} page images a record"),
         (
             "Keys that grow (a bigint, uuidv7() of 18) touch few pages between two checkpoints; "
             "uuidv4 keys touch all.",
@@ -53,12 +53,12 @@ def _random_keys(one: WalCause) -> Concern:
     )
 
 
-def _freezing(one: WalCause) -> Concern:
+def _freezing(cause: WalCause) -> Concern:
     return Concern(
-        f"freezing {one.name}",
+        f"freezing {cause.name}",
         Severity.WARNING,
-        f"VACUUM freezes {one.name}: that is {one.share * one.freeze_share:.0%} of all WAL.",
-        (_written(one), f"{one.freeze_share:.0%} of it freezes rows"),
+        f"VACUUM freezes {cause.name}: that is {cause.share * cause.freeze_share:.0%} of all WAL.",
+        (_written(cause), f"{cause.freeze_share:.0%} of it freezes rows"),
         (
             "It ends when the table is done: pg_stat_progress_vacuum says how far it is.",
             "vacuum_cost_delay slows it down. VACUUM (FREEZE) in quiet hours comes before it.",
@@ -66,15 +66,15 @@ def _freezing(one: WalCause) -> Concern:
     )
 
 
-def _bulk_update(one: WalCause) -> Concern:
+def _bulk_update(cause: WalCause) -> Concern:
     return Concern(
-        f"bulk update {one.name}",
+        f"bulk update {cause.name}",
         Severity.WARNING,
-        f"One transaction updates many rows of {one.name}: "
-        f"that is {one.share * one.update_share:.0%} of all WAL.",
+        f"One transaction updates many rows of {cause.name}: "
+        f"that is {cause.share * cause.update_share:.0%} of all WAL.",
         (
-            _written(one),
-            f"{one.updates_per_s:,.0f} rows are updated a second, {one.updates_per_run:,.0f} by one "
+            _written(cause),
+            f"{cause.updates_per_s:,.0f} rows are updated a second, {cause.updates_per_run:,.0f} by one "
             "transaction in succession",
         ),
         (
@@ -84,8 +84,8 @@ def _bulk_update(one: WalCause) -> Concern:
     )
 
 
-def _written(one: WalCause) -> str:
+def _written(cause: WalCause) -> str:
     return (
-        f"it writes {format_bytes(one.bytes_per_s)}/s, {one.share:.0%} of all WAL, "
-        f"{one.image_share:.0%} of it page images"
+        f"it writes {format_bytes(cause.bytes_per_s)}/s, {cause.share:.0%} of all WAL, "
+        f"{cause.image_share:.0%} of it page images"
     )

@@ -54,10 +54,10 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
     look, disk = seen.look, seen.disk
     if look is None or disk is None:
         return
-    held = {one.name: one for one in disk.holders if one.kind is HolderKind.SLOT}
+    held = {waiting.name: waiting for waiting in disk.holders if waiting.kind is HolderKind.SLOT}
     for slot in look.slots:
         key = f"slot {slot.name}"
-        own = held.get(slot.name)
+        holder = held.get(slot.name)
         if slot.wal_status == "lost":
             yield Concern(
                 key,
@@ -71,29 +71,29 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
                 key,
                 Severity.CRITICAL,
                 f'Slot "{slot.name}" loses its WAL at the next checkpoint.',
-                ("its wal_status is unreserved", f"max_slot_wal_keep_size is {_limit(seen)}", *_held(own)),
+                ("its wal_status is unreserved", f"max_slot_wal_keep_size is {_limit(seen)}", *_held(holder)),
                 ("Get its consumer to read now, or raise max_slot_wal_keep_size.",),
             )
-        elif not slot.is_active and own is not None and own.held_bytes >= look.segment_bytes:
+        elif not slot.is_active and holder is not None and holder.held_bytes >= look.segment_bytes:
             unlimited = look.size("max_slot_wal_keep_size") is None
             yield Concern(
                 key,
                 Severity.WARNING,
                 f'Nobody reads from slot "{slot.name}", and the server keeps WAL for it'
                 + (" without limit." if unlimited else "."),
-                (*_held(own), *_idle(slot.inactive_s)),
+                (*_held(holder), *_idle(slot.inactive_s)),
                 (
                     f"If its consumer does not come back: SELECT pg_drop_replication_slot('{slot.name}');",
                     "max_slot_wal_keep_size bounds what a slot may keep.",
                 ),
                 None if slot.inactive_s is None else look.at - slot.inactive_s,
             )
-        elif slot.is_active and own is not None and own.held_bytes > disk.max_wal_bytes:
+        elif slot.is_active and holder is not None and holder.held_bytes > disk.max_wal_bytes:
             yield Concern(
                 key,
                 Severity.WARNING,
                 f'The consumer of slot "{slot.name}" is late: it holds more than max_wal_size.',
-                _held(own),
+                _held(holder),
                 (
                     "See what its consumer waits for; a logical one waits for long transactions, too."
                     if slot.kind == "logical"
@@ -171,12 +171,12 @@ def _user(slot: WatchedSlot, seen: Assessment) -> str:
     return "who reads from it" if name is None else f"standby {name}"
 
 
-def _held(own: Holder | None) -> tuple[str, ...]:
-    if own is None:
+def _held(holder: Holder | None) -> tuple[str, ...]:
+    if holder is None:
         return ()
-    growth = own.growth_bytes_per_s or 0
+    growth = holder.growth_bytes_per_s or 0
     more = f", {format_bytes(growth)}/s more" if growth > 0 else ""
-    return (f"it holds {format_bytes(own.held_bytes)}{more}",)
+    return (f"it holds {format_bytes(holder.held_bytes)}{more}",)
 
 
 def _idle(inactive_s: float | None) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ KINDS: tuple[LabKind[Any], ...] = (
 
 def lab_kind(kind: Kind) -> LabKind[Any]:
     """The live half of a plan's kind."""
-    return next(one for one in KINDS if type(kind) is one.kind)
+    return next(half for half in KINDS if type(kind) is half.kind)
 
 
 def kind_of(study: StudyFile, overrides: Overrides) -> LabKind[Any]:

@@ -55,7 +55,7 @@ def keep_image(
     # The same seed again is another case: the load had another timing.
     again = (f"{name}.{number}" for number in count(2))
     folder = folder.absolute()
-    home = folder / next(one for one in chain([name], again) if not (folder / one).exists())
+    home = folder / next(candidate for candidate in chain([name], again) if not (folder / candidate).exists())
     built = workspace.make_folder(f"kept-{name}")
     try:
         build_image(disk, [built / name for name in FOLDERS], case.image.seed, survival)

@@ -67,7 +67,7 @@ def prepare_cuts(bench: Bench) -> PowerCutTrials:
     for label, install in bench.installs.items():
         has_amcheck = has_extension(install, "amcheck")
         for workload in bench.plan.workloads:
-            for conditions in {one.checksums: one for one in every}.values():
+            for conditions in {cut.checksums: cut for cut in every}.values():
                 bench.progress.preparing(f"clusters for power cuts on PostgreSQL {label}")
                 options = cut_initdb_options(install, conditions)
                 template = prepare_cut_template(bench.workspace, install, options, bench.pgbench, workload)

@@ -120,9 +120,9 @@ def _replay_all(
             settings = _replay_settings(install, buffers, prefetch)
             measured = recover(image, workspace, settings, shares_wal=True)
             replays.append(_Replay(buffers, prefetch, measured))
-    phases = tuple(row for one in replays for row in _phase_rows(one, spans, found))
+    phases = tuple(row for timed in replays for row in _phase_rows(timed, spans, found))
     last = found.last
-    checkpoints = [_checkpoint_run(spans[-1][0], one, last) for one in replays]
+    checkpoints = [_checkpoint_run(spans[-1][0], timed, last) for timed in replays]
     for name, cache in CHECKPOINTS_AFTER:
         place = next(i for i, (phase, _, _) in enumerate(spans) if phase == name)
         # What making room does beside is told by the whole replays, too, and where nothing is cached.
@@ -138,7 +138,7 @@ def _replay_all(
     progress("replays with a cold cache")
     cold, cold_checkpoints = _cold(image, workspace, large, spans, found, phases)
     checkpoints += cold_checkpoints
-    return phases, cold, tuple(one for one in checkpoints if one is not None)
+    return phases, cold, tuple(checkpoint for checkpoint in checkpoints if checkpoint is not None)
 
 
 def _measure_memory(size: int) -> tuple[float, float]:
@@ -174,14 +174,14 @@ def _phase_rows(
     rows = []
     # The last phase's last segment has no end.
     for place, (name, begin, end) in enumerate(spans[:-1]):
-        own = range(begin, end, size)
-        if any(start not in costs for start in own):
+        starts = range(begin, end, size)
+        if any(start not in costs for start in starts):
             continue  # a segment so short that no look fell into it
         before, after = (
             found.steps[at].quantities(replay.buffers, prefetch=replay.prefetch) for at in (place, place + 1)
         )
         work = {key: after[key] - before[key] for key in QUANTITIES}
-        cpu_s = sum(costs[start] for start in own)
+        cpu_s = sum(costs[start] for start in starts)
         rows.append(PhaseReplay(name, replay.buffers, replay.prefetch, cpu_s, work))
     return rows
 
@@ -192,15 +192,15 @@ def _checkpoint_run(
     checkpoint = replay.measured.times.checkpoint
     if checkpoint is None:
         return None
-    own = work.checkpoint(replay.buffers, prefetch=replay.prefetch)
+    found = work.checkpoint(replay.buffers, prefetch=replay.prefetch)
     pages_s = checkpoint.write_s + checkpoint.sync_s
     return CheckpointRun(
         phase,
         replay.buffers,
         checkpoint.buffers,
-        resident=own["resident"],
-        spilled=own["spilled"],
-        runs=own["runs"],
+        resident=found["resident"],
+        spilled=found["spilled"],
+        runs=found["runs"],
         is_cold=is_cold,
         # Links to segments of others are gone at once.
         segments=0 if replay.is_wal_shared else checkpoint.segments,
@@ -226,8 +226,8 @@ def _cold(
         replay = _Replay(buffers, prefetch, measured)
         checkpoints.append(_checkpoint_run(spans[-1][0], replay, found.last, is_cold=True))
         for row in _phase_rows(replay, spans, found):
-            own = (row.phase, row.buffers, row.prefetch)
-            same = [one.cpu_s for one in warm if (one.phase, one.buffers, one.prefetch) == own]
+            key = (row.phase, row.buffers, row.prefetch)
+            same = [other.cpu_s for other in warm if (other.phase, other.buffers, other.prefetch) == key]
             if not same:
                 continue
             before, after = (found.steps[places[row.phase] + at] for at in (0, 1))

@@ -60,11 +60,11 @@ def cached_pages(folder: Path, buffers: int) -> tuple[PhaseReplay, PhaseReplay]:
         shared.write(bytes(size))
         whole = views.enter_context(memoryview(shared))
         starts = range(0, size, PAGE_BYTES)
-        own = [views.enter_context(whole[start : start + PAGE_BYTES]) for start in starts]
+        pages = [views.enter_context(whole[start : start + PAGE_BYTES]) for start in starts]
         ahead = os.POSIX_FADV_WILLNEED
-        loop_s = _spent(places, lambda start, buffer: own[buffer])
+        loop_s = _spent(places, lambda start, buffer: pages[buffer])
         asked_s = _spent(places, lambda start, _: os.posix_fadvise(descriptor, start, PAGE_BYTES, ahead))
-        read_s = _spent(places, lambda start, buffer: os.preadv(descriptor, [own[buffer]], start))
+        read_s = _spent(places, lambda start, buffer: os.preadv(descriptor, [pages[buffer]], start))
     return (
         _phase("asked for", buffers, len(places), asked_s - loop_s, ("prefetches",), prefetch=True),
         _phase("read again", buffers, len(places), read_s - loop_s, ("reads", "far_reads")),

@@ -227,7 +227,7 @@ def _phases(share: float) -> tuple[Phase, ...]:
 
     def in_turn(rows: int, *statements: str) -> str:
         """So many transactions, each of one of the statements: nobody can tell which."""
-        which = " ".join(f"WHEN {number} THEN {one};" for number, one in enumerate(statements))
+        which = " ".join(f"WHEN {number} THEN {statement};" for number, statement in enumerate(statements))
         return (
             f"DO $$ BEGIN FOR n IN 1..{count(rows)} LOOP"
             f" CASE (random() * {len(statements) - 1})::int {which} END CASE; COMMIT; END LOOP; END $$"

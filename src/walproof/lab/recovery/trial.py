@@ -114,19 +114,19 @@ def predict_variants(wal: Path, start: Lsn, settings: Mapping[str, Mapping[str, 
     """
     version, segment_size = identify(wal, start=start)
     targets = [
-        target_of(version, segment_size, [{name: own[name] for name in SETTINGS if name in own}])
-        for own in settings.values()
+        target_of(version, segment_size, [{name: changed[name] for name in SETTINGS if name in changed}])
+        for changed in settings.values()
     ]
     found = simulate(wal, targets=targets, start=start)
     metrics = {
         "recorded_wal_bytes": float(found.wal_bytes),
         "recorded_images": float(found.recorded.images),
     }
-    for (name, own), target, outcome in zip(settings.items(), targets, found.outcomes, strict=True):
+    for (name, changed), target, outcome in zip(settings.items(), targets, found.outcomes, strict=True):
         metrics[f"predicted_wal_bytes.{name}"] = float(outcome.wal_bytes)
         metrics[f"predicted_images.{name}"] = float(outcome.images)
-        prefetch = own.get("recovery_prefetch") != "off"
-        buffers = shared_buffers(version * 10000, own)
+        prefetch = changed.get("recovery_prefetch") != "off"
+        buffers = shared_buffers(version * 10000, changed)
         work = _recovery_work(wal, found, outcome, target, buffers, prefetch=prefetch)
         metrics |= {f"predicted_{quantity}.{name}": count for quantity, count in work.items()}
     return Observation(metrics)
@@ -149,10 +149,10 @@ def _recovery_work(
     compression = found.recorded.compression if as_recorded else target.wal_compression
     mean = outcome.image_bytes / outcome.images if outcome.images else 0.0
     work = analysis.last.with_restored(mean, compression)
-    own = work.quantities(buffers, prefetch=prefetch) | work.checkpoint(buffers, prefetch=prefetch)
+    counts = work.quantities(buffers, prefetch=prefetch) | work.checkpoint(buffers, prefetch=prefetch)
     return {
         "recovery_wal_bytes": float(work.wal_bytes),
-        **{name: float(count) for name, count in own.items()},
+        **{name: float(count) for name, count in counts.items()},
     }
 
 

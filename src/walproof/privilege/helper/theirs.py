@@ -62,8 +62,8 @@ def descendants(pid: int) -> list[int]:
         if entry.name.isdigit()
     }
     found = [pid]
-    for one in found:
-        found += [child for child, parent in parents.items() if parent == one and child not in found]
+    for process in found:
+        found += [child for child, parent in parents.items() if parent == process and child not in found]
     return found[1:]
 
 

@@ -85,11 +85,11 @@ class Folder(Place):
                 # Where a disk is mounted only root may look into lost+found, and there is nothing for us.
                 return sorted(
                     (
-                        FileEntry(one.path, one.name, is_folder=one.is_dir(follow_symlinks=False))
-                        for one in found
-                        if one.name != "lost+found"
+                        FileEntry(entry.path, entry.name, is_folder=entry.is_dir(follow_symlinks=False))
+                        for entry in found
+                        if entry.name != "lost+found"
                     ),
-                    key=lambda one: one.name,
+                    key=lambda entry: entry.name,
                 )
         except OSError as error:
             raise WalError(f'could not open directory "{self}": {error.strerror}') from error

@@ -97,16 +97,16 @@ class ObjectPlace(Place):
     def entries(self) -> list[ObjectEntry]:
         """What is in the folder, by name. Raises WalError."""
         folders, objects = self._store.folder(self._key)
-        found = [ObjectEntry(self._store.path(one.rstrip("/")), self._window, None) for one in folders]
+        found = [ObjectEntry(self._store.path(folder.rstrip("/")), self._window, None) for folder in folders]
         found += map(self._entry, objects)
-        return sorted(found, key=lambda one: one.name)
+        return sorted(found, key=lambda entry: entry.name)
 
     def files(self, depth: int = MOST_FOLDERS) -> Iterator[ObjectEntry]:
         """Files in the folder and the folders in it. Raises WalError."""
         below = len(self._key) + 1 if self._key else 0
-        for one in self._store.listed(self._key):
-            if one.key.count("/", below) <= depth:
-                yield self._entry(one)
+        for listed in self._store.listed(self._key):
+            if listed.key.count("/", below) <= depth:
+                yield self._entry(listed)
 
     def read(self) -> bytes:
         """All bytes. Raises OSError, WalError."""
@@ -127,7 +127,7 @@ class ObjectPlace(Place):
 
     def source(self) -> Objects:
         """All WAL in it, for the native module. Raises WalError."""
-        found = [one for one in self._store.listed(self._key) if _is_wal(one)]
+        found = [listed for listed in self._store.listed(self._key) if _is_wal(listed)]
         if not found:
             if self._key and (status := self._store.head(self._key)) is not None:
                 found = [Listed(self._key, status)]
@@ -138,8 +138,8 @@ class ObjectPlace(Place):
                     )
             elif not self.is_folder():
                 raise self._absent()
-        found.sort(key=lambda one: one.key.rpartition("/")[2])
-        objects = [(self._store.path(one.key), one.status) for one in found]
+        found.sort(key=lambda listed: listed.key.rpartition("/")[2])
+        objects = [(self._store.path(listed.key), listed.status) for listed in found]
         self._window.expect(objects)
         return Objects(
             str(self),
@@ -150,8 +150,8 @@ class ObjectPlace(Place):
     def _at(self, key: str) -> ObjectPlace:
         return ObjectPlace(self._store, self._window, key)
 
-    def _entry(self, one: Listed) -> ObjectEntry:
-        return ObjectEntry(self._store.path(one.key), self._window, one.status)
+    def _entry(self, listed: Listed) -> ObjectEntry:
+        return ObjectEntry(self._store.path(listed.key), self._window, listed.status)
 
     def _fetch(self, start: int, end: int, etag: str = "") -> bytes:
         try:
@@ -166,6 +166,6 @@ class ObjectPlace(Place):
         )
 
 
-def _is_wal(one: Listed) -> bool:
-    name = one.key.rpartition("/")[2]
+def _is_wal(listed: Listed) -> bool:
+    name = listed.key.rpartition("/")[2]
     return history_timeline(name) is not None or is_segment(name)

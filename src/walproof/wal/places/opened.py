@@ -135,7 +135,7 @@ def _connections(places: Iterable[Place]) -> list[Connection]:
 
 
 def _failure(connections: Iterable[Connection]) -> BaseException | None:
-    return next((one.failure for one in connections if one.failure is not None), None)
+    return next((connection.failure for connection in connections if connection.failure is not None), None)
 
 
 def _interruptible(connections: Sequence[Connection], function: Callable[[], _T]) -> _T:
@@ -154,8 +154,8 @@ def _interruptible(connections: Sequence[Connection], function: Callable[[], _T]
     try:
         thread.join()
     except BaseException as error:
-        for one in connections:
-            one.stop(error)
+        for connection in connections:
+            connection.stop(error)
         thread.join()
         raise
     if raised:

@@ -100,7 +100,7 @@ class Store:
         def ask() -> tuple[Sequence[str], Sequence[Listed]]:
             with _translated(self.root, self.path(prefix)):
                 found = obstore.list_with_delimiter(self._client, prefix or None)
-            return found["common_prefixes"], [_listed(one) for one in found["objects"]]
+            return found["common_prefixes"], [_listed(found_object) for found_object in found["objects"]]
 
         return self.wait(self.start(ask))
 

@@ -174,7 +174,7 @@ class Window:
     def _pieces_from(self, place: int, number: int) -> Iterator[_Key]:
         while place < len(self._order):
             path, status = self._order[place]
-            yield from ((path, one) for one in range(number, -(-status.size // PIECE_BYTES)))
+            yield from ((path, piece) for piece in range(number, -(-status.size // PIECE_BYTES)))
             place, number = place + 1, 0
 
     def _make_room(self) -> None:

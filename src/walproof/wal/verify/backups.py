@@ -100,8 +100,8 @@ def read_manifest(path: Place) -> list[Found]:
     identifier = int(system[1]) if system else _control_identifier(path.parent)
     try:
         spans = [
-            (int(one["Timeline"]), Lsn.parse(one["Start-LSN"]), Lsn.parse(one["End-LSN"]))
-            for one in json.loads(ranges[1])
+            (int(entry["Timeline"]), Lsn.parse(entry["Start-LSN"]), Lsn.parse(entry["End-LSN"]))
+            for entry in json.loads(ranges[1])
         ]
     except (ValueError, KeyError, TypeError, UnitError):
         return [BrokenBackup(str(path), "its WAL ranges cannot be read")]

@@ -151,7 +151,7 @@ class _Builder:
         known."""
         branch = self._timelines.parent(self._timeline)
         if branch is None:
-            older = [one for one in self._reading.segments if one < self._timeline]
+            older = [segment for segment in self._reading.segments if segment < self._timeline]
             if older:
                 self._chains.problems.append(_no_history(self._timeline, max(older)))
             return None
@@ -304,7 +304,7 @@ class _Builder:
         assert segment.facts is not None
         end = self._run.end if self._run is not None else Lsn(0)
         faults = [*segment.facts.faults, *([segment.facts.end] if segment.facts.end else [])]
-        fault = next((one for one in faults if one.lsn >= end), faults[-1])
+        fault = next((candidate for candidate in faults if candidate.lsn >= end), faults[-1])
         return Ending("damaged", fault.message, damage(segment.file, fault))
 
     def _ended(self, segment: Segment) -> Ending:
@@ -329,7 +329,7 @@ class _Builder:
         return Ending("damaged", fault.message, problem)
 
     def _unusable(self, segment: Segment) -> Ending:
-        said = [one for one in self._reading.problems if one.path == segment.file.path]
+        said = [problem for problem in self._reading.problems if problem.path == segment.file.path]
         return Ending(said[0].kind, said[0].message, said[0])
 
     def _close(self, ending: Ending | None) -> None:

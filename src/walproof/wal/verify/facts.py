@@ -86,8 +86,8 @@ class FileFacts:
             str(plain["head"]),
             None if rest is None else (int(rest[0]), int(rest[1]), str(rest[2]), int(rest[3])),
             None if tail is None else (int(tail[0]), int(tail[1]), int(tail[2]), str(tail[3]), int(tail[4])),
-            tuple(_stretch(one) for one in plain["stretches"]),
-            tuple(_fault(one) for one in plain["faults"]),
+            tuple(_stretch(stretch) for stretch in plain["stretches"]),
+            tuple(_fault(fault) for fault in plain["faults"]),
             None if plain["end"] is None else _fault(plain["end"]),
             bool(plain["is_clean_end"]),
         )

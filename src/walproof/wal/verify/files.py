@@ -33,12 +33,12 @@ def file_problems(file: WalFile, facts: FileFacts, start: Lsn, reference: Refere
     foreign = _foreign(file, facts, start, reference)
     if foreign is not None:
         return [foreign]
-    of_file = [_problem(file, _OF_FILE[one.cause], one) for one in facts.faults if one.is_of_file]
+    of_file = [_problem(file, _OF_FILE[fault.cause], fault) for fault in facts.faults if fault.is_of_file]
     if of_file:
         return of_file
     if not facts.stretches and facts.is_clean_end and not file.is_partial:
         return [_at(file, "empty", "the file holds zeros, and no WAL", start)]
-    found = [damage(file, one) for one in facts.faults]
+    found = [damage(file, fault) for fault in facts.faults]
     if not file.is_partial and file.sha1 and facts.sha1 and file.sha1 != facts.sha1:
         message = "the segment's SHA-1 is not that in the file's name"
         found.append(_at(file, "checksum", message, start, expected=file.sha1, got=facts.sha1))
@@ -91,11 +91,11 @@ def _at(
 def condensed(problems: list[Problem]) -> Iterator[Problem]:
     """All problems, with one for all files that are encrypted, and no word of a checksum where damage
     explains it."""
-    encrypted = [one for one in problems if one.kind == "encrypted"]
-    damaged = {one.path for one in problems if one.kind == "damaged"}
-    for one in problems:
-        if one.kind != "encrypted" and not (one.kind == "checksum" and one.path in damaged):
-            yield one
+    encrypted = [problem for problem in problems if problem.kind == "encrypted"]
+    damaged = {problem.path for problem in problems if problem.kind == "damaged"}
+    for problem in problems:
+        if problem.kind != "encrypted" and not (problem.kind == "checksum" and problem.path in damaged):
+            yield problem
     if encrypted:
         first, last = encrypted[0], encrypted[-1]
         yield Problem(

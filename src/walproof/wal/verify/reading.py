@@ -190,18 +190,19 @@ def _verified(
         found = [
             (
                 wanted_file,
-                None if one["faults"] and (failure is not None or _has_changed(wanted_file[0])) else one,
+                None if facts["faults"] and (failure is not None or _has_changed(wanted_file[0])) else facts,
             )
-            for wanted_file, one in zip(batch, plain, strict=True)
+            for wanted_file, facts in zip(batch, plain, strict=True)
         ]
         # What could not be read now may be readable the next time, or with the pass.
         kept.add(
-            ((file, one) for (file, _), one in found if one is not None and not is_unread(one)), segment_size
+            ((file, facts) for (file, _), facts in found if facts is not None and not is_unread(facts)),
+            segment_size,
         )
         if failure is not None:
             raise failure
-        for wanted_file, one in found:
-            yield wanted_file, None if one is None else FileFacts.of_plain(one)
+        for wanted_file, facts in found:
+            yield wanted_file, None if facts is None else FileFacts.of_plain(facts)
 
 
 def _status(file: WalFile) -> Status | None:
@@ -244,9 +245,9 @@ def _has_changed(file: WalFile) -> bool:
 def _batches(wanted: Sequence[Wanted], threads: int) -> Iterator[list[Wanted]]:
     batch: list[Wanted] = []
     size = 0
-    for one in wanted:
-        batch.append(one)
-        size += one[0].size
+    for file in wanted:
+        batch.append(file)
+        size += file[0].size
         if len(batch) >= BATCH_FILES or (size >= BATCH_BYTES * threads and len(batch) >= threads):
             yield batch
             batch, size = [], 0
@@ -257,13 +258,13 @@ def _batches(wanted: Sequence[Wanted], threads: int) -> Iterator[list[Wanted]]:
 def _reference(archive: Archive, facts: Iterable[FileFacts]) -> Reference:
     """Whose WAL it should be: what the tool's catalogue says, else what most files say."""
     said = Counter(
-        (one.system_identifier, one.version) for one in facts if one.system_identifier and one.version
+        (fact.system_identifier, fact.version) for fact in facts if fact.system_identifier and fact.version
     )
     identifier = archive.system_identifier
     if identifier is None and said:
         identifier = said.most_common(1)[0][0][0]
-    own = [version for (system, version), _ in said.most_common() if system == identifier]
-    return Reference(identifier, archive.version or (own[0] if own else None))
+    versions = [version for (system, version), _ in said.most_common() if system == identifier]
+    return Reference(identifier, archive.version or (versions[0] if versions else None))
 
 
 def _sort_out(reading: Reading, facts: dict[str, FileFacts], gone: set[str]) -> None:
@@ -285,7 +286,12 @@ def _sort_out(reading: Reading, facts: dict[str, FileFacts], gone: set[str]) -> 
         candidates.setdefault((file.timeline, number, file.is_partial), []).append((segment, problems))
     for (timeline, number, is_partial), several in sorted(candidates.items()):
         several.sort(
-            key=lambda one: (not one[0].is_usable, len(one[1]), one[0].file.ending or "", one[0].file.path)
+            key=lambda copy: (
+                not copy[0].is_usable,
+                len(copy[1]),
+                copy[0].file.ending or "",
+                copy[0].file.path,
+            )
         )
         for _, problems in several:
             reading.problems += problems
@@ -305,7 +311,9 @@ def _is_prepared(facts: FileFacts, start: Lsn) -> bool:
 
 def _differences(several: Sequence[tuple[Segment, list[Problem]]]) -> Iterator[Problem]:
     """Files of one segment that are in order and not the same."""
-    sound = [one for one, problems in several if not problems and one.facts is not None and one.facts.sha1]
+    sound = [
+        copy for copy, problems in several if not problems and copy.facts is not None and copy.facts.sha1
+    ]
     for other in sound[1:]:
         first = sound[0]
         if first.facts is not None and other.facts is not None and first.facts.sha1 != other.facts.sha1:

@@ -31,21 +31,21 @@ class Timelines:
 
     def path(self, timeline: int) -> tuple[int, ...]:
         """The timeline with its ancestors, oldest first."""
-        return (*(one for one, _ in self.ancestors.get(timeline, ())), timeline)
+        return (*(ancestor for ancestor, _ in self.ancestors.get(timeline, ())), timeline)
 
     def owner(self, timeline: int, number: int, segment_size: int) -> int:
         """On the way to ``timeline``, the one whose segment of that number a restore reads."""
         begun = Lsn(0)
         owner = self.path(timeline)[0]
-        for one, end in self.ancestors.get(timeline, ()):
+        for ancestor, end in self.ancestors.get(timeline, ()):
             if begun // segment_size <= number:
-                owner = one
+                owner = ancestor
             begun = end
         return timeline if begun // segment_size <= number else owner
 
     def switch(self, timeline: int, child: int) -> Lsn:
         """Where the way to ``child`` leaves an ancestor."""
-        return next(end for one, end in self.ancestors[child] if one == timeline)
+        return next(end for ancestor, end in self.ancestors[child] if ancestor == timeline)
 
 
 def read_timelines(reading: Reading) -> Timelines:
@@ -124,7 +124,7 @@ def _switch(reading: Reading, found: Timelines, timeline: int, paths: Mapping[in
     segment = reading.segments.get(timeline, {}).get(end // reading.segment_size)
     if segment is None or not segment.is_usable or segment.facts is None:
         return []
-    switches = [one for stretch in segment.facts.stretches for one in stretch.switches]
+    switches = [switch for stretch in segment.facts.stretches for switch in stretch.switches]
     if any(to == timeline and before == parent and _is_at(lsn, end) for lsn, to, before in switches):
         return []
     tail = segment.facts.tail

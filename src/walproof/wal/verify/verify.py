@@ -68,7 +68,7 @@ class VerifiedArchive:
     @property
     def faults(self) -> tuple[Problem, ...]:
         """Problems without notes."""
-        return tuple(one for one in self.problems if one.severity is not Severity.note)
+        return tuple(problem for problem in self.problems if problem.severity is not Severity.note)
 
     @property
     def is_whole(self) -> bool:
@@ -87,7 +87,7 @@ class Verification:
     @property
     def is_whole(self) -> bool:
         """Whether nothing is wrong with any of them."""
-        return all(one.is_whole for one in self.archives)
+        return all(archive.is_whole for archive in self.archives)
 
 
 def verify(
@@ -129,16 +129,16 @@ def _verified(
     chains = build_chains(reading, timelines, described)
     restorable, unusable = windows(reading, timelines, chains, described)
     # A label is a backup only as far as it leads to something.
-    restored = {one.backup for one in restorable}
-    described = tuple(one for one in described if one.tool != "label" or one in restored)
+    restored = {window.backup for window in restorable}
+    described = tuple(backup for backup in described if backup.tool != "label" or backup in restored)
     everything = [
         *reading.problems, *timelines.problems, *chains.problems, *problems, *unusable,
         *_not_there(archive, reading, chains.problems),
     ]  # fmt: skip
     names = sorted(
         (number, segment_name(reading.start_of(number), timeline, reading.segment_size))
-        for timeline, own in reading.segments.items()
-        for number in own
+        for timeline, segments in reading.segments.items()
+        for number in segments
     )
     return VerifiedArchive(
         name=archive.name,
@@ -157,7 +157,7 @@ def _verified(
         skipped_files=reading.skipped_files,
         partial_files=len(reading.partials),
         prepared_files=reading.prepared_files,
-        wal_bytes=reading.segment_size * sum(len(own) for own in reading.segments.values()),
+        wal_bytes=reading.segment_size * sum(len(segments) for segments in reading.segments.values()),
         backups=described,
         windows=restorable,
         ranges=ranges(chains),
@@ -190,33 +190,43 @@ def _backups(archive: Archive, reading: Reading) -> tuple[tuple[Backup, ...], li
         else:
             problems.append(Problem("backup unreadable", f"label of a backup: {label.reason}", label.path))
     described: list[Backup] = []
-    for one in archive.backups:
-        if isinstance(one, BrokenBackup):
-            problems.append(Problem("backup unreadable", one.reason, one.path))
-        elif one.complaint is not None:
+    for backup in archive.backups:
+        if isinstance(backup, BrokenBackup):
+            problems.append(Problem("backup unreadable", backup.reason, backup.path))
+        elif backup.complaint is not None:
             problems.append(
-                Problem("backup unreadable", f"backup {one.name}: {one.complaint}", one.path, lsn=one.start)
+                Problem(
+                    "backup unreadable",
+                    f"backup {backup.name}: {backup.complaint}",
+                    backup.path,
+                    lsn=backup.start,
+                )
             )
-        elif _is_of_another(one, reading):
+        elif _is_of_another(backup, reading):
             continue
         else:
-            described.append(_with_label(one, labels))
+            described.append(_with_label(backup, labels))
     if not archive.backups:
         described = labels
-    return tuple(sorted(described, key=lambda one: (one.stop, one.name))), problems
+    return tuple(sorted(described, key=lambda backup: (backup.stop, backup.name))), problems
 
 
 def _is_of_another(backup: Backup, reading: Reading) -> bool:
     """Whether it is a backup of a cluster that was at this place before (Barman keeps both in one folder)."""
-    own = reading.reference.system_identifier
-    return None not in (own, backup.system_identifier) and own != backup.system_identifier
+    identifier = reading.reference.system_identifier
+    return None not in (identifier, backup.system_identifier) and identifier != backup.system_identifier
 
 
 def _with_label(backup: Backup, labels: Sequence[Backup]) -> Backup:
     if backup.stopped_at is not None:
         return backup
     label = next(
-        (one for one in labels if (one.timeline, one.start) == (backup.timeline, backup.start)), None
+        (
+            candidate
+            for candidate in labels
+            if (candidate.timeline, candidate.start) == (backup.timeline, backup.start)
+        ),
+        None,
     )
     if label is None:
         return backup
@@ -230,9 +240,9 @@ def _not_there(archive: Archive, reading: Reading, known: Sequence[Problem]) -> 
     """Segments that the tool's catalogue names, where names alone do not tell that they are missing."""
     size = reading.segment_size
     missing = [
-        (one.timeline, range(one.lsn // size, one.end_lsn // size))
-        for one in known
-        if one.kind in ("missing", "expired") and one.lsn is not None and one.end_lsn is not None
+        (problem.timeline, range(problem.lsn // size, problem.end_lsn // size))
+        for problem in known
+        if problem.kind in ("missing", "expired") and problem.lsn is not None and problem.end_lsn is not None
     ]
     lost: dict[int, list[tuple[int, str]]] = {}
     for catalogued in archive.catalogued:

@@ -79,9 +79,9 @@ def windows(
     problems: list[Problem] = []
     partials = {(timeline, number): (path, end) for timeline, number, end, path in partial_ends(reading)}
     for backup in backups:
-        own = list(_windows(reading, timelines, chains, backup, partials))
-        found += [one for one in own if isinstance(one, Window)]
-        problems += [one for one in own if isinstance(one, Problem)]
+        found_here = list(_windows(reading, timelines, chains, backup, partials))
+        found += [item for item in found_here if isinstance(item, Window)]
+        problems += [item for item in found_here if isinstance(item, Problem)]
     return tuple(found), tuple(problems)
 
 
@@ -100,7 +100,7 @@ def _windows(
     ]
     reached = [_Way(reading, timelines, chains, backup, target).walk() for target in targets]
     if all(way.end < backup.stop for way in reached):
-        way = max(reached, key=lambda one: one.end)
+        way = max(reached, key=lambda chain: chain.end)
         ending = way.ending
         where = "none of it is there" if way.end <= backup.start else f"it is there up to {way.end}"
         yield Problem(
@@ -115,7 +115,11 @@ def _windows(
     restorable = [way.window(partials) for way in reached if way.is_at_target and way.end >= backup.stop]
     for window in restorable:
         # The way to another timeline may lead through all of it.
-        others = [one.timeline for one in restorable if window.timeline in timelines.path(one.timeline)[:-1]]
+        others = [
+            longer.timeline
+            for longer in restorable
+            if window.timeline in timelines.path(longer.timeline)[:-1]
+        ]
         if all(timelines.switch(window.timeline, other) < window.end for other in others):
             yield window
 

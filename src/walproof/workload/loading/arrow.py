@@ -49,8 +49,8 @@ def ingest(session: Session, target: Target, rows: Rows, batch_rows: int | None)
     columns = zip(*rows, strict=True)
     table = arrow.table(
         [
-            arrow.array(list(one), getattr(arrow, TYPES[base])())
-            for one, base in zip(columns, target.bases, strict=True)
+            arrow.array(list(column), getattr(arrow, TYPES[base])())
+            for column, base in zip(columns, target.bases, strict=True)
         ],
         names=[name.strip('"') for name in target.columns],
     )

@@ -46,13 +46,13 @@ def statements(text: str) -> Iterator[DdlStatement]:
     comments that is the first of its line, as in the ``\restrict`` that pg_dump writes.
     """
     number = 0
-    for own in _split(text):
-        kept = [one for one in own if one.kind != "command" or not _begins_line(text, one.start)]
-        kept = list(dropwhile(lambda one: one.kind in _UNIMPORTANT, kept))
+    for group in _split(text):
+        kept = [token for token in group if token.kind != "command" or not _begins_line(text, token.start)]
+        kept = list(dropwhile(lambda token: token.kind in _UNIMPORTANT, kept))
         if kept:
             number += 1
             line = text.count("\n", 0, kept[0].start) + 1
-            yield DdlStatement(number, line, "".join(one.text for one in kept).rstrip(" \t\r\n\f\v"))
+            yield DdlStatement(number, line, "".join(token.text for token in kept).rstrip(" \t\r\n\f\v"))
 
 
 def _split(text: str) -> Iterator[list[Token]]:
@@ -60,15 +60,15 @@ def _split(text: str) -> Iterator[list[Token]]:
 
     Whether it is in a body is found as psql finds it: BEGIN and END of CREATE FUNCTION or PROCEDURE.
     """
-    own: list[Token] = []
+    group: list[Token] = []
     words: list[str] = []
     parentheses = bodies = 0
     for token in tokens(text):
         if token.text == ";" and parentheses == bodies == 0:
-            yield own
-            own, words = [], []
+            yield group
+            group, words = [], []
             continue
-        own.append(token)
+        group.append(token)
         if token.text == "(":
             parentheses += 1
         elif token.text == ")":
@@ -82,7 +82,7 @@ def _split(text: str) -> Iterator[list[Token]]:
                     bodies += 1
                 elif word == "END":
                     bodies = max(0, bodies - 1)
-    yield own
+    yield group
 
 
 def _begins_line(text: str, at: int) -> bool:

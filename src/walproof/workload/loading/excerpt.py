@@ -73,10 +73,10 @@ def excerpt(text: str, name: str) -> str:
     """
     if _IS_DUMP.search(text) is None:
         return text
-    outlines = [(one, one.outline) for one in statements(text)]
+    outlines = [(statement, statement.outline) for statement in statements(text)]
     if any(_COPY_IN.match(outline) for _, outline in outlines):
         return text  # refused when it is applied, with the line
-    pieces = [_piece(one, outline) for one, outline in outlines if not _NEVER.match(outline)]
+    pieces = [_piece(statement, outline) for statement, outline in outlines if not _NEVER.match(outline)]
     wanted = _qualified(name)
     if not any(piece.makes == wanted for piece in pieces):
         raise WorkloadError(
@@ -102,7 +102,7 @@ def _needed(pieces: list[_Piece], wanted: Chain) -> set[int]:
             bare |= piece.words
             if piece.attached_to is not None:
                 # Its index or constraint, which ALTER INDEX names.
-                known |= {(piece.attached_to[0], one) for one in _own_names(piece)}
+                known |= {(piece.attached_to[0], name) for name in _own_names(piece)}
 
 
 def _is_needed(piece: _Piece, known: set[Chain], bare: set[str]) -> bool:
@@ -117,14 +117,14 @@ def _is_needed(piece: _Piece, known: set[Chain], bare: set[str]) -> bool:
 
 
 def _piece(statement: DdlStatement, outline: str) -> _Piece:
-    own = [one for one in tokens(statement.sql) if one.kind not in ("space", "comment")]
+    words = [token for token in tokens(statement.sql) if token.kind not in ("space", "comment")]
     piece = _Piece(statement, None, None, bool(_OF_TYPES.match(outline)), bool(_ALWAYS.match(outline)))
     is_routine = bool(_ROUTINE.match(outline))
     if (made := _MAKES.match(outline)) is not None:
-        piece.makes = _chain_at(own, len(made[0].split()))
+        piece.makes = _chain_at(words, len(made[0].split()))
     elif (attached := _ATTACHED.match(outline)) is not None:
-        piece.attached_to = _chain_at(_without_parentheses(own), len(attached[0].split()))
-    quoted = [_inner(one) for one in own if one.kind in ("literal", "dollar")]
+        piece.attached_to = _chain_at(_without_parentheses(words), len(attached[0].split()))
+    quoted = [_inner(word) for word in words if word.kind in ("literal", "dollar")]
     for text in (statement.sql, *quoted):
         chains = list(_chains(list(tokens(text))))
         piece.mentions |= set(chains)
@@ -135,13 +135,13 @@ def _piece(statement: DdlStatement, outline: str) -> _Piece:
 
 def _own_names(piece: _Piece) -> Iterator[str]:
     """The name of the index or of the constraint that the statement makes."""
-    own = [one for one in tokens(piece.statement.sql) if one.kind not in ("space", "comment")]
-    words = [one.text.upper() for one in own]
+    kept = [token for token in tokens(piece.statement.sql) if token.kind not in ("space", "comment")]
+    words = [token.text.upper() for token in kept]
     if (made := _INDEX.match(" ".join(words[:6]))) is not None:
-        yield from (_chain_at(own, len(made[0].split())) or ())[-1:]
+        yield from (_chain_at(kept, len(made[0].split())) or ())[-1:]
     for at in range(len(words) - 2):
         if words[at : at + 2] == ["ADD", "CONSTRAINT"]:
-            yield _folded(own[at + 2].text)
+            yield _folded(kept[at + 2].text)
 
 
 def _inner(token: Token) -> str:
@@ -150,30 +150,30 @@ def _inner(token: Token) -> str:
     return token.text[token.text.index(tag) :].removeprefix(tag).removesuffix(tag)
 
 
-def _chains(own: list[Token]) -> Iterator[Chain]:
+def _chains(found: list[Token]) -> Iterator[Chain]:
     """Every name with its parts."""
     at = 0
-    own = [one for one in own if one.kind not in ("space", "comment")]
-    while at < len(own):
-        if own[at].kind not in ("word", "name"):
+    found = [token for token in found if token.kind not in ("space", "comment")]
+    while at < len(found):
+        if found[at].kind not in ("word", "name"):
             at += 1
             continue
-        parts = [_folded(own[at].text)]
+        parts = [_folded(found[at].text)]
         at += 1
-        while at + 1 < len(own) and own[at].text == "." and own[at + 1].kind in ("word", "name"):
-            parts.append(_folded(own[at + 1].text))
+        while at + 1 < len(found) and found[at].text == "." and found[at + 1].kind in ("word", "name"):
+            parts.append(_folded(found[at + 1].text))
             at += 2
         yield tuple(parts)
 
 
-def _chain_at(own: list[Token], at: int) -> Chain | None:
-    return next(_chains(own[at:]), None) if at < len(own) else None
+def _chain_at(kept: list[Token], at: int) -> Chain | None:
+    return next(_chains(kept[at:]), None) if at < len(kept) else None
 
 
-def _without_parentheses(own: list[Token]) -> list[Token]:
+def _without_parentheses(words: list[Token]) -> list[Token]:
     """As an outline has them."""
     kept, depth = [], 0
-    for token in own:
+    for token in words:
         depth -= token.text == ")"
         if depth <= 0 and token.text not in "()":
             kept.append(token)

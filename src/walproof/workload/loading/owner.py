@@ -83,10 +83,10 @@ def superuser_notes(conninfo: str, text: str, *, as_superuser: bool) -> list[str
         return ["the DDL and the loads run as superuser of a throw-away server (--ddl-as-superuser)"]
     with psycopg.connect(conninfo, autocommit=True) as session:
         return [
-            f"needs a superuser: CREATE EXTENSION {visible(extension.name)} (statement {one.number}); "
+            f"needs a superuser: CREATE EXTENSION {visible(extension.name)} (statement {statement.number}); "
             "it alone runs as superuser of a throw-away server"
-            for one in statements(text)
-            if (extension := _extension(one)) is not None and _needs_superuser(session, extension)[0]
+            for statement in statements(text)
+            if (extension := _extension(statement)) is not None and _needs_superuser(session, extension)[0]
         ]
 
 
@@ -101,15 +101,17 @@ def apply_ddl(conninfo: str, text: str, *, as_superuser: bool = False) -> None:
     if not as_superuser:
         _make_owner(conninfo)
     with psycopg.connect(loader_conninfo(conninfo, as_superuser=as_superuser), autocommit=True) as session:
-        for one in statements(text):
-            if _COPY_IN.match(one.outline):
+        for statement in statements(text):
+            if _COPY_IN.match(statement.outline):
                 raise WorkloadError(
-                    f"DDL, line {one.line}: COPY FROM STDIN is not supported",
+                    f"DDL, line {statement.line}: COPY FROM STDIN is not supported",
                     hint="pg_dump --schema-only writes none; a CSV of rows goes to --file.",
                 )
-            with _complaints(one):
-                if not _OF_OWNERS.fullmatch(one.outline) and not _create_extension(conninfo, session, one):
-                    session.execute(one.sql.encode())
+            with _complaints(statement):
+                if not _OF_OWNERS.fullmatch(statement.outline) and not _create_extension(
+                    conninfo, session, statement
+                ):
+                    session.execute(statement.sql.encode())
 
 
 def _make_owner(conninfo: str) -> None:
@@ -123,12 +125,12 @@ def _make_owner(conninfo: str) -> None:
         session.execute(sql.SQL("ALTER SCHEMA public OWNER TO {}").format(role))
 
 
-def _create_extension(conninfo: str, session: Session, one: DdlStatement) -> bool:
+def _create_extension(conninfo: str, session: Session, statement: DdlStatement) -> bool:
     """Create it as superuser when the statement is of an extension that needs one; whether it was done.
 
     The statement is not sent as it is: nothing that may stand beside it is run.
     """
-    extension = _extension(one)
+    extension = _extension(statement)
     if extension is None:
         return False
     needed, own_schema = _needs_superuser(session, extension)
@@ -157,9 +159,9 @@ def _needs_superuser(session: Session, extension: _Extension) -> tuple[bool, str
     return bool(row[0]), row[1]
 
 
-def _extension(one: DdlStatement) -> _Extension | None:
+def _extension(statement: DdlStatement) -> _Extension | None:
     """Of a statement that creates one and holds nothing besides."""
-    words = " ".join(token.text for token in tokens(one.sql) if token.kind not in ("space", "comment"))
+    words = " ".join(token.text for token in tokens(statement.sql) if token.kind not in ("space", "comment"))
     found = _EXTENSION.fullmatch(words)
     if found is None:
         return None
@@ -183,16 +185,16 @@ def _folded(identifier: str) -> str:
 
 
 @contextmanager
-def _complaints(one: DdlStatement) -> Iterator[None]:
+def _complaints(statement: DdlStatement) -> Iterator[None]:
     """Raises WorkloadError with the line of what the server complained about."""
     try:
         yield
     except psycopg.Error as error:
         position = int(error.diag.statement_position or 1)
-        line = one.line + one.sql[: position - 1].count("\n")
+        line = statement.line + statement.sql[: position - 1].count("\n")
         raise WorkloadError(
             f"DDL, line {line}: {error.diag.message_primary or str(error).strip()}",
-            detail=error.diag.message_detail or one.sql.splitlines()[0],
+            detail=error.diag.message_detail or statement.sql.splitlines()[0],
             hint=_hint(error),
         ) from error
 

@@ -80,9 +80,9 @@ class LoadSessions:
             if outcome.error is not None:
                 raise WorkloadError(f"the load failed: {outcome.error}")
         return Loaded(
-            min(one.began_s for one in found),
-            max(one.ended_s for one in found),
-            sum(one.cpu_s for one in found),
+            min(report.began_s for report in found),
+            max(report.ended_s for report in found),
+            sum(report.cpu_s for report in found),
         )
 
     def wait_for_half(self, patience_s: float) -> None:

@@ -188,8 +188,8 @@ def _expression(session: Session, table: Table, column: Column, seed: int, *, is
         return f"({listed})[1 + {bits} % array_length({listed}, 1)]"
     if column.base.startswith("_") and column.kind == "b":
         element = Column(column.name, column.type.removesuffix("[]"), column.base[1:], "b", -1, True)
-        one = _expression(session, table, element, seed, is_unique=False)
-        return f"ARRAY[{one}, {one}]::{column.type}"
+        item = _expression(session, table, element, seed, is_unique=False)
+        return f"ARRAY[{item}, {item}]::{column.type}"
     length = column.modifier - 4 if column.base in ("varchar", "bpchar") and column.modifier > 4 else None
     value = _unique(column, hash_, length) if is_unique else _usual(column, hash_, length)
     if value is None:
@@ -292,8 +292,8 @@ def _partition_values(session: Session, table: Table) -> dict[str, str]:
     ]
     if not bounds:
         raise WorkloadError(f"{table.name} has no partitions", hint="The DDL has to make some.")
-    column = next((one for one in table.columns if list(found[1]) == [one.name]), None)
-    values = [value for one in bounds for value in _values_within(one, column)] if column else []
+    column = next((candidate for candidate in table.columns if list(found[1]) == [candidate.name]), None)
+    values = [value for bound in bounds for value in _values_within(bound, column)] if column else []
     if not values or column is None:
         if "DEFAULT" in bounds:
             return {}
@@ -310,7 +310,7 @@ def _values_within(bound: str, column: Column | None) -> list[str]:
     assert column is not None
     listed = _LIST.match(bound)
     if listed:
-        return [f"({one.strip()})::{column.type}" for one in listed[1].split(",") if one.strip() != "NULL"]
+        return [f"({item.strip()})::{column.type}" for item in listed[1].split(",") if item.strip() != "NULL"]
     ends = _BOUNDS.match(bound)
     if ends is None:
         return []

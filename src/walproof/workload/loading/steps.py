@@ -38,15 +38,20 @@ def around(table: Table, steps: Sequence[LoadStep], replay: str | None, version_
     if "late foreign keys" in steps:
         before += [f"ALTER TABLE {name} DROP CONSTRAINT {key.constraint.name}" for key in table.foreign_keys]
     if "late indexes" in steps:
-        before += [f"ALTER TABLE {name} DROP CONSTRAINT {one.name}" for one in table.key_constraints]
-        before += [f"DROP INDEX {one.name}" for one in table.indexes]
+        before += [
+            f"ALTER TABLE {name} DROP CONSTRAINT {constraint.name}" for constraint in table.key_constraints
+        ]
+        before += [f"DROP INDEX {index.name}" for index in table.indexes]
     if "unlogged" in steps:
         before.append(f"ALTER TABLE {name} SET UNLOGGED")
         # First of all that follows: what is built afterwards is then written once.
         after.append(f"ALTER TABLE {name} SET LOGGED")
     if "late indexes" in steps:
-        after += [f"ALTER TABLE {name} ADD CONSTRAINT {one.name} {one.sql}" for one in table.key_constraints]
-        after += [one.sql for one in table.indexes]
+        after += [
+            f"ALTER TABLE {name} ADD CONSTRAINT {constraint.name} {constraint.sql}"
+            for constraint in table.key_constraints
+        ]
+        after += [index.sql for index in table.indexes]
     if "late foreign keys" in steps:
         has_not_valid = not table.is_partitioned or version_num >= _NOT_VALID_FROM
         for key in table.foreign_keys:
@@ -88,7 +93,7 @@ def obstacle(
     ``is_filled``: it holds rows that have to stay.
     """
     steps = method.steps
-    if is_filled and any(one in steps for one in ("truncate", "freeze")):
+    if is_filled and any(step in steps for step in ("truncate", "freeze")):
         return "the table holds rows, which TRUNCATE would take and FREEZE does not allow"
     if is_filled and "unlogged" in steps:
         return "the table holds rows, which a crash would take while it is unlogged"
@@ -108,7 +113,7 @@ def obstacle(
                 return f"column {column.name} has type {column.type}, which Arrow does not have"
     if table.is_partitioned and ("freeze" in steps or "unlogged" in steps):
         return "COPY FREEZE and UNLOGGED are not for partitioned tables"
-    if table.is_referenced and any(one in steps for one in ("truncate", "unlogged", "late indexes")):
+    if table.is_referenced and any(step in steps for step in ("truncate", "unlogged", "late indexes")):
         return "another table has a foreign key to it"
     if "late indexes" in steps and not (table.indexes or table.key_constraints):
         return "the table has no indexes"

@@ -169,12 +169,15 @@ def read_table(session: Session, name: str) -> Table:
 def _check(table: Table) -> None:
     """Raises WorkloadError for names and definitions that no script for psql can hold."""
     definitions = [*table.indexes, *table.key_constraints, *(key.constraint for key in table.foreign_keys)]
-    named = [("table", table.name), *(("column", one.name) for one in table.columns)]
-    named += [("index or constraint", one.name) for one in definitions]
-    named += [("trigger", one) for one in table.triggers]
-    named += [("type", one.type) for one in table.columns]
+    named = [("table", table.name), *(("column", column.name) for column in table.columns)]
+    named += [("index or constraint", definition.name) for definition in definitions]
+    named += [("trigger", trigger) for trigger in table.triggers]
+    named += [("type", column.type) for column in table.columns]
     for key in table.foreign_keys:
-        named += [("table", key.target), *(("column", one) for one in (*key.columns, *key.target_columns))]
+        named += [
+            ("table", key.target),
+            *(("column", column) for column in (*key.columns, *key.target_columns)),
+        ]
     for kind, name in named:
         if has_control(name):
             raise WorkloadError(
@@ -182,11 +185,11 @@ def _check(table: Table) -> None:
                 detail=f"Found while reading table {visible(table.name)}.",
                 hint="Rename it: psql reads scripts line by line, and what follows could stand as a command.",
             )
-    for one in definitions:
+    for definition in definitions:
         try:
-            statement(one.sql)
+            statement(definition.sql)
         except SqlError as error:
             raise WorkloadError(
-                f"the definition of {one.name} cannot stand in a script for psql: {error.message}",
+                f"the definition of {definition.name} cannot stand in a script for psql: {error.message}",
                 detail=error.detail,
             ) from error

@@ -35,7 +35,7 @@ class Target:
 
     def copy(self, options: str = "") -> bytes:
         """COPY from the client."""
-        listed = ", ".join(one for one in (options, "FREEZE" if self.is_frozen else "") if one)
+        listed = ", ".join(option for option in (options, "FREEZE" if self.is_frozen else "") if option)
         words = f"COPY {self.table} ({self.column_list}) FROM STDIN"
         return f"{words} ({listed})".encode() if listed else words.encode()
 
@@ -45,5 +45,5 @@ class Target:
 
     def placeholders(self, rows: int) -> str:
         """``(%s::int8, %s::text), ...``: cast, so that the server never has to guess."""
-        one = "(" + ", ".join(f"%s::{kind}" for kind in self.types) + ")"
-        return ", ".join([one] * rows)
+        row = "(" + ", ".join(f"%s::{kind}" for kind in self.types) + ")"
+        return ", ".join([row] * rows)

@@ -130,7 +130,7 @@ def fail_over(
             make_synchronous(primary, started_with, layout.synchronous)
             way.slow_down()
             site = [standbys[name] for name in layout.lost_with_primary]
-            left = [one for name, one in standbys.items() if name not in layout.lost_with_primary]
+            left = [survivor for name, survivor in standbys.items() if name not in layout.lost_with_primary]
             record, load_s, moment_ns = _load(primary, site, way, failover)
             chosen = _successor(left)
             promotion_s = chosen.promote()
@@ -157,7 +157,7 @@ def fail_over(
 
 def _successor(left: Sequence[Follower]) -> Follower:
     """Who is promoted: the one that has most of the WAL."""
-    return left[0] if len(left) == 1 else max(left, key=lambda one: one.received())
+    return left[0] if len(left) == 1 else max(left, key=lambda standby: standby.received())
 
 
 def _load(
@@ -181,7 +181,11 @@ def _load(
 def _latencies(record: Record, load_s: float) -> dict[str, float]:
     """Of the light session, which only inserts and updates; the rate is of all sessions."""
     took_ms = np.array(
-        [(one.ended_ns - one.began_ns) / 1e6 for one in record[LIGHT_SESSION] if one.ended_ns is not None]
+        [
+            (commit.ended_ns - commit.began_ns) / 1e6
+            for commit in record[LIGHT_SESSION]
+            if commit.ended_ns is not None
+        ]
     )
     if not took_ms.size:
         raise WorkloadError("no commit was acknowledged", hint="Use a longer load.")

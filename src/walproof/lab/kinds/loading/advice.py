@@ -58,7 +58,7 @@ class Wanted:
 
 def only_table(ddl: str) -> str:
     """The name of the one table that the SQL makes. Raises StudyError when there are none or several."""
-    names = [found[1] for one in statements(ddl) if (found := _CREATE.match(one.sql)) is not None]
+    names = [found[1] for statement in statements(ddl) if (found := _CREATE.match(statement.sql)) is not None]
     if len(names) != 1:
         raise StudyError(
             f"the DDL makes {len(names)} tables" if names else "the DDL makes no table",

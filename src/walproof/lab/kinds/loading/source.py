@@ -103,7 +103,7 @@ def _prepare(
     methods = [variant.conditions_as(LoadMethod) for variant in plan.variants]
     setup = json.dumps(
         [_FORMAT, load.table, load.ddl, load.rows, load.filled, load.file_digest, load.replay, plan.seed,
-         load.ddl_as_superuser, [[one.rows_most, one.feed in READY_BYTES] for one in methods]]
+         load.ddl_as_superuser, [[method.rows_most, method.feed in READY_BYTES] for method in methods]]
     )  # fmt: skip
 
     def fill(cluster: Cluster) -> None:
@@ -162,13 +162,13 @@ def table_of(
 def _check_methods(plan: Plan, load: Load, install: Install, prepared: PreparedLoad, table: Table) -> None:
     columns = [column for column in table.columns if column.name in prepared.columns]
     bad = [
-        f"{one.name}: {reason}"
-        for one in plan.variants
+        f"{variant.name}: {reason}"
+        for variant in plan.variants
         if (
             reason := obstacle(
                 table,
                 columns,
-                one.conditions_as(LoadMethod),
+                variant.conditions_as(LoadMethod),
                 install.version_num,
                 load.replay,
                 is_filled=load.filled > 0,
@@ -207,12 +207,14 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
                 rows = source.read_source(session, table, file)
             source.fill_referenced(session, table, seed)
         columns = source.loaded_columns(session, table)
-        counts = {min(rows, one.rows_most or rows) for one in methods}
+        counts = {min(rows, method.rows_most or rows) for method in methods}
         facts = _expect(session, table, columns, sorted(counts), load.filled)
         with acting_as(cluster.user):
             text_bytes = _write(session, columns, cluster.folder, load.filled)
         # COPY wrote every value, but a client of Python's needs one for each that it sends.
-        as_values = [min(rows, one.rows_most or rows) for one in methods if one.feed not in READY_BYTES]
+        as_values = [
+            min(rows, method.rows_most or rows) for method in methods if method.feed not in READY_BYTES
+        ]
         _check_values(cluster, columns, max(as_values, default=0))
         session.execute(f"DROP TABLE {source.SOURCE}".encode())
         said = json.dumps(
@@ -313,7 +315,7 @@ def _read(folder: Path) -> PreparedLoad:
         compared=tuple(data["compared"]),
         differing=tuple(data["differing"]),
         expected={
-            int(count): Expected(Contents(**one["contents"]), one["elsewhere"])
-            for count, one in data["expected"].items()
+            int(count): Expected(Contents(**item["contents"]), item["elsewhere"])
+            for count, item in data["expected"].items()
         },
     )

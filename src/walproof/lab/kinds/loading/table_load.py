@@ -240,7 +240,7 @@ class TableLoad:
                     continue
                 found.update(seen.metrics)
                 series.update(seen.series)
-                warnings += [f"{name}: {one}" for one in seen.warnings]
+                warnings += [f"{name}: {warning}" for warning in seen.warnings]
         finally:
             for _, probe in chosen:
                 probe.abandon()
@@ -333,4 +333,6 @@ def _is_unlogged(session: Session, table: Table) -> bool:
 def _parts(table: Table) -> set[str]:
     """Everything of the definition that a step takes away and brings back."""
     definitions = [*table.key_constraints, *table.indexes, *(key.constraint for key in table.foreign_keys)]
-    return {f"{one.name}: {one.sql}" for one in definitions} | {f"trigger {name}" for name in table.triggers}
+    return {f"{definition.name}: {definition.sql}" for definition in definitions} | {
+        f"trigger {name}" for name in table.triggers
+    }

@@ -151,8 +151,8 @@ class StreamLab:
                 probe.abandon()
             end = _flushed(primary)
             _wait_for_replay(sampler, standby, end)
-        samples = [one for one in sampler.samples if one.at_s >= began_s]
-        first = next(one for one in reversed(sampler.samples) if one.at_s <= began_s)
+        samples = [sample for sample in sampler.samples if sample.at_s >= began_s]
+        first = next(sample for sample in reversed(sampler.samples) if sample.at_s <= began_s)
         load_s = ended_s - began_s
         rows = float(summary.transactions * self._rows_per_commit)
         metrics = {
@@ -211,20 +211,20 @@ def _replay_metrics(
 ) -> dict[str, float]:
     """``samples``: the first is from before the load."""
     first = samples[0]
-    last_of_load = max(i for i, one in enumerate(samples) if one.at_s <= ended_s)
+    last_of_load = max(i for i, sample in enumerate(samples) if sample.at_s <= ended_s)
     at_end = samples[last_of_load]
-    caught_up = next(one for one in samples if one.replayed >= end)
+    caught_up = next(sample for sample in samples if sample.replayed >= end)
     cpu_s = caught_up.startup.cpu_s - first.startup.cpu_s
     within_s = at_end.at_s - first.at_s
     # Its second half: at first a backlog and its buffers form.
-    half = next(one for one in samples if one.at_s >= at_end.at_s - within_s / 2)
+    half = next(sample for sample in samples if sample.at_s >= at_end.at_s - within_s / 2)
     metrics = {
         "startup_cpu_s": cpu_s,
         "startup_us_per_row": cpu_s * 1e6 / rows,
         "rows_per_s_max": rows / cpu_s,
         "startup_core_share": (at_end.startup.cpu_s - first.startup.cpu_s) / within_s,
         "run_queue_s": caught_up.startup.run_queue_s - first.startup.run_queue_s,
-        "lag_bytes_max": float(max(one.lag_bytes for one in samples)),
+        "lag_bytes_max": float(max(sample.lag_bytes for sample in samples)),
         "lag_bytes_end": float(at_end.lag_bytes),
         "replay_lag_s_end": replay_lag_s(samples, last_of_load),
         "replay_lag_s_max": max(replay_lag_s(samples, i) for i in range(len(samples))),
@@ -236,7 +236,7 @@ def _replay_metrics(
         metrics["wal_replayed_bytes_per_s"] = (at_end.replayed - half.replayed) / half_s
     for stage, rest in zip(STAGES, at_end.stages, strict=True):
         metrics[f"lag_bytes_end.{stage}"] = float(rest)
-    for stage, most in zip(STAGES, zip(*(one.stages for one in samples), strict=True), strict=True):
+    for stage, most in zip(STAGES, zip(*(sample.stages for sample in samples), strict=True), strict=True):
         metrics[f"lag_bytes_max.{stage}"] = float(max(most))
     return metrics
 
@@ -258,9 +258,9 @@ def _series(
     samples: Sequence[StreamSample], began_s: float
 ) -> dict[str, tuple[tuple[float, ...], tuple[float, ...]]]:
     """``lag_bytes.<stage>`` until all was replayed."""
-    times = tuple(round(one.at_s - began_s, 3) for one in samples)
-    by_stage = zip(*(one.stages for one in samples), strict=True)
+    times = tuple(round(sample.at_s - began_s, 3) for sample in samples)
+    by_stage = zip(*(sample.stages for sample in samples), strict=True)
     return {
-        f"lag_bytes.{stage}": (times, tuple(map(float, own)))
-        for stage, own in zip(STAGES, by_stage, strict=True)
+        f"lag_bytes.{stage}": (times, tuple(map(float, values)))
+        for stage, values in zip(STAGES, by_stage, strict=True)
     }

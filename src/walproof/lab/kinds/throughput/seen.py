@@ -28,24 +28,24 @@ class Seen:
 
 def stored(seen: Sequence[Seen], counted: Sequence[Counted], *, has_latencies: bool) -> tuple[Slice, ...]:
     """A start's slices in their order, each with what was counted in it."""
-    before = [None, *(one.variant for one in seen)]
+    before = [None, *(slice_.variant for slice_ in seen)]
     return tuple(
         Slice(
             number=number,
-            pass_number=one.pass_number,
-            position=one.position,
-            variant=one.variant,
+            pass_number=slice_.pass_number,
+            position=slice_.position,
+            variant=slice_.variant,
             predecessor=predecessor,
-            began_at=one.begin.at,
-            ended_at=one.end.at,
-            lsn_begin=one.begin.lsn,
-            lsn_end=one.end.lsn,
+            began_at=slice_.begin.at,
+            ended_at=slice_.end.at,
+            lsn_begin=slice_.begin.lsn,
+            lsn_end=slice_.end.lsn,
             transactions=found.transactions,
             latency_ms_sum=found.latency_ms_sum if has_latencies else 0.0,
             latency_ms_p50=found.latency_ms_p50 if has_latencies else None,
             latency_ms_p95=found.latency_ms_p95 if has_latencies else None,
             latency_ms_p99=found.latency_ms_p99 if has_latencies else None,
-            cpu_s=one.cpu_s,
+            cpu_s=slice_.cpu_s,
         )
-        for number, (one, found, predecessor) in enumerate(zip(seen, counted, before, strict=False), 1)
+        for number, (slice_, found, predecessor) in enumerate(zip(seen, counted, before, strict=False), 1)
     )

@@ -129,9 +129,9 @@ def take_turns(bench: Bench, order: TrialOrder, template: Path, measured: Measur
                     measured.metrics[kind] += found.get(kind, 0.0)
                 server.load.end()
                 server.load.finish(_PATIENCE_S)
-            measured.slices = _counted([one.slice for one in turns], servers)
+            measured.slices = _counted([turn.slice for turn in turns], servers)
         except WalproofError:
-            broken = [one.cluster for one in servers.values() if not one.cluster.is_running()]
+            broken = [checked.cluster for checked in servers.values() if not checked.cluster.is_running()]
             measured.log = measured.log or (broken[0].log_tail() if broken else None)
             raise
     _note(measured, turns, warm_s + slicing.guard_s, has_checkpoint=bench.plan.checkpoint_before)
@@ -173,24 +173,24 @@ def _opened(bench: Bench, order: TrialOrder, template: Path, measured: Measured,
 def _turn(
     servers: Mapping[str, _Server], name: str, number: int, place: int, slice_s: float, guard_s: float
 ) -> _Turn:
-    own = servers[name]
-    others = [one.cluster.pid for one in servers.values() if one is not own]
-    waited_wal = own.wake(guard_s)
+    server = servers[name]
+    others = [other.cluster.pid for other in servers.values() if other is not server]
+    waited_wal = server.wake(guard_s)
     waiting = [server_cpu_ns(pid) for pid in others]
     written = [server_written_bytes(pid) for pid in others]
-    cpu = server_cpu_ns(own.cluster.pid)
-    begin = read_edge(own.connection)
+    cpu = server_cpu_ns(server.cluster.pid)
+    begin = read_edge(server.connection)
     time.sleep(max(0.0, begin.at + slice_s - time.time()))
-    end = read_edge(own.connection)
-    spent_s = cpu_spent_s(cpu, server_cpu_ns(own.cluster.pid))
+    end = read_edge(server.connection)
+    spent_s = cpu_spent_s(cpu, server_cpu_ns(server.cluster.pid))
     used = [cpu_spent_s(before, server_cpu_ns(pid)) for pid, before in zip(others, waiting, strict=True)]
     wrote = [_grown(before, server_written_bytes(pid)) for pid, before in zip(others, written, strict=True)]
-    if own.load.poll():
-        own.load.finish(_PATIENCE_S)  # says why, where pgbench does
+    if server.load.poll():
+        server.load.finish(_PATIENCE_S)  # says why, where pgbench does
         raise WorkloadError(f"pgbench of {name} ended before the slices did")
-    own.stop()
+    server.stop()
     seen = Seen(number, place, name, begin, end, spent_s)
-    return _Turn(seen, sum(one or 0.0 for one in used), waited_wal, sum(wrote))
+    return _Turn(seen, sum(cpu_s or 0.0 for cpu_s in used), waited_wal, sum(wrote))
 
 
 def _grown(before: Mapping[int, int], after: Mapping[int, int]) -> int:
@@ -202,28 +202,28 @@ def _counted(seen: Sequence[Seen], servers: Mapping[str, _Server]) -> tuple[Slic
     counts = {
         name: iter(
             count_transactions(
-                server.load.logs, [(one.begin.at, one.end.at) for one in seen if one.variant == name]
+                server.load.logs, [(span.begin.at, span.end.at) for span in seen if span.variant == name]
             )
         )
         for name, server in servers.items()
     }
-    return stored(seen, [next(counts[one.variant]) for one in seen], has_latencies=False)
+    return stored(seen, [next(counts[span.variant]) for span in seen], has_latencies=False)
 
 
 def _note(measured: Measured, turns: Sequence[_Turn], loaded_s: float, *, has_checkpoint: bool) -> None:
     """What is known of the start as a whole."""
-    seen = [one.slice for one in turns]
+    seen = [turn.slice for turn in turns]
     measured.window_start = seen[0].begin.at
     measured.window_s = seen[-1].end.at - seen[0].begin.at
-    length_s = sum(one.length_s for one in seen)
-    transactions = sum(one.transactions for one in measured.slices)
+    length_s = sum(span.length_s for span in seen)
+    transactions = sum(counted.transactions for counted in measured.slices)
     measured.metrics |= {
         "tps": transactions / length_s,
         "transactions": float(transactions),
-        "waiting_cpu_share": sum(one.waiting_cpu_s for one in turns) / length_s,
-        "waiting_cpu_share_max": max(one.waiting_cpu_s / one.slice.length_s for one in turns),
-        "waiting_wal_bytes": float(sum(one.waiting_wal_bytes for one in turns)),
-        "waiting_written_bytes": float(sum(one.waiting_written_bytes for one in turns)),
+        "waiting_cpu_share": sum(turn.waiting_cpu_s for turn in turns) / length_s,
+        "waiting_cpu_share_max": max(turn.waiting_cpu_s / turn.slice.length_s for turn in turns),
+        "waiting_wal_bytes": float(sum(turn.waiting_wal_bytes for turn in turns)),
+        "waiting_written_bytes": float(sum(turn.waiting_written_bytes for turn in turns)),
     }
     if has_checkpoint:
         measured.metrics["since_checkpoint_s"] = loaded_s

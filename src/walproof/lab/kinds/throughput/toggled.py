@@ -76,7 +76,7 @@ def toggle(bench: Bench, order: TrialOrder, cluster: Cluster, measured: Measured
     measured.metrics["pgbench_tps"] = summary.tps
     if bench.plan.checkpoint_before:
         measured.metrics["since_checkpoint_s"] = seen[0].begin.at - ready_at
-    counted = count_transactions(load.logs, [(one.begin.at, one.end.at) for one in seen])
+    counted = count_transactions(load.logs, [(span.begin.at, span.end.at) for span in seen])
     measured.slices = stored(seen, counted, has_latencies=True)
 
 

@@ -58,9 +58,9 @@ def joined(listings: Iterable[Listing]) -> Listing:
     """All files of several listings."""
     several = list(listings)
     return Listing(
-        tuple(file for one in several for file in one.segments),
-        tuple(file for one in several for file in one.histories),
-        tuple(file for one in several for file in one.labels),
+        tuple(file for listing in several for file in listing.segments),
+        tuple(file for listing in several for file in listing.histories),
+        tuple(file for listing in several for file in listing.labels),
     )
 
 

@@ -30,7 +30,11 @@ def archives(folder: Place) -> Iterator[Archive]:
         listings.append(list_files(folder / "streaming", 0))
     backups = tuple(_backups(folder / "base"))
     # All backups of a server are of one cluster, unless it was initialised anew.
-    known = [one.system_identifier for one in backups if isinstance(one, Backup) and one.system_identifier]
+    known = [
+        backup.system_identifier
+        for backup in backups
+        if isinstance(backup, Backup) and backup.system_identifier
+    ]
     catalogued = tuple(_catalogue(folder))
     yield Archive(
         folder.name,

@@ -50,7 +50,7 @@ def find_archives(paths: Sequence[Place], backups: Sequence[Place] = ()) -> tupl
             raise WalError(f'could not open directory "{path}": it is no folder')
         _explore(path.absolute(), elsewhere, MOST_FOLDERS)
     archives = [*found.archives, *_clusters(found.folders)]
-    if not any(one.listing.segments for one in archives):
+    if not any(archive.listing.segments for archive in archives):
         raise WalError(
             f'could not find any WAL file in "{paths[0]}"',
             hint="WAL segments have names of 24 hexadecimal digits; a server's are in pg_wal.",
@@ -67,7 +67,9 @@ def _explore(folder: Place, found: _Found, depth: int, *, is_named: bool = False
         found.archives += pgbackrest.archives(folder)
     elif pgbackrest.is_stanza(_names(folder.parent)) and is_named:
         # One cluster of a stanza, named by itself.
-        found.archives += [one for one in pgbackrest.archives(folder.parent) if one.path == str(folder)]
+        found.archives += [
+            archive for archive in pgbackrest.archives(folder.parent) if archive.path == str(folder)
+        ]
     elif barman.is_server(names):
         found.archives += barman.archives(folder)
     elif is_named and folder.name == "wals" and barman.is_server(_names(folder.parent)):
@@ -114,17 +116,17 @@ def _clusters(folders: Iterable[_Folder]) -> Iterator[Archive]:
     does."""
     groups: dict[int | None, list[_Folder]] = {}
     unknown: list[_Folder] = []
-    for one in folders:
-        identifier = _whose(one[:1], one[1])
+    for folder in folders:
+        identifier = _whose(folder[:1], folder[1])
         if identifier is None:
-            unknown.append(one)
+            unknown.append(folder)
         else:
-            groups.setdefault(identifier, []).append(one)
+            groups.setdefault(identifier, []).append(folder)
     if unknown:
         groups.setdefault(next(iter(groups), None), []).extend(unknown)
     for group in groups.values():
         paths = [str(path) for path, _, _ in group]
-        listing = joined(one for _, one, _ in group)
+        listing = joined(part for _, part, _ in group)
         live = tuple(str(path) for path, _, is_live in group if is_live)
         layout = "pg_wal" if len(live) == len(group) else "folder"
         name = _top(paths)
@@ -140,7 +142,7 @@ def _top(paths: Sequence[str]) -> str:
 
 def _whose(places: Sequence[Place], listing: Listing) -> int | None:
     """The system identifier that most of some files have."""
-    files = [one for one in listing.segments if not one.is_partial] or list(listing.segments)
+    files = [segment for segment in listing.segments if not segment.is_partial] or list(listing.segments)
     step = max(1, len(files) // _SAMPLE)
     probed = [call(places, wal_probe, file.source) for file in files[::step]]
     said = [known[1] for known in probed if known is not None]

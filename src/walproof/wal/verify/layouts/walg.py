@@ -26,7 +26,7 @@ def is_prefix(names: set[str]) -> bool:
 def archives(folder: Place) -> Iterator[Archive]:
     """The archive below one prefix. Raises WalError."""
     backups = tuple(_backups(folder / _BACKUPS)) if (folder / _BACKUPS).is_folder() else ()
-    known = {one.system_identifier for one in backups if isinstance(one, Backup)} - {None}
+    known = {backup.system_identifier for backup in backups if isinstance(backup, Backup)} - {None}
     identifier = known.pop() if len(known) == 1 else None
     yield Archive(
         folder.name, "WAL-G", str(folder), list_files(folder / _WAL), backups, identifier, places=(folder,)
