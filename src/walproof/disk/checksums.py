@@ -16,14 +16,14 @@ from walproof import _native
 _RELATION = re.compile(r"(?P<node>\d+)(?:_(?P<fork>fsm|vm|init))?(?:\.(?P<segment>\d+))?")
 PAGE_BYTES = 8192
 SEGMENT_PAGES = 131_072
-"""Pages of a file of 1 GiB: RELSEG_SIZE as PostgreSQL is built by default."""
+"""Pages in a file of 1 GiB, which is RELSEG_SIZE as PostgreSQL is built by default."""
 
 Fork = Literal["main", "fsm", "vm", "init"]
 
 
 @dataclass(frozen=True, slots=True)
 class DamagedPage:
-    """A page that is not what was written last: torn, or damaged otherwise."""
+    """A page that is not what was last written: it is torn or otherwise damaged."""
 
     path: str
     """Relative to the data directory."""
@@ -32,9 +32,9 @@ class DamagedPage:
 
 
 def damaged_pages(data: Path) -> tuple[DamagedPage, ...]:
-    """All of them, in the databases, the shared catalogs and the tablespaces of ``data``.
+    """Return every damaged page in the databases, the shared catalogs and the tablespaces of ``data``.
 
-    Only of a cluster with data checksums is the result of any use. Raises DiskError.
+    The result is of use only for a cluster with data checksums. Raises DiskError.
     """
     found = []
     for path in _relations(data):

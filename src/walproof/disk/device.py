@@ -51,7 +51,7 @@ def profiles() -> dict[str, Profile]:
 
 
 def parse_device(text: str) -> Device:
-    """Read ``doc-000-vm`` or ``flush=1.43ms,write=200MB/s``; figures after a name replace the profile's.
+    """Parse ``doc-000-vm`` or ``flush=1.43ms,write=200MB/s``; figures after a name replace the profile's.
 
     Raises DiskError.
     """

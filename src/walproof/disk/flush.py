@@ -1,4 +1,4 @@
-"""How often a second a device can make one 8 kB write durable, by method: pg_test_fsync's first table.
+"""How many 8 kB writes a device can make durable each second, by method: pg_test_fsync's first table.
 
 pg_test_fsync opens its file as PostgreSQL opens WAL (manual, "pg_test_fsync"). Its figures bound commits: a
 client that waits for each commit cannot commit faster than its WAL is flushed.
@@ -28,7 +28,7 @@ class FlushRate:
 
     method: str
     flushes_per_s: float | None
-    """None when the platform does not have the method."""
+    """None if the platform does not have the method."""
 
     @property
     def flush_us(self) -> float | None:

@@ -27,9 +27,9 @@ class Survival:
     """What survives of what was not flushed."""
 
     data: Literal["nothing", "everything", "random", "by age"] = "random"
-    """``everything`` is kill -9; ``by age``: older writes are likelier to survive."""
+    """``everything`` is what kill -9 leaves; with ``by age``, older writes are likelier to survive."""
     keep: float = 0.5
-    """Of ``random``, the probability of each unit; the others hold an older version."""
+    """For ``random``: the probability that a unit survives; the others hold an older version."""
     unit_bytes: Literal[512, 4096, 8192] = 512
     """What is written as a whole: a sector, a page of the kernel, or a whole page of PostgreSQL."""
 
@@ -70,7 +70,7 @@ def build_image(disk: SimulatedDisk, targets: Sequence[Path], seed: int, surviva
 
 
 def durable_sizes(disk: SimulatedDisk) -> dict[str, int]:
-    """How many bytes of each file are there whatever survives, for the files that are in doubt.
+    """How many bytes of each file are there whatever survives. Only files in doubt are listed.
 
     Keys are root number and path (``0/base/5/16384``); 0 where even the name may be lost. Raises DiskError.
     """
@@ -146,7 +146,7 @@ def _carry_out(disk: SimulatedDisk, targets: Sequence[Path], plan: _native._Disk
                 assert data is not None
                 file.seek(at)
                 file.write(data)
-    # The machine was started again: the process of that number is another one, if there is one.
+    # The machine was restarted: if there is a process with that number, it is another one.
     (targets[0] / "postmaster.pid").unlink(missing_ok=True)
 
 

@@ -29,12 +29,12 @@ STATE_FOLDER = Path("/dev/shm")
 """Where state files are: in memory, so that keeping undo costs no disk."""
 STATE_VARIABLE = "WALPROOF_DISK_STATE"
 _OVERHEAD_BYTES = 64 * 1024**2
-"""Tables and bitmaps that are touched, generously."""
+"""A generous estimate of the tables and bitmaps that are touched."""
 _SETTLE_PATIENCE_S = 5.0
 
 
 class Event(StrEnum):
-    """A kind of moment at which power is cut: the n-th of it."""
+    """The kind of event at which the power is cut: at the n-th of them."""
 
     WAL_WRITE = "wal write"
     WAL_FLUSH = "wal flush"
@@ -51,9 +51,9 @@ class DiskModel:
     """How the simulated disk behaves."""
 
     device: Device | None = None
-    """Whose time it takes; None: no time."""
+    """The device whose time it takes; None: it takes no time."""
     tracking: bool = True
-    """Whether it can lose power. Without, it takes time only, and needs no memory for old contents."""
+    """Whether it can lose power. If not, it only takes time, and needs no memory for old contents."""
     real_flush: bool = False
     """Whether flushes reach the real disk as well."""
     names: Literal["journal", "strict"] = "journal"
@@ -224,7 +224,7 @@ class SimulatedDisk:
         )
 
     def unflushed(self, sequence: int) -> tuple[UnflushedFile, ...]:
-        """Files with changes up to that number that no flush has covered, by path.
+        """Files, by path, with changes up to that number that no flush has covered.
 
         When the number was taken before a checkpoint began and the checkpoint has ended, each of them is a
         missing fsync, or a file whose loss the server can do without. Call it while no process writes.

@@ -1,4 +1,4 @@
-"""Questions to a foreign server, of which each may be refused without harm to the others."""
+"""Questions to a foreign server. Each may be refused without harm to the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOO_LATE = ("57", "08")
 
 
 class Asking:
-    """A session and what it was refused."""
+    """A session, and what the server refused it."""
 
     def __init__(self, session: psycopg.Connection[TupleRow]) -> None:
         self.session = session
@@ -26,11 +26,12 @@ class Asking:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        """What could not be read, with the server's reason, each once."""
+        """What could not be read, with the server's reason; each is listed once."""
         return tuple(f"{about}: {reason}" for about, reason in self._lacks.items())
 
     def rows(self, about: str, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Rows of a query; none where it is refused, which is noted. Raises ProbeError when it is gone."""
+        """Rows of a query; none if it is refused, which is noted. Raises ProbeError when the server is
+        gone."""
         try:
             return self.session.execute(sql.SQL(query), values or None).fetchall()
         except psycopg.Error as error:
@@ -41,12 +42,12 @@ class Asking:
             return []
 
     def value(self, about: str, query: str) -> Any:
-        """The first column of the only row; None where it is refused."""
+        """The first column of the only row; None if the query is refused."""
         found = self.rows(about, query)
         return found[0][0] if found else None
 
     def named(self, about: str, query: str) -> dict[str, float]:
-        """The only row as name -> number, without what is null."""
+        """The only row as name -> number, without nulls."""
         try:
             cursor = self.session.execute(query.encode())
             row = cursor.fetchone()

@@ -7,7 +7,7 @@ LONGEST_S = 30.0
 
 
 class Backoff:
-    """Twice as long after each failure, up to half a minute; from the start after a success."""
+    """The wait doubles after each failure, up to half a minute; a success starts it over."""
 
     def __init__(self) -> None:
         self._next_s = FIRST_S

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CounterQuery:
-    """One query that answers one row; its columns are the counters' names."""
+    """One query that returns one row; its columns are the counters' names."""
 
     about: str
-    """What is lacking without it."""
+    """What is missing if it is refused."""
     sql: str
     since: int = 13
     until: int = 99

@@ -1,4 +1,4 @@
-"""How many files a data directory has, and how much is not on the disk yet: of a server on this machine.
+"""How many files the data directory of a server on this machine has, and how much is not on the disk yet.
 
 Counted in a thread, again after a minute or twenty times as long as it took. Nothing is opened but
 global/pg_control, whose system identifier says that the folder is the server's: another container may have
@@ -24,13 +24,13 @@ class FileCount:
     """Files of a data directory at one moment."""
 
     files: int
-    """Folders included: they are synced, too."""
+    """Includes folders, because they are synced, too."""
     recent: int
     """Written within the last 35 s, so that pages of them may be dirty."""
 
 
 def count_files(folder: Path, now: float) -> FileCount:
-    """Follows the links that a server follows: pg_wal and tablespaces. Raises OSError: no right to look."""
+    """Follow the links that a server follows: pg_wal and tablespaces. Raises OSError if it may not look."""
     files = recent = 0
     waiting = [str(folder)]
     while waiting:
@@ -52,7 +52,7 @@ def count_files(folder: Path, now: float) -> FileCount:
 
 
 def dirty_bytes() -> int:
-    """Of the whole machine: pages that wait to be written, or are (/proc/meminfo)."""
+    """Pages of the whole machine that wait to be written or are being written (/proc/meminfo)."""
     found = 0
     for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
         name, _, rest = line.partition(":")
@@ -71,7 +71,7 @@ def is_of(folder: Path, system_identifier: int) -> bool:
 
 
 class DataFiles:
-    """Context manager: counts the files of the folder that it is given last."""
+    """Context manager: counts the files of the folder that it was last given."""
 
     def __init__(self) -> None:
         self._folder: tuple[Path, int] | None = None
@@ -91,14 +91,14 @@ class DataFiles:
         self._thread.join(timeout=2.0)
 
     def count_in(self, folder: str | None, system_identifier: int) -> None:
-        """From now on of that folder; None: of none."""
+        """Count that folder from now on; None: count none."""
         self._folder = None if folder is None else (Path(folder), system_identifier)
         self._count = None
         self._wanted.set()
 
     @property
     def count(self) -> FileCount | None:
-        """The newest; None where nothing may be seen, or not yet. Raises a fault of ours."""
+        """The newest count; None if nothing may be seen, or nothing has been yet. Raises a fault of ours."""
         if self._fault is not None:
             raise self._fault
         return self._count

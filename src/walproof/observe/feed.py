@@ -1,10 +1,9 @@
-"""Streams a server's WAL into whoever counts it, in a thread, and begins anew when the stream ends.
+"""Streams a server's WAL to whatever counts it, in a thread, and begins again when the stream ends.
 
 Reading begins at the redo point of the last completed checkpoint, so that what a crash would have to recover
 is known as soon as the end is reached. The temporary slot is the session's: when walproof is killed or cut
-off, the server drops it. The server keeps more for it than for itself up to ``max_retained_bytes``; then the
-stream is given up and begun anew later. Nothing is stored.
-"""
+off, the server drops it. The server may keep up to ``max_retained_bytes`` more for it than for itself; beyond
+that the stream is given up and begun again later. Nothing is stored."""
 
 from __future__ import annotations
 
@@ -32,45 +31,46 @@ from walproof.units import Lsn, format_bytes
 
 _WAIT_S = 0.2
 _LOOK_S = 1.0
-"""Between two looks at what the server keeps, and two replies."""
+"""Seconds between two looks at what the server keeps, and between two replies."""
 _LATE_LOOKS = 5
-"""A stream that has not come to where the end was so many looks ago is catching up."""
+"""A stream is catching up if it has not reached the place where the end was this many looks ago."""
 
 
 class WalSink(Protocol):
     """Who counts WAL."""
 
     def observe(self, lsn: Lsn, data: bytes) -> None:
-        """Take the bytes from ``lsn`` on. Raises WalError where they are no WAL."""
+        """Take the bytes from ``lsn`` on. Raises WalError if they are not WAL."""
         ...
 
     def switch_timeline(self, timeline: int, lsn: Lsn) -> None:
-        """What is observed from ``lsn`` on is of that timeline. Raises WalError."""
+        """Note that what follows ``lsn`` belongs to that timeline. Raises WalError."""
         ...
 
     def recompute(self, records: int = ...) -> bool:
-        """Go on with work that was put off; whether there is more."""
+        """Go on with work that was put off; return whether there is more."""
         ...
 
     def snapshot(self) -> Any:
-        """What is known now; None before anything is."""
+        """What is known now; None as long as nothing is."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FeedBeginning:
-    """Whose WAL comes, and from where."""
+    """The server whose WAL comes, and where it begins."""
 
     version_num: int
     system_identifier: int
     timeline: int
-    """Of the redo point: after a promotion it is the one before, until a checkpoint has completed."""
+    """The redo point's timeline. After a promotion it is the previous one until a checkpoint has
+    completed."""
     segment_bytes: int
     start: int
-    """Beginning of a segment."""
+    """The beginning of a segment."""
     redo: int
     shared_buffers: str
-    """Of the server, as SHOW prints it."""
+    """The server's version, as SHOW prints it."""
     io_concurrency: int
     """maintenance_io_concurrency."""
     is_here: bool
@@ -78,9 +78,9 @@ class FeedBeginning:
     is_synced: bool = True
     """fsync."""
     sync_method: str = "fsync"
-    """recovery_init_sync_method; before 14 there is fsync alone."""
+    """recovery_init_sync_method; before 14 there is only fsync."""
     data_directory: str | None = None
-    """None where the role may not know."""
+    """None if the role may not see it."""
 
 
 class WalFeed:
@@ -93,7 +93,8 @@ class WalFeed:
         max_retained_bytes: int,
         bytes_per_s_most: int | None = None,
     ) -> None:
-        """``bytes_per_s_most``: what is read of a stream a second at most; the rest waits in the server."""
+        """``bytes_per_s_most``: at most so many bytes of a stream are read each second; the rest waits in the
+        server."""
         self._conninfo = conninfo
         self._begin = begin
         self._most = max_retained_bytes
@@ -116,7 +117,7 @@ class WalFeed:
 
     @property
     def state(self) -> StreamState:
-        """How the stream is doing. Raises what the thread raised by a fault of ours."""
+        """How the stream is doing. Raises what a fault of ours raised in the thread."""
         if self._fault is not None:
             raise self._fault
         return self._state
@@ -155,7 +156,7 @@ class WalFeed:
         self._state = replace(self._state, phase=phase, reason=reason, hint=hint)
 
     def _stream(self, backoff: Backoff) -> None:
-        """One stream, from its beginning until it ends. Raises ProbeError, WalError, psycopg.Error."""
+        """Read one stream from its beginning until it ends. Raises ProbeError, WalError, psycopg.Error."""
         with connect_foreign(self._conninfo) as control:
             _refuse(control)
             parameters = streaming_parameters(self._conninfo, control, PATIENCE_S)
@@ -214,7 +215,7 @@ class WalFeed:
                 told_s = time.monotonic()
 
     def _next(self, stream: WalStream, slot: str) -> Piece | Keepalive | None:
-        """A message, also where the WAL goes on with another timeline. Raises StreamEnd, WalError."""
+        """The next message, also where the WAL goes on with another timeline. Raises StreamEnd, WalError."""
         try:
             return stream.receive(_WAIT_S)
         except TimelineEnd as end:
@@ -239,7 +240,7 @@ class WalFeed:
         )
 
     def _settle(self, end: int) -> None:
-        """Whether all has come that was there at the look before."""
+        """Whether everything has come that was there at the previous look."""
         self._late = 0 if (self._state.received or 0) >= end else self._late + 1
         if self._late < _LATE_LOOKS:
             self._go(StreamPhase.LIVE)
@@ -248,12 +249,12 @@ class WalFeed:
             self._go(StreamPhase.CATCHING_UP, limit)
 
     def _look(self, control: psycopg.Connection[TupleRow], slot: str) -> int:
-        """End of the WAL that may be streamed. Raises StreamEnd when the server keeps too much."""
+        """The end of the WAL that may be streamed. Raises StreamEnd when the server keeps too much."""
         look = look_at_slot(control, slot)
         if look.is_synchronous:
             raise StreamEnd(_SYNCHRONOUS)
         row = control.execute(queries.CHECKPOINT.encode()).fetchone()
-        # What lies after the redo point the server keeps for itself.
+        # The server keeps for itself what lies after the redo point.
         if row is not None and look.confirmed is not None and int(row[0]) - look.confirmed > self._most:
             why = "the network is slower than the server writes"
             if self._rate is not None:

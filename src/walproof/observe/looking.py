@@ -29,10 +29,10 @@ from walproof.observe.counters import counter_queries
 from walproof.probe.pair_queries import walsender_name
 
 OWN_SLOTS = "walproof_"
-"""What names of walproof's own slots begin with: they are not reported."""
+"""The names of walproof's own slots begin like this; they are not reported."""
 _SETTINGS_S = 30.0
 _REST = 20.0
-"""Of the time that a list of files took, until it is asked for again."""
+"""How often the time that a list of files took has to pass before it is asked for again."""
 _WATCHED = ("checkpoints", "WAL")
 """Counters that are read."""
 PG_WAL = "the size of pg_wal"
@@ -55,7 +55,7 @@ class Looker:
         self._lists: dict[str, tuple[float, Any]] = {}
 
     def look(self) -> WatchLook:
-        """Look now. Raises ProbeError when the server is gone, or shows not even its clock."""
+        """Look now. Raises ProbeError when the server is gone or does not even show its clock."""
         now = self._ask.rows("the clock", queries.NOW)
         if not now:
             raise ProbeError("the server does not tell its clock", detail="; ".join(self._ask.lacks))
@@ -86,14 +86,14 @@ class Looker:
         )
 
     def _identify(self, now_s: float) -> None:
-        """Settings may change by a reload; a session's server stays what it is."""
+        """Settings may change at a reload; the server of a session stays the same."""
         ask = self._ask
         if self._version is None:
             text, number = ask.rows("the version", queries.WHO)[0]
             self._version = str(text).split()[0], int(number)
             self._system = ask.value("the system identifier", queries.SYSTEM)
         if now_s - self._settings_s >= _SETTINGS_S:
-            # Anew: a right that was granted meanwhile is no longer missing.
+            # Asked again: a right that has been granted meanwhile is no longer missing.
             self._ask = ask = Asking(self._session)
             rows = ask.rows("settings", queries.SETTINGS, [list(queries.SETTINGS_READ)])
             self._settings = {str(name): str(value) for name, value in rows} or self._settings
@@ -143,7 +143,7 @@ class Looker:
             name, pid, state, sync_state, slot, sent, written, flushed, replayed, *others = row
             reply_age_s, wait, is_logical = others
             is_own = slot is not None and str(slot).startswith(OWN_SLOTS)
-            # A backup has no positions but what was sent; a role without rights sees names alone.
+            # A backup has no position but what was sent; a role without rights sees only names.
             if is_own or state in (None, "backup") or replayed is None:
                 continue
             found.append(
@@ -172,7 +172,7 @@ class Looker:
         )
 
     def _listed(self, about: str, query: str) -> int | None:
-        """A figure from a list of files, as old as the cost of the list makes it."""
+        """A figure from a list of files; the more the list costs, the older the figure may be."""
         due_s, found = self._lists.get(about, (0.0, None))
         begun_s = self._clock()
         if begun_s >= due_s:

@@ -27,7 +27,7 @@ class RelationNames:
         self.by_place: Mapping[Place, Relation] = {}
         """(tablespace, database, file number) -> relation."""
         self.lack: str | None = None
-        """Why they could not be read the last time."""
+        """Why they could not be read last time."""
 
     def __enter__(self) -> RelationNames:
         self._wanted.set()
@@ -40,7 +40,7 @@ class RelationNames:
         self._thread.join(timeout=2.0)
 
     def want(self) -> None:
-        """Somebody met a file without a name."""
+        """Note that somebody met a file without a name."""
         if self._fault is not None:
             raise self._fault
         self._wanted.set()

@@ -15,12 +15,12 @@ from walproof.facts.server import (
 from walproof.observe.asking import Asking
 
 TABLES_MOST = 200
-"""Tables that are told of: those with the most changed rows."""
+"""How many tables are reported: those with the most changed rows."""
 INDEXES_MOST = 500
 
 TEXTS = ("server_version", "synchronous_standby_names")
-"""Settings of text whose values are read. Others may hold anything: primary_conninfo a password, commands and
-settings of extensions keys."""
+"""Text settings whose values are read. Others may hold anything: primary_conninfo a password; commands and
+settings of extensions, keys."""
 _SETTINGS = """
     SELECT name,
            CASE WHEN vartype = 'string' AND name <> ALL (%s) THEN '' ELSE current_setting(name, true) END,
@@ -55,7 +55,7 @@ _UNLOGGED = """
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relpersistence = 'u' AND c.relkind = 'r'
     ORDER BY 2 DESC LIMIT %s"""
-# Tables that are read only are not among those with changes, and are frozen as a whole when their time comes.
+# Tables that are only read are not among those with changes, and are frozen as a whole when their time comes.
 _OLD = """
     SELECT quote_ident(s.schemaname) || '.' || quote_ident(s.relname), pg_table_size(s.relid),
            c.relpersistence = 'u', s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del, s.n_live_tup,
@@ -112,7 +112,7 @@ def read_slots(ask: Asking) -> tuple[ServerSlot, ...]:
 
 
 def read_standbys(ask: Asking) -> tuple[ServerStandby, ...]:
-    """Who streams WAL from it, without walproof."""
+    """Who streams WAL from it, except walproof."""
     return tuple(
         ServerStandby(str(name), str(state), str(sync), _count(behind))
         for name, state, sync, behind in ask.rows("standbys", _STANDBYS)
@@ -140,7 +140,7 @@ def read_tables(ask: Asking) -> tuple[ServerTable, ...]:
 
 
 def read_overrides(ask: Asking) -> tuple[ServerOverride, ...]:
-    """What roles and databases have set for themselves, but for texts, which may hold anything."""
+    """What roles and databases have set for themselves, except texts, which may hold anything."""
     return tuple(
         ServerOverride(_text(role), _text(database), str(name), str(value))
         for role, database, name, value in ask.rows("settings of roles and databases", _OVERRIDES)

@@ -13,7 +13,7 @@ from walproof.probe.pair import PairObserver
 class PairWatcher:
     """Context manager: watches ``standby`` and its ``upstream``, two connection strings.
 
-    ``application_name``: as of `PairObserver`.
+    ``application_name``: as for `PairObserver`.
     """
 
     def __init__(
@@ -38,12 +38,12 @@ class PairWatcher:
         self._thread.join(timeout=self._window_s + 2.0)
 
     def stop(self) -> None:
-        """End after the window that is being watched; nobody waits for that."""
+        """End after the current window; nobody waits for that."""
         self._stopping.set()
 
     @property
     def window(self) -> ReplicationWindow | None:
-        """The newest; None while one of the two does not answer, or they are no pair."""
+        """The newest window; None while one of the two does not answer, or they are not a pair."""
         if self._fault is not None:
             raise self._fault
         return self._window
@@ -54,7 +54,7 @@ class PairWatcher:
         return self._error
 
     def wait(self, known: ReplicationWindow | None, patience_s: float) -> None:
-        """Until there is another window than ``known``, or the pair cannot be watched."""
+        """Wait until there is a window other than ``known``, or the pair cannot be watched."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._window is not known or self._error or self._fault, patience_s
@@ -70,7 +70,7 @@ class PairWatcher:
                             self._tell(observer.observe(self._window_s), None)
                             backoff.succeeded()
                 except ProbeError as error:
-                    # Its own panel says that a server does not answer.
+                    # That a server does not answer is said in its own panel.
                     self._tell(None, error)
                     self._stopping.wait(backoff.failed())
         except BaseException as fault:  # ours: raised again by window
@@ -85,6 +85,6 @@ class PairWatcher:
 
 
 def check_watchable(upstream: str, standby: str, application_name: str | None = None) -> None:
-    """Raises ProbeError: unreachable, rights, not a pair."""
+    """Raises ProbeError: a server cannot be reached, a right is missing, or they are not a pair."""
     with PairObserver(upstream, standby, application_name):
         pass

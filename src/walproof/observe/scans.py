@@ -19,20 +19,20 @@ _SCANS = """
 def standby_scans(conninfo: str, window: ServerWindow) -> Mapping[str, int]:
     """Index -> scans since the standby's statistics were reset.
 
-    Raises ProbeError when it cannot be asked, or is of another cluster or database than was looked at.
-    """
+    Raises ProbeError when it cannot be asked, or belongs to a cluster or database other than the one looked
+    at."""
     with closing(connect_foreign(conninfo)) as session:
         ask = Asking(session)
         system, database = ask.value("the system identifier", _SYSTEM), session.info.dbname
         if window.system_identifier is not None and system != window.system_identifier:
             raise ProbeError(
-                "the server that --standby names is no standby of it",
+                "the server that --standby names is not a standby of it",
                 detail=f"Its system identifier is {system}, expected {window.system_identifier}.",
             )
         if database != window.database:
             raise ProbeError(
                 f'--standby names database "{database}", expected "{window.database}"',
-                hint="Statistics of indexes are those of one database.",
+                hint="Statistics of indexes are kept for each database.",
             )
         rows = ask.rows("scans of indexes", _SCANS)
         if ask.lacks:

@@ -26,9 +26,9 @@ from walproof.observe.objects import (
 from walproof.probe.connection import connect_foreign
 
 LOOK_S = 10.0
-"""Between two looks at all counters."""
+"""Seconds between two looks at all counters."""
 _SAMPLE_S = 0.5
-"""Between two samples of what backends wait for."""
+"""Seconds between two samples of what backends wait for."""
 
 _NOW = """
     SELECT extract(epoch FROM clock_timestamp()),
@@ -52,7 +52,7 @@ _WAITS = """
 
 
 class ServerObserver:
-    """A session on the server, and what was seen through it so far."""
+    """A session on the server, and what has been seen through it so far."""
 
     def __init__(self, conninfo: str) -> None:
         """Connect. Raises ProbeError."""
@@ -100,7 +100,7 @@ class ServerObserver:
         self._looked_s = time.monotonic()
 
     def tick(self) -> None:
-        """Sample waits, and look at the counters when it is time; to be called often. Raises ProbeError."""
+        """Sample waits, and look at the counters when it is time. Call it often. Raises ProbeError."""
         now_s = time.monotonic()
         if now_s - self._sampled_s >= _SAMPLE_S:
             self._sampled_s = now_s
@@ -119,7 +119,7 @@ class ServerObserver:
             time.sleep(min(left, _SAMPLE_S / 2))
 
     def window(self) -> ServerWindow:
-        """Look a last time, read what is read once, and return all. Raises ProbeError."""
+        """Look one last time, read what is read only once, and return everything. Raises ProbeError."""
         self.look()
         ask = self._ask
         reset, size = ask.value("when statistics were reset", _RESET), ask.value("sizes of databases", _SIZE)

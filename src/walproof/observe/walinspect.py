@@ -1,12 +1,11 @@
 """WAL of a server that lets nobody stream it, through the functions of the extension pg_walinspect.
 
-The extension has to be there, and its functions granted (membership in pg_read_server_files, or EXECUTE);
-walproof never creates it. Nothing retains WAL for it: pieces follow the tip as it is written, and where the
-server has removed what comes next, what was read is all that there is.
+The extension must exist, and its functions must be granted (by membership in pg_read_server_files, or
+EXECUTE); walproof never creates it. Nothing retains WAL for it: pieces follow the tip as it is written, and
+where the server has removed what comes next, what was read is all that there is.
 
-Every call decodes its piece on the server. So a piece is bounded, and after each the session rests for some
-times what it took: reading may fall behind, and takes a share of one core at most.
-"""
+Every call decodes its piece on the server. So a piece is bounded, and after each piece the session rests for
+a multiple of the time it took: reading may fall behind, and takes a share of one core at most."""
 
 from __future__ import annotations
 
@@ -25,15 +24,15 @@ from walproof.wal.recording import RECORDED_SETTINGS
 from walproof.wal.told import DESCRIBED, ToldRecord
 
 PIECE_BYTES = 2 << 20
-"""WAL that one question asks for."""
+"""Bytes of WAL that one question asks for."""
 PIECE_LEAST_BYTES = 64 << 10
 REST = 4.0
-"""Of the time that a piece took, until the next one: a fifth of a core at most."""
+"""The rest before the next piece, as a multiple of the time that a piece took: a fifth of a core at most."""
 _TIMEOUT = "5s"
-"""Of a question; a piece that takes longer is halved."""
+"""Time-out of a question; a piece that takes longer is halved."""
 _TIMED_OUT = "57014"
 _NO_RECORD = "XX000"
-"""No whole record is there yet: the functions raise it without a code of its own."""
+"""No whole record is there yet; the functions raise this without a code of its own."""
 
 _RIGHTS = """
     SELECT n.nspname, has_schema_privilege(n.oid, 'USAGE') AND has_function_privilege(p.oid, 'EXECUTE')
@@ -64,7 +63,7 @@ _DATA = """
 
 @dataclass(frozen=True, slots=True)
 class InspectedServer:
-    """Whose WAL it is."""
+    """The server whose WAL it is."""
 
     version_num: int
     system_identifier: int
@@ -84,16 +83,16 @@ class Piece:
 
     records: tuple[ToldRecord, ...]
     data: Mapping[int, tuple[int, ...]]
-    """Of records with several blocks, by location: bytes of each block's data. Empty in 15."""
+    """For records with several blocks, by location: the bytes of each block's data. Empty in 15."""
     took_s: float
-    """Time of the questions."""
+    """Time that the questions took."""
 
 
 class WalInspector:
     """Context manager: a session that reads the WAL of one server from its tip on. Raises ProbeError."""
 
     def __init__(self, conninfo: str) -> None:
-        """Connect, and see whether it is allowed."""
+        """Connect, and check whether it is allowed."""
         self._session = connect_foreign(conninfo)
         try:
             # Times of commits are told in the session's time zone.
@@ -111,7 +110,7 @@ class WalInspector:
         self._next = self.began
         self._piece = PIECE_BYTES
         self.spent_s = 0.0
-        """Time of all questions so far."""
+        """Time that all questions have taken so far."""
 
     def __enter__(self) -> WalInspector:
         return self
@@ -120,7 +119,7 @@ class WalInspector:
         self._session.close()
 
     def piece(self, until: Lsn | None = None) -> Piece | None:
-        """What comes next, up to ``until`` or the tip; None where nothing whole is there yet.
+        """What comes next, up to ``until`` or the tip; None if nothing whole is there yet.
 
         Raises ProbeError when the server refuses it, as it does when it has removed that WAL.
         """
@@ -146,7 +145,7 @@ class WalInspector:
             took_s = time.monotonic() - began_s
             self.spent_s += took_s
         if not records:
-            # A record that is longer than a piece.
+            # The record is longer than a piece.
             if flushed - self._next > self._piece:
                 self._piece *= 2
             return None
@@ -183,7 +182,7 @@ def _schema(session: psycopg.Connection[TupleRow]) -> str:
     """Where the functions are. Raises ProbeError, which names the right that is missing."""
     major = session.info.server_version // 10000
     if major < 15:
-        raise ProbeError("pg_walinspect is there from 15 on")
+        raise ProbeError("pg_walinspect exists from 15 on")
     recovery = session.execute("SELECT pg_is_in_recovery()").fetchone()
     if recovery is not None and recovery[0]:
         raise ProbeError("the server is a standby")

@@ -53,7 +53,7 @@ RECEIVER = """
            coalesce((SELECT nullif(slot_name, '') FROM pg_stat_wal_receiver),
                     (SELECT nullif(setting, '') FROM pg_settings WHERE name = 'primary_slot_name')),
            (SELECT sender_port FROM pg_stat_wal_receiver WHERE status = 'streaming')"""
-# A row of a worker that copies a table has a relid; that of the subscription may have no pid. Before 15 not
+# The row of a worker that copies a table has a relid; that of the subscription may have no pid. Before 15 not
 # everybody may read pg_subscription.oid; names are unique within a database.
 _SUBSCRIPTIONS = """
     SELECT a.subname::text, bool_or(s.subenabled), max(s.subslotname::text),
@@ -70,6 +70,6 @@ def slots(major: int) -> str:
 
 
 def subscriptions(major: int) -> str:
-    """All of the server, whichever database they are of."""
+    """All subscriptions of the server, whichever database they belong to."""
     same = "s.oid = a.subid" if major >= 15 else "s.subname = a.subname"
     return _SUBSCRIPTIONS.format(same=same, errors=_ERRORS if major >= 15 else "NULL::int8")

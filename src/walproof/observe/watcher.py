@@ -1,8 +1,7 @@
 """Keeps looking at one server, in a thread, whatever becomes of the server or of the network.
 
-A look that fails ends the session; another one is opened after a wait that grows. What was seen last, or
-since when nothing is seen, is at hand at any time.
-"""
+A look that fails ends the session; another one is opened after a wait that grows. What was last seen, or
+since when nothing has been seen, is at hand at any time."""
 
 from __future__ import annotations
 
@@ -43,9 +42,9 @@ class Watcher:
         self._thread.join(timeout=2.0)
 
     def take(self, patience_s: float = 0.0) -> list[WatchLook | NoAnswer]:
-        """What was seen since it was last asked, oldest first; waits for the first for ``patience_s``.
+        """What was seen since the last call, oldest first; waits up to ``patience_s`` for the first.
 
-        Raises what the thread raised by a fault of ours.
+        Raises what a fault of ours raised in the thread.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._seen or self._fault, patience_s)
