@@ -147,7 +147,7 @@ def test_wal_in_another_folder(folder: Path, other_disk: Path) -> None:
     work = folder / "inside"
     (work / "walproof-work" / "wal").mkdir(parents=True)
     for refused, says in (
-        (("absent",), "the folder for WAL is no folder"),
+        (("absent",), "the folder for WAL is not a folder"),
         ((str(work / "walproof-work" / "wal"), "--on", str(work)), "lies inside the folder of the clusters"),
     ):
         done = walproof(*arguments, *refused, cwd=folder)

@@ -71,7 +71,7 @@ def test_every_version_counts_by_the_same_names(cluster: Cluster) -> None:
     scans = standby_scans(cluster.conninfo, window)
     assert scans["public.t_pkey"] >= 1
     assert scans["public.t_note"] == 0
-    with pytest.raises(ProbeError, match="is no standby of it"):
+    with pytest.raises(ProbeError, match="is not a standby of it"):
         standby_scans(cluster.conninfo, replace(window, system_identifier="1"))
     assert window.version == cluster.install.version
     names = set(window.looks[-1].counters)

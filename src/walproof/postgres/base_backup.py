@@ -1,8 +1,9 @@
 """A base backup of a running cluster, by the low-level interface: start, copy, stop, write the label.
 
-One way for every version (manual, "Making a Base Backup Using the Low Level API"). pg_basebackup is not used:
-it refuses servers newer than itself, and the primary_conninfo that it writes (``-R``) may hold words that an
-older libpq rejects (``sslsni`` before 14), so that the standby starts and never streams.
+It works the same way on every version (manual, "Making a Base Backup Using the Low Level API").
+pg_basebackup is not used: it refuses servers newer than itself, and the primary_conninfo that it writes
+(``-R``) may hold words that an older libpq rejects (``sslsni`` before 14), so that the standby starts and
+never streams.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from walproof.privilege.user import ServerUser, running_as
 from walproof.units import Lsn
 
 # What pg_basebackup leaves out as well (src/backend/backup/basebackup.c, excludeDirContents and
-# excludeFiles): the server makes it again. WAL is left out because the standby gets it from where it streams.
+# excludeFiles): the server makes it again. WAL is left out because the standby gets it by streaming.
 _EMPTIED = (
     "pg_wal", "pg_replslot", "pg_dynshmem", "pg_notify", "pg_serial", "pg_snapshots", "pg_stat_tmp",
     "pg_subtrans",
@@ -74,7 +75,8 @@ def take_base_backup(source: Cluster, data: Path) -> BaseBackup:
 
 
 def _calls(install: Install) -> tuple[str, str]:
-    """SQL that starts and that ends a backup: a fast checkpoint first, no waiting for an archive last."""
+    """The SQL that starts a backup, with a fast checkpoint, and the SQL that ends it, without waiting for an
+    archive."""
     if install.version_num >= 150000:
         return (
             "SELECT pg_backup_start('walproof', true)",

@@ -1,4 +1,4 @@
-"""What an install was built with: configure options, compression, contrib. Asked of its own programs.
+"""What an install was built with: configure options, compression, contrib. Its own programs are asked.
 
 ``postgres -C NAME -c NAME=VALUE`` runs the server's own parser on a value, needs no data directory and is
 allowed to root (src/backend/main/main.c): it refuses a bad value before it misses the directory.
@@ -53,10 +53,8 @@ def available_values(install: Install, name: str) -> tuple[str, ...]:
 
 
 def rejection(install: Install, settings: Mapping[str, str]) -> str | None:
-    """What the server says against these settings, in English, or None when it takes them all.
-
-    Only what each value itself shows: contradictions between settings appear when a server starts.
-    """
+    """What the server objects to in these settings, in English, or None when it takes them all. It judges
+    each value alone: contradictions between settings appear only when a server starts."""
     # -C has to come first: main.c looks for it there before it refuses root.
     given = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     done = _run(install, "postgres", "-C", "port", "-D", _NO_DATA, *given)

@@ -1,6 +1,6 @@
 """Where walproof keeps what is expensive to make again: installs, relocated binaries, prepared clusters.
 
-Everything under the cache folder can be deleted at any time; it only costs time to make it again.
+Everything in the cache folder can be deleted at any time; making it again only costs time.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     primary -+-> near -> far        far follows near: a cascade
              +-> delayed
 
-Nothing is measured on a chain before each of its streaming standbys streams: that is what ``start`` returns.
+Nothing is measured on a chain before each of its streaming standbys streams: only then does ``start`` return.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class StandbyPlan:
 
     name: str
     upstream: str = PRIMARY
-    """Whom it follows: the primary, or a standby that comes earlier."""
+    """The server that it follows: the primary, or a standby that comes earlier."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """For instance ``recovery_min_apply_delay`` or ``hot_standby``."""
     streaming: bool = True
@@ -42,16 +42,16 @@ class StandbyPlan:
     route: str | None = None
     """See :class:`walproof.postgres.standby.Standby`."""
     before_start: Callable[[Standby], None] | None = None
-    """Called when it is built: to put something under it that its server is started with."""
+    """Called when it is built, to put something under it with which its server is started."""
 
     @property
     def follows_primary(self) -> bool:
-        """Whether no other standby is between."""
+        """Whether it follows the primary with no other standby between."""
         return self.upstream == PRIMARY
 
 
 class Chain:
-    """Context manager: standbys of a running ``primary``; they are stopped at its end, the primary is not."""
+    """Context manager: standbys of a running ``primary``. They are stopped at its end; the primary is not."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Chain:
 
 
 def inherited(primary_settings: Mapping[str, str]) -> dict[str, str]:
-    """What a standby has to have as its primary has it."""
+    """Settings that a standby must have as its primary has them."""
     return {name: value for name, value in primary_settings.items() if name in _AS_ON_PRIMARY}
 
 

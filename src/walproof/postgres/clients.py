@@ -1,4 +1,5 @@
-"""Which program of PostgreSQL meets a server that is not ours: the one with the most fixes on this machine.
+"""Which of this machine's PostgreSQL programs talks to a server that is not ours: the one with the most
+fixes.
 
 A client believes what a server says, so its own fixes count: before 18.4, 17.10, 16.14, 15.18 and 14.23 a
 server could overwrite the stack of a client that reads large objects, as pg_dump does (CVE-2026-6477).
@@ -32,9 +33,8 @@ def find_client(program: str, server: int, installs: Iterable[Install]) -> Clien
     """The program of PATH or of ``installs`` for a server of version ``server`` (``server_version_num``).
 
     It is the newest minor of the server's major version, else of the next major version that there is. It is
-    never older than the server, by a minor neither. Of equals, the one of PATH, then the first install.
-    Raises InstallError: what there is, and how to do without.
-    """
+    never older than the server, not even by a minor. Among equals the one on PATH comes first, then the first
+    install. Raises InstallError, which names what there is, and how to do without."""
     there = list(_clients(program, installs))
     able = [client for client in there if client.version_num >= server]
     if able:
@@ -54,7 +54,7 @@ def find_client(program: str, server: int, installs: Iterable[Install]) -> Clien
 
 
 def _clients(program: str, installs: Iterable[Install]) -> Iterable[Client]:
-    """Those that say their version; the others cannot be run."""
+    """Those that tell their version; the others cannot be run."""
     on_path = shutil.which(program)
     places = [] if on_path is None else [Path(on_path)]
     places += [Path(install.bindir) / program for install in installs]

@@ -40,14 +40,14 @@ _DISTURBED = re.compile(
     r"|could not fork .*"
     r"|could not .*: (?:No space left on device|Cannot allocate memory|Too many open files in system)"
 )
-"""Lines of a server's log that tell of something outside of it."""
+"""Lines of a server's log that report something outside the server."""
 _REFUSED = re.compile(
     r"^[^\n]*\bFATAL:  the database system is (?:starting up|shutting down|in recovery mode"
     r"|not (?:yet )?accepting connections)\n(?:[^\n]*\b(?:DETAIL|HINT):  [^\n]*\n)*",
     re.MULTILINE,
 )
-"""What a server logs of sessions that ask too early whether it is ready: many a second where walproof asks,
-and nothing that explains an end (src/backend/tcop/backend_startup.c)."""
+"""What a server logs about sessions that ask too early whether it is ready. Walproof asks many times a
+second, and none of these lines explains why a server ended (src/backend/tcop/backend_startup.c)."""
 
 
 class Cluster:
@@ -153,7 +153,8 @@ class Cluster:
             )  # fmt: skip
 
     def _wait(self, is_done: Callable[[], bool], patience_s: float, complaint: str) -> None:
-        """Return when ``is_done``. Raises as ``start`` when the server ends, or is late and is stopped."""
+        """Return once ``is_done`` says so. Raises as ``start`` does when the server ends, or takes too long
+        and is stopped."""
         assert self._server is not None
         deadline = time.monotonic() + patience_s
         while not is_done():
@@ -175,7 +176,8 @@ class Cluster:
             time.sleep(0.005)
 
     def connect(self, conninfo: str | None = None) -> psycopg.Connection[tuple[object, ...]]:
-        """A new connection in autocommit mode, the superuser's unless told. Raises ClusterError."""
+        """A new connection in autocommit mode, as the superuser unless told otherwise. Raises
+        ClusterError."""
         try:
             return psycopg.connect(conninfo or self.conninfo, autocommit=True)
         except psycopg.Error as error:
@@ -189,11 +191,9 @@ class Cluster:
         return self._server is not None and self._server.poll() is None
 
     def disturbance(self) -> str | None:
-        """What ended or hindered the server since its start that is neither its own doing nor its data's.
-
-        A signal or shutdown that walproof did not send, no memory, no room; None: nothing of the kind is
-        known. Asked before :meth:`stop`, whose signal would be found, too.
-        """
+        """What has ended or hindered the server since its start, and is neither its own doing nor its data's:
+        a signal or shutdown that walproof did not send, no memory, no room. None: nothing of the kind is
+        known. Ask before :meth:`stop`, because its signal would be found, too."""
         status = self._status if self._server is None else self._server.poll()
         if status is not None and -status in _OUTER_SIGNALS:
             return f"it was ended by signal {-status}"
@@ -201,11 +201,9 @@ class Cluster:
         return None if said is None else said[0]
 
     def stop(self, mode: str = "fast") -> bool:
-        """Stop the server as pg_ctl's mode says (``fast`` checkpoints, ``immediate`` does not) and wait.
-
-        Ends it by force when it does not obey, and then returns false: its files may be of any moment. Does
-        nothing when it is down.
-        """
+        """Stop the server as pg_ctl's mode says (``fast`` checkpoints, ``immediate`` does not) and wait. If
+        it does not obey, it is ended by force and false is returned: its files may be of any moment. Does
+        nothing when it is down."""
         if self._server is None:
             return True
         number = {"fast": signal.SIGINT, "immediate": signal.SIGQUIT}[mode]
@@ -233,7 +231,7 @@ class Cluster:
         self._end()
 
     def _end(self) -> None:
-        # One that was killed, by whomever, leaves its memory and for a while some of its children behind.
+        # A killed server, whoever killed it, leaves its memory, and for a while some of its children.
         assert self._server is not None, "it was started"
         remove_remains(self.data, self.user, self._server.pid)
         self._server = None
@@ -256,7 +254,7 @@ class Cluster:
             self._server.send_signal(signal.SIGCONT)
 
     def _halt(self, deadline: float) -> None:
-        """Stop the postmaster, so that it starts no more children; on a busy machine that takes a while."""
+        """Stop the postmaster, so that it starts no more children. On a busy machine that takes a while."""
         assert self._server is not None, "it was started"
         self._server.send_signal(signal.SIGSTOP)
         while not is_halted(self._server.pid) and time.monotonic() < deadline:
@@ -267,11 +265,11 @@ class Cluster:
         return "\n".join(_REFUSED.sub("", self.log_text()).splitlines()[-_LOG_TAIL_LINES:])
 
     def log_text(self) -> str:
-        """All of the server's log; nothing before its first start."""
+        """The whole of the server's log; empty before its first start."""
         return self._read_log(0)
 
     def forget_postmaster(self) -> None:
-        """Remove postmaster.pid, which says whose the data directory is: the server it names is gone."""
+        """Remove postmaster.pid, which says who owns the data directory: the server that it names is gone."""
         with acting_as(self.user):
             (self.data / "postmaster.pid").unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""The control file of a data directory, of which few installs bring the program that prints it."""
+"""Reads the control file of a data directory, because few installs bring the program that prints it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from walproof.errors import ClusterError
 from walproof.units import Lsn
 
 _VERSIONS = (1300, 1700, 1800, 1905)
-"""PG_CONTROL_VERSION of PostgreSQL 13 to 16, of 17, of 18, of 19: what is read is at the same place."""
+"""PG_CONTROL_VERSION of PostgreSQL 13 to 16, of 17, of 18 and of 19: what is read is at the same place in
+all."""
 _HEAD = struct.Struct("=Q I I I 4x q Q Q I")
 """ControlFileData up to checkPointCopy.ThisTimeLineID (src/include/catalog/pg_control.h)."""
 
@@ -17,7 +18,7 @@ _HEAD = struct.Struct("=Q I I I 4x q Q Q I")
 def read_redo(data: Path) -> tuple[Lsn, int]:
     """Where recovery of this data directory begins, and on which timeline.
 
-    Raises ClusterError: there is no control file, or it is of a version that is not known.
+    Raises ClusterError if there is no control file, or its version is not known.
     """
     path = data / "global" / "pg_control"
     try:

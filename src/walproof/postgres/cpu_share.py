@@ -3,9 +3,8 @@
     CPU used     ____/~~~~\\____      allowed: share x time. Above it the process is stopped (SIGSTOP),
     time         -->                 below it continued.
 
-It needs no rights but those over the process. What it may use and has not is forgotten after a moment, so
-that a process that idled does not run free for a while afterwards.
-"""
+It needs no rights but those over the process. CPU that the process may use and does not is forgotten after a
+moment, so that a process that idled does not run free for a while afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from types import TracebackType
 
 _PERIOD_S = 0.002
 _SAVED_S = 0.05
-"""Of time: how much of its share a process may save up."""
+"""How many seconds of its share a process may save up."""
 
 
 class CpuShare:
@@ -33,7 +32,7 @@ class CpuShare:
         assert 0 < share <= 1, share
         self._share = share
         self._cpu_s = cpu_s
-        # A handle: a number could be another process's by the time of a signal (pidfd_open(2)).
+        # A handle, because by the time of a signal the number could be another process's (pidfd_open(2)).
         self._process = os.pidfd_open(pid)
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._hold_back, name="walproof-cpu-share", daemon=True)

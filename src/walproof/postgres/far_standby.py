@@ -1,7 +1,7 @@
 """A standby whose upstream is on another host: its base backup comes over the network, as its WAL does.
 
 BASE_BACKUP of the streaming protocol (manual, "Streaming Replication Protocol"), whose answer is a tar of the
-data directory. pg_basebackup is not used, for the reasons that ``base_backup.py`` has; some installs lack it.
+data directory. pg_basebackup is not used, for the reasons given in ``base_backup.py``; some installs lack it.
 
     13, 14   two results (start, tablespaces), then COPY OUT of a tar, then a result (end)
     15 on    the same, but the COPY holds messages: n(ew archive), d(ata), p(rogress), m(anifest)
@@ -33,7 +33,7 @@ class FarStandby(Standby):
     """One standby of ``upstream``, built from a base backup of the primary."""
 
     def __init__(self, upstream: FarUpstream, workspace: Workspace, name: str, source: str) -> None:
-        """``source``: the way to the primary (``listening.way_to``), of which the backup is taken."""
+        """``source``: the way to the primary (``listening.way_to``), from which the backup is taken."""
         super().__init__(upstream, workspace, name)
         self._source = source
 
@@ -83,7 +83,7 @@ def pull_base_backup(way: str, version_num: int, data: Path, user: ServerUser | 
 
 
 def _row(connection: pq.abc.PGconn) -> Lsn:
-    """The LSN that a result begins with; what ends a COPY may come before it."""
+    """The LSN that a result begins with; the end of a COPY may come before it."""
     while (result := connection.get_result()) is not None:
         if result.status == pq.ExecStatus.TUPLES_OK:
             return Lsn.parse((result.get_value(0, 0) or b"").decode())

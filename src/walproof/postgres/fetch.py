@@ -52,7 +52,7 @@ class _Download:
 def install(version: str) -> Install:
     """Fetch PostgreSQL ``version`` into the cache, or return the one that is there.
 
-    ``version``: exact (``13.7``), or a major version (``17``): its newest minor that is published.
+    ``version`` is exact (``13.7``), or a major version (``17``) for its newest published minor.
     Nothing is left behind when it fails or is interrupted. Raises InstallError.
     """
     _check_version(version)
@@ -94,7 +94,7 @@ def remove(version: str) -> None:
 def read_origin(install: Install) -> Mapping[str, str]:
     """What ``install`` noted: ``artifact``, ``client``, ``sha256``, ``fetched_at``, ``version``.
 
-    The checksum is that of the download. Empty for an install that ``install`` did not fetch.
+    The checksum is that of the download. The result is empty for an install that ``install`` did not fetch.
     """
     path = Path(install.bindir).parent / "origin.json"
     if not path.exists():
@@ -119,7 +119,7 @@ def _check_version(version: str) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """One installer at a time; what an installer that was killed has left is removed."""
+    """Let one installer in at a time, and remove what a killed installer has left."""
     with (folder / ".lock").open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for stale in folder.glob("*.tmp"):
@@ -182,8 +182,8 @@ def _download(work: Path, version: str) -> _Download:
 def _with_maven(work: Path, version: str, here: Names) -> _Download:
     for packaging in PACKAGINGS:
         artifact = f"{MAVEN_GROUP}:{here.maven}:{version}.{packaging}"
-        # --strict-checksums: Maven's default is to warn and go on. --update-snapshots: that a version was not
-        # there is what Maven else goes by for a day.
+        # --strict-checksums: by default Maven warns and goes on. --update-snapshots: otherwise Maven
+        # remembers for a day that a version was not there.
         done = run_client(
             "mvn",
             [

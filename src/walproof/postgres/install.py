@@ -1,4 +1,4 @@
-"""PostgreSQL installs: which binary directories this machine has, and which one a word means.
+"""PostgreSQL installs: which binary directories this machine has, and which of them a word means.
 
 An install is a folder that holds ``postgres`` and ``initdb``. Nothing here starts a server: the version
 comes from ``postgres --version``. How installs are fetched is in ``fetch``, who may run them in ``reach``.
@@ -42,7 +42,7 @@ class Survey:
     """What a look around the machine found."""
 
     installs: tuple[Install, ...]
-    """Usable ones, in order of preference, labelled so that no two labels are the same."""
+    """The usable installs, in order of preference, labelled so that no two labels are the same."""
     rejected: tuple[tuple[Path, str], ...]
     """Folders that hold a ``postgres`` which cannot be used, and why."""
 
@@ -57,7 +57,7 @@ def discover() -> list[Install]:
 
 
 def survey() -> Survey:
-    """As ``discover``, with what had to be left out."""
+    """As ``discover``, but with what had to be left out."""
     found: list[Install] = []
     rejected: list[tuple[Path, str]] = []
     seen: set[Path] = set()
@@ -82,7 +82,7 @@ def find(spec: str | None) -> Install:
     ``None`` is the first that ``discover`` finds. Otherwise a folder (a binary directory or the prefix above
     it), an exact version (``13.7``), a major version (``16``: its newest), ``embedded`` or ``embedded-16``.
     The label is the version alone; ``label_all`` tells several apart.
-    Raises InstallError: what was looked for, what there is, and how to get it.
+    Raises InstallError, which names what was looked for, what there is, and how to get it.
     """
     if spec is not None and _is_path(spec):
         return examine(_bindir_of(spec), "given")
@@ -135,12 +135,10 @@ def find_driver(installs: Iterable[Install]) -> tuple[Path, Install]:
 
 
 def resolve(stored: Install, given: str | None = None) -> Install:
-    """The install of this machine that serves for one that a stored plan or a kept image names.
-
-    Of the same version: the folder that it names only where ``discover`` finds an install there by itself,
-    since a file or a store must not choose which program is started. ``given``: what the user names instead,
-    as for ``find``. It keeps the stored label. Raises InstallError.
-    """
+    """This machine's install that stands in for one named by a stored plan or a kept image. It has the same
+    version. The named folder is used only if ``discover`` finds an install there by itself, since a file or a
+    store must not choose which program is started. ``given``: what the user names instead, as for ``find``.
+    It keeps the stored label. Raises InstallError."""
     if given is not None:
         chosen = find(given)
         if chosen.version != stored.version:
@@ -180,17 +178,15 @@ def examine(bindir: Path, origin: str) -> Install:
     if not os.access(bindir / "initdb", os.X_OK):
         raise InstallError(
             f'incomplete PostgreSQL install: no initdb in "{bindir}"',
-            hint="Install the server package, not the client's alone.",
+            hint="Install the server package, not only the client's.",
         )
     _refuse_old(version, bindir)
     return Install(version, version, version_num, str(bindir), origin)
 
 
 def read_version(program: Path) -> tuple[str, int]:
-    """What a program of PostgreSQL says of itself: ``18.4``, and 180004 as ``server_version_num`` has it.
-
-    Raises OSError when there is none; InstallError when it does not run or says something else.
-    """
+    """The version that a program of PostgreSQL states: ``18.4``, and 180004 as in ``server_version_num``.
+    Raises OSError when there is no program; InstallError when it does not run or says something else."""
     status = program.stat()
     return _ask_version(str(program), status.st_mtime_ns, status.st_size)
 

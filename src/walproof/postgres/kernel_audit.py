@@ -1,6 +1,6 @@
 """The kernel's audit around servers: the helper switches it on and off (walproof.privilege.helper.audit).
 
-A process is audited that was started while audit was on; one that runs already is not.
+Only a process that was started while audit was on is audited; one that already runs is not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from walproof.privilege.user import server_user
 
 
 def audit_refusal() -> str | None:
-    """Why the kernel's audit cannot be used here, in one line; None where it can."""
+    """Why the kernel's audit cannot be used here, in one line; None if it can."""
     missing = audit_missing()
     if missing is not None:
         return missing
@@ -36,7 +36,7 @@ def audit_refusal() -> str | None:
 class KernelAudit:
     """Context manager: what is started in its block is audited. ``level``: see ReplayConditions.
 
-    Raises StudyError where audit cannot be used.
+    Raises StudyError if audit cannot be used.
     """
 
     def __init__(self, workspace: Workspace, level: KernelAuditLevel) -> None:

@@ -3,10 +3,9 @@
     standby --> .s.PGSQL.<port of the link> --[delay, bandwidth]--> .s.PGSQL.<port of the upstream>
 
 It relays in a thread of walproof, so it costs CPU here and ends with walproof. It stops reading when its
-buffer is full, so a sender notices a narrow link as it would notice a network. What it cannot show is the
-window of a TCP connection: throughput over a distance is better than over a network of the same delay, and
-each direction waits about a millisecond more than asked on a busy machine.
-"""
+buffer is full, so a sender notices a narrow link as it would notice a network. It cannot show the window of a
+TCP connection, so throughput is better than over a network of the same delay. On a busy machine each
+direction waits about a millisecond longer than asked."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from walproof.privilege.acting import acting_as
 _CHUNK_BYTES = 16 * 1024
 _BUFFER_BYTES = 64 * 1024
 _IN_FLIGHT_BYTES = 64 * 1024**2
-"""What a link with a delay may hold: a second at 64 MB/s."""
+"""How many bytes a link with a delay may hold: a second at 64 MB/s."""
 _START_PATIENCE_S = 10.0
 
 
@@ -99,7 +98,7 @@ class Link:
     async def _listen(self) -> None:
         listening = socket.socket(socket.AF_UNIX)
         with acting_as(self._user):
-            # So it is the standby's server's own, and may be connected to by it.
+            # The socket belongs to the user of the standby's server, which may thus connect to it.
             listening.bind(str(self._path))
         self._server = await asyncio.start_unix_server(self._relay, sock=listening)
 
@@ -145,7 +144,7 @@ class Link:
             self._relays.discard(task)
 
     async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One direction, until its end. What is read waits for its time in a queue of bounded size."""
+        """Relay one direction until its end. What is read waits for its time in a queue of bounded size."""
         waiting: deque[tuple[float, bytes]] = deque()
         held = 0
         changed = asyncio.Condition()

@@ -1,7 +1,7 @@
 """A server that standbys on other hosts reach: one address, TLS with a certificate, passwords, named hosts.
 
     server.key, server.crt, pg_hba.conf     beside the data directory, so that no base backup has them
-    authority.crt, passfile                 what a standby knows its upstream by, and itself to it
+    authority.crt, passfile by which a standby knows its upstream, and the upstream the standby
 
 The role of standbys may replicate and read statistics, nothing else. It exists on the primary, and so on
 whatever follows it. Nobody else gets in over the network, and no superuser does.
@@ -33,7 +33,7 @@ class Papers:
     """What a server shows to whoever connects, in PEM."""
 
     name: str
-    """The name that its certificate is of."""
+    """The name that its certificate is for."""
     key: str
     certificate: str
 

@@ -35,11 +35,11 @@ class Names:
     maven: str
     """The artifact of ``MAVEN_GROUP``."""
     npm: str | None
-    """The package; None where npm has no builds for this C library."""
+    """The package; None if npm has no builds for this C library."""
 
 
 class NotPublishedError(Exception):
-    """The client works, but what it was asked for is not there."""
+    """The client works, but what it was asked for does not exist."""
 
 
 def clients_for(purpose: str) -> list[str]:
@@ -74,9 +74,7 @@ def run_client(client: str, arguments: list[str], work: Path) -> subprocess.Comp
 
 def first_complaint(done: subprocess.CompletedProcess[str], pattern: str) -> str:
     """The first error line of the client: the cause; those after it are advice. Addresses are left out.
-
-    ``pattern``: of such a line, its text in the first group.
-    """
+    ``pattern`` matches such a line, with its text in the first group."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + "\n" + done.stderr)
     match = re.search(pattern, text)
     lines = text.split("\n")

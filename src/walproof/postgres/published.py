@@ -24,7 +24,7 @@ from walproof.postgres.package_client import (
     run_client,
 )
 
-# No version meets this range: Maven reads the list of versions, and then not the description of each.
+# No version meets this range, so Maven reads the list of versions without the description of each.
 _ASKING_POM = """\
 <project>
   <modelVersion>4.0.0</modelVersion>
@@ -94,7 +94,8 @@ def newest(major: int) -> str:
 
 
 def _usable(versions: list[str]) -> Iterator[str]:
-    """Of Maven's or npm's words (13.7.0, 13.21.0-beta.15) those that can be fetched, as PostgreSQL's."""
+    """The versions that can be fetched, from Maven's or npm's words (13.7.0, 13.21.0-beta.15) to
+    PostgreSQL's."""
     for version in versions:
         # npm marks every build as a prerelease of the packaging; Maven has releases only.
         match = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)(?:-beta\.\d+)?", version, re.ASCII)
@@ -111,7 +112,7 @@ def _ask_maven(work: Path, here: Names) -> list[str]:
     (work / "pom.xml").write_text(_ASKING_POM.format(group=MAVEN_GROUP, artifact=here.maven))
     done = run_client("mvn", ["--debug", "--update-snapshots", "--batch-mode", "dependency:resolve"], work)
     said = done.stdout + done.stderr
-    # A list that Maven has from an earlier day and could not renew does not say what there is now.
+    # A list from an earlier day that Maven could not renew does not say what there is now.
     if "Could not transfer metadata" in said:
         raise InstallError(first_complaint(done, r"(Could not transfer metadata .*\S)"))
     place = re.search(r"Using local repository at (.*\S)", said)
@@ -121,7 +122,7 @@ def _ask_maven(work: Path, here: Names) -> list[str]:
     lists = [path.read_text(encoding="utf-8") for path in folder.glob("maven-metadata-*.xml")]
     if not lists:
         raise NotPublishedError(f"no versions of {MAVEN_GROUP}:{here.maven}")
-    # Not by an XML parser: it would follow what a hostile file of some mirror declares.
+    # No XML parser is used: it would follow what a hostile file of some mirror declares.
     return re.findall(r"<version>\s*([^<\s]+)\s*</version>", "\n".join(lists))
 
 

@@ -26,7 +26,7 @@ from walproof.postgres.install import find_driver, prefix
 from walproof.privilege.environment import child_environment
 from walproof.privilege.user import ServerUser, running_as
 
-# Only what a server cannot do without: enough to tell an open prefix from a private one.
+# Only what a server cannot do without, which is enough to tell an open prefix from a private one.
 _NEEDED = (
     "share/postgresql/postgres.bki",
     "share/postgres.bki",
@@ -36,15 +36,13 @@ _NEEDED = (
 
 
 def reachable(path: Path, user: ServerUser | None) -> bool:
-    """Whether ``user`` (None: ourselves) can read ``path``, and enter or run it where that has a meaning.
-
-    Asked of the kernel, as that user: mode bits alone do not know of access lists, mounts and namespaces.
-    """
+    """Whether ``user`` (None: ourselves) can read ``path``, and enter or run it where that has a meaning. The
+    kernel is asked, as that user: mode bits alone do not know of access lists, mounts and namespaces."""
     return _all_reachable([path], user)
 
 
 def reachable_install(install: Install, user: ServerUser | None) -> Install:
-    """The install where ``user`` can run it: itself, or a copy of its prefix in the cache.
+    """The install in a place where ``user`` can run it: itself, or a copy of its prefix in the cache.
 
     The copy is made once for a given install (real path, version, time of change) and is complete when it
     appears. Label and origin are kept: it is the same PostgreSQL. Raises InstallError.
@@ -96,7 +94,7 @@ def _obstacle(install: Install, user: ServerUser) -> str | None:
 
 
 def _all_reachable(paths: list[Path], user: ServerUser | None) -> bool:
-    # `test` as that user is the truth. A file that is meant to be run is the one that its owner may run.
+    # `test` run as that user tells the truth. A file is meant to be run if its owner may run it.
     checks = ""
     for path in paths:
         try:
@@ -114,7 +112,8 @@ def _quoted(path: Path) -> str:
 
 
 def _copy_once(source: Path, copy: Path) -> None:
-    """Copy ``source`` to ``copy``, whole or not at all; two that do so at once end with one copy."""
+    """Copy ``source`` to ``copy``, whole or not at all. Two processes that do so at once end with one
+    copy."""
     package = source.parent
     beside = (Path(f"{package}.libs"), package / ".dylibs")
     work = Path(tempfile.mkdtemp(prefix=copy.name + ".", suffix=".tmp", dir=copy.parent))

@@ -54,11 +54,11 @@ def reap(workspace: Path, sockets: Path | None, user: ServerUser | None) -> None
 
 def _end_processes(workspace: Path, user: ServerUser | None) -> None:
     token = workspace.name
-    # A postmaster that is asked to quit ends its own children and frees its own memory, but not while they
+    # A postmaster that is asked to quit ends its children and frees its memory, but not while they
     # are stopped, as for the copy of a crash. Children do not name the workspace.
     for pid in _processes(token):
         with Descendants(pid) as children:
-            # Asked with its children in hand: they were its own then.
+            # It is asked while its children are held: at that moment they were still its own.
             if _names(pid, token):
                 _signal(pid, signal.SIGQUIT, user, lambda pid: _names(pid, token))
                 _signal(pid, signal.SIGCONT, user, lambda pid: _names(pid, token))
@@ -90,8 +90,8 @@ def _postmaster_pid(data: Path) -> list[str]:
 def remove_remains(data: Path, user: ServerUser | None, ended: int | None = None) -> None:
     """End what outlived the postmaster of a data directory, and remove its shared memory.
 
-    A server that ended by itself leaves nothing, one that runs is left alone. ``user`` ran it (None:
-    ourselves). With ``ended``: only what that process left, which was the postmaster.
+    A server that ended by itself leaves nothing; one that runs is left alone. ``user`` ran it (None:
+    ourselves). With ``ended``, the process id of a former postmaster: only what that process left.
     """
     with acting_as(user):
         said = _postmaster_pid(data)
@@ -103,7 +103,7 @@ def remove_remains(data: Path, user: ServerUser | None, ended: int | None = None
         return
     began = time.monotonic()
     while (orphans := _servers_in(data, user)) and time.monotonic() < began + _KILL_PATIENCE_S:
-        # They notice that they are alone, and not while they make shared memory that nothing names yet. But
+        # They notice that they are alone, but not while they make shared memory that nothing names yet. And
         # an autovacuum launcher before 15 may first wait ten seconds for statistics
         # (backend_read_statsfile, src/backend/postmaster/pgstat.c).
         if time.monotonic() > began + _ORPHANS_PATIENCE_S:
@@ -116,7 +116,7 @@ def remove_remains(data: Path, user: ServerUser | None, ended: int | None = None
 
 
 def _lives(pid: int) -> bool:
-    """Whether there is such a process, a zombie left out."""
+    """Whether there is such a process; a zombie does not count."""
     try:
         return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
     except OSError:
@@ -165,6 +165,6 @@ def _wait_gone(token: str, patience_s: float) -> bool:
 def _signal(
     pid: int, number: signal.Signals, user: ServerUser | None, is_meant: Callable[[int], bool]
 ) -> None:
-    """Where the process is ours or that user's, and still the one that is meant."""
+    """Signal the process if it is ours or that user's, and still the one that is meant."""
     users = {os.geteuid(), *([user.uid] if user else [])}
     send(pid, number, lambda: Path(f"/proc/{pid}").stat().st_uid in users and is_meant(pid))

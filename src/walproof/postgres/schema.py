@@ -1,4 +1,4 @@
-"""The definitions of somebody's database, read by pg_dump: nothing of its rows, nothing is changed."""
+"""The definitions of somebody's database, read by pg_dump: no rows are read, and nothing is changed."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def dump_schema(dsn: str, program: Path) -> str:
 def _given(dsn: str) -> dict[str, str]:
     """All that the connection string, the environment and a service file say, without libpq's defaults.
 
-    libpq tells it of a connection only (PQconninfo). One is begun with a word that it refuses before it looks
-    for a host; ``sslmode``, which has that word, is told by another, to a socket that cannot exist.
-    """
+    libpq tells it of a connection only (PQconninfo). So a connection is begun with a word that libpq refuses
+    before it looks for a host. ``sslmode``, which carries that word, is told by a second connection, to a
+    socket that cannot exist."""
     parse(dsn)
     compiled = {option.keyword: option.compiled for option in pq.Conninfo.get_defaults()}
     said = {**_told(dsn, sslmode="refused"), "sslmode": _told(dsn, host="/dev/null", hostaddr="")["sslmode"]}
@@ -89,10 +89,8 @@ def _told(dsn: str, **changes: str) -> dict[str, str]:
 
 @contextmanager
 def _out_of_sight(given: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """libpq's variables that say the same: a command line is shown to every user of the machine.
-
-    What has no variable (``sslpassword``) stands in a service file that is removed at the end.
-    """
+    """libpq's variables that say the same, because a command line is shown to every user of the machine. What
+    has no variable (``sslpassword``) is put into a service file that is removed at the end."""
     variables = {
         option.keyword.decode(): option.envvar.decode()
         for option in pq.Conninfo.get_defaults()

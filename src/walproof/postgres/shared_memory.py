@@ -1,11 +1,10 @@
 """Shared memory of a server that was killed: found and freed as the server's own next start would.
 
 A System V segment stands in line 7 of postmaster.pid (PostgreSQL: src/include/utils/pidfile.h). Its number
-may be another program's by now, after a new start of the machine for instance, so it is believed only when
-its header names the data directory (PGSharedMemoryAttach, src/backend/port/sysv_shmem.c). Segments of dynamic
+may be another program's by now, for instance after a restart of the machine, so it is believed only when its
+header names the data directory (PGSharedMemoryAttach, src/backend/port/sysv_shmem.c). Segments of dynamic
 shared memory, files in /dev/shm, are found through it (dsm_cleanup_using_control_segment,
-src/backend/storage/ipc/dsm.c). Standard library only, for the watchdog.
-"""
+src/backend/storage/ipc/dsm.c). Standard library only, for the watchdog."""
 
 from __future__ import annotations
 
@@ -64,9 +63,8 @@ def free_shared_memory(data: Path, user: ServerUser | None) -> bool:
     """Remove the shared memory of a data directory whose server was killed; memory in use is left alone.
 
     ``user`` ran the server (None: ourselves); what belongs to anybody else is left alone, too. Returns false
-    where a process still has it: whoever reads /proc/PID/maps of a process that ends keeps its memory for a
-    moment.
-    """
+    if a process still has it: whoever reads /proc/PID/maps of a process that is ending keeps its memory for a
+    moment."""
     uid = os.geteuid() if user is None else user.uid
     with acting_as(user):
         segments, files = shared_memory_of(data)
@@ -97,7 +95,7 @@ def _row(segment: int) -> _Row | None:
 
 
 def _read_header(segment: int, size: int) -> bytes:
-    """The beginning of a segment of that size; nothing where it cannot be read."""
+    """The beginning of a segment of that size; nothing if it cannot be read."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.shmat.restype = ctypes.c_void_p
     address = libc.shmat(segment, None, _SHM_RDONLY)

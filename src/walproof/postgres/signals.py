@@ -1,10 +1,9 @@
 """Signals to processes that walproof did not start itself: the children of a server, what a killed lab left.
 
 The number of a process that ended may be another's by the time of a signal. So a handle is opened first
-(pidfd_open(2)), then it is asked whether that number is the process that is meant, and the signal goes to the
-handle: it reaches the process that was asked, or none. Children that walproof started itself keep their
-number until they are waited for, so subprocess may signal them. Standard library only, as the reaper.
-"""
+(pidfd_open(2)), then it is checked that the number is the process that is meant, and the signal goes to the
+handle: it reaches the process that was checked, or none. Children that walproof started itself keep their
+number until they are waited for, so subprocess may signal them. Standard library only, as the reaper."""
 
 from __future__ import annotations
 
@@ -19,11 +18,11 @@ from types import TracebackType
 
 _LOOK_EVERY_S = 0.001
 _NOT_RUNNING = frozenset("TtZX")
-"""States of /proc/PID/stat: stopped, by a tracer too, and ended."""
+"""States in /proc/PID/stat of a process that is stopped, also by a tracer, or has ended."""
 
 
 def send(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) -> None:
-    """Signal the process that has the number if ``is_meant`` says so, asked once it is held on to."""
+    """Signal the process that has the number if ``is_meant`` says so, which is asked once it is held."""
     with contextlib.suppress(OSError):
         handle = os.pidfd_open(pid)
         try:
@@ -34,7 +33,7 @@ def send(pid: int, number: signal.Signals, is_meant: Callable[[], bool]) -> None
 
 
 def parent(pid: int) -> int | None:
-    """The process that it is a child of; None when there is none of that number."""
+    """The parent of a process; None when there is no process with that number."""
     fields = _stat(pid)
     return None if fields is None else int(fields[1])
 

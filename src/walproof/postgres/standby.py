@@ -35,11 +35,11 @@ _OWN_SETTINGS = {"wal_retrieve_retry_interval": "200ms"}
 
 
 class Upstream(Protocol):
-    """What a standby has to know of whom it follows."""
+    """What a standby has to know of the server that it follows."""
 
     @property
     def install(self) -> Install:
-        """Of which version it is."""
+        """The version of the server."""
 
     @property
     def route(self) -> str:
@@ -47,7 +47,7 @@ class Upstream(Protocol):
 
     @property
     def conninfo(self) -> str:
-        """For sessions that ask it how far the standby is."""
+        """Connection string for sessions that ask it how far the standby is."""
 
     def connect(self) -> psycopg.Connection[tuple[object, ...]]:
         """A new session in autocommit mode. Raises ClusterError."""
@@ -116,11 +116,11 @@ class Standby(Cluster):
         self._wait(self._is_up, patience_s, self._complaint)
 
     def launch(self, settings: Mapping[str, str]) -> None:
-        """As a cluster's, beside what makes it a standby."""
+        """As for a cluster, in addition to what makes it a standby."""
         super().launch(self._complete(settings))
 
     def reload(self, settings: Mapping[str, str]) -> None:
-        """As a cluster's, beside what makes it a standby; ``settings`` may replace that too."""
+        """As for a cluster, in addition to what makes it a standby; ``settings`` may replace that too."""
         super().reload(self._complete(settings))
 
     def is_streaming(self) -> bool:
@@ -138,7 +138,7 @@ class Standby(Cluster):
     def wait_for_replay(self, lsn: Lsn, patience_s: float = _CATCH_UP_PATIENCE_S) -> None:
         """Return when it has replayed up to ``lsn``. Raises ClusterError when it takes too long.
 
-        Asked of the standby, or of its upstream where it accepts no connections.
+        The standby is asked, or its upstream if the standby accepts no connections.
         """
         deadline = time.monotonic() + patience_s
         while (reached := self.replayed()) is None or reached < lsn:
@@ -154,7 +154,7 @@ class Standby(Cluster):
             time.sleep(_POLL_S)
 
     def replayed(self) -> Lsn | None:
-        """Up to where it has replayed; None when nobody knows."""
+        """The position up to which it has replayed; None when nobody knows."""
         if self._settings.get("hot_standby") == "off":
             source, query = (
                 self.upstream.conninfo,

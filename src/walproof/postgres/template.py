@@ -70,9 +70,8 @@ def prepare_loaded(
 ) -> Path:
     """The template's folder after ``load``; built (clone, start, load, clean stop) when it is missing.
 
-    ``setup`` describes what ``load`` does, for the key; ``recycled_segments`` leaves min_wal_size of them.
-    Raises ClusterError, and whatever ``load`` raises.
-    """
+    ``setup`` describes what ``load`` does, for the key; ``recycled_segments`` leaves recycled segments of
+    min_wal_size in all. Raises ClusterError, and whatever ``load`` raises."""
 
     def build(folder: Path) -> None:
         clone(prepare_empty(workspace, install, initdb_options), folder)
@@ -85,7 +84,7 @@ def prepare_loaded(
         finally:
             has_stopped = cluster.stop("fast")
         if not has_stopped:
-            # Its files are of any moment, and every trial would start from them.
+            # Its files may be of any moment, and every trial would start from them.
             raise ClusterError("the server of a template did not stop in time", detail=cluster.log_tail())
         with acting_as(workspace.user):
             cluster.log.unlink()
@@ -129,7 +128,7 @@ def _prepare(workspace: Workspace, key: str, build: Callable[[Path], None]) -> P
 
 
 def _fill_recycled_segments(cluster: Cluster) -> None:
-    """Leave min_wal_size of recycled segments in pg_wal, as a server has after its first checkpoints.
+    """Leave recycled segments of min_wal_size in all in pg_wal, as a server has after its first checkpoints.
 
     Without them every segment of a trial would be created and zero-filled inside the window.
     """

@@ -21,13 +21,12 @@ _WORK = "walproof-wal"
 
 
 def check_wal_folder(folder: Path, work: Path) -> None:
-    """Raises DiskError for what is no folder, or lies inside ``work``, where data directories are.
-
-    Whether it can be written, and reached by the servers' user, its workspace finds out.
-    """
+    """Raises DiskError for what is not a folder, or lies inside ``work``, where data directories are. Whether
+    it can be written, and reached by the servers' user, is found out by its workspace."""
     if not folder.is_dir():
         raise DiskError(
-            f'the folder for WAL is no folder: "{folder}"', hint="Make it, on the disk that WAL is to be on."
+            f'the folder for WAL is not a folder: "{folder}"',
+            hint="Make it, on the disk that WAL is to be on.",
         )
     if folder.resolve().is_relative_to(work.resolve()):
         raise DiskError(

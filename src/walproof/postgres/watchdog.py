@@ -19,7 +19,7 @@ from walproof.privilege.user import ServerUser, from_words, to_words
 
 def start(workspace: Path, sockets: Path, user: ServerUser | None) -> subprocess.Popen[bytes]:
     """Start the watchdog of a workspace. Closing its ``stdin`` makes it clean up and end."""
-    # -P: without it, whatever lies in the present folder is imported first.
+    # -P: without it, whatever lies in the current folder is imported first.
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "walproof.postgres.watchdog", str(workspace), str(sockets),
          *to_words(user)],

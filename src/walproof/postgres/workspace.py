@@ -6,13 +6,12 @@
     <temp>/walproof-TOKEN/               unix sockets (a socket's path may have 107 bytes at most)
 
 Three things remove a workspace, whichever comes first: leaving the ``with`` block, the watchdog, and the
-sweep of the next start, which takes every workspace whose lock is free. In memory (/dev/shm) templates go
-with the last workspace: what they took would be missing elsewhere.
+sweep of the next start, which takes every workspace whose lock is free. In memory (/dev/shm) templates are
+removed with the last workspace: the memory that they take would be missing elsewhere.
 
 All folders but those of ``make_folder`` and the sockets' belong to whoever runs walproof, and nobody else may
-change them (:mod:`walproof.privilege`). As root, what is in the others is touched with the rights of the
-servers' user alone (:func:`walproof.privilege.acting.acting_as`).
-"""
+change them (:mod:`walproof.privilege`). As root, what lies in those folders is touched only with the rights
+of the servers' user (:func:`walproof.privilege.acting.acting_as`)."""
 
 from __future__ import annotations
 
@@ -109,7 +108,8 @@ class Workspace:
             shutil.rmtree(self.work, ignore_errors=True)
 
     def helper(self) -> RootHelper:
-        """The process that does what needs root: begins when first asked for, ends with the workspace."""
+        """The process that does what needs root. It begins when it is first asked for, and ends with the
+        workspace."""
         if self._helper is None:
             self._helper = RootHelper(self.user).__enter__()
         return self._helper

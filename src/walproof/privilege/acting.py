@@ -20,20 +20,18 @@ from walproof.errors import InstallError
 from walproof.privilege.user import ServerUser
 
 _ASK = -1
-"""An invalid number: the call changes nothing and returns the present one."""
+"""An invalid number, with which the call changes nothing and returns the current one."""
 
 
 @contextmanager
 def acting_as(user: ServerUser | None) -> Iterator[None]:
-    """Within the block this thread reads and writes files as ``user``; None: as ourselves.
-
-    Raises InstallError where the kernel does not allow it, as in a container without that user.
-    """
+    """Within the block this thread reads and writes files as ``user``; None: as ourselves. Raises
+    InstallError if the kernel does not allow it, as in a container without that user."""
     if user is None:
         yield
         return
     if os.getgroups():
-        # Root's other groups are of no use to root, and would open files of theirs to the block.
+        # Root's other groups are of no use to root, and would open their files to the block.
         os.setgroups([])
     libc = ctypes.CDLL(None)
     before = libc.setfsuid(_ASK), libc.setfsgid(_ASK)

@@ -1,4 +1,4 @@
-"""Trees of files carried from a folder of one user into a folder of another.
+"""Copies trees of files from a folder of one user into a folder of another.
 
 What is read is read with the rights of its reader and what is written with those of its writer, folder by
 folder through open descriptors: whoever owns the source cannot lead the copy to other files meanwhile.

@@ -1,4 +1,5 @@
-"""What of the user's environment the programs get that walproof starts: a list of names, and nothing else.
+"""Which variables of the user's environment reach the programs that walproof starts: a list of names, nothing
+else.
 
 A server shows its environment to whoever may run code in it, a crash reporter to whoever reads its reports.
 Keys of clouds, tokens, passwords and addresses with passwords are therefore not handed on unless the user
@@ -35,25 +36,25 @@ _ENGLISH = {"LC_ALL": "C", "TZ": "UTC"}
 
 
 def child_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Of servers, pgbench and everything else that needs nothing of the user's own; ``more`` is added."""
+    """The environment of servers, pgbench and everything else that needs nothing of the user's; ``more`` is
+    added."""
     return {**_kept(_EVERY), **_ENGLISH, **(more or {})}
 
 
 def terminal_environment(more: Mapping[str, str]) -> dict[str, str]:
-    """Of a program that the user talks to (psql): language, pager and editor as well."""
+    """The environment of a program that the user talks to (psql): with language, pager and editor as well."""
     return {**_kept(_EVERY, _TERMINAL), **more}
 
 
 def foreign_environment(more: Mapping[str, str]) -> dict[str, str]:
-    """Of a program that asks a foreign server: Kerberos and TLS as well.
-
-    None of libpq's variables: ``more`` holds those that are meant.
-    """
+    """The environment of a program that asks a foreign server: with Kerberos and TLS as well. It has none of
+    libpq's variables: ``more`` holds those that are meant."""
     return {**_kept(_EVERY, _FOREIGN), **_ENGLISH, **more}
 
 
 def client_environment() -> dict[str, str]:
-    """Of the user's package client: its own settings as well, tokens of registries and proxies among them."""
+    """The environment of the user's package client: with its own settings, among them tokens of registries
+    and proxies."""
     return _kept(_EVERY, _TERMINAL, _CLIENT)
 
 

@@ -22,7 +22,7 @@ def own_folder(folder: Path, *, passable: bool) -> Path:
     """The real path of ``folder``, a folder of ours that nobody else can change or exchange; made if missing.
 
     ``passable``: other users may pass through it to what lies in it, which they own (0711 instead of 0700).
-    Raises DiskError: it is somebody else's, a symbolic link, or others may write to it or rename it.
+    Raises DiskError if it is somebody else's or a symbolic link, or if others may write to it or rename it.
     """
     mode = _PASSABLE if passable else _PRIVATE
     try:
@@ -49,7 +49,7 @@ def own_folder(folder: Path, *, passable: bool) -> Path:
 
 
 def check_own(folder: Path) -> None:
-    """Raises DiskError for what is no folder, is somebody else's or may be changed by others; OSError."""
+    """Raises DiskError for what is not a folder, is somebody else's or may be changed by others; OSError."""
     status = folder.lstat()
     if stat.S_ISLNK(status.st_mode):
         raise DiskError(
@@ -74,7 +74,7 @@ def check_own(folder: Path) -> None:
 
 
 def check_above(above: Path, folder: Path) -> None:
-    """Raises DiskError where somebody else may rename what lies in ``above``, and so exchange ``folder``."""
+    """Raises DiskError if somebody else may rename what lies in ``above``, and so exchange ``folder``."""
     status = above.lstat()
     if status.st_uid not in (0, os.geteuid()):
         raise DiskError(

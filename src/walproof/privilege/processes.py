@@ -1,4 +1,5 @@
-"""Who else runs processes as a user: what shares a user with our servers can read, change and end them."""
+"""Who else runs processes as a user: processes that share a user with our servers can read, change and end
+them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _PROC = Path("/proc")
 _WORKSPACE = re.compile(rb"(^|[/=])walproof-[0-9a-f]{12}([-/.]|$)")
 """Name of a workspace in a path: whatever walproof starts has one on its command line or works in one."""
 _OWN_PROGRAM = re.compile(rb"(^|/)walproof$|^walproof\.")
-"""The command, or a module of it as ``python -m`` is given it."""
+"""The command, or one of its modules as given to ``python -m``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Process:
 
 
 def others_of(uid: int, proc: Path = _PROC) -> list[Process]:
-    """Live processes of a user that walproof did not start, by their numbers; ``proc``: of that system."""
+    """Live processes of a user that walproof did not start, by number; ``proc``: the /proc to look in."""
     found = [
         Process(pid, _program(proc / str(pid)))
         for pid in _pids(proc)
@@ -42,7 +43,7 @@ def _pids(proc: Path) -> Iterator[int]:
 
 
 def _is_ours(pid: int, proc: Path) -> bool:
-    """Whether it, or what it descends from, is walproof, or a program of a workspace of walproof's."""
+    """Whether it or one of its ancestors is walproof, or a program of a workspace of walproof's."""
     seen = set()
     while pid > 1 and pid not in seen:
         if pid == os.getpid() or _names_workspace(proc / str(pid)) or _is_roots_walproof(proc / str(pid)):

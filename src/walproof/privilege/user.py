@@ -18,13 +18,14 @@ from walproof.privilege.processes import Process, others_of
 
 DEDICATED = "walproof"
 _CANDIDATES = ("nobody", "postgres")
-"""Tried where there is no dedicated user. The latter is last: its clusters may be stopped at the moment."""
+"""Users that are tried where there is no dedicated one. ``postgres`` is last: its clusters may just be
+stopped."""
 _VARIABLE = "WALPROOF_SERVER_USER"
 _MAKE_ONE = f"useradd --system --no-create-home --shell /usr/sbin/nologin {DEDICATED}"
 
 
 class UserOptions(TypedDict, total=False):
-    """Keyword arguments of ``subprocess`` that switch to another user; none for the present user."""
+    """Keyword arguments of ``subprocess`` that switch to another user; none for the current user."""
 
     user: int
     group: int
@@ -33,22 +34,21 @@ class UserOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class ServerUser:
-    """Name and numbers of the user, as in the password database."""
+    """The user's name and numbers, as in the password database."""
 
     name: str
     uid: int
     gid: int
     reason: str = field(default="", compare=False)
-    """Why this one, in one line."""
+    """Why this user was chosen, in one line."""
 
 
 def server_user() -> ServerUser | None:
     """Who runs the server: None (ourselves) unless we are root.
 
-    ``WALPROOF_SERVER_USER``, else ``walproof`` where it exists, else ``nobody`` or ``postgres``, where no
-    process of that user lives but ours. Chosen once: all that a process starts has the same user. The user
-    has to be in the password database, because initdb looks its name up. Raises InstallError.
-    """
+    ``WALPROOF_SERVER_USER``, else ``walproof`` where it exists, else ``nobody`` or ``postgres``, if that user
+    has no live process but ours. The choice is made once: everything that a process starts has the same user.
+    The user has to be in the password database, because initdb looks its name up. Raises InstallError."""
     if os.geteuid() != 0:
         return None
     return _chosen(os.environ.get(_VARIABLE))
@@ -133,7 +133,8 @@ def _listed(processes: Sequence[Process]) -> str:
 
 
 def is_usual(user: ServerUser) -> bool:
-    """Whether its name may stand in a report: it is nobody's own, as one that was named may be."""
+    """Whether its name may stand in a report: a well-known name is nobody's own, as a name that was given may
+    be."""
     return user.name in (DEDICATED, *_CANDIDATES)
 
 

@@ -119,8 +119,8 @@ def test_a_note_that_was_cut_short_undoes_nothing(tmp_path: Path, stand_in: Stan
 @pytest.mark.parametrize(
     ("rules", "enabled", "pid", "says"),
     [
-        ((THEIRS,), 0, 0, "audit is in use already"),
-        ((), 1, 0, "audit is in use already"),
+        ((THEIRS,), 0, 0, "audit is already in use"),
+        ((), 1, 0, "audit is already in use"),
         ((), 1, 4711, r"an audit daemon runs \(process 4711\)"),
     ],
 )

@@ -2,13 +2,12 @@
 
     off --note, add rule, bound what is recorded, enable--> [ servers start, run, stop ] --restore--> off
 
-Audit is a matter of the whole machine: whoever else starts a process meanwhile pays for its system calls too.
-So it is refused where audit is in use already, and each record is dropped but one a second. The values of
-before are noted first, and the rule goes last: where it is, there is something to undo. One thing stays until
-the machine is started anew: once audit has been on, the kernel gives each new process an audit context
+Audit concerns the whole machine: whoever else starts a process meanwhile pays for its system calls too. So it
+is refused if audit is already in use, and all records but one a second are dropped. The earlier values are
+noted first, and the rule is removed last: where it is, there is something to undo. One thing stays until the
+machine is restarted: once audit has been on, the kernel gives each new process an audit context
 (kernel/auditsc.c, ``audit_alloc``), which adds some 15 ns to each of its system calls. ``auditctl -a
-task,never`` keeps it from that, and is the administrator's to decide.
-"""
+task,never`` keeps it from that, and is the administrator's to decide."""
 
 from __future__ import annotations
 
@@ -41,8 +40,8 @@ def audit_missing() -> str | None:
 
 
 class Audit:
-    """Audit of the processes of user ``uid``; the rule's key is ``key``, and ``note`` a file for the values
-    of before. All methods raise RequestError with what auditctl says."""
+    """Audit of the processes of user ``uid``; the rule's key is ``key``, and ``note`` a file for the earlier
+    values. All methods raise RequestError with what auditctl says."""
 
     def __init__(self, key: str, uid: int, note: Path) -> None:
         self._key = key
@@ -51,7 +50,7 @@ class Audit:
         self._lost_before: int | None = None
 
     def check(self) -> None:
-        """Raises RequestError where audit cannot be used."""
+        """Raises RequestError if audit cannot be used."""
         missing = audit_missing()
         if missing is not None:
             raise RequestError(missing)
@@ -60,10 +59,10 @@ class Audit:
         if status.get("pid"):
             raise RequestError(f"an audit daemon runs (process {status['pid']}): its log would fill")
         if status.get("enabled") or "No rules" not in rules:
-            raise RequestError("audit is in use already: its rules would be measured, and its log would fill")
+            raise RequestError("audit is already in use: its rules would be measured, and its log would fill")
 
     def switch_on(self, level: AuditLevel) -> None:
-        """What starts from now on is audited."""
+        """Audit what starts from now on."""
         self.check()
         status = _status()
         uid = _NOBODY if level == "quiet" else self._uid
@@ -80,7 +79,8 @@ class Audit:
         self._lost_before = status["lost"]
 
     def switch_off(self) -> int:
-        """As before again. Returns the records that the kernel built and dropped meanwhile."""
+        """Restore what was before. Returns the number of records that the kernel built and dropped
+        meanwhile."""
         if self._lost_before is None:
             raise RequestError("audit was not switched on")
         try:
@@ -89,11 +89,10 @@ class Audit:
             self.undo()
 
     def undo(self) -> bool:
-        """Remove the rule and restore the values of before, where there is something to undo.
+        """Remove the rule and restore the earlier values, if there is something to undo.
 
-        After a new start of the machine the rule is gone, and audit is whose it is then. Returns whether
-        nothing is left to undo.
-        """
+        After a restart of the machine the rule is gone, and audit belongs to whoever uses it then. Returns
+        whether nothing is left to undo."""
         self._lost_before = None
         try:
             before = [str(int(word)) for word in self._note.read_text().split()]
@@ -122,7 +121,7 @@ def _status() -> dict[str, int]:
 
 
 def _auditctl(*arguments: str) -> str:
-    """What it prints. Raises RequestError when it fails."""
+    """What auditctl prints. Raises RequestError when it fails."""
     try:
         done = subprocess.run(
             [_AUDITCTL, *arguments],

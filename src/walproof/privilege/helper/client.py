@@ -22,13 +22,13 @@ from walproof.privilege.helper.requests import (
 from walproof.privilege.user import ServerUser
 
 _PATIENCE_S = 60.0
-"""Longest wait for an answer: auditctl is given ten seconds a call."""
+"""The longest wait for an answer: auditctl is given ten seconds for a call."""
 NOT_ROOT = "walproof was not started as root"
 
 
 def notes_folder() -> Path:
-    """Where helpers keep what they have to undo. As root's it does not outlive the machine's next start, as
-    what is to undo does not."""
+    """Where helpers keep what they have to undo. Root's folder does not outlive the machine's next start, nor
+    does what has to be undone."""
     if os.geteuid() == 0:
         return Path("/run/walproof")
     return Path(tempfile.gettempdir()) / f"walproof-helper-{os.geteuid()}"
@@ -49,7 +49,7 @@ class RootHelper:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.settimeout(_PATIENCE_S)
         with theirs:
-            # -P: without it, whatever lies in the present folder is imported first.
+            # -P: without it, whatever lies in the current folder is imported first.
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "walproof.privilege.helper.process", str(self._uid),
                  str(self._notes)],
@@ -83,7 +83,7 @@ class RootHelper:
             self._socket.sendall(encode_request(request))
             packet = self._socket.recv(ANSWER_BYTES)
         except OSError as error:
-            # An answer that comes later would be taken for that of the next request.
+            # An answer that came later would be taken for that of the next request.
             self._socket.close()
             return Refused(f"the helper process does not answer: {error}")
         if not packet:

@@ -1,9 +1,8 @@
 """The helper's process: serves one request after another, and undoes what it did when its parent ends.
 
-Its parent holds the other end of its standard input, a pair of sockets. When the parent ends in any way,
-kill -9 included, the kernel closes that end. What a killed helper has left is undone by the next that is
-started: each keeps a file, locked while it lives, in a folder of their own (``/run/walproof``).
-"""
+Its parent holds the other end of its standard input, a pair of sockets. When the parent ends in any way, kill
+-9 included, the kernel closes that end. What a killed helper has left is undone by the next one that is
+started: each keeps a file, locked while it lives, in a folder of their own (``/run/walproof``)."""
 
 from __future__ import annotations
 

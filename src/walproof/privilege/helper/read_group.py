@@ -36,7 +36,7 @@ class ReadGroup:
     def begin(self, device: str, iops: int) -> None:
         """Make the group."""
         if self._is_made:
-            raise RequestError("reads are limited already")
+            raise RequestError("reads are already limited")
         if not (self._devices / device).is_dir():
             raise RequestError(f"there is no block device {device}")
         try:
@@ -51,7 +51,7 @@ class ReadGroup:
         self._is_made = True
 
     def add(self, pid: int) -> None:
-        """Put a process into the group, and what it has started; what it starts later is in it as well."""
+        """Put a process, and what it has started, into the group; what it starts later is in it as well."""
         if not self._is_made:
             raise RequestError("reads are not limited")
         self._add(pid)
@@ -72,7 +72,7 @@ class ReadGroup:
                 raise RequestError(f"there is no process {pid}")
 
     def undo(self) -> bool:
-        """Remove the group, where there is one. Returns whether nothing is left of it."""
+        """Remove the group, if there is one. Returns whether nothing is left of it."""
         deadline = time.monotonic() + _REMOVAL_PATIENCE_S
         while self._folder.is_dir() and time.monotonic() < deadline:
             # A group is removed only when it is empty, and its processes may live on without a limit.

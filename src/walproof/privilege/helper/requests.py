@@ -27,7 +27,7 @@ AuditLevel: TypeAlias = Literal["quiet", "recording"]
 
 
 class RequestError(Exception):
-    """A request that is none of the list, or has an argument that is not allowed."""
+    """A request that is not on the list, or has an argument that is not allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class LimitReads:
     iops: int
 
     def check(self) -> None:
-        """Two numbers of a device, and a number of reads."""
+        """Check the two numbers of a device, and the number of reads."""
         _must(type(self.device) is str and _DEVICE.fullmatch(self.device) is not None, "device")
         _must(type(self.iops) is int and 1 <= self.iops <= _IOPS_MOST, "iops")
 
@@ -79,7 +79,7 @@ class LimitProcess:
     pid: int
 
     def check(self) -> None:
-        """A number of a process, never that of init."""
+        """Check the number of a process, which is never that of init."""
         _must(type(self.pid) is int and 1 < self.pid <= _PID_MOST, "pid")
 
 
@@ -105,14 +105,14 @@ _NAMES = {kind: name for name, kind in REQUESTS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """It was done. ``value``: what there is to tell."""
+    """The request was carried out. ``value``: what there is to tell."""
 
     value: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """It was not done, and why, in one line."""
+    """The request was refused or failed; the reason is one line."""
 
     reason: str
 
@@ -151,7 +151,7 @@ def encode_answer(answer: Answer) -> bytes:
 
 
 def decode_answer(packet: bytes) -> Answer:
-    """What the helper says, whom its parent believes."""
+    """Read an answer of the helper, which its parent believes."""
     found = json.loads(packet)
     return Refused(found["refused"]) if "refused" in found else Done(found["done"])
 
@@ -166,6 +166,6 @@ def _no_constant(name: str) -> None:
 
 
 def _must(holds: bool, what: str) -> None:
-    """A bool is no number here, and no subclass is taken for its type."""
+    """A bool does not count as a number here, and a subclass does not count as its base type."""
     if not holds:
         raise RequestError(f"the request has a {what} that is not allowed")

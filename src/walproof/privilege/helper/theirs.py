@@ -45,7 +45,7 @@ class TheirProcess:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it has ended (a handle can be read from then on)."""
+        """Whether it has ended (from then on a handle can be read)."""
         return bool(select.select([self._handle], [], [], 0)[0])
 
 
@@ -55,7 +55,7 @@ def users_of(pid: int) -> set[int]:
 
 
 def descendants(pid: int) -> list[int]:
-    """What a process has started, and what that has."""
+    """The processes that a process has started, and those that they have."""
     parents = {
         int(entry.name): next(iter(_numbers(int(entry.name), "PPid")), 0)
         for entry in Path("/proc").iterdir()
