@@ -36,7 +36,8 @@ _COMPLETE = re.compile(
 )
 _ANY = re.compile(r"(?:check|restart)point (?:starting|complete):")
 _LOOK_BACK_BYTES = 1 << 20
-"""How far before the window the log is read to learn whether a checkpoint was running when it opened."""
+"""How far back the log is read before the window, to learn whether a checkpoint was running when it
+opened."""
 
 
 class CheckpointKind(Enum):
@@ -45,7 +46,7 @@ class CheckpointKind(Enum):
     TIMED = "timed"
     """checkpoint_timeout had passed."""
     REQUESTED = "requested"
-    """So much WAL was written that max_wal_size was in sight."""
+    """So much WAL had been written that max_wal_size was near."""
     IMMEDIATE = "immediate"
     """Someone asked: CHECKPOINT, a base backup, CREATE DATABASE, a shutdown."""
 
@@ -72,7 +73,7 @@ class CheckpointEnd:
 
 
 def parse_checkpoint_line(line: str) -> CheckpointStart | CheckpointEnd | None:
-    """Read one line of a server log; None for every line that is not about a checkpoint's start or end."""
+    """Parse one line of a server log; None for a line that is not about a checkpoint's start or end."""
     if match := _STARTING.match(line):
         return CheckpointStart(_unix_time(match["stamp"]), _kind(match["flags"].split()))
     if match := _COMPLETE.match(line):
@@ -91,7 +92,7 @@ def _unix_time(stamp: str) -> float:
 
 
 def _kind(flags: list[str]) -> CheckpointKind:
-    # Flags add up while a request waits: "immediate force wait time" was asked for, whatever else was due.
+    # Flags add up while a request waits: "immediate force wait time" was requested, whatever else was due.
     # "fast" is what PostgreSQL 19 calls "immediate".
     if not {"immediate", "fast", "force", "shutdown", "end-of-recovery"}.isdisjoint(flags):
         return CheckpointKind.IMMEDIATE
@@ -144,7 +145,7 @@ class CheckpointProbe:
         try:
             lines = _read_between(log, self._offset, log.stat().st_size)
         except OSError as error:
-            return Observation(warnings=(f"the server log cannot be read any more: {error}",))
+            return Observation(warnings=(f"the server log can no longer be read: {error}",))
         return observe_checkpoints(lines, self._opened_at, closed_at, active=self._active)
 
     def abandon(self) -> None:
@@ -155,7 +156,7 @@ class CheckpointProbe:
 def observe_checkpoints(
     lines: Iterable[str], window_start: float, window_end: float, *, active: bool
 ) -> Observation:
-    """What the log lines of a window (Unix times in seconds) say; ``active``: it opened during a
+    """What the log lines of a window (Unix times in seconds) say. ``active``: the window opened during a
     checkpoint."""
     duration = max(window_end - window_start, 1e-9)
     started = dict.fromkeys(CheckpointKind, 0)

@@ -29,16 +29,14 @@ _DEFAULTS = {
     "keepalives_count": "3",
     "tcp_user_timeout": f"{PATIENCE_S * 1000:.0f}",
 }
-"""Parameters of libpq that hold where the user gave none (manual, "Parameter Key Words")."""
+"""Parameters of libpq that apply where the user gave none (manual, "Parameter Key Words")."""
 # libpq calls a session read-only when default_transaction_read_only is on, which is our own doing.
 _SESSION_ATTRS = {"read-write": "primary", "read-only": "standby"}
 
 
 def connect(conninfo: str) -> psycopg.Connection[TupleRow]:
-    """Open a session on a server of walproof's own, in autocommit mode.
-
-    So no snapshot, of data or of statistics, outlives a query. Raises ProbeError.
-    """
+    """Open a session on a server of walproof's own, in autocommit mode, so that no snapshot of data or
+    statistics outlives a query. Raises ProbeError."""
     try:
         connection = psycopg.connect(
             conninfo,
@@ -92,11 +90,10 @@ def connect_foreign(conninfo: str) -> psycopg.Connection[TupleRow]:
 def streaming_parameters(
     conninfo: str, beside: psycopg.Connection[TupleRow], timeout_s: float
 ) -> dict[str, str]:
-    """Parameters of a session that streams WAL from the very server that the session ``beside`` is on.
+    """Parameters of a session that streams WAL from the same server as the session ``beside``.
 
-    The server ends it ``timeout_s`` seconds after the client's last reply. A password that ``beside`` found
-    in a password file is in it, since libpq would look for one of the database "replication".
-    """
+    The server ends it ``timeout_s`` seconds after the client's last reply. They include a password that
+    ``beside`` found in a password file, since libpq would look there for the database "replication"."""
     given = resolve(conninfo)
     info = beside.info
     parameters = {str(name): str(value) for name, value in conninfos.conninfo_to_dict(conninfo).items()}
@@ -120,10 +117,8 @@ def streaming_parameters(
 
 
 def resolve(conninfo: str) -> dict[str, str]:
-    """What libpq makes of a connection string, the environment and service files. Raises ConninfoError.
-
-    libpq tells it of a connection only (PQconninfo), so one is begun, to a socket that cannot exist.
-    """
+    """What libpq makes of a connection string, the environment and service files. Raises ConninfoError. libpq
+    tells this only for a connection (PQconninfo), so one is begun, to a socket that cannot exist."""
     parse(conninfo)
     try:
         nowhere = conninfos.make_conninfo(conninfo, host="/dev/null", hostaddr="")

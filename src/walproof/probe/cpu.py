@@ -1,9 +1,8 @@
 """CPU seconds by process kind, and how busy the machine was.
 
-/proc/PID/stat has what a process used (utime, stime) and, for the postmaster, what its ended children used
-in all their life (cutime, cstime; proc(5)). The second makes the total exact: what a backend used after it
-was last read is in there, and is counted as client backends', which are the ones that end.
-"""
+/proc/PID/stat has what a process used (utime, stime) and, for the postmaster, what its ended children used in
+all their life (cutime, cstime; proc(5)). The second makes the total exact: it contains what a backend used
+after it was last read, which is counted as client backends', because those are the ones that end."""
 
 from __future__ import annotations
 
@@ -45,7 +44,7 @@ class CpuProbe:
         self._sampler.start()
 
     def stop(self) -> Observation:
-        """Take the last reading and sum by kind."""
+        """Take the last reading, and sum by kind."""
         if self._sampler is None:
             return Observation(warnings=("CPU was not observed",))
         accounts = self._sampler.stop()

@@ -19,9 +19,9 @@ class Mount:
     point: Path
     filesystem: str
     options: str
-    """Of the mount and of the filesystem, comma-separated."""
+    """Options of the mount and of the filesystem, separated by commas."""
     source: str
-    """What is mounted, for instance ``/dev/vda1``; means something to the filesystem alone."""
+    """What is mounted, for instance ``/dev/vda1``; it means something only to the filesystem."""
 
 
 def find_mount(folder: Path, mountinfo: Path = Path("/proc/self/mountinfo")) -> Mount | None:
@@ -40,7 +40,7 @@ def find_mount(folder: Path, mountinfo: Path = Path("/proc/self/mountinfo")) -> 
 
 
 def find_device(folder: Path) -> Path | None:
-    """Folder in /sys/block of the disk under a folder; None where there is none, as on tmpfs, overlay or NFS.
+    """Folder in /sys/block of the disk under a folder; None if there is none, as on tmpfs, overlay or NFS.
 
     Partitions lead to their disk, and mapped devices (LVM, dm-crypt) to the disk below, when it is one disk.
     """
@@ -72,7 +72,7 @@ def find_device(folder: Path) -> Path | None:
 
 
 def find_read_ahead_kb(folder: Path) -> int:
-    """What the kernel reads at once of the disk under a folder, at most; where unknown, its default."""
+    """How much the kernel reads at once from the disk under a folder, at most; its default if unknown."""
     device = find_device(folder)
     try:
         return READ_AHEAD_KB if device is None else int((device / "queue" / "read_ahead_kb").read_text())
@@ -81,5 +81,5 @@ def find_read_ahead_kb(folder: Path) -> int:
 
 
 def _unescape(text: str) -> str:
-    r"""Spaces and the like are written ``\040`` in mountinfo."""
+    r"""Decode spaces and the like, which mountinfo writes as ``\040``."""
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)

@@ -2,7 +2,7 @@
 
 The fields of /sys/block/DEV/stat are those of /proc/diskstats (kernel, admin-guide/iostats): reads, merged,
 sectors, ms; writes, merged, sectors, ms; in flight, ms busy, ms weighted; discards (4.18+); flushes, ms
-(5.5+). They count everybody's work on the device, not the server's alone.
+(5.5+). They count everybody's work on the device, not only the server's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DiskCounters:
 
 
 def read_counters(stat: Path) -> DiskCounters:
-    """Read a device's ``stat`` file. Raises OSError, or ValueError when it has another shape."""
+    """Read a device's ``stat`` file. Raises OSError, or ValueError when it has an unexpected shape."""
     at = time.monotonic()
     fields = [int(field) for field in stat.read_text().split()]
     if len(fields) < 11:

@@ -51,13 +51,13 @@ def observe_environment(folder: Path) -> dict[str, str]:
 
 
 def machine_facts() -> dict[str, str]:
-    """Those of the facts that tell machines apart and stay the same."""
+    """The facts that tell machines apart and stay the same."""
     facts = observe_environment(Path("/"))
     return {name: facts[name] for name in ("cpu", "cores") if name in facts}
 
 
 def this_machine() -> tuple[str, int, int]:
-    """Model of its processor, number of cores, bytes of a page of memory."""
+    """Model of this machine's processor, number of cores, bytes of a memory page."""
     facts = observe_environment(Path("/"))
     return facts.get("cpu", "unknown"), int(facts.get("cores", "1")), os.sysconf("SC_PAGE_SIZE")
 
@@ -110,7 +110,7 @@ def _os_name() -> str | None:
 
 
 def _virtualisation() -> str | None:
-    """What the machine's firmware says it is, when its CPUs say that it is virtual."""
+    """What the machine is according to its firmware, when its CPUs say that it is virtual."""
     if " hypervisor" not in _colon_fields(Path("/proc/cpuinfo")).get("flags", ""):
         return None
     product = _read(Path("/sys/class/dmi/id/product_name"))

@@ -1,10 +1,9 @@
 """Bytes that each kind of process wrote, from the counters that iotop reads.
 
 /proc/PID/io (proc(5)) has two counts. ``wchar`` is what the process handed to write(); ``write_bytes``,
-iotop's DISK WRITE, is what became dirty in the page cache by it. Where files are cached in large folios
-(XFS, and ext4 since Linux 6.16) the second counts the whole folio for every page of it: a WAL flush of 8
-KiB is shown as 1 MiB. So ``wchar`` is used here. PostgreSQL talks to its clients with send(), which does
-not count.
+iotop's DISK WRITE, is what this made dirty in the page cache. Where files are cached in large folios (XFS,
+and ext4 since Linux 6.16) the second counts the whole folio for every page of it: a WAL flush of 8 KiB is
+shown as 1 MiB. So ``wchar`` is used here. PostgreSQL talks to its clients with send(), which does not count.
 
 When a child is waited for, the kernel adds its counts to its parent's (wait_task_zombie() in
 kernel/exit.c). So what a backend wrote after it was last read is found in the postmaster, whose own

@@ -1,4 +1,5 @@
-"""A running pair from outside: two sessions that only read, and /proc where the standby is on this machine.
+"""Observes a running pair from outside: two sessions that only read, and /proc if the standby is on this
+machine.
 
 The rights of pg_monitor are enough on both servers. A `PairObserver` looks at both, then counts for the
 length of a window what the processes wait for, then looks again.
@@ -22,11 +23,11 @@ from walproof.probe.pair_check import Identity, check_pair, identify
 from walproof.probe.startup import is_here, read_startup, state_of
 
 LOOK_HZ = 10.0
-"""Looks at wait events a second within a window."""
+"""Looks at wait events each second within a window."""
 _TRAIL_POINTS_MOST = 50_000
 _TRIES = 5
 _CONFLICTS = ("IPC/RecoveryConflict", "Lock/", "BufferPin/", "Buffer/BufferCleanup")
-# May hold a password: of these only whether they are set is a fact.
+# These may hold a password: only whether they are set becomes a fact.
 _SECRETS = ("primary_conninfo", "restore_command")
 
 _Connection = psycopg.Connection[TupleRow]
@@ -35,9 +36,8 @@ _Connection = psycopg.Connection[TupleRow]
 class PairObserver:
     """Context manager: watches ``standby`` and what it follows, both given by a libpq connection string.
 
-    ``application_name`` says which of the upstream's walsenders serves the standby, where its own settings do
-    not. Raises ProbeError: unreachable, rights, not a pair.
-    """
+    ``application_name`` says which of the upstream's walsenders serves the standby, if its own settings do
+    not. Raises ProbeError: a server cannot be reached, a right is missing, or they are not a pair."""
 
     def __init__(self, upstream: str, standby: str, application_name: str | None = None) -> None:
         self._upstream_conninfo, self._standby_conninfo = upstream, standby
@@ -104,7 +104,8 @@ class PairObserver:
         if last.upstream.sender is None and last.standby.receiver is not None:
             self._notes.append(
                 "The standby streams, but not from the server of --primary: it has no walsender for it, and "
-                "positions on the way are not known. A standby in between, or another server of that history?"
+                "positions on the way are not known. "
+                "Is there a standby in between, or is it another server with the same history?"
             )
         skew_s, error_s = self._skew()
         return ReplicationWindow(
@@ -159,7 +160,7 @@ class PairObserver:
         if self._is_here and (pid := self._pids().get("startup")) is not None:
             startup = read_startup(pid)
             if startup is None:
-                self._notes.append("the startup process is not to be seen in /proc of this machine")
+                self._notes.append("the startup process cannot be seen in /proc of this machine")
         return Standby(
             clock_s=clock_s,
             received=received,
@@ -208,7 +209,7 @@ class PairObserver:
         return rows[0][0] if rows else None
 
     def _skew(self) -> tuple[float, float]:
-        """Standby's clock minus upstream's: the one answer between two of the other."""
+        """The standby's clock minus the upstream's: one answer between two answers of the other."""
         begun = time.monotonic()
         before = float(self._row(self._upstream, queries.CLOCK)[0])
         other = float(self._row(self._standby, queries.CLOCK)[0])
@@ -230,7 +231,7 @@ class PairObserver:
                 which = "standby" if session is self._standby else "primary"
                 raise ProbeError(
                     f"could not observe the {which}: {one_line(error)}",
-                    hint="Rights of pg_monitor are needed on both servers.",
+                    hint="The rights of pg_monitor are needed on both servers.",
                 ) from error
         raise AssertionError("unreachable")
 
@@ -242,9 +243,9 @@ def _open(conninfo: str, which: str) -> _Connection:
         said = error.detail or error.message
         hint = error.hint or f"Check --{which}: a libpq connection string or URI."
         if "hot standby mode is disabled" in said.lower() or "not accepting connections" in said.lower():
-            hint = "A standby can be watched with hot_standby = on only, once it has become consistent."
+            hint = "A standby can be watched only with hot_standby = on, once it has become consistent."
         elif "starting up" in said:
-            hint = "It recovers and is not consistent yet, or it is a standby with hot_standby = off."
+            hint = "It is in recovery and not consistent yet, or it is a standby with hot_standby = off."
         raise ProbeError(f"could not connect to the {which}", detail=said, hint=hint) from error
 
 

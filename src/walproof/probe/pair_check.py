@@ -22,7 +22,7 @@ class Identity:
     system_identifier: int
     is_in_recovery: bool
     has_rights: bool
-    """Whether its role has those of pg_monitor."""
+    """Whether its role has the rights of pg_monitor."""
     role: str
     started_at: float
     segment_bytes: int
@@ -54,7 +54,7 @@ def identify(session: psycopg.Connection[TupleRow], which: str) -> Identity:
 
 
 def check_pair(upstream: Identity, standby: Identity) -> None:
-    """Refuse what is no pair. Raises ProbeError: rights, order, version, system identifier."""
+    """Refuse what is not a pair. Raises ProbeError about rights, order, version or system identifier."""
     for side in (upstream, standby):
         if not side.has_rights:
             raise ProbeError(
@@ -66,7 +66,7 @@ def check_pair(upstream: Identity, standby: Identity) -> None:
         raise ProbeError(
             "--primary names a standby and --standby a primary",
             detail="The server of --primary is in recovery, that of --standby is not.",
-            hint="Exchange the two connection strings.",
+            hint="Swap the two connection strings.",
         )
     if not standby.is_in_recovery:
         raise ProbeError(
@@ -84,7 +84,7 @@ def check_pair(upstream: Identity, standby: Identity) -> None:
             "--standby is a standby of another system",
             detail=f"System identifier of --primary: {upstream.system_identifier}, "
             f"of --standby: {standby.system_identifier}.",
-            hint="Name the primary that it was made from, or make the standby anew by a base backup.",
+            hint="Name the primary that it was made from, or make the standby again from a base backup.",
         )
     if upstream.is_in_recovery and upstream.started_at == standby.started_at:
         raise ProbeError(

@@ -68,7 +68,7 @@ _STANDBY_END = "greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())"
 
 
 def upstream(is_in_recovery: bool) -> str:
-    """Clock, end of WAL, what may be sent, oldest segment in pg_wal (without its timeline)."""
+    """Clock, end of WAL, end of what may be sent, oldest segment in pg_wal (without its timeline)."""
     end = _STANDBY_END if is_in_recovery else _PRIMARY_END
     flushed = _STANDBY_END if is_in_recovery else "pg_current_wal_flush_lsn()"
     return f"""
@@ -79,7 +79,7 @@ def upstream(is_in_recovery: bool) -> str:
 
 
 def tick(is_in_recovery: bool) -> str:
-    """End of WAL, and what the walsender (a parameter) waits for."""
+    """End of WAL, and what the walsender, which is a parameter, waits for."""
     end = _STANDBY_END if is_in_recovery else _PRIMARY_END
     return f"SELECT ({end} - '0/0')::int8, (SELECT {_EVENT} FROM pg_stat_activity WHERE pid = %s::int)"
 
@@ -87,9 +87,8 @@ def tick(is_in_recovery: bool) -> str:
 def standby(version_num: int) -> str:
     """Clock, received, replayed, last commit, pause, startup's reads, conflicts, prefetch.
 
-    From 19 the three that pg_stat_recovery has are of one moment. It is empty once a standby is promoted;
-    then the functions answer, or complain, as they do before 19.
-    """
+    From 19 on, the three that pg_stat_recovery has are of one moment. It is empty once a standby is promoted;
+    then the functions answer, or complain, as they do before 19."""
     pause = (
         "pg_get_wal_replay_pause_state()"
         if version_num >= 140000
@@ -126,12 +125,12 @@ def standby(version_num: int) -> str:
 
 
 def receiver_of(row: TupleRow) -> Receiver:
-    """A row of RECEIVER. A walreceiver that has not connected yet shows no positions."""
+    """Read a row of RECEIVER. A walreceiver that has not connected yet shows no positions."""
     return Receiver(row[0], row[1], row[2] or 0, row[3] or 0, row[4])
 
 
 def walsender_name(primary_conninfo: str, cluster_name: str) -> str:
-    """A standby's application_name: of primary_conninfo, else cluster_name, else ``walreceiver``.
+    """A standby's application_name: from primary_conninfo, else cluster_name, else ``walreceiver``.
 
     src/backend/replication/libpqwalreceiver; cluster_name since 12.
     """

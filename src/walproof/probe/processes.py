@@ -1,4 +1,4 @@
-"""The processes of a trial, postmaster's children and load generator, walked through /proc.
+"""Walks through the processes of a trial in /proc: the postmaster's children and the load generator.
 
 What is read of each process (CPU, bytes) is the caller's business. A process that ends takes its counters
 with it, so a thread reads them all the time and the last reading of each is kept.
@@ -22,10 +22,11 @@ DRIVER = "pgbench"
 CLIENT_BACKEND = "client_backend"
 UNKNOWN = "other"
 SAMPLE_HZ = 2.0
-"""Readings a second. What a process does between the last one and its end is missed: 0.25 s on average."""
+"""Readings each second. What a process does between the last one and its end is missed: 0.25 s on average."""
 
 _WALKS = 100
-"""Tries to walk while no child ends. A walk takes about 1 ms; a server ends fewer sessions than that."""
+"""How often a walk is tried again until no child ends meanwhile. A walk takes about 1 ms; sessions end less
+often."""
 
 _PROC = Path("/proc")
 _KINDS = {
@@ -47,14 +48,14 @@ _KINDS = {
     "slotsync worker": "logical_replication",
     "bgworker": UNKNOWN,
 }
-# "user database [local] SELECT" or "user database 10.0.0.7(54321) idle", which any word may be the user of.
+# "user database [local] SELECT" or "user database 10.0.0.7(54321) idle"; the user may be any word.
 _SESSION = re.compile(r"\S+ \S+ (?:\[local\]|\S+\(\d+\))(?: |$)")
 
 Reading = tuple[int, ...]
 
 
 def process_kind(title: str) -> str:
-    """Kind of a server process by its title: ``checkpointer``, ``walwriter``, ``client_backend``, ...
+    """The kind of a server process, from its title: ``checkpointer``, ``walwriter``, ``client_backend``, ...
 
     Titles are ``postgres: [cluster_name: ]what it is`` (set_ps_display(); backend_type of
     pg_stat_activity). A process that has no such title yet, as in the moment after the fork, is ``other``.
@@ -75,17 +76,16 @@ def process_kind(title: str) -> str:
 
 
 def is_running(pid: int) -> bool:
-    """Whether the process exists and has not ended: a zombie, which waits to be waited for, has."""
+    """Whether the process exists and has not ended. A zombie, whose parent has yet to wait for it, has
+    ended."""
     stat = read_stat(pid)
     return stat is not None and stat[0] not in (b"Z", b"X")
 
 
 def read_proc(pid: int, name: str) -> bytes | None:
-    """A short file of /proc/PID; None when the process is gone or the file is not for us.
-
-    By system calls, which take a quarter of what a file object takes: it is read for each process, all the
-    time.
-    """
+    """A short file of /proc/PID; None when the process is gone or the file is not for us. It is read by
+    system calls, which take a quarter of the time of a file object, because this happens for each process,
+    all the time."""
     try:
         file = os.open(f"/proc/{pid}/{name}", os.O_RDONLY)
     except OSError:
@@ -123,18 +123,18 @@ def children(pid: int) -> list[int]:
 
 @dataclass(slots=True)
 class Account:
-    """One process: its counters when it was first and last read."""
+    """One process, with its counters when it was first and last read."""
 
     pid: int
     kind: str
     first: Reading
-    """Zeros for a process that was born within the window."""
+    """The first reading: zeros for a process that began within the window."""
     last: Reading
     alive: bool = True
 
     @property
     def spent(self) -> Reading:
-        """What the counters grew by within the window."""
+        """How much the counters grew within the window."""
         return tuple(last - first for first, last in zip(self.first, self.last, strict=True))
 
 
@@ -144,15 +144,15 @@ class ProcessSampler:
 
     subject: Subject
     read: Callable[[int], Reading | None]
-    """Counters of one process, which only grow; None when it is gone or may not be read."""
+    """The counters of one process, which only grow; None when it is gone or may not be read."""
     accounts: list[Account] = field(default_factory=list)
-    """One per process. Stable once `stop` has returned."""
+    """One reading per process. Stable once `stop` has returned."""
     _current: dict[int, Account] = field(default_factory=dict)
     _stopping: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Take the first reading and begin sampling. Raises ProbeError when nothing can be read."""
+        """Take the first reading, and begin sampling. Raises ProbeError when nothing can be read."""
         self._walk_settled(first=True)
         if not self.accounts:
             raise ProbeError(
@@ -183,9 +183,9 @@ class ProcessSampler:
             tick = max(tick + 1, int((time.monotonic() - begun) * SAMPLE_HZ) + 1)
 
     def _walk_settled(self, *, first: bool) -> None:
-        """Walk in a moment when no child was waited for: its counters move to the postmaster then, and
-        one that moves between the reading of the postmaster and its own would be in neither. At the start
-        its whole life would be taken for the window's, at the end its last reading would be lost."""
+        """Walk at a moment when no child is waited for. When it is, its counters move to the postmaster, and
+        a child that moves between the reading of the postmaster and its own reading would be in neither. At
+        the start its whole life would be counted in the window; at the end its last reading would be lost."""
         for _ in range(_WALKS):
             if first:
                 self.accounts.clear()
@@ -235,9 +235,8 @@ class ProcessSampler:
 def totals_by_kind(accounts: list[Account], inherited: int) -> dict[str, int]:
     """Kind -> growth of the first counter within the window, in order of first sight.
 
-    ``inherited`` is the growth of what the postmaster was left by its ended children, in their whole life.
-    What exceeds their last readings is given to the client backends, which are the ones that end.
-    """
+    ``inherited`` is the growth of what ended children left to the postmaster, over their whole life. What
+    exceeds their last readings is given to the client backends, because those are the ones that end."""
     totals: dict[str, int] = {}
     for account in accounts:
         totals[account.kind] = totals.get(account.kind, 0) + account.spent[0]
@@ -246,7 +245,7 @@ def totals_by_kind(accounts: list[Account], inherited: int) -> dict[str, int]:
         for account in accounts
         if not account.alive and account.kind not in (POSTMASTER, DRIVER)
     )
-    # It may fall short where children ended in every walk (`_walk_settled`).
+    # It may be too small if children ended during every walk (`_walk_settled`).
     if inherited > seen:
         totals[CLIENT_BACKEND] = totals.get(CLIENT_BACKEND, 0) + inherited - seen
     return totals

@@ -1,4 +1,5 @@
-"""Where a process spends its CPU: stacks counted while it runs, by perf, else by looking at /proc.
+"""Where a process spends its CPU: stacks are counted while it runs, by perf if possible, else by looking at
+/proc.
 
 perf unwinds by the frame information that every build has (``--call-graph dwarf``), so it sees the callers in
 builds without frame pointers. Where it is absent or refused, /proc/PID/stack is read in a loop: kernel
@@ -27,39 +28,37 @@ from walproof.probe.startup import state_of
 IN_SERVER = "in the server itself"
 CUT_SHORT = "(caller not known)"
 _ROOT = "StartupXLOG"
-"""What calls it is the same in every stack."""
+"""Its callers are the same in every stack."""
 _HZ = 4999
-"""No multiple of any timer of the server."""
+"""Chosen so that it is not a multiple of any timer of the server."""
 _POLL_S = 0.002
 _ATTACH_PATIENCE_S = 10.0
 _READ_PATIENCE_S = 120.0
 _KERNEL_SPACE = 1 << 63
 _LEAST_SHARE = 0.002
-"""Of all samples: a rarer stack is counted for its caller."""
+"""The least share of all samples; a rarer stack is counted for its caller."""
 
 Stacks = Mapping[str, int]
 """``PerformWalRecovery;heap_redo;ksys_lseek_[k]`` -> samples, the outermost function first."""
 
 
 class Profiler(Protocol):
-    """Counts stacks of one process from its making on."""
+    """Counts stacks of one process from the moment that it is made."""
 
     method: str
     """``perf`` or ``kernel``."""
 
     def stop(self) -> Stacks:
-        """End, and return what was counted. Raises ProbeError when that is nothing."""
+        """End, and return what was counted. Raises ProbeError if nothing was."""
 
     def abandon(self) -> None:
         """End without a result."""
 
 
 def begin_profile(pid: int, folder: Path) -> tuple[Profiler | None, str | None]:
-    """(what counts stacks of ``pid`` from now on, why it is not the best there is); the former may be None.
-
-    ``folder`` takes perf's file.
-    """
-    # perf opens events of its own before it looks for the process, and so seems to have begun.
+    """Begin to count stacks of ``pid``. Returns a profiler, and why it is not the best one; the profiler may
+    be None. perf's file is put into ``folder``."""
+    # perf opens its own events before it looks for the process, and so seems to have begun.
     if not Path(f"/proc/{pid}").exists():
         return None, f"process {pid} is gone: there is no profile"
     try:
@@ -202,7 +201,7 @@ def fold_perf(text: str) -> Stacks:
 
 
 def _without_rare(counts: Mapping[str, int]) -> Stacks:
-    """The same samples, with a stack that is rare counted for what called it."""
+    """The same samples, in which a rare stack is counted for its caller."""
     least = _LEAST_SHARE * sum(counts.values())
     kept: Counter[str] = Counter(counts)
     deepest = max((stack.count(";") for stack in kept), default=0)
@@ -215,7 +214,7 @@ def _without_rare(counts: Mapping[str, int]) -> Stacks:
 
 
 def _kernel_stack(pid: int) -> list[str] | None:
-    """Functions of the kernel that the process is in, the outermost first; None when they are not shown."""
+    """The kernel functions that the process is in, the outermost first; None when they are not shown."""
     text = read_proc(pid, "stack")
     if text is None:
         return None

@@ -1,9 +1,8 @@
 """What a probe is: something that observes one trial's window from outside the load.
 
-A probe is started when the window opens and stopped when it closes. What it saw leaves it as an
-Observation; nothing else does. A probe that cannot observe on this version or machine says so in a
-warning and returns what it has: a missing figure never fails a trial.
-"""
+A probe is started when the window opens and stopped when it closes. It hands on what it saw as an
+Observation, and nothing else. A probe that cannot observe on this version or machine says so in a warning and
+returns what it has: a missing figure never fails a trial."""
 
 from __future__ import annotations
 
@@ -49,4 +48,5 @@ class Probe(Protocol):
         """Take the last reading; end sampling; release every connection, thread and file."""
 
     def abandon(self) -> None:
-        """Release everything without a reading: the trial failed. May be called at any time, twice too."""
+        """Release everything without a reading: the trial failed. May be called at any time, and more than
+        once."""

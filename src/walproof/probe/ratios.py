@@ -23,10 +23,9 @@ def per_transaction(metrics: Mapping[str, float]) -> dict[str, float]:
     """The per-transaction figures that the merged metrics of one trial allow.
 
     ``wal_bytes_per_txn`` (bytes), ``wal_records_per_txn``, ``wal_fpi_per_txn``, ``wal_flushes_per_txn``,
-    ``cpu_us_per_txn.<kind>`` (microseconds) and ``write_bytes_per_txn.<kind>`` (bytes). A figure whose
-    total is missing is missing; without a transaction the answer is empty. Aborted and skipped transactions
-    are not in the divisor, what they wrote is in the totals.
-    """
+    ``cpu_us_per_txn.<kind>`` (microseconds) and ``write_bytes_per_txn.<kind>`` (bytes). A figure is missing
+    if its total is missing; without any transaction the result is empty. Aborted and skipped transactions are
+    not in the divisor, but what they wrote is in the totals."""
     transactions = metrics.get("transactions", 0.0)
     if transactions <= 0:
         return {}

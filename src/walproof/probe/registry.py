@@ -1,11 +1,10 @@
 """The observers of one trial's window.
 
-``PROBES`` names every observer that runs beside the load, in the order in which they are started. Stop
-them in the reverse order: `wal` takes its last reading first thing but then waits for the server's
-statistics, which must not stretch the window of the others. Throughput is no probe: it is read from the
-load generator's own logs when the run is over (`read_pgbench_logs`). Once all observations are merged,
-`per_transaction` divides what was spent by the transactions that were bought with it.
-"""
+``PROBES`` names every observer that runs beside the load, in the order in which they are started. Stop them
+in reverse order: `wal` takes its last reading at once, but then waits for the server's statistics, which must
+not stretch the window of the others. Throughput is not a probe: it is read from the load generator's own logs
+when the run is over (`read_pgbench_logs`). Once all observations are merged, `per_transaction` divides what
+was spent by the number of transactions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
-"""Which relation is behind which file: asks the catalogs of every database of a running server.
-
-A plain user may do this for the databases that it may connect to. Nothing is written.
-"""
+"""Which relation a file belongs to: asks the catalogs of every database of a running server. An ordinary user
+may do this for the databases that it may connect to. Nothing is written."""
 
 from __future__ import annotations
 

@@ -2,11 +2,10 @@
 
 Its title names the segment that it reads ("postgres: startup recovering 000000010000000000000003";
 XLogPageRead in xlogrecovery.c), /proc/PID/schedstat its CPU time in ns and /proc/PID/io what it read from the
-disk. So one replay gives the CPU of every segment, without touching the server. The kernel brings the CPU of
-a process that runs up to date once a tick (1 to 10 ms), so between ticks the clock tells it, less what the
-process waited for a processor. A segment's CPU is then known to the time between two looks; reading is up to
-the prefetcher's look-ahead in front of replaying.
-"""
+disk. So one replay gives the CPU of every segment, without touching the server. The kernel updates the CPU
+time of a running process once a tick (1 to 10 ms), so between ticks it is taken from the clock, less the time
+that the process waited for a processor. A segment's CPU is then known up to the time between two looks;
+reading may be ahead of replaying by as much as the prefetcher looks ahead."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from walproof.probe.processes import children, read_proc
 
 POLL_S = 0.001
 _TICK_S = 0.01
-"""Longest that the kernel's count of CPU is behind (CONFIG_HZ=100)."""
+"""The longest time by which the kernel's count of CPU lags (CONFIG_HZ=100)."""
 _RECOVERING = re.compile(rb"startup\s+(?:process\s+)?recovering ([0-9A-F]{24})")
 
 
@@ -29,9 +28,9 @@ class SegmentStart:
 
     segment: str
     cpu_s: float
-    """By its own clock, which stands still between ticks."""
+    """By the process's CPU clock, which stands still between ticks."""
     ran_s: float
-    """By the wall's, less what it had waited for a processor."""
+    """By the wall clock, less the time that it had waited for a processor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +43,10 @@ class ReplayCourse:
     waited_s: float
     """How long it was ready to run and had no processor: other work on the machine."""
     read_bytes: int | None
-    """What it made the disk read; None where /proc does not show it."""
+    """What it made the disk read; None if /proc does not show it."""
 
     def segments_cpu_s(self) -> dict[str, float]:
-        """Segment -> CPU from its beginning to that of the next; the last one has no end and is left out."""
+        """Segment -> CPU from its beginning to that of the next. The last one has no end and is left out."""
         return {
             begun.segment: _within(after.ran_s - begun.ran_s, after.cpu_s - begun.cpu_s)
             for begun, after in zip(self.starts, self.starts[1:], strict=False)
@@ -107,7 +106,8 @@ class ReplayWatch:
 
 
 def _within(ran_s: float, cpu_s: float) -> float:
-    """The time that passed, as far as it may have been CPU: the rest was waiting for a disk or a lock."""
+    """The time that passed, as far as it may have been CPU; the rest was spent waiting for a disk or a
+    lock."""
     return max(0.0, cpu_s - _TICK_S, min(ran_s, cpu_s + _TICK_S))
 
 

@@ -64,7 +64,7 @@ class Keepalive(NamedTuple):
 
 
 class StreamEnd(ProbeError):
-    """The stream ended, and not because its receiver wanted that."""
+    """The stream ended, and not because its receiver wanted it to."""
 
 
 class TimelineEnd(StreamEnd):
@@ -83,7 +83,7 @@ class WalStream:
     """Context manager: one replication session. A single thread may use it at a time."""
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
-        """Connect with parameters of libpq: those of `streaming_parameters`. Raises ProbeError."""
+        """Connect with the libpq parameters of `streaming_parameters`. Raises ProbeError."""
         self._sslmode = parameters["sslmode"]
         self._connection = pq.PGconn.connect_start(conninfos.make_conninfo("", **parameters).encode())
         said = self._wait_for_session(float(parameters["connect_timeout"]))
@@ -110,7 +110,7 @@ class WalStream:
         return bool(self._connection.ssl_in_use)
 
     def identify(self) -> SystemIdentity:
-        """Ask whose WAL it is, and how far it has come. Raises ProbeError."""
+        """Ask which system's WAL it is, and how far it reaches. Raises ProbeError."""
         result = self._ask("IDENTIFY_SYSTEM")
         values = [(result.get_value(0, column) or b"").decode() for column in range(3)]
         return SystemIdentity(int(values[0]), int(values[1]), Lsn.parse(values[2]))
@@ -126,11 +126,11 @@ class WalStream:
         )
 
     def receive(self, patience_s: float) -> Piece | Keepalive | None:
-        """Return the next message; None when none has come whole within ``patience_s``. Raises StreamEnd."""
+        """Return the next message; None if no whole one has come within ``patience_s``. Raises StreamEnd."""
         try:
             length, message = self._connection.get_copy_data(1)
             if length == 0:
-                # Before waiting: what TLS has decrypted already makes no socket readable.
+                # Before waiting, because what TLS has already decrypted makes no socket readable.
                 self._connection.consume_input()
                 length, message = self._connection.get_copy_data(1)
             deadline = time.monotonic() + patience_s
@@ -174,7 +174,8 @@ class WalStream:
         self._connection.finish()
 
     def _wait_for_session(self, patience_s: float) -> str | None:
-        """Return when it is connected, or why not. PQconnectdb would keep every other thread waiting."""
+        """Wait until it is connected; return why not, if it is not. PQconnectdb would keep every other thread
+        waiting."""
         # 0 waits for ever, as libpq's connect_timeout does.
         deadline = time.monotonic() + (patience_s if patience_s > 0 else math.inf)
         wanted = select.POLLOUT
@@ -223,7 +224,7 @@ class WalStream:
         return result
 
     def _result(self) -> pq.abc.PGresult:
-        """The next result, of which there must be one. Raises StreamEnd."""
+        """The next result; there must be one. Raises StreamEnd."""
         result = self._next_result()
         if result is None:
             raise StreamEnd("the server ended the stream")
@@ -243,6 +244,6 @@ class WalStream:
 
 
 def _words(said: str) -> str:
-    """What libpq says in one line, without where in psycopg, and without libpq's guess at the reason."""
+    """What libpq says, in one line, without the place in psycopg and without libpq's guess at the reason."""
     words = " ".join(said.split()).partition(" This probably means")[0]
     return words.removeprefix("consuming input failed: ")

@@ -23,7 +23,7 @@ other settings amount to."""
 def server_facts(conninfo: str) -> tuple[dict[str, str], str]:
     """(settings that differ from their boot values, as SHOW prints them with units; text of ``version()``).
 
-    effective_wal_level (from 19) is there whatever it is: it is not wal_level while a logical slot exists.
+    effective_wal_level (from 19) is always included: it differs from wal_level while a logical slot exists.
     Settings of this session or its role and those that name places or may hold secrets are left out.
     Raises ProbeError.
     """

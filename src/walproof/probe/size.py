@@ -10,8 +10,8 @@ _HZ = 5.0
 
 
 class SizeProbe:
-    """The largest size of the data files between ``start`` and ``stop``, WAL and temporary files of sorts
-    beside: what a table needs while it is loaded and rebuilt. In bytes."""
+    """The largest size in bytes of the data files between ``start`` and ``stop``, without WAL and temporary
+    files of sorts: what a table needs while it is loaded and rebuilt."""
 
     def __init__(self, data: Path) -> None:
         self._base = data / "base"
@@ -20,7 +20,7 @@ class SizeProbe:
         self._most = 0
 
     def start(self) -> int:
-        """Begin; return the present size."""
+        """Begin; return the current size."""
         size = self._most = folder_bytes(self._base)
         self._thread.start()
         return size
@@ -39,7 +39,7 @@ class SizeProbe:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Bytes of all files below; what vanishes meanwhile counts for nothing."""
+    """Bytes of all files in the folder; what vanishes meanwhile counts as nothing."""
     total = 0
     pending = [os.fspath(folder)]
     while pending:

@@ -41,7 +41,7 @@ class Counted:
 
 
 def read_edge(connection: psycopg.Connection[tuple[object, ...]]) -> Edge:
-    """Clock and WAL insert position of now. Raises ProbeError."""
+    """The clock and the WAL insert position now. Raises ProbeError."""
     try:
         row = connection.execute(_EDGE).fetchone()
     except psycopg.Error as error:
@@ -51,7 +51,7 @@ def read_edge(connection: psycopg.Connection[tuple[object, ...]]) -> Edge:
 
 
 def server_cpu_ns(postmaster_pid: int) -> dict[int, int]:
-    """Process id -> nanoseconds on a CPU, of the postmaster and its children; empty where the kernel does not
+    """Process id -> nanoseconds on a CPU, of the postmaster and its children; empty if the kernel does not
     tell (/proc/PID/schedstat)."""
     found = {}
     for pid in (postmaster_pid, *children(postmaster_pid)):
@@ -63,7 +63,7 @@ def server_cpu_ns(postmaster_pid: int) -> dict[int, int]:
 
 def server_written_bytes(postmaster_pid: int) -> dict[int, int]:
     """Process id -> bytes that it made the kernel write to disk, of the postmaster and its children
-    (/proc/PID/io, write_bytes); empty where that cannot be read."""
+    (/proc/PID/io, write_bytes); empty if that cannot be read."""
     found = {}
     for pid in (postmaster_pid, *children(postmaster_pid)):
         for line in (read_proc(pid, "io") or b"").splitlines():
@@ -73,10 +73,8 @@ def server_written_bytes(postmaster_pid: int) -> dict[int, int]:
 
 
 def cpu_spent_s(before: dict[int, int], after: dict[int, int]) -> float | None:
-    """What the processes that are there at the end used in between; None where nothing could be read.
-
-    A process that has ended meanwhile is not counted.
-    """
+    """What the processes that exist at the end used in between; None if nothing could be read. A process that
+    has ended meanwhile is not counted."""
     if not before or not after:
         return None
     return sum(ns - before.get(pid, 0) for pid, ns in after.items()) / 1e9

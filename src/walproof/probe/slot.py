@@ -20,14 +20,14 @@ _NAME = re.compile(r'"((?:[^"]|"")*)"|([^\s,()"]+)')
 
 @dataclass(frozen=True, slots=True)
 class SlotLook:
-    """A primary at a moment, and one slot on it."""
+    """A primary at one moment, and one of its slots."""
 
     inserted: Lsn
     """End of its WAL."""
     flushed: Lsn
     """End of what a walsender may send."""
     confirmed: Lsn | None
-    """Where the WAL begins that is kept for the slot; None where there is no slot of that name."""
+    """Where the WAL that is kept for the slot begins; None if there is no slot of that name."""
     is_synchronous: bool
     """Whether commits may wait for a walsender with the session's application_name, or be released by it."""
 

@@ -1,4 +1,4 @@
-"""The process that replays, in /proc, where it runs on this machine.
+"""Reads the process that replays from /proc, if it runs on this machine.
 
 schedstat is taken rather than the ticks of stat: it counts in nanoseconds, and shows the time that the
 process was ready and had no core (kernel: Documentation/scheduler/sched-stats.rst).
@@ -16,11 +16,12 @@ from walproof.facts.replication import StartupProcess
 from walproof.probe.processes import process_kind, read_proc, read_stat
 
 _MINOR_FAULTS = 10 - 3
-"""Place of minflt in /proc/PID/stat, counted from its third field (proc(5))."""
+"""The place of minflt in /proc/PID/stat, counted from its third field (proc(5))."""
 
 
 def is_here(session: psycopg.Connection[TupleRow]) -> bool:
-    """Whether that session's server is on this machine: a unix socket, or an address of ours."""
+    """Whether that session's server is on this machine: reached by a unix socket, or at an address of
+    ours."""
     host = session.info.hostaddr or session.info.host
     if not host or host.startswith(("/", "@")):
         return True
@@ -35,7 +36,7 @@ def is_here(session: psycopg.Connection[TupleRow]) -> bool:
 
 
 def read_startup(pid: int) -> StartupProcess | None:
-    """Its counters; None when that is no startup process here (a container, a tunnel) or is gone."""
+    """Its counters; None if the process is not a startup process here (a container, a tunnel) or is gone."""
     title = (read_proc(pid, "cmdline") or b"").replace(b"\0", b" ").decode("utf-8", "replace").strip()
     if process_kind(title) != "startup":
         return None

@@ -1,7 +1,6 @@
-"""What each of some SQL statements writes to the WAL, counted by every method that the server offers.
-
-The server is quiet but for the session that runs the statements, so what stands in the WAL between two
-locations is that statement's, and what other processes wrote meanwhile is told apart by its records.
+"""What each of a list of SQL statements writes to the WAL, counted by every method that the server offers.
+The server is quiet except for the session that runs the statements, so what stands in the WAL between two
+locations belongs to that statement; what other processes wrote meanwhile is told apart by its records.
 
     method        what it counts                                              since
     lsn           distance of pg_current_wal_insert_lsn()                     -
@@ -35,7 +34,7 @@ from walproof.units import Lsn
 from walproof.wal import stats
 
 _QUIET_S = 0.25
-"""Without a change of the insert location: longer than wal_writer_delay."""
+"""How long the insert location must not change: longer than wal_writer_delay."""
 _PATIENCE_S = 20.0
 _STATS_DELAY_S = 1.2
 """Sessions of 14 report to pg_stat_wal at most once a second (PGSTAT_STAT_INTERVAL)."""
@@ -47,7 +46,7 @@ _BACKEND_WAL = 180000
 @dataclass(frozen=True, slots=True)
 class _Counters:
     stat: tuple[int, int, int] | None
-    """Records, full-page images, bytes of pg_stat_wal."""
+    """Records, full-page images and bytes of pg_stat_wal."""
     backend: tuple[int, int, int] | None
 
 
@@ -66,7 +65,7 @@ class StatementCounter:
         assert row is not None
         self._pid = int(row[0])
         self._has_statements = self._create_statistics()
-        # The first look at a view reads catalog pages, which may prune themselves: not in a measurement.
+        # The first look at a view reads catalog pages, which may be pruned then: not within a measurement.
         self._counters()
         self._settle()
 
@@ -138,7 +137,7 @@ class StatementCounter:
             raise WorkloadError(f'statement "{name}" failed: {one_line(error)}', detail=sql) from error
 
     def _run_explained(self, statement: Statement) -> list[int]:
-        """Runs it under EXPLAIN; records, images and bytes of the executor's own instrumentation."""
+        """Run it under EXPLAIN; return records, images and bytes of the executor's own instrumentation."""
         ((said,),) = self._run(statement.name, f"EXPLAIN (ANALYZE, WAL, FORMAT JSON) {statement.sql}")
         top: Mapping[str, int] = (said if isinstance(said, list) else json.loads(said))[0]["Plan"]
         return [top.get(name, 0) for name in ("WAL Records", "WAL FPI", "WAL Bytes")]
@@ -192,7 +191,7 @@ class StatementCounter:
         return Lsn.parse(row[0])
 
     def _decoded(self, name: str, start: Lsn, end: Lsn) -> dict[str, float]:
-        # A commit flushes all that was inserted before it; it comes behind what is counted.
+        # A commit flushes all that was inserted before it; it comes after what is counted.
         self._observer.execute("SELECT pg_logical_emit_message(true, 'walproof', 'flush')")
         try:
             wal = stats(self._wal, start=start, end=end, threads=1)

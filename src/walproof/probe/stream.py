@@ -1,13 +1,13 @@
-"""Where the WAL of a pair is, many times a second: not flushed, sent, written, flushed there, replayed.
+"""Looks many times a second at how far the WAL of a pair is: not flushed, sent, written, flushed there,
+replayed.
 
     primary   inserted --generation--> flushed --network--> sent
     standby                                       --write--> written --flush--> flushed --replay--> replayed
 
-Positions on the way are those that the primary knows (pg_stat_replication). How far the standby has replayed
-it is asked itself, where it takes connections: the primary learns of that only with the standby's messages.
-The standby is asked first, so that no stage is below zero. Where it is on another host its answer is as old
-as its way, so replay seems to be behind by what is made meanwhile.
-"""
+Positions on the way are those that the primary knows (pg_stat_replication). How far it has replayed, the
+standby is asked itself if it takes connections, because the primary learns of that only from the standby's
+messages. The standby is asked first, so that no stage is below zero. If it is on another host, its answer is
+as old as its way here, so replay seems to lag by what is generated meanwhile."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class StreamSample:
     """One look. Positions are bytes since the beginning of WAL."""
 
     at_s: float
-    """Monotonic clock, when the primary had answered."""
+    """Monotonic clock at the primary's answer."""
     inserted: int
     flushed: int
     sent: int
@@ -53,7 +53,7 @@ class StreamSample:
 
     @property
     def stages(self) -> tuple[int, ...]:
-        """Bytes in each of STAGES."""
+        """Bytes that are in each of STAGES."""
         positions = (
             self.inserted, self.flushed, self.sent, self.written, self.flushed_there, self.replayed,
         )  # fmt: skip
@@ -61,29 +61,29 @@ class StreamSample:
 
     @property
     def lag_bytes(self) -> int:
-        """All that is not replayed."""
+        """Everything that is not replayed yet."""
         return max(0, self.inserted - self.replayed)
 
 
 @dataclass(frozen=True, slots=True)
 class StandbyLook:
-    """What the standby itself shows."""
+    """What only the standby itself shows."""
 
     replayed: int | None
-    """Bytes since the beginning of WAL; None where it takes no connections."""
+    """Bytes since the beginning of WAL; None if it takes no connections."""
     startup: StartupProcess
 
 
 class StandbyEye:
-    """Looks at a standby on its own machine: its startup process in /proc, and by a session of its own."""
+    """Looks at a standby on its own machine: at its startup process in /proc, and through a session."""
 
     def __init__(self, conninfo: str | None, startup_pid: int) -> None:
-        """``conninfo``: None where it takes no connections. Raises ProbeError."""
+        """``conninfo``: None if it takes no connections. Raises ProbeError."""
         self._pid = startup_pid
         self._session = None if conninfo is None else connect(conninfo)
 
     def look(self) -> StandbyLook:
-        """Raises ProbeError when there is nothing to be seen any more."""
+        """Raises ProbeError when there is nothing left to see."""
         try:
             row = None if self._session is None else self._session.execute(_REPLAYED.encode()).fetchone()
         except psycopg.Error as error:
@@ -135,7 +135,7 @@ class StreamSampler:
 
     @property
     def samples(self) -> Sequence[StreamSample]:
-        """Those so far, in order of time."""
+        """The samples so far, in order of time."""
         return tuple(self._samples)
 
     @property
@@ -161,7 +161,7 @@ class StreamSampler:
             raise ProbeError(f"could not observe the stream: {one_line(error)}") from error
         at_s = time.monotonic()
         if row is None or None in row[:5]:
-            raise ProbeError("the standby does not stream any more")
+            raise ProbeError("the standby no longer streams")
         replayed = max(int(row[5] or 0), seen.replayed or 0)
         inserted, flushed, sent, written, flushed_there = (int(value) for value in row[:5])
         self._samples.append(
@@ -172,7 +172,7 @@ class StreamSampler:
 def replay_lag_s(samples: Sequence[StreamSample], index: int) -> float:
     """Age of what that sample has replayed: how long ago the primary was seen to have written more than that.
 
-    To the time between two looks; 0 where all is replayed.
+    Exact up to the time between two looks; 0 if everything is replayed.
     """
     now = samples[index]
     passed_at_s = now.at_s

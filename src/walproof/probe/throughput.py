@@ -138,7 +138,7 @@ def _files(logs: Path | Iterable[Path]) -> list[Path]:
 
 
 def _read(path: Path, warnings: list[str]) -> Ints | None:
-    """All whole lines of one log; None when it has none (a thread that finished no transaction)."""
+    """All complete lines of one log; None if it has none, because its thread finished no transaction."""
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -155,7 +155,7 @@ def _read(path: Path, warnings: list[str]) -> Ints | None:
         table = np.loadtxt(io.BytesIO(numbers), dtype=np.int64, comments=None, delimiter=" ", ndmin=2)
     except (ValueError, OverflowError) as error:
         raise _garbled(path, whole) from error
-    # The columns are checked as a whole: a table of numbers may still be something else than this log.
+    # The columns are checked as a whole: a table of numbers may still be something other than this log.
     if (
         not 6 <= table.shape[1] <= 8
         or np.delete(table, _TIME, axis=1).min() < 0
@@ -167,7 +167,7 @@ def _read(path: Path, warnings: list[str]) -> Ints | None:
 
 
 def _garbled(path: Path, text: bytes) -> ProbeError:
-    """Find the first line at fault. Slow, and only walked when something is wrong."""
+    """Find the first faulty line. This is slow, and done only when something is wrong."""
     lines = text.splitlines()
     columns = len(lines[0].split())
     number, line = next(

@@ -1,4 +1,4 @@
-"""How much WAL the window made, and how often it was flushed.
+"""How much WAL was generated in the window, and how often it was flushed.
 
 Bytes are the distance between two WAL locations, which means the same in every version. Counts need more
 care: backends report to pg_stat_wal only every second and when they exit (PGSTAT_MIN_INTERVAL in pgstat.c;
@@ -31,11 +31,12 @@ from walproof.units import Lsn, format_bytes
 from walproof.wal import stats
 
 COUNT_MAX_BYTES = 4 * 1024**3
-"""WAL beyond this is not read to be counted, which would take seconds."""
+"""More WAL than this is not read to count its records, which would take seconds."""
 REPORT_WAIT_S = 2.0
-"""How long `WalProbe.stop` waits for the sessions of a load that has ended to report and leave."""
+"""How long `WalProbe.stop` waits until the sessions of a finished load have reported and left."""
 _COLLECTOR_S = 0.6
-"""What 14's statistics file may be behind its collector (PGSTAT_STAT_INTERVAL, 0.5 s), and some more."""
+"""How far the statistics file of 14 may lag behind its collector (PGSTAT_STAT_INTERVAL, 0.5 s), and some
+more."""
 
 _PAGE, _PAGE_HEADER = 8192, 24
 _ALIGNMENT_LOSS = 3.5
@@ -55,7 +56,7 @@ class RecordCount:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The server's own counters. None where the version or a setting keeps none."""
+    """The server's own counters. None if the version or a setting keeps none."""
 
     records: int
     fpi: int
@@ -100,7 +101,7 @@ class WalProbe:
         self._since_redo = float(self._start_lsn - Lsn.parse(redo["redo"]))
 
     def stop(self) -> Observation:
-        """Read the location at once, then wait for the load's sessions to report (up to REPORT_WAIT_S)."""
+        """Read the location at once, then wait up to REPORT_WAIT_S for the load's sessions to report."""
         subject, connection = self._subject, self._connection
         if subject is None or connection is None:
             return Observation(warnings=("WAL was not observed",))
@@ -166,7 +167,7 @@ class WalProbe:
         assert self._connection is not None
         flushed = self._one("SELECT pg_current_wal_flush_lsn()::text AS lsn")
         if Lsn.parse(flushed["lsn"]) < lsn:
-            # The commit of a transaction that wrote WAL flushes all WAL before it; a message is the least
+            # The commit of a transaction that wrote WAL flushes all WAL before it; a message is the smallest
             # write.
             self._connection.execute("SET synchronous_commit = local")
             self._connection.execute("SELECT pg_logical_emit_message(true, 'walproof', '')")
@@ -181,7 +182,7 @@ class WalProbe:
             " current_setting('fsync')::bool AS fsync, current_setting('track_wal_io_timing')::bool AS timed"
         )
         if self._subject.version_num >= 180000:
-            # context 'init' is the making of segments, which is no flush that a commit waits for.
+            # context 'init' is the creation of segments, which is not a flush that a commit waits for.
             io = self._one(
                 "SELECT coalesce(sum(writes), 0) AS writes, coalesce(sum(fsyncs), 0) AS syncs,"
                 " coalesce(sum(fsync_time), 0) AS sync_ms"
@@ -202,7 +203,7 @@ class WalProbe:
         )
 
     def _wait_for_reports(self, subject: Subject) -> bool:
-        """Whether every session of the load has left, and so reported. Does not wait for a load that goes
+        """Whether every session of the load has left, and thus reported. Does not wait for a load that goes
         on."""
         if subject.version_num < 140000:
             return True
@@ -251,15 +252,14 @@ def scale_counters(
 ) -> dict[str, float]:
     """Metrics from the growth of the server's counters, scaled to a window with ``distance`` bytes of WAL.
 
-    ``count`` is what that WAL holds, where it was counted. ``wal_bytes_stat`` is not scaled, an average
-    neither.
-    """
+    ``count`` is what that WAL holds, where it was counted. ``wal_bytes_stat`` is not scaled, and neither is
+    an average."""
     records, size = end.records - start.records, end.bytes - start.bytes
     share = 1.0
     if count is not None and records > 0:
         share = count.records / records
     elif size > 0:
-        # Reported bytes are those of records; on disk, alignment and page headers come to them.
+        # Reported bytes are those of records; on disk, alignment and page headers are added.
         on_disk = (size + _ALIGNMENT_LOSS * records) * _PAGE / (_PAGE - _PAGE_HEADER)
         share = min(1.0, distance / on_disk)
     flushes = end.flushes - start.flushes

@@ -1,4 +1,4 @@
-"""The books of a ledger after a crash: is everything there that was acknowledged, and does it add up?
+"""The books of a ledger after a crash: is everything that was acknowledged there, and does it add up?
 
 Reads through the server, in a fixed order: prepared transactions are finished, rows are compared with what
 the clients were told, invariants are added up, every index is compared with its table, and amcheck looks at
@@ -33,19 +33,20 @@ class Books:
     oldest_lost_ns: int | None
     """When the first of them was acknowledged, as time.monotonic_ns."""
     hole: str | None
-    """A lost commit that is older than one that is there, in words."""
+    """Says which lost commit is older than one that is there."""
     unbalanced: str | None
-    """What does not add up. Where there is a hole it follows from that."""
+    """What does not add up. If there is a hole, this follows from it."""
     wrong: str | None
-    """What cannot be read, or is not what was written, or is found in one way and not in another."""
+    """What cannot be read, is not what was written, or is found by one way of reading and not by another."""
 
 
 def check_books(connection: _Connection, record: Record, *, has_amcheck: bool) -> Books:
-    """Compare. ``connection`` is a superuser's, in autocommit mode. Never raises: what fails is ``wrong``."""
+    """Compare. ``connection`` is a superuser's, in autocommit mode. Never raises; whatever fails is
+    ``wrong``."""
     try:
         _finish_prepared(connection)
         if not _integers(connection, "SELECT count(*) FROM pg_class WHERE relname = 'ledger'")[0]:
-            # Of before the ledger was made: nothing is left of it, and nothing of it is wrong.
+            # The server is as before the ledger was made: nothing of it is left, so nothing of it is wrong.
             return _all_lost(record)
         present = _present(connection)
     except psycopg.Error as error:
@@ -76,13 +77,13 @@ def _one_line(error: psycopg.Error) -> str:
 
 
 def _finish_prepared(connection: _Connection) -> None:
-    """A prepared transaction survives a crash and waits: the coordinator would commit it now."""
+    """Commit prepared transactions. They survive a crash and wait; a coordinator would commit them now."""
     for (identifier,) in connection.execute("SELECT gid FROM pg_prepared_xacts ORDER BY gid").fetchall():
         connection.execute(f"COMMIT PREPARED '{identifier}'".encode())
 
 
 def _present(connection: _Connection) -> list[set[int]]:
-    """Numbers of each session, read from the table itself."""
+    """The numbers of each session, read from the table itself."""
     present: list[set[int]] = [set() for _ in range(SESSIONS_MOST)]
     with connection.transaction():
         _only(connection, "seqscan")
@@ -188,7 +189,7 @@ PROBES = (
 
 
 def _indexes(connection: _Connection) -> Iterator[str]:
-    """The same question answered by the table and by an index must have the same answer."""
+    """The table and an index must give the same answer to the same question."""
     for index, table, condition in PROBES:
         what = "number" if table != "account" else "balance"
         query = f"SELECT count(*), coalesce(sum({what}), 0) FROM {table} WHERE {condition}"
@@ -204,14 +205,14 @@ def _indexes(connection: _Connection) -> Iterator[str]:
 
 
 def _only(connection: _Connection, way: str) -> None:
-    """Let this transaction read in one way only."""
+    """Let this transaction read in only one way."""
     ways = {"seqscan": ("seqscan",), "indexscan": ("indexscan", "indexonlyscan", "bitmapscan")}
     for name in ("seqscan", "indexscan", "indexonlyscan", "bitmapscan"):
         connection.execute(f"SET LOCAL enable_{name} = {'on' if name in ways[way] else 'off'}".encode())
 
 
 def _pgbench(connection: _Connection) -> Iterator[str]:
-    """pgbench's own invariant, where it ran: every transaction adds its delta to all three tables."""
+    """Check pgbench's own invariant, if it ran: every transaction adds its delta to all three tables."""
     (exists,) = _integers(connection, "SELECT count(*) FROM pg_class WHERE relname = 'pgbench_branches'")
     if not exists:
         return

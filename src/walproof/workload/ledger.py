@@ -24,9 +24,9 @@ LIGHT_SESSION = SESSIONS_MOST - 1
 (two-phase commits and dropped files are always flushed)."""
 ACCOUNTS = 64
 QUEUE_LENGTH = 10
-"""A transaction puts its number into the queue, and takes the one out that came so many before it."""
+"""A transaction puts its number into the queue, and takes out the number that came so many before it."""
 SETTINGS = {"max_prepared_transactions": str(2 * SESSIONS_MOST)}
-"""What the server needs for it."""
+"""Settings that the server needs for the ledger."""
 _PREPARED = "walproof-{session}-{number}"
 _END_PATIENCE_S = 30.0
 
@@ -47,7 +47,7 @@ Record = tuple[tuple[Commit, ...], ...]
 
 
 def table_statements(*, unlogged: bool = False, tablespace: str | None = None) -> tuple[str, ...]:
-    """SQL that makes the ledger's tables, the balances in ``tablespace`` where there is one."""
+    """SQL that makes the ledger's tables, with the balances in ``tablespace`` if there is one."""
     table = "UNLOGGED TABLE" if unlogged else "TABLE"
     there = f" TABLESPACE {tablespace}" if tablespace else ""
     return (
@@ -69,12 +69,12 @@ def table_statements(*, unlogged: bool = False, tablespace: str | None = None) -
 
 
 def amount_of(session: int, number: int) -> int:
-    """What that transaction adds to its session's balance."""
+    """The amount that a transaction adds to its session's balance."""
     return (session * 7919 + number * 104_729) % 1000
 
 
 def payload_of(session: int, number: int) -> str:
-    """Its text: every 16th is so long that it is stored out of line."""
+    """The text of a transaction; every 16th is so long that it is stored out of line."""
     digest = hashlib.md5(f"{session}/{number}".encode(), usedforsecurity=False).hexdigest()
     if session == LIGHT_SESSION:
         return digest
@@ -82,7 +82,7 @@ def payload_of(session: int, number: int) -> str:
 
 
 def made_table(session: int, number: int) -> str | None:
-    """Name of the table that exists once that transaction has committed; None where there is none yet."""
+    """Name of the table that exists once that transaction has committed; None if there is none yet."""
     made = 0 if session == LIGHT_SESSION else number - number % _DDL_EVERY
     return f"made_{session}_{made}" if made else None
 
@@ -91,7 +91,8 @@ _DDL_EVERY = 24
 
 
 def transaction(session: int, number: int) -> tuple[str, str | None]:
-    """SQL of one transaction, and for a two-phase one its identifier: then COMMIT PREPARED has to follow."""
+    """The SQL of one transaction, and the identifier of a two-phase one, after which COMMIT PREPARED has to
+    follow."""
     amount, payload = amount_of(session, number), payload_of(session, number)
     digest = hashlib.md5(payload.encode(), usedforsecurity=False).hexdigest()
     tags = f"'{{{number % 7},{7 + number % 11},{100 + session}}}'"
@@ -128,8 +129,8 @@ def transaction(session: int, number: int) -> tuple[str, str | None]:
 
 
 def known_before(record: Record, moment_ns: int) -> Record:
-    """What clients had been told by then. A process that the cut has not stopped yet may still acknowledge:
-    with the power, the network would have been gone as well."""
+    """Only what clients had been told by then. A process that the cut has not stopped yet may still
+    acknowledge commits, but together with the power the network would have gone as well."""
     return tuple(
         tuple(
             replace(commit, ended_ns=None)
@@ -142,12 +143,13 @@ def known_before(record: Record, moment_ns: int) -> Record:
 
 
 def acknowledged(record: Record) -> int:
-    """Commits of which clients were told."""
+    """How many commits clients were told of."""
     return sum(commit.ended_ns is not None for session in record for commit in session)
 
 
 class LedgerLoad:
-    """Sessions that commit until the server is gone. Always ended with :meth:`record`, after that.
+    """Sessions that commit until the server is gone. Always end them with :meth:`record`, after the server is
+    gone.
 
     ``sessions`` are their numbers; ``think_s`` is the pause after each commit. Raises WorkloadError when a
     session cannot connect.
@@ -174,12 +176,12 @@ class LedgerLoad:
             thread.start()
 
     def stop(self) -> None:
-        """Let every session end after its present transaction."""
+        """Let every session end after its current transaction."""
         self._ending.set()
 
     def record(self) -> Record:
-        """What every session was told, once the server is gone. Raises WorkloadError for a session that ended
-        by itself."""
+        """What every session was told. Call it once the server is gone. Raises WorkloadError for a session
+        that ended by itself."""
         for thread in self._threads:
             thread.join(_END_PATIENCE_S)
             if thread.is_alive():

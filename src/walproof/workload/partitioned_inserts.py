@@ -1,8 +1,9 @@
-"""Rows into five partitioned tables, as a bench of replication does it: prepared INSERTs, many to a commit.
+"""Inserts rows into five partitioned tables, as a benchmark of replication does: prepared INSERTs, many in
+each commit.
 
-Each session of a load of pgbench runs the same script; a load of fixed length is written by ``insert_rows``.
-Each table has a partition a day and its primary key on (ts, key), as in a published comparison of 13.7 with
-14.2 (Postgres Professional, 2022). Rows are drawn from a seed: the same rows give nearly the same WAL.
+Each session of a pgbench load runs the same script; a load of fixed length is written by ``insert_rows``.
+Each table has a partition for each day and its primary key on (ts, key), as in a published comparison of 13.7
+with 14.2 (Postgres Professional, 2022). Rows are drawn from a seed: the same rows give nearly the same WAL.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ TABLES = 5
 _DAYS = 8
 _FIRST_DAY = datetime(2026, 1, 1)
 _FILLFACTOR = 70
-"""Room in the leaf pages that the preload leaves, so that few of them split during the load."""
+"""The room that the preload leaves in leaf pages, so that few of them split during the load."""
 _KEYS = 10**12
-"""Keys are drawn from so many, times from 6.9e11 microseconds: no two rows get both alike."""
+"""How many keys there are to draw from. Times are drawn from 6.9e11 microseconds, so no two rows have both
+the same."""
 
 
 def make_tables(session: psycopg.Connection[TupleRow], rows: int) -> None:
@@ -50,7 +52,7 @@ def make_tables(session: psycopg.Connection[TupleRow], rows: int) -> None:
 
 
 def insert_rows(session: psycopg.Connection[TupleRow], rows: int, *, rows_per_commit: int, seed: int) -> None:
-    """Insert ``rows`` rows, the tables in turn, one transaction each ``rows_per_commit``.
+    """Insert ``rows`` rows into the tables in turn, ``rows_per_commit`` in each transaction.
 
     Raises WorkloadError.
     """
@@ -82,7 +84,8 @@ def insert_rows(session: psycopg.Connection[TupleRow], rows: int, *, rows_per_co
 
 
 def insert_script(rows_per_commit: int) -> str:
-    """A pgbench script: one transaction of so many INSERTs, the tables in turn, sent without waiting between.
+    """A pgbench script: one transaction of so many INSERTs into the tables in turn, sent without waiting in
+    between.
 
     For ``--protocol=prepared``: each INSERT is then a prepared statement (pipelines: pgbench 14 and newer).
     """

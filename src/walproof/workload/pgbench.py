@@ -33,7 +33,7 @@ _TRANSACTIONS_ALLOWANCE_S = 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where pgbench connects: a unix socket."""
+    """The unix socket that pgbench connects to."""
 
     host: Path
     port: int
@@ -51,7 +51,7 @@ class Summary:
     """What pgbench printed about its whole run, warm-up included."""
 
     tps: float
-    """Without initial connection time."""
+    """The rate without the initial connection time."""
     transactions: int
     latency_ms_avg: float | None
     connect_ms: float | None
@@ -91,12 +91,12 @@ class PgbenchRun:
 
     @property
     def logs(self) -> list[Path]:
-        """Its per-transaction logs, one a thread."""
+        """Its per-transaction logs, one for each thread."""
         return sorted(self.folder.glob(f"{_LOG_PREFIX}.*"))
 
     @property
     def longest_s(self) -> float:
-        """Seconds after which a run that has not ended is taken for stuck."""
+        """Seconds after which a run that has not ended is considered stuck."""
         if self.workload.duration_s is None:
             return _TRANSACTIONS_ALLOWANCE_S
         return 2 * (self.workload.warmup_s + self.workload.duration_s) + _CONNECT_ALLOWANCE_S
@@ -106,7 +106,7 @@ class PgbenchRun:
         return self._process.poll() is not None
 
     def finish(self, patience_s: float) -> Summary:
-        """Wait for its end and read its summary. Raises WorkloadError."""
+        """Wait until it ends, and read its summary. Raises WorkloadError."""
         try:
             status = self._process.wait(patience_s)
         except subprocess.TimeoutExpired:
@@ -136,11 +136,11 @@ class PgbenchRun:
             self._process.send_signal(signal.SIGCONT)  # it may be paused
 
     def pause(self) -> None:
-        """Stop it (SIGSTOP), and return when it does nothing. Its clock goes on: latencies are lost."""
+        """Stop it (SIGSTOP), and return when it does nothing. Its clock goes on, so latencies are lost."""
         self._process.send_signal(signal.SIGSTOP)
         deadline = time.monotonic() + _PAUSE_PATIENCE_S
         with contextlib.suppress(ChildProcessError):  # it has ended
-            # Of stops alone: its end is for whoever waits for that.
+            # Only stops are waited for; its end is left to whoever waits for that.
             while os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOHANG) is None:
                 if self._process.poll() is not None or time.monotonic() > deadline:
                     return
@@ -186,7 +186,7 @@ def initialise(pgbench: Path, workload: Workload, target: Target) -> None:
 
 
 def setup_description(workload: Workload) -> str:
-    """What ``initialise`` depends on, for the key of a template."""
+    """Text of what ``initialise`` depends on, for the key of a template."""
     return f"pgbench scale {workload.scale}; {workload.setup_sql or ''}"
 
 

@@ -1,4 +1,5 @@
-"""Loading a table: where rows come from, how they get to the server, what is done to the table around it.
+"""Loads a table: where rows come from, how they get to the server, and what is done to the table before and
+after.
 
 ``table`` reads what a table is, ``source`` makes rows for it, ``rows`` hands them to a client, ``feeds`` has
 every way to send them (a family a file), ``steps`` says what precedes and follows, ``sessions`` runs clients

@@ -29,10 +29,8 @@ def is_there() -> bool:
 
 
 def load_driver() -> None:
-    """Import both, which takes longer than many a load, and load the driver's library.
-
-    It is kept, so that a process which is another user's by then needs to read none of the files again.
-    """
+    """Import both, which takes longer than many loads, and load the driver's library. It is kept, so that a
+    process that belongs to another user by then need not read any of the files again."""
     for name in ("adbc_driver_postgresql.dbapi", "pyarrow"):
         importlib.import_module(name)
     driver: Any = importlib.import_module("adbc_driver_postgresql")

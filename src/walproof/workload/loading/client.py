@@ -36,7 +36,7 @@ class Order:
 
     conninfo: str
     folder: str
-    """Of the prepared rows."""
+    """The number of prepared rows."""
     feed: LoadFeed
     batch_rows: int | None
     start: int
@@ -47,7 +47,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a session did. Times are time.monotonic(), which all processes of a machine share."""
+    """What a session did. Times are of time.monotonic(), which all processes of a machine share."""
 
     began_s: float
     ended_s: float
@@ -56,7 +56,7 @@ class Outcome:
 
 
 def order_line(order: Order) -> str:
-    """The order as a line of JSON."""
+    """The order, as a line of JSON."""
     return json.dumps(asdict(order)) + "\n"
 
 
@@ -95,7 +95,7 @@ def main() -> None:
     _say("ready")
     if sys.stdin.readline() != "go\n":
         return
-    # From here on a closed input ends the process, whatever it is doing.
+    # From here on, a closed input ends the process, whatever it is doing.
     threading.Thread(target=_end_with_input, daemon=True).start()
     began_s, cpu_s, said = time.monotonic(), time.process_time(), None
     try:

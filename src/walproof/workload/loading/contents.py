@@ -1,4 +1,4 @@
-"""What is in a table, as one number that does not depend on the order of its rows."""
+"""The contents of a table as one number that does not depend on the order of its rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def contents_of(session: Session, table: str, columns: Sequence[str]) -> Content
 
 
 def column_checksums(session: Session, table: str) -> dict[str, str]:
-    """Column (quoted) -> checksum of it alone, of every column that the table has."""
+    """Column (quoted) -> checksum of that column alone, for every column of the table."""
     names = [
         str(row[0])
         for row in session.execute(

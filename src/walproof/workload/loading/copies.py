@@ -1,7 +1,5 @@
-"""COPY: of rows that the driver writes out, as text or binary, or of bytes that are ready.
-
-All in one transaction, unless there are batches; ``target.first`` begins it.
-"""
+"""COPY of rows that the driver writes out, as text or binary, or of bytes that are ready. It is one
+transaction unless there are batches; ``target.first`` begins it."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ def copy_binary(session: Session, target: Target, rows: Rows, batch_rows: int | 
 
 
 def copy_ready(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
-    """Bytes of COPY's text format, as a file has them."""
+    """Bytes in COPY's text format, as a file has them."""
     if batch_rows is None:
         with session.transaction(), session.cursor() as cursor:
             _begin(session, target)

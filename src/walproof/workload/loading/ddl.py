@@ -1,4 +1,4 @@
-"""SQL of the user's that makes tables: taken apart into statements, so that a complaint has a line."""
+"""Takes the user's SQL that makes tables apart into statements, so that a complaint has a line."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class DdlStatement:
     """One statement of a file."""
 
     number: int
-    """Among all of them, from 1."""
+    """Its number among all statements, from 1."""
     line: int
-    """Of its first word, from 1."""
+    """The line of its first word, from 1."""
     sql: str
 
     @property
     def outline(self) -> str:
-        """Its words in upper case, a question mark for each name in quotes, literal and number; a space
-        between all of them. Without comments and what stands in parentheses."""
+        """Its words in upper case, separated by spaces, with a question mark for each quoted name, literal
+        and number. Comments and what stands in parentheses are left out."""
         words, depth = [], 0
         for token in tokens(self.sql):
             if token.text == ")":

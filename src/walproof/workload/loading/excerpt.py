@@ -1,11 +1,9 @@
-"""What a dump of a whole database says of one table: its definition, and what that needs.
-
-A dump is taken apart into statements; those that make the table are kept, those that are attached to it
-(constraints, defaults, indexes, triggers, partitions), and, from there on, those that make what a kept
-statement names: types, functions, sequences, tables that foreign keys or functions mention, with what is
-attached to them. Everything else is dropped. pg_dump writes names with their schema (src/bin/pg_dump), in
-literals too; bodies of functions, which people wrote, may leave it out.
-"""
+"""What a dump of a whole database says about one table: its definition, and what that needs. A dump is taken
+apart into statements. Kept are those that make the table, those that are attached to it (constraints,
+defaults, indexes, triggers, partitions), and, from there on, those that make what a kept statement names:
+types, functions, sequences, and tables that foreign keys or functions mention, with what is attached to them.
+Everything else is dropped. pg_dump writes names with their schema (src/bin/pg_dump), in literals too; bodies
+of functions, which people wrote, may leave it out."""
 
 from __future__ import annotations
 
@@ -23,13 +21,14 @@ _ALWAYS = re.compile(
     r"(?:SET|RESET|SELECT PG_CATALOG \. SET_CONFIG)\b"
     r"|CREATE (?:EXTENSION|(?:OR REPLACE )?(?:TRUSTED )?(?:PROCEDURAL )?LANGUAGE)\b"
 )
-"""Outlines of what a dump begins with. An extension does not say which names it brings."""
+"""Outlines of statements that a dump begins with. An extension does not say which names it brings."""
 _NEVER = re.compile(
     r"(?:CREATE|ALTER) (?:SUBSCRIPTION|PUBLICATION|USER|SERVER|FOREIGN|EVENT|ROLE|DATABASE|SYSTEM)\b"
     r"|SET \w+_TIMEOUT\b"
 )
-"""Outlines of what no load of a table needs. Subscriptions, user mappings and servers hold passwords;
-time-outs are the restoring session's, and a newer pg_dump sets some that an older server does not know."""
+"""Outlines of statements that no load of a table needs. Subscriptions, user mappings and servers hold
+passwords; time-outs are the restoring session's, and a newer pg_dump sets some that an older server does not
+know."""
 _MAKES = re.compile(
     r"CREATE (?:OR REPLACE )?(?:UNLOGGED )?(?:TABLE|SEQUENCE|(?:MATERIALIZED |RECURSIVE )?VIEW|TYPE|DOMAIN"
     r"|FUNCTION|PROCEDURE|AGGREGATE|COLLATION|CONVERSION|TEXT SEARCH \w+|SCHEMA)\b(?: IF NOT EXISTS)?"
@@ -54,7 +53,7 @@ Chain = tuple[str, ...]
 
 @dataclass(slots=True)
 class _Piece:
-    """A statement, and what it is about."""
+    """A statement, with the names that it makes and mentions."""
 
     statement: DdlStatement
     makes: Chain | None
@@ -63,14 +62,12 @@ class _Piece:
     is_preamble: bool
     mentions: set[Chain] = field(default_factory=set)
     words: set[str] = field(default_factory=set)
-    """Of a routine's body: names may stand there without a schema."""
+    """Texts of a routine's body, where names may stand without a schema."""
 
 
 def excerpt(text: str, name: str) -> str:
-    """The statements of a dump that the table called ``name`` needs; other text as it is.
-
-    Raises WorkloadError where the dump makes no such table.
-    """
+    """The statements of a dump that the table called ``name`` needs; text that is not a dump stays as it is.
+    Raises WorkloadError if the dump makes no such table."""
     if _IS_DUMP.search(text) is None:
         return text
     outlines = [(statement, statement.outline) for statement in statements(text)]
@@ -79,9 +76,7 @@ def excerpt(text: str, name: str) -> str:
     pieces = [_piece(statement, outline) for statement, outline in outlines if not _NEVER.match(outline)]
     wanted = _qualified(name)
     if not any(piece.makes == wanted for piece in pieces):
-        raise WorkloadError(
-            f'table "{name}" does not exist', hint="Write the name as SQL would: schema.table."
-        )
+        raise WorkloadError(f'table "{name}" does not exist', hint="Write the name as in SQL: schema.table.")
     kept = _needed(pieces, wanted)
     return "\n\n".join(f"{piece.statement.sql};" for piece in pieces if id(piece) in kept) + "\n"
 
@@ -101,7 +96,7 @@ def _needed(pieces: list[_Piece], wanted: Chain) -> set[int]:
             known |= {chain[:1] for chain in piece.mentions if chain[0] in schemas}
             bare |= piece.words
             if piece.attached_to is not None:
-                # Its index or constraint, which ALTER INDEX names.
+                # The index or constraint that ALTER INDEX names.
                 known |= {(piece.attached_to[0], name) for name in _own_names(piece)}
 
 
@@ -111,7 +106,7 @@ def _is_needed(piece: _Piece, known: set[Chain], bare: set[str]) -> bool:
     if piece.makes is not None:
         return piece.makes in known or (len(piece.makes) > 1 and piece.makes[-1] in bare)
     if piece.attached_to is not None:
-        # Attached to what is made here, not only to what is mentioned: both are in ``known``.
+        # Attached to what is made here and not only mentioned; both are in ``known``.
         return piece.attached_to[:2] in known
     return piece.is_of_types and any(chain[:2] in known for chain in piece.mentions if len(chain) > 1)
 
@@ -187,7 +182,7 @@ def _qualified(name: str) -> Chain:
 
 
 def _folded(identifier: str) -> str:
-    """What the server makes of it."""
+    """The name as the server folds it."""
     if identifier.startswith('"'):
         return identifier[1:-1].replace('""', '"')
     return identifier.lower()

@@ -17,7 +17,7 @@ class Feed(Protocol):
     """Sends ``rows`` through ``session``, which is in autocommit mode, a batch at a time (None: all)."""
 
     def __call__(self, session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
-        """Raises psycopg.Error, or WorkloadError of another driver."""
+        """Raises psycopg.Error, or WorkloadError for another driver."""
 
 
 FEEDS: Mapping[LoadFeed, Feed] = MappingProxyType(

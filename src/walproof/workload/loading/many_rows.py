@@ -7,11 +7,12 @@ from walproof.workload.loading.table import Session
 from walproof.workload.loading.target import NATIVE, Target
 
 PARAMETERS_MOST = 65_535
-"""Of one statement: their number is 16 bits of the protocol."""
+"""The most parameters of one statement: their number has 16 bits in the protocol."""
 
 
 def values(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
-    """``VALUES (..), (..)``: as many rows as the batch has and parameters allow; a transaction each."""
+    """``VALUES (..), (..)`` with as many rows as the batch has and parameters allow; each is a
+    transaction."""
     most = PARAMETERS_MOST // len(target.columns)
     size = min(batch_rows or most, most)
     head = f"INSERT INTO {target.table} ({target.column_list}) VALUES "

@@ -1,4 +1,4 @@
-"""The role that makes and loads the user's tables: no superuser, so that nothing of theirs runs as one.
+"""The role that makes and loads the user's tables. It is not a superuser, so nothing of theirs runs as one.
 
 Triggers, defaults and functions in the definitions are the user's own code, or that of whoever wrote the
 dump. As superuser they could start programs and read files (COPY FROM PROGRAM, pg_read_file).
@@ -25,7 +25,7 @@ _OF_OWNERS = re.compile(
     r"ALTER [^,]* OWNER TO \S+|GRANT .*|REVOKE .*|ALTER DEFAULT PRIVILEGES .*|COMMENT ON EXTENSION .*"
     r"|(SET|RESET) ((LOCAL|SESSION) )?(SESSION AUTHORIZATION|ROLE)\b.*"
 )
-"""Of a statement's outline: what says whose things are, and who may use them."""
+"""Matches the outline of a statement that says who owns things, or who may use them."""
 _COPY_IN = re.compile(r"COPY .*\bFROM STDIN\b")
 _IDENTIFIER = r'("(?:[^"]|"")+"|[A-Za-z_\x80-\U0010ffff][\w$]*)'
 _EXTENSION = re.compile(
@@ -49,7 +49,9 @@ SELECT coalesce(bool_or(superuser AND NOT trusted AND NOT installed), false),
   FROM wanted
 """
 _SAFE = "-c standard_conforming_strings=on"
-_AS_SUPERUSER = "With --ddl-as-superuser all of it, and the loads, run as superuser of a throw-away server."
+_AS_SUPERUSER = (
+    "With --ddl-as-superuser all of the DDL, and the loads, run as superuser of a throw-away server."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +66,20 @@ class _Extension:
 
 
 def loader_conninfo(superuser: str, *, as_superuser: bool) -> str:
-    """Of the sessions that read and load the user's table, from that of the superuser.
-
-    Literals of definitions come as they are read elsewhere, whatever the DDL has set for the role.
-    """
+    """The connection string of sessions that read and load the user's table, made from that of the superuser.
+    Literals in definitions are printed so that they can be read anywhere, whatever the DDL has set for the
+    role."""
     role = {} if as_superuser else {"user": OWNER}
     return make_conninfo(superuser, **role, options=_SAFE, client_encoding="UTF8")
 
 
 def confine_superuser(session: Session) -> None:
-    """Let later sessions of this superuser find nothing by its bare name but what is the server's own."""
+    """Let later sessions of this superuser find only the server's own objects by their bare names."""
     session.execute("ALTER ROLE CURRENT_USER SET search_path = pg_catalog")
 
 
 def superuser_notes(conninfo: str, text: str, *, as_superuser: bool) -> list[str]:
-    """What of the DDL will run as superuser, a sentence each. Nothing is run; the server is asked."""
+    """Sentences that say which of the DDL will run as superuser. Nothing is run; the server is asked."""
     if as_superuser:
         return ["the DDL and the loads run as superuser of a throw-away server (--ddl-as-superuser)"]
     with psycopg.connect(conninfo, autocommit=True) as session:
@@ -91,13 +92,11 @@ def superuser_notes(conninfo: str, text: str, *, as_superuser: bool) -> list[str
 
 
 def apply_ddl(conninfo: str, text: str, *, as_superuser: bool = False) -> None:
-    """Run the statements one by one, as a role that is no superuser and owns what they make.
-
-    ``conninfo`` is the superuser's, who makes that role where it is missing, and creates extensions that are
-    not trusted. Statements about owners and privileges, and comments on extensions, are left out: a load does
-    not depend on them, and the roles are not there. With ``as_superuser`` the superuser runs all of it.
-    Raises WorkloadError with the server's complaint and the line.
-    """
+    """Run the statements one by one, as a role that is not a superuser and owns what they make. ``conninfo``
+    is the superuser's, who makes that role if it is missing, and creates extensions that are not trusted.
+    Statements about owners and privileges, and comments on extensions, are left out: a load does not depend
+    on them, and the roles are not there. With ``as_superuser`` the superuser runs all of it. Raises
+    WorkloadError with the server's complaint and the line."""
     if not as_superuser:
         _make_owner(conninfo)
     with psycopg.connect(loader_conninfo(conninfo, as_superuser=as_superuser), autocommit=True) as session:
@@ -121,15 +120,13 @@ def _make_owner(conninfo: str) -> None:
             session.execute(sql.SQL("CREATE ROLE {} LOGIN").format(role))
         database = sql.Identifier(session.info.dbname)
         session.execute(sql.SQL("GRANT CREATE, TEMPORARY ON DATABASE {} TO {}").format(database, role))
-        # Up to 14 everybody may create in it, from 15 on its owner alone; a dump may comment on it.
+        # Up to 14 everybody may create in it, from 15 on only its owner; a dump may comment on it.
         session.execute(sql.SQL("ALTER SCHEMA public OWNER TO {}").format(role))
 
 
 def _create_extension(conninfo: str, session: Session, statement: DdlStatement) -> bool:
-    """Create it as superuser when the statement is of an extension that needs one; whether it was done.
-
-    The statement is not sent as it is: nothing that may stand beside it is run.
-    """
+    """Create an extension that needs a superuser, if the statement asks for one; return whether it was done.
+    The statement is not sent as it is: nothing else that may stand in it is run."""
     extension = _extension(statement)
     if extension is None:
         return False
@@ -160,7 +157,7 @@ def _needs_superuser(session: Session, extension: _Extension) -> tuple[bool, str
 
 
 def _extension(statement: DdlStatement) -> _Extension | None:
-    """Of a statement that creates one and holds nothing besides."""
+    """The extension that a statement creates, if it does nothing else."""
     words = " ".join(token.text for token in tokens(statement.sql) if token.kind not in ("space", "comment"))
     found = _EXTENSION.fullmatch(words)
     if found is None:
@@ -178,7 +175,7 @@ def _extension(statement: DdlStatement) -> _Extension | None:
 
 
 def _folded(identifier: str) -> str:
-    """What the server makes of it."""
+    """The name as the server folds it."""
     if identifier.startswith('"'):
         return identifier[1:-1].replace('""', '"')
     return identifier.lower()
@@ -186,7 +183,7 @@ def _folded(identifier: str) -> str:
 
 @contextmanager
 def _complaints(statement: DdlStatement) -> Iterator[None]:
-    """Raises WorkloadError with the line of what the server complained about."""
+    """Raise a complaint of the server as WorkloadError, with its line."""
     try:
         yield
     except psycopg.Error as error:

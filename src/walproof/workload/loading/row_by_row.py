@@ -8,19 +8,20 @@ from walproof.workload.loading.target import Target
 
 
 def insert(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
-    """A statement that is parsed anew for each row; ``batch_rows`` of 1 commits each by itself."""
+    """A statement that is parsed again for each row; with ``batch_rows`` of 1 each row is committed by
+    itself."""
     session.prepare_threshold = None
     _insert(session, target, rows, batch_rows)
 
 
 def prepared_insert(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
-    """As ``insert``, parsed once."""
+    """As ``insert``, but parsed once."""
     session.prepare_threshold = 0
     _insert(session, target, rows, batch_rows)
 
 
 def pipeline(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
-    """Prepared, and the answers of a batch are read when all of it is on its way (libpq 14)."""
+    """A prepared statement; the answers of a batch are read when all of it is on its way (libpq 14)."""
     session.prepare_threshold = 0
     statement = target.insert()
     for batch in rows.batches(batch_rows):

@@ -14,7 +14,7 @@ from walproof.workload.loading.target import NATIVE
 
 Row = tuple[object, ...]
 Loader = Callable[[bytes], object]
-"""Makes a value of its text."""
+"""Makes a value from its text."""
 
 TEXT_FILE = "rows.copy"
 """COPY's text format, a line a row."""
@@ -22,18 +22,17 @@ OUTPUT_SETTINGS = "SET datestyle = ISO; SET timezone = 'UTC'; SET bytea_output =
 """What a session needs that writes the file, so that values can be read from it."""
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v": b"\v"}
-"""Of COPY's text format (manual, "COPY", "Text Format"): those that the server writes."""
+"""The escapes that the server writes in COPY's text format (manual, "COPY", "Text Format")."""
 _BLOCK_BYTES = 1 << 16
-"""Small enough that the server works while the next one is read: 256 kB took a tenth longer
+"""Bytes of a piece: small enough that the server works while the next one is read. 256 kB took a tenth longer
 (bench/load_speed.py)."""
 
 
 class Rows:
     """The part of the rows that one session loads: from number ``start`` to before ``stop``.
 
-    ``loaders``: of the columns, where they are wanted as Python values; None for bytes.
-    ``halt`` is called after the first half of them was handed out, where a load is to be broken off there.
-    """
+    ``loaders`` are those of the columns if Python values are wanted; None for bytes. ``halt`` is called after
+    the first half of the rows has been handed out, if a load is to be broken off there."""
 
     def __init__(
         self,
@@ -60,13 +59,13 @@ class Rows:
         return iter(self._values) if self._halt is None else self._until_half(self._values)
 
     def batches(self, batch_rows: int | None) -> Iterator[Sequence[Row]]:
-        """So many rows at a time; all of them for None."""
+        """Yield so many rows at a time, all of them for None."""
         rows, size = iter(self), batch_rows or self.count
         while batch := list(itertools.islice(rows, size)):
             yield batch
 
     def blocks(self) -> Iterator[bytes]:
-        """COPY's text format, whole lines or not."""
+        """COPY's text format, in pieces that need not end with a line."""
         half = (self._begin + self._end) // 2
         with self._text.open("rb") as file:
             file.seek(self._begin)
@@ -98,8 +97,8 @@ class Rows:
 
 
 def rows_done_at_half(count: int, batch_rows: int | None, *, as_values: bool) -> int:
-    """Rows of whole batches that were handed out when ``halt`` is called: a client that commits every batch
-    has been told that these are committed. 0 for one batch of all."""
+    """How many rows of whole batches have been handed out when ``halt`` is called. A client that commits
+    every batch has been told that these are committed. 0 if all rows are one batch."""
     if batch_rows is None or batch_rows >= count:
         return 0
     if as_values:
@@ -111,7 +110,8 @@ def rows_done_at_half(count: int, batch_rows: int | None, *, as_values: bool) ->
 
 
 def value_loaders(bases: Sequence[str]) -> list[Loader]:
-    """What makes Python values of text, as psycopg does, for types by pg_type's names; most stay text."""
+    """Functions that make Python values from text, as psycopg does, for types given by pg_type's names; most
+    stay text."""
     found: list[Loader] = []
     for base in bases:
         oid = postgres.types[base if base in NATIVE else "text"].oid
@@ -122,7 +122,8 @@ def value_loaders(bases: Sequence[str]) -> list[Loader]:
 
 
 def read_values(lines: Iterable[bytes], loaders: Sequence[Loader]) -> Iterator[Row]:
-    """Rows of COPY's text format as Python values. Raises psycopg.DataError for one that Python has not."""
+    """Rows of COPY's text format as Python values. Raises psycopg.DataError for a value that Python does not
+    have."""
     for line in lines:
         fields = line.removesuffix(b"\n").split(b"\t")
         yield tuple(
@@ -138,7 +139,7 @@ def _unescape(field: bytes) -> bytes:
 
 
 def _offsets(file: Path, start: int, stop: int) -> tuple[int, int]:
-    """Bytes at which line ``start`` begins and line ``stop`` would."""
+    """The offsets at which line ``start`` begins and line ``stop`` would begin."""
     begin = at = 0
     with file.open("rb") as opened:
         for number, line in enumerate(itertools.islice(opened, stop)):

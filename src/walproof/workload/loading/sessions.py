@@ -1,4 +1,4 @@
-"""The clients of a load, seen from walproof: started, released at one moment, waited for."""
+"""The clients of a load as walproof sees them: they are started, released at one moment, and waited for."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Loaded:
     """All sessions together."""
 
     began_s: float
-    """time.monotonic() of the first to begin, and of the last to end."""
+    """time.monotonic() when the first began, and when the last ended."""
     ended_s: float
     cpu_s: float
-    """Of all client processes, while they loaded."""
+    """CPU of all client processes while they loaded."""
 
 
 class LoadSessions:
-    """Client processes, one an order. A context manager that leaves none behind."""
+    """Client processes, one for each order. A context manager that leaves none behind."""
 
     def __init__(self, orders: Sequence[Order]) -> None:
         self._clients: list[subprocess.Popen[str]] = []
@@ -40,7 +40,7 @@ class LoadSessions:
         """Start them and return when each has its rows and its connection. Raises WorkloadError."""
         for order in self._orders:
             client = subprocess.Popen(
-                # -P: without it, whatever lies in the present folder is imported first.
+                # -P: without it, whatever lies in the current folder is imported first.
                 [sys.executable, "-P", "-m", "walproof.workload.loading.client", order.folder,
                  *to_words(server_user())],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True, cwd="/",
@@ -74,7 +74,7 @@ class LoadSessions:
             client.stdin.flush()
 
     def wait(self, patience_s: float) -> Loaded:
-        """Until all have ended. Raises WorkloadError with the first complaint of a session."""
+        """Wait until all have ended. Raises WorkloadError with the first complaint of a session."""
         found: list[Outcome] = [read_outcome(line) for line in self._lines(patience_s)]
         for outcome in found:
             if outcome.error is not None:
@@ -86,7 +86,8 @@ class LoadSessions:
         )
 
     def wait_for_half(self, patience_s: float) -> None:
-        """Until every session that is to be broken off stands still in its middle. Raises WorkloadError."""
+        """Wait until every session that is to be broken off stands still in its middle. Raises
+        WorkloadError."""
         self._each("half", patience_s)
 
     def close(self) -> None:

@@ -18,9 +18,9 @@ from walproof.workload.loading.table import Column, ForeignKey, Session, Table, 
 
 SOURCE = "walproof_source"
 NUMBER = "walproof_row"
-"""Its column of the row's number, from 0."""
+"""The source's column with the row's number, from 0."""
 _REFERENCED_ROWS = 1_000
-"""Rows in an empty table that a foreign key points at."""
+"""Rows that are put into an empty table that a foreign key points at."""
 _DEPTH_MOST = 8
 _READ_BYTES = 1 << 18
 
@@ -35,7 +35,7 @@ def fill_source(session: Session, table: Table, rows: int, seed: int) -> None:
 
 
 def fill_table(session: Session, table: Table, rows: int) -> None:
-    """Put the source's first ``rows`` into ``table``, and the VACUUM after them. Raises WorkloadError."""
+    """Copy the source's first ``rows`` into ``table``, and VACUUM it. Raises WorkloadError."""
     if not rows:
         return
     columns = table.column_list
@@ -53,7 +53,7 @@ def fill_table(session: Session, table: Table, rows: int) -> None:
 
 
 def fill_referenced(session: Session, table: Table, seed: int, depth: int = 0) -> None:
-    """Rows for the tables that foreign keys of ``table`` point at, where they have none."""
+    """Put rows into the tables that foreign keys of ``table`` point at, if they have none."""
     for key in table.foreign_keys:
         if key.target == table.name or _has_rows(session, key.target):
             continue
@@ -168,7 +168,7 @@ def _fill(session: Session, table: Table, into: str, rows: int, seed: int) -> No
 
 
 def _join(alias: str, key: ForeignKey, salt: str) -> str:
-    """Rows of the other table by number, one of which is drawn for each row."""
+    """The rows of the other table by number; one of them is drawn for each row."""
     columns = ", ".join(f"{name} AS c{position}" for position, name in enumerate(key.target_columns))
     order = ", ".join(key.target_columns)
     count = f"(SELECT count(*) FROM {key.target})"
@@ -231,7 +231,7 @@ def _usual(column: Column, hash_: str, length: int | None) -> str | None:
             return f"{bits} / 1000.0"
         case "numeric":
             precision, scale = _numeric(column.modifier)
-            # One less than fits, because a half may be rounded up.
+            # One digit less than fits, because a half may be rounded up.
             return f"mod({bits}, {max(1, 10 ** min(8, precision - scale) - 1)}) + 0.5"
         case "bool":
             return f"{bits} % 2 = 0"
@@ -268,10 +268,8 @@ _LIST = re.compile(r"FOR VALUES IN \((.+)\)")
 
 
 def _partition_values(session: Session, table: Table) -> dict[str, str]:
-    """Column -> SQL of values that its partitions take in turn, where it is partitioned by one column.
-
-    Hash partitions take any value. Raises WorkloadError where values cannot be found.
-    """
+    """Column -> SQL of values that its partitions take in turn, if the table is partitioned by one column.
+    Hash partitions take any value. Raises WorkloadError if values cannot be found."""
     found = session.execute(
         "SELECT p.partstrat::text, array(SELECT quote_ident(a.attname) FROM unnest(p.partattrs::int2[]) n"
         " JOIN pg_attribute a ON a.attrelid = p.partrelid AND a.attnum = n)"
@@ -291,7 +289,7 @@ def _partition_values(session: Session, table: Table) -> dict[str, str]:
         )
     ]
     if not bounds:
-        raise WorkloadError(f"{table.name} has no partitions", hint="The DDL has to make some.")
+        raise WorkloadError(f"{table.name} has no partitions", hint="The DDL has to create some.")
     column = next((candidate for candidate in table.columns if list(found[1]) == [candidate.name]), None)
     values = [value for bound in bounds for value in _values_within(bound, column)] if column else []
     if not values or column is None:

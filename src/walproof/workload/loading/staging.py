@@ -1,4 +1,4 @@
-"""Upserts at speed: COPY into a temporary table, then one statement that brings it over."""
+"""Fast upserts: COPY into a temporary table, then one statement that moves the rows over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _STAGE = "walproof_stage"
 
 
 def stage(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
-    """INSERT .. ON CONFLICT on the key: rows that are there are updated."""
+    """INSERT .. ON CONFLICT on the key: existing rows are updated."""
     updated = _updated(target)
     action = f"DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in updated)}" if updated else "DO NOTHING"
     _bring_over(

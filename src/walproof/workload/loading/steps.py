@@ -1,4 +1,4 @@
-"""What is done to a table around a load, and how it is put right again; also what a table does not allow.
+"""What is done to a table before and after a load, how it is undone, and what a table does not allow.
 
 Everything is undone from what the catalogs said before: names, definitions, and nothing more.
 """
@@ -20,7 +20,7 @@ _NOT_VALID_FROM = 180000
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """Statements before the load, first in its transaction, and after it."""
+    """Statements before the load, at the beginning of its transaction, and after it."""
 
     before: tuple[str, ...]
     first: tuple[str, ...]
@@ -29,7 +29,7 @@ class Around:
 
 
 def around(table: Table, steps: Sequence[LoadStep], replay: str | None, version_num: int) -> Around:
-    """What these steps mean for ``table``."""
+    """The statements of these steps for ``table``."""
     before: list[str] = []
     after: list[str] = []
     name = table.name
@@ -44,7 +44,7 @@ def around(table: Table, steps: Sequence[LoadStep], replay: str | None, version_
         before += [f"DROP INDEX {index.name}" for index in table.indexes]
     if "unlogged" in steps:
         before.append(f"ALTER TABLE {name} SET UNLOGGED")
-        # First of all that follows: what is built afterwards is then written once.
+        # This comes first, so that what is built afterwards is written only once.
         after.append(f"ALTER TABLE {name} SET LOGGED")
     if "late indexes" in steps:
         after += [
@@ -71,7 +71,8 @@ def around(table: Table, steps: Sequence[LoadStep], replay: str | None, version_
 
 
 def unavailable(method: LoadMethod, version_num: int) -> str | None:
-    """What this version or this machine lacks for the method, whatever the table; None for nothing."""
+    """What this version or this machine lacks for the method, whatever the table; None if it lacks
+    nothing."""
     if method.feed == "merge" and version_num < _MERGE_FROM:
         return "MERGE exists from PostgreSQL 15"
     if method.feed == "adbc" and not arrow.is_there():
@@ -88,17 +89,15 @@ def obstacle(
     *,
     is_filled: bool,
 ) -> str | None:
-    """Why ``table`` cannot be loaded by this method on this version; None when it can.
-
-    ``is_filled``: it holds rows that have to stay.
-    """
+    """Why ``table`` cannot be loaded by this method on this version; None if it can. ``is_filled``: it holds
+    rows that have to stay."""
     steps = method.steps
     if is_filled and any(step in steps for step in ("truncate", "freeze")):
-        return "the table holds rows, which TRUNCATE would take and FREEZE does not allow"
+        return "the table holds rows, which TRUNCATE would remove and FREEZE does not allow"
     if is_filled and "unlogged" in steps:
-        return "the table holds rows, which a crash would take while it is unlogged"
+        return "the table holds rows, which a crash would remove while it is unlogged"
     if is_filled and "triggers off" in steps:
-        return "the table holds rows, for which its triggers have run already"
+        return "the table holds rows, for which its triggers have already run"
     if (reason := unavailable(method, version_num)) is not None:
         return reason
     if method.feed in ("stage", "merge") and not table.keys:

@@ -18,15 +18,15 @@ class Column:
     """One column that a load fills."""
 
     name: str
-    """Quoted where SQL needs it."""
+    """The name, quoted if SQL needs it."""
     type: str
     """As format_type() writes it, with length and precision."""
     base: str
-    """Name of the type in pg_type, of a domain the one under it: ``int8``, ``_int4``, ``varchar``."""
+    """Name of the type in pg_type, for a domain that of its base type: ``int8``, ``_int4``, ``varchar``."""
     kind: str
-    """pg_type.typtype of it: ``b`` base, ``e`` enum, ``c`` composite, ``r`` range."""
+    """The type's pg_type.typtype: ``b`` base, ``e`` enum, ``c`` composite, ``r`` range."""
     modifier: int
-    """pg_attribute.atttypmod, of a domain its own; -1 for none."""
+    """pg_attribute.atttypmod, or that of the domain; -1 for none."""
     is_required: bool
 
 
@@ -36,12 +36,12 @@ class Definition:
 
     name: str
     sql: str
-    """Of an index the whole statement, of a constraint what follows its name."""
+    """For an index the whole statement, for a constraint what follows its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """Columns that have to be found in another table."""
+    """Columns whose values have to exist in another table."""
 
     constraint: Definition
     columns: tuple[str, ...]
@@ -56,16 +56,16 @@ class Table:
     name: str
     """With its schema."""
     columns: tuple[Column, ...]
-    """Without generated columns and identities that are always generated: a load cannot give them."""
+    """Without generated columns and identities that are always generated, which a load cannot set."""
     keys: tuple[tuple[str, ...], ...]
-    """Columns of each unique index without expressions and predicates, the primary key first."""
+    """The columns of each unique index without expressions and predicates, the primary key first."""
     indexes: tuple[Definition, ...]
-    """Those that belong to no constraint."""
+    """Indexes that belong to no constraint."""
     key_constraints: tuple[Definition, ...]
     """Primary keys, unique and exclusion constraints: each has an index."""
     foreign_keys: tuple[ForeignKey, ...]
     triggers: tuple[str, ...]
-    """Names of the user's own that are enabled."""
+    """Names of the user's own triggers that are enabled."""
     is_partitioned: bool
     is_referenced: bool
     """Another table has a foreign key to it."""
@@ -128,18 +128,14 @@ SELECT quote_ident(tgname) FROM pg_trigger
 
 
 def read_table(session: Session, name: str) -> Table:
-    """What the catalogs say of the table that SQL calls ``name``.
-
-    Raises WorkloadError, also for names with control characters: no script could hold them.
-    """
+    """What the catalogs say about the table that SQL calls ``name``. Raises WorkloadError, also for names
+    with control characters, because no script could hold them."""
     try:
         found = session.execute(_RELATION, (name,)).fetchone()
     except psycopg.Error as error:
         raise WorkloadError(f'"{name}" is not the name of a table: {str(error).strip()}') from error
     if found is None:
-        raise WorkloadError(
-            f'table "{name}" does not exist', hint="Write the name as SQL would: schema.table."
-        )
+        raise WorkloadError(f'table "{name}" does not exist', hint="Write the name as in SQL: schema.table.")
     oid, full, kind, is_referenced = found
     if kind not in ("r", "p"):
         raise WorkloadError(
@@ -183,7 +179,7 @@ def _check(table: Table) -> None:
             raise WorkloadError(
                 f"the name of {kind} {visible(name)} holds a control character",
                 detail=f"Found while reading table {visible(table.name)}.",
-                hint="Rename it: psql reads scripts line by line, and what follows could stand as a command.",
+                hint="Rename it: psql reads scripts line by line, and could take what follows for a command.",
             )
     for definition in definitions:
         try:

@@ -1,4 +1,4 @@
-"""What every feed is told of the table: its name, the columns that it fills, and what comes first."""
+"""What every feed is told about the table: its name, the columns that it fills, and what comes first."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ NATIVE = frozenset({
     "int2", "int4", "int8", "float4", "float8", "numeric", "bool", "text", "varchar", "bpchar", "date",
     "timestamp", "timestamptz", "uuid", "bytea",
 })  # fmt: skip
-"""Types (pg_type's names) whose values are Python's own; values of all others are handed over as text."""
+"""Types (pg_type's names) whose values are Python's own. Values of all others are handed over as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Names are SQL, quoted where needed."""
+    """The table that is loaded. Names are SQL, quoted if needed."""
 
     table: str
     columns: tuple[str, ...]
     types: tuple[str, ...]
-    """As format_type() writes them."""
+    """The columns' types as format_type() writes them."""
     bases: tuple[str, ...]
-    """Names in pg_type: what binary values are written as."""
+    """The types' names in pg_type, as which binary values are written."""
     key: tuple[str, ...] = ()
     """Columns of a unique key, for upserts."""
     first: tuple[str, ...] = ()
