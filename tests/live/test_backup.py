@@ -71,9 +71,8 @@ def _run(plan: Plan) -> dict[str, Trial]:
             found[variant.name], _ = run_trial(trials, order)
         assert isinstance(trials, BackupTrials)
         assert not [path.name for path in trials.bench.workspace.folder.iterdir()]
-    assert [
-        (trial.reason, trial.server_log) for trial in found.values() if trial.state is not TrialState.DONE
-    ] == []
+    undone = [trial for trial in found.values() if trial.state is not TrialState.DONE]
+    assert [(trial.reason, trial.server_log) for trial in undone] == []
     return found
 
 
@@ -172,9 +171,7 @@ def test_a_wrong_restore_is_found(embedded: Install, work: Path, monkeypatch: py
             programs.lack_of_program(case.trials.bench.install(case.order), "pg_verifybackup") is None
         )
         assert ("verify_s" in right.metrics) is can_verify
-        assert [
-            warning for warning in right.warnings if "not compared with its manifest" not in warning
-        ] == []
+        assert [note for note in right.warnings if "not compared with its manifest" not in note] == []
         assert (right.warnings == []) is can_verify
         acknowledged = [commit for commits in known for commit in commits if commit.ended_ns is not None]
         assert right.metrics["restored_commits"] == len(acknowledged)
@@ -189,9 +186,7 @@ def test_a_wrong_restore_is_found(embedded: Install, work: Path, monkeypatch: py
         assert "recovery stopping before commit" in case.log
 
         # To somebody whose moment is that, what is there now has never been committed.
-        earlier = tuple(
-            tuple(commit for commit in commit if commit.began_ns < last.began_ns) for commit in known
-        )
+        earlier = tuple(tuple(c for c in commits if c.began_ns < last.began_ns) for commits in known)
         with pytest.raises(WorkloadError, match=r"the restored cluster is wrong: .* were never committed"):
             case.restore("too-late", known=earlier)
 

@@ -70,7 +70,7 @@ def _watch(primary: str, standby: str, tmp_path: Path) -> str:
 
 def test_two_servers_that_are_no_pair(pair: Pair, workspace: Workspace, tmp_path: Path) -> None:
     primary, standby = watcher(pair.primary), watcher(pair.standby)
-    assert "Exchange the two" in _watch(standby, primary, tmp_path)
+    assert "Swap the two" in _watch(standby, primary, tmp_path)
     assert "is not a standby" in _watch(primary, primary, tmp_path)
     assert "name the same server" in _watch(standby, standby, tmp_path)
     special = standby.replace("user=watcher", "user=nobody_special")

@@ -139,4 +139,4 @@ def test_where_the_lag_is(embedded: Install, workspace: Workspace) -> None:
             assert sampler.samples[last].startup.cpu_s > behind.startup.cpu_s
             pair.link.sever()
             wait_until(lambda: sampler.failure is not None)
-            assert sampler.failure == "the standby does not stream any more"
+            assert sampler.failure == "the standby no longer streams"

@@ -71,7 +71,7 @@ class TimelineEnd(StreamEnd):
     """All of a timeline has come, and the server's WAL goes on with another one: `WalStream.start` again."""
 
     def __init__(self, timeline: int, lsn: Lsn) -> None:
-        super().__init__(f"the server went over to timeline {timeline}")
+        super().__init__(f"the server switched to timeline {timeline}")
         self.timeline = timeline
         self.lsn = lsn
 

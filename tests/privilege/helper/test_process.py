@@ -162,7 +162,7 @@ def test_one_helper_leaves_alone_what_another_does(notes: Path, stand_in: StandI
         assert helper.ask(SwitchAuditOn("quiet")) == Done()
         refused = other.ask(SwitchAuditOn("quiet"))
         assert isinstance(refused, Refused)
-        assert "in use already" in refused.reason
+        assert "already in use" in refused.reason
         assert isinstance(other.ask(SwitchAuditOff()), Refused)
         assert len(stand_in.rules) == 1
     assert stand_in.rules == []

@@ -105,7 +105,7 @@ def test_only_processes_of_the_servers_user(tmp_path: Path, devices: Path) -> No
     with pytest.raises(RequestError, match="there is no process"):
         group.add(2**22)
     assert not (tmp_path / "groups" / "limit" / "cgroup.procs").exists()
-    with pytest.raises(RequestError, match="limited already"):
+    with pytest.raises(RequestError, match="already limited"):
         group.begin("254:16", 900)
 
 

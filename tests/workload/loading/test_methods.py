@@ -302,7 +302,7 @@ def test_a_table_that_holds_rows_keeps_them(embedded: Install, workspace: Worksp
     refused = load_plan(embedded, NARROW, "narrow", _variants(methods), 300, filled=200)
     with pytest.raises(WorkloadError, match="1 of 3 methods") as raised:
         prepare_loads(bench_of(refused, embedded, workspace))
-    assert "the table holds rows, which TRUNCATE would take" in str(raised.value.detail)
+    assert "the table holds rows, which TRUNCATE would remove" in str(raised.value.detail)
     with pytest.raises(StudyError, match="holds generated rows"):
         load_plan(embedded, NARROW, "narrow", _variants({"a": {}}), 300, filled=200, file="rows.csv")
     allowed = load_plan(embedded, NARROW, "narrow", _variants(methods)[:2], 300, filled=200)
