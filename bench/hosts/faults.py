@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python bench/hosts/faults.py [--moments N] [--only FAULT] [--results FILE]
 
-Two nodes of a real Ray cluster on this machine stand for two hosts; a PostgreSQL of its own is the store.
+Two nodes of a real Ray cluster on this machine stand for two hosts, beside a head; a PostgreSQL of its own is the store.
 A study of two variants in three rounds begins. A random while after its first run was stored comes a fault:
 
     worker   the process that carries out the study on a host is killed
@@ -74,6 +74,7 @@ def main() -> None:
     parser.add_argument("--only", choices=list(FAULTS))
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # cluster and store end, too
     lines = arguments.results.read_text().splitlines() if arguments.results.exists() else []
     done = {(one["fault"], one["moment"]) for one in map(json.loads, lines)}
     wanted = [
@@ -102,9 +103,9 @@ def stage() -> Iterator[Stage]:
     os.environ["WALPROOF_CACHE"] = str(cache_folder("faults"))
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, own, ignore_errors=True)
-        cluster = stack.enter_context(nodes(HOSTS))
-        members = cluster.cluster.list_all_nodes()  # type: ignore[no-untyped-call]
-        by_name = dict(zip(HOSTS, members, strict=True))
+        cluster = stack.enter_context(nodes(()))
+        cluster.add_head()  # the first node has the cluster's own state, and a host may leave
+        by_name = {name: cluster.add(name) for name in HOSTS}
         workspace = stack.enter_context(Workspace(of_store, server_user()))
         install = reachable_install(find("embedded"), server_user())
         folder = workspace.make_folder("store")

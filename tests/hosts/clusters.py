@@ -47,6 +47,14 @@ class Nodes:
     def __init__(self, cluster: Cluster, folder: Path) -> None:
         self.cluster, self._folder = cluster, folder
 
+    def add_head(self) -> Node:
+        """Start the node of the cluster itself, which is no host; it comes first."""
+        node: Node = self.cluster.add_node(
+            wait=False, num_cpus=0, object_store_memory=_STORE_BYTES, include_dashboard=False,
+            temp_dir=str(self._folder),
+        )  # fmt: skip
+        return node
+
     def add(self, name: str, more: Mapping[str, str] | None = None) -> Node:
         """Start a node, which is a host of that name; ``more`` is set in its environment."""
         node: Node = self.cluster.add_node(

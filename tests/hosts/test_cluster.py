@@ -6,23 +6,27 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.command import walproof
+from tests.cli.command import start, walproof
 from tests.golden.unpack import VERSIONS, unpack
 from tests.hosts import clusters
+from tests.lab.tune_loads import shop
 from tests.wal.places.archive import laid_golden
 from walproof.errors import HostError, WalError
 from walproof.facts import Install
 from walproof.facts.store import Store
+from walproof.facts.tuning_answers import candidate_name
+from walproof.facts.tuning_journal import Journal, JournalFile
 from walproof.hosts import verify as on_hosts_verify
 from walproof.hosts.archive import archive_stats
-from walproof.hosts.cluster import Cluster, connected
+from walproof.hosts.cluster import Cluster, connected, signals_heard
 from walproof.hosts.safety import check_hosts
 from walproof.hosts.study import choose, on_hosts
 from walproof.hosts.verify import verify_on
@@ -246,6 +250,71 @@ def test_a_study_runs_on_every_host(address: str, shared_store: str, tmp_path: P
     assert all(host in page.read_text() for host in clusters.HOSTS)
 
 
+TUNE = ("tune", "--load", "shop.toml", "--only", "commit_delay,max_wal_size", "--budget", "100s")
+
+
+def _interrupted_when(done: Callable[[], bool], options: Sequence[str], folder: Path) -> str:
+    """Start the tuning, and stop it as soon as that is so; what it said."""
+    errors = folder / "errors"
+    process = start((*TUNE, *options), folder, errors)
+    deadline = time.monotonic() + 240
+    while not done() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130, errors.read_text()
+    return errors.read_text()
+
+
+@pytest.mark.live
+def test_a_tuning_measures_on_every_host_and_goes_on(address: str, shared_store: str, tmp_path: Path) -> None:
+    """Interrupted in a step; the same command ends the step with the trials that were stored."""
+    shop(tmp_path)
+    options = ["--ray", address, "--store", shared_store, *(["--insecure"] if IS_ROOT else [])]
+    plan = walproof(*TUNE, *options, "--dry-run", cwd=tmp_path)
+    assert "every host of " + address in plan.stdout, plan.stderr
+    store = Store(shared_store)
+
+    def stored() -> dict[tuple[str, str], list[tuple[int, str, float]]]:
+        """By study and host: round, variant, when it began."""
+        return {
+            (run.plan.study, str(run.environment.facts["host"])): [
+                (one.round, one.variant, one.started_at) for one in store.trials(run.id)
+            ]
+            for run in store.runs()
+            if run.plan.study.startswith("tune-shop-")
+        }
+
+    def journal() -> Journal | None:
+        folders = list((tmp_path / "walproof-out" / "tunings").glob("*"))
+        return JournalFile(folders[0]).read() if folders else None
+
+    def is_answered() -> bool:
+        return (found := journal()) is not None and len([one for one in found.steps if one.finished]) > 1
+
+    try:
+        said = _interrupted_when(lambda: any(stored().values()), options, tmp_path)
+        assert "the same command goes on with the tuning" in said
+        before = stored()
+        said = _interrupted_when(is_answered, options, tmp_path)
+        found = journal()
+        assert found is not None
+        step = found.steps[1]
+        study = f"{found.name}-2"
+        assert "step 2: screening settings (goes on)" in said
+        assert {one.host for one in step.hosts} == set(clusters.HOSTS)
+        after = stored()
+        for host in clusters.HOSTS:
+            trials = after[study, host]
+            assert trials[: len(before.get((study, host), []))] == before.get((study, host), [])
+            names = [candidate_name(one) for one in step.step.candidates]
+            assert sorted(one[:2] for one in trials) == sorted(
+                (round_number, name) for round_number in range(1, step.step.rounds + 1) for name in names
+            )
+        assert len([run for run in store.runs() if run.plan.study == study]) == len(clusters.HOSTS)
+    finally:
+        store.close()
+
+
 def test_one_node_is_taken_of_a_machine(cluster: Cluster) -> None:
     told: list[str] = []
     one = cluster.hosts[0]
@@ -288,6 +357,13 @@ def test_servers_of_a_host_run_at_the_nice_value_of_its_node(cluster: Cluster) -
     hosts = choose(cluster, 1, lambda _: None)
     (found,) = on_hosts(hosts, nice_value, ["elm"], lambda _: None)
     assert found.answer == nice_value("here")
+
+
+def test_a_signal_that_ray_heard_is_the_signal() -> None:
+    with pytest.raises(KeyboardInterrupt), signals_heard():
+        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+    with pytest.raises(SystemError), signals_heard():
+        raise SystemError
 
 
 def test_an_open_head_is_refused() -> None:

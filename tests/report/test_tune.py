@@ -12,14 +12,21 @@ from rich.console import Console
 from bench.tune.table import tuned
 from tests.advise.tune.recorded import NOTHING, judge
 from tests.analysis.tuning.synthetic import COMPRESSION, DELAY, SIZE, flat, peaked, plan_of, synthetic
+from tests.facts.plans import plan, trial
 from walproof.advise.tune.answer import answer
 from walproof.advise.tune.crashes import CrashCheck
 from walproof.advise.tune.judge import RecordedJudge
 from walproof.advise.tune.space import NotMoved
+from walproof.analysis.hosts import over_hosts
 from walproof.analysis.tuning.search import TuneSearch
+from walproof.facts import Variant
+from walproof.facts.codec import from_json
+from walproof.facts.codec import to_json as to_fact_json
 from walproof.facts.tuning import DEFAULT, Limit, RuledOut, TuningFacts
+from walproof.facts.tuning_answers import candidate_name
 from walproof.platforms.registry import platform
 from walproof.report.tune.json import to_json
+from walproof.report.tune.kept import KeptAnswer
 from walproof.report.tune.page import to_html
 from walproof.report.tune.terminal import print_tuning
 from walproof.report.tune.view import Asked, TuneView, tune_view
@@ -151,3 +158,39 @@ def test_a_recovery_that_was_slower_than_predicted_is_held_against_the_target(vi
         facts = replace(view.facts, plan=replace(plan, promises=promises))
         told = tune_view(facts, view.answer, view.asked, platform("conf")).summary
         assert words in told[-1]
+
+
+def test_over_hosts_the_report_names_the_host_on_which_it_is_worse(view: TuneView) -> None:
+    """Three hosts gain 20 %, the fourth loses 20 % and is half as fast anyway."""
+    name = candidate_name(view.answer.conf)
+    variants = tuple(Variant(one, {}, durability=DurabilityClass.NONE) for one in ("default", name))
+    asked = replace(plan(rounds=4), variants=variants)
+    found = {}
+    for host, tps, gain in (("ash", 990, 1.21), ("elm", 1000, 1.2), ("fir", 1010, 1.19), ("oak", 500, 0.8)):
+        rows = [
+            (round_number, variant, tps * (gain if variant == name else 1.0) * (1 + 0.002 * number))
+            for round_number in range(1, 5)
+            for number, variant in enumerate(("default", name), start=round_number)
+        ]
+        found[host] = [
+            replace(trial(number, round_number=at, variant=variant), metrics={"tps": value})
+            for number, (at, variant, value) in enumerate(rows, 1)
+        ]
+    study = over_hosts(asked, found, "tps")
+    crashes = tuple(replace(one, host="elm") for one in view.asked.crashes)
+    asked_for = replace(view.asked, hosts=study, crashes=crashes)
+    told = tune_view(view.facts, view.answer, asked_for, platform("conf"))
+    said = " ".join(told.summary)
+    assert "Over 4 hosts: tps " in said
+    assert "on one more host like these" in said
+    assert "On oak IT IS WORSE than the defaults: 0.80" in said
+    assert "On elm IT IS WORSE" not in said
+    assert "Apart from the other hosts with the defaults already: oak." in said
+    assert "On elm, killed " in said
+    for text in (to_html(told), _terminal(told)):
+        assert "oak (apart)" in text
+    data = json.loads(to_json(told))
+    assert [one["host"] for one in data["hosts"]["effects"][0]["hosts"]] == list(found)
+    assert (
+        from_json(KeptAnswer, to_fact_json(KeptAnswer(told.answer, told.asked, "conf"))).asked == told.asked
+    )

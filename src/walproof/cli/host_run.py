@@ -31,6 +31,8 @@ class RunOrder:
     host: str
     hosts: tuple[str, ...]
     """All that carry out the study."""
+    once: bool = False
+    """Whether a run of this study that the host has ended is its answer: a step of a tuning."""
 
 
 def carry_out_over_hosts(
@@ -57,19 +59,7 @@ def carry_out_over_hosts(
     private_out(given.out)
     store = open_store(given.out, given.store)
     try:
-        if given.store is None or not store.is_shared:
-            raise StudyError(
-                "hosts need a store that all of them reach",
-                hint="Name a PostgreSQL with --store, as in postgresql:///?service=facts; every host has the "
-                "service file.",
-            )
-
-        address = urlsplit(given.store)
-        if address.password is not None or any(key.endswith("password") for key in parse_qs(address.query)):
-            raise StudyError(
-                "the address of the store has a password, which would be sent to every host",
-                hint="Use a service file or ~/.pgpass on each host: --store postgresql:///?service=facts.",
-            )
+        url = shared_url(given.store)
 
         def tell(line: str) -> None:
             sys.stderr.write(f"{line}\n")
@@ -79,7 +69,7 @@ def carry_out_over_hosts(
             tell(f"hosts: {', '.join(host.machine.name for host in hosts)}")
             orders = [
                 RunOrder(
-                    to_json(plan), tuple(command), given.store, study_text, None if on is None else str(on),
+                    to_json(plan), tuple(command), url, study_text, None if on is None else str(on),
                     given.new, host.machine.name, tuple(one.machine.name for one in hosts),
                 )
                 for host in hosts
@@ -110,6 +100,25 @@ def carry_out_over_hosts(
         console.print()
         print_sections(view.sections, console)
     sys.stderr.write(f"report: {page}\n")
+
+
+def shared_url(url: str | None) -> str:
+    """The address of a store that is told to every host. Raises StudyError for one that cannot be."""
+    from walproof.facts.place import find_place
+
+    if url is None or find_place(url).path is not None:
+        raise StudyError(
+            "hosts need a store that all of them reach",
+            hint="Name a PostgreSQL with --store, as in postgresql:///?service=facts; every host has the "
+            "service file.",
+        )
+    address = urlsplit(url)
+    if address.password is not None or any(key.endswith("password") for key in parse_qs(address.query)):
+        raise StudyError(
+            "the address of the store has a password, which would be sent to every host",
+            hint="Use a service file or ~/.pgpass on each host: --store postgresql:///?service=facts.",
+        )
+    return url
 
 
 def carry_out_here(order: RunOrder) -> str:
@@ -144,7 +153,9 @@ def carry_out_here(order: RunOrder) -> str:
     try:
         with _alone(locks), store.claim(f"on machine {boot_id()}") as is_ours:
             if not is_ours:
-                raise _busy()
+                raise busy()
+            if order.once and (ended := _ended(store.runs(), order, plan.study)):
+                return ended[-1].id
             if not order.new and (done := _ended_in_study(store.runs(), order, plan.study)) is not None:
                 return done.id
             run = execute(
@@ -154,6 +165,17 @@ def carry_out_here(order: RunOrder) -> str:
         return run.id
     finally:
         store.close()
+
+
+def _ended(runs: Sequence[Run], order: RunOrder, study: str) -> list[Run]:
+    """Runs of the study that this host has ended, with the same command."""
+    return [
+        run
+        for run in runs
+        if (run.plan.study, run.command) == (study, order.command)
+        and run.finished_at is not None
+        and run.environment.facts.get("host") == order.host
+    ]
 
 
 def _ended_in_study(runs: Sequence[Run], order: RunOrder, study: str) -> Run | None:
@@ -185,11 +207,12 @@ def _alone(locks: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise _busy() from None
+            raise busy() from None
         yield
 
 
-def _busy() -> HostError:
+def busy() -> HostError:
+    """The error where this machine measures for somebody else."""
     return HostError(
         "another study runs on this machine",
         hint="Trials beside each other would measure each other; wait for it.",

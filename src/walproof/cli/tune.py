@@ -91,6 +91,9 @@ class TuneOptions:
     pg: options.OnePg = None
     device: study_options.Device = None
     on: options.On = None
+    ray: study_options.Ray = None
+    hosts: study_options.Hosts = None
+    insecure: study_options.Insecure = False
     calibration: Annotated[
         Path | None,
         typer.Option("--calibration", metavar="FILE", help="Costs of recovery; default this machine's."),
@@ -115,20 +118,26 @@ class TuneOptions:
 def tune(given: TuneOptions) -> None:
     """Search the configuration that is best for a load and keeps its promises; prove each of its lines.
 
-    Every server is a throw-away one on this machine. The same command goes on with a tuning that was
-    interrupted.
+    Every server is a throw-away one on this machine, or on each host of --ray. The same command goes on
+    with a tuning that was interrupted.
     """
+    from walproof.cli.tune_hosts import tuning_hosts
     from walproof.cli.tuning import prepare
     from walproof.platforms.registry import platform
 
     platform(given.platform)  # a name that is none is refused before anything is measured
-    tuning = prepare(given, command_line("tune", given))
-    if given.dry_run:
-        from walproof.cli.tune_plan import print_plan
+    with tuning_hosts(given) as hosts:
+        tuning = prepare(given, command_line("tune", given), hosts)
+        if given.dry_run:
+            from walproof.cli.tune_plan import print_plan
 
-        print_plan(tuning, given.json)
-        tuning.close()
-        return
+            print_plan(tuning, given)
+            tuning.close()
+            return
+        _carry_out(tuning, given)
+
+
+def _carry_out(tuning: Tuning, given: TuneOptions) -> None:
     try:
         present(tuning.carry_out(given.platform), given)
     except Interrupted as signalled:

@@ -15,6 +15,7 @@ from walproof.settings.tuning import movables
 from walproof.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
+    from walproof.cli.tune import TuneOptions
     from walproof.cli.tuning import Tuning
 
 _WORDS = {
@@ -27,16 +28,19 @@ _WORDS = {
 }
 
 
-def print_plan(tuning: Tuning, as_json: bool) -> None:
+def print_plan(tuning: Tuning, given: TuneOptions) -> None:
     """Print it on stdout."""
-    if as_json:
-        data = {"name": tuning.journal.name, "trial_s": tuning.trial_s, **to_data(tuning.plan)}
+    if given.json:
+        data = {
+            "name": tuning.journal.name, "trial_s": tuning.trial_s, "is_over_hosts": given.ray is not None,
+            **to_data(tuning.plan),
+        }  # fmt: skip
         sys.stdout.write(json_.dumps(data, indent=2) + "\n")
         return
-    sys.stdout.write("\n".join(plan_lines(tuning)) + "\n")
+    sys.stdout.write("\n".join(plan_lines(tuning, given)) + "\n")
 
 
-def plan_lines(tuning: Tuning) -> list[str]:
+def plan_lines(tuning: Tuning, given: TuneOptions) -> list[str]:
     """The plan for people."""
     plan, workload = tuning.plan, tuning.workload
     install = tuning.load.install
@@ -47,6 +51,8 @@ def plan_lines(tuning: Tuning) -> list[str]:
         lines[-1] += f", offered {workload['rate']} tps"
     if tuning.load.device:
         lines.append(f"  on an emulated disk: {tuning.load.device}")
+    if given.ray is not None:
+        lines += ["", "hosts", *_host_lines(given)]
     lines += ["", "promised", f"  {promises_text(plan.promises)}"]
     better = "more" if plan.objective.larger_is_better else "less"
     lines += ["", "objective", f"  {plan.objective.metric}, {better} is better"]
@@ -99,6 +105,15 @@ def plan_lines(tuning: Tuning) -> list[str]:
     lines += ["", f"memory of this machine: {format_bytes(tuning.machine.memory_bytes)}; "
               f"free disk: {format_bytes(tuning.machine.disk_bytes)}; seed {plan.seed}"]  # fmt: skip
     return lines
+
+
+def _host_lines(given: TuneOptions) -> list[str]:
+    which = "every host" if given.hosts is None else f"{given.hosts} hosts"
+    return [
+        f"  {which} of {given.ray}: each measures every step whole, and compares within itself",
+        "  the load is recorded and limits are judged on this machine, with its costs of recovery",
+        "  ranges below are this machine's; hosts with less memory or disk narrow them at the start",
+    ]
 
 
 def _marked(choices: tuple[str, ...], default: str) -> list[str]:

@@ -23,6 +23,7 @@ from walproof.cli import options
 from walproof.cli.costs import find_costs
 from walproof.cli.promises import may_lose
 from walproof.cli.study_options import one_configuration, parse_names
+from walproof.cli.tune_hosts import host_study
 from walproof.cli.tune_progress import TuningProgress
 from walproof.errors import SettingError, StudyError
 from walproof.facts.codec import to_json
@@ -59,6 +60,7 @@ from walproof.units import Lsn, format_duration, parse_duration_s
 
 if TYPE_CHECKING:
     from walproof.cli.tune import TuneOptions
+    from walproof.cli.tune_hosts import RayHosts
     from walproof.facts import Install
 
 QUICK_BUDGET_S = 600.0
@@ -183,6 +185,7 @@ class Tuning:
             notes=judge.notes,
             at=time.time(),
             command=shlex.join(journal.command),
+            hosts=host_study(taken, self.conductor.store, facts.plan.objective.metric),
         )
         return facts, KeptAnswer(found, asked, platform)
 
@@ -196,9 +199,12 @@ class Tuning:
     def _crashes(self, taken: Sequence[StepTaken], judge: RecordedJudge) -> tuple[CrashCheck, ...]:
         found: list[CrashCheck] = []
         for one in taken:
-            if one.step.purpose is Purpose.CRASH and one.run is not None:
-                trials = self.conductor.store.trials(one.run)
-                found += crash_checks(one.step.candidates[0], trials, judge)
+            if one.step.purpose is not Purpose.CRASH:
+                continue
+            hosts = {each.run: each.host for each in one.hosts}
+            for name in one.runs:
+                trials, host = self.conductor.store.trials(name), hosts.get(name)
+                found += crash_checks(one.step.candidates[0], trials, judge, host)
         return tuple(found)
 
     def _limits(self, taken: Sequence[StepTaken], conf: Candidate) -> tuple[tuple[str, str], ...]:
@@ -225,7 +231,7 @@ class Tuning:
     _own_judge: RecordedJudge | None = None
 
 
-def prepare(given: TuneOptions, command: Sequence[str]) -> Tuning:
+def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None = None) -> Tuning:
     """Resolve the options. Raises a WalproofError for what cannot be."""
     tables, scripts = read_load(given.load)
     pg = tables.get("pg", [])
@@ -253,7 +259,9 @@ def prepare(given: TuneOptions, command: Sequence[str]) -> Tuning:
         None if given.wal_disk is None else options.positive_bytes("--wal-disk", given.wal_disk),
         None if given.memory is None else options.positive_bytes("--memory", given.memory),
     )
-    machine = _machine(folder)
+    machine = machine_of(folder)
+    if hosts is not None:
+        machine = hosts.narrowest(machine)
     takes = partial(_takes, install)
     own = None if given.conf is None else own_conf(read_conf(given.conf), install.version_num, takes)
     keep = {**({} if own is None else own.kept), **one_configuration(given.keep or [])}
@@ -280,6 +288,8 @@ def prepare(given: TuneOptions, command: Sequence[str]) -> Tuning:
     # Ranges follow the free disk, which changes meanwhile: what was begun goes on with its own.
     moved = {} if own is None else own.moved
     depends = [to_json(plan_of(load, asked)), str(given.only), json.dumps(dict(moved), sort_keys=True)]
+    if given.ray is not None:
+        depends.append("over hosts")
     tunings = given.out.absolute() / "tunings"
     name = tuning_name(load.name, replace(plan, factors=(), starts=()), depends)
     file = JournalFile(tunings / name)
@@ -297,7 +307,7 @@ def prepare(given: TuneOptions, command: Sequence[str]) -> Tuning:
         space=space,
         load=load,
         journal=journal,
-        conductor=Conductor(load, store, file, TuningProgress(), trial_s),
+        conductor=Conductor(load, store, file, TuningProgress(), trial_s, hosts),
         machine=machine,
         conf=own,
         calibration=given.calibration,
@@ -370,7 +380,8 @@ def _takes(install: Install, name: str, value: str) -> bool:
     return rejection(install, {name: value}) is None
 
 
-def _machine(folder: Path) -> Machine:
+def machine_of(folder: Path) -> Machine:
+    """Memory of this machine, and free disk where servers live in that folder."""
     facts = observe_environment(Path("/"))
     existing = next(one for one in (folder, *folder.parents) if one.exists())
     return Machine(int(facts.get("memory_bytes", 1 << 30)), shutil.disk_usage(existing).free)

@@ -131,6 +131,9 @@ class Measured:
     failure: str | None = None
     seconds: float = 0.0
     """Wall time that the trial took."""
+    host: str | None = None
+    """That measured it, of a tuning over hosts: rounds of a step are numbered through all of its hosts, so a
+    round, and with it every comparison, is one host's."""
 
 
 class Limit(Enum):
@@ -202,6 +205,11 @@ class TuningFacts:
     trial_s: float | None = None
     """Wall time of a trial of the load, as far as is known."""
     notes: tuple[str, ...] = field(default=())
+
+    def hosts(self, step: int) -> tuple[str, ...]:
+        """Hosts that measured the step beside each other; none where this machine alone did."""
+        found = (one.host for one in self.measured if one.step == step)
+        return tuple(dict.fromkeys(host for host in found if host is not None))
 
 
 class Search(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import median
 
 from walproof.facts.plan import Plan
@@ -44,9 +45,16 @@ def step_answers(journal: Journal, taken: StepTaken, store: Store) -> tuple[Meas
         value = journal.recorded.metrics.get(objective.metric)
         failure = None if value is not None else f"{objective.metric} was not measured"
         return (Measured(taken.step.number, 1, DEFAULT, value, failure=failure, seconds=taken.seconds),)
-    assert taken.run is not None
-    run = store.run(taken.run)
-    return answers(run.plan, taken.step, objective, store.trials(run.id))
+    found: list[Measured] = []
+    for name in taken.runs:
+        host = next((one.host for one in taken.hosts if one.run == name), None)
+        run = store.run(name)
+        before = max((one.round for one in found), default=0)
+        found += [
+            replace(one, round=before + one.round, host=host)
+            for one in answers(run.plan, taken.step, objective, store.trials(run.id))
+        ]
+    return tuple(found)
 
 
 def _trial_s(steps: Sequence[StepTaken], measured: Sequence[Measured]) -> float | None:
@@ -56,7 +64,9 @@ def _trial_s(steps: Sequence[StepTaken], measured: Sequence[Measured]) -> float 
         for one in steps
         if one.step.design == "fresh" and one.step.purpose not in (Purpose.RECORD, Purpose.CRASH)
     ]
-    count = sum(one.step in {step.step.number for step in fresh} for one in measured)
+    width = {one.step.number: max(1, len(one.hosts)) for one in fresh}
+    # Hosts work beside each other.
+    count = sum(1 / width[one.step] for one in measured if one.step in width)
     return sum(one.seconds for one in fresh) / count if count else None
 
 

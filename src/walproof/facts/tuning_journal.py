@@ -36,15 +36,30 @@ class RecordedFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class HostRun:
+    """The run of a step on a host."""
+
+    host: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
 class StepTaken:
     """A step that was asked for."""
 
     step: Step
     run: str | None = None
-    """Id of the run that answers it; None: the recording, or not finished."""
+    """Id of the run that answers it; None: the recording, or not finished. Over hosts that of the first."""
     seconds: float = 0.0
     """Wall time that it took, of all attempts as far as is known."""
     finished: bool = False
+    hosts: tuple[HostRun, ...] = ()
+    """Over hosts: the run of each host that came to an end."""
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """Of all hosts, or of this machine."""
+        return tuple(one.run for one in self.hosts) or (() if self.run is None else (self.run,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,9 +68,21 @@ def connected(address: str, *, insecure: bool = False) -> Iterator[Cluster]:
             signal.signal(number, handler)
         cluster = Cluster(_hosts(ray))
         check_hosts([host.machine for host in cluster.hosts], insecure=insecure)
-        yield cluster
+        with signals_heard():
+            yield cluster
     finally:
         ray.shutdown()
+
+
+@contextmanager
+def signals_heard() -> Iterator[None]:
+    """What the handler of a signal raises while Ray waits, which Ray makes the cause of a SystemError."""
+    try:
+        yield
+    except SystemError as error:
+        if error.__cause__ is None:
+            raise
+        raise error.__cause__ from None
 
 
 def _library() -> ModuleType:

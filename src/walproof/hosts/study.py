@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from walproof.errors import HostError, WalproofError
-from walproof.hosts.cluster import WITH_SERVERS, Cluster, Host
+from walproof.hosts.cluster import WITH_SERVERS, Cluster, Host, signals_heard
 
 Order = TypeVar("Order")
 Tell = Callable[[str], None]
@@ -83,7 +83,8 @@ def on_hosts(
     found: dict[int, Carried] = {}
     while under_way:
         # A wait without an end would not see signals.
-        (done, _) = ray.wait(list(under_way), num_returns=1, timeout=1.0)
+        with signals_heard():
+            (done, _) = ray.wait(list(under_way), num_returns=1, timeout=1.0)
         for reference in done:
             index, begun = under_way.pop(reference)
             host = hosts[index]

@@ -30,8 +30,8 @@ def hosts_view(
 ) -> HostsView:
     """``runs``: the run of each host; ``left_out``: hosts without one, and why."""
     sections = (
-        Section("effects", "What the settings do", tuple(_effect_blocks(study))),
-        Section("levels", "Hosts without the settings", tuple(_level_blocks(study))),
+        Section("effects", "What the settings do", tuple(effect_blocks(study))),
+        Section("levels", "Hosts without the settings", tuple(level_blocks(study))),
         Section("hosts", "Runs", tuple(_run_blocks(runs, left_out))),
     )
     return HostsView(
@@ -41,7 +41,8 @@ def hosts_view(
     )
 
 
-def _effect_blocks(study: HostStudy) -> list[Block]:
+def effect_blocks(study: HostStudy) -> list[Block]:
+    """Of each variant: its ratio on every host, over hosts, and who stands apart."""
     blocks: list[Block] = []
     for one in study.effects:
         assert one.baseline is not None
@@ -65,7 +66,8 @@ def _effect_blocks(study: HostStudy) -> list[Block]:
     return blocks
 
 
-def _level_blocks(study: HostStudy) -> list[Block]:
+def level_blocks(study: HostStudy) -> list[Block]:
+    """Of each baseline: its own figure on every host, against the others."""
     unit = metric(study.metric).unit
     blocks: list[Block] = []
     for one in study.levels:
@@ -129,6 +131,12 @@ def to_html(view: HostsView) -> str:
 
 def to_json(study: HostStudy, runs: Mapping[str, str], left_out: Mapping[str, str]) -> str:
     """All numbers, with null for what is not known."""
+    facts = {"runs": dict(runs), "left_out": dict(left_out), **host_facts(study)}
+    return json.dumps(facts, indent=2) + "\n"
+
+
+def host_facts(study: HostStudy) -> dict[str, object]:
+    """The numbers of a study as they go into JSON."""
 
     def across(found: Sequence[Across]) -> list[dict[str, object]]:
         return [
@@ -136,11 +144,8 @@ def to_json(study: HostStudy, runs: Mapping[str, str], left_out: Mapping[str, st
             for one in found
         ]
 
-    facts = {
+    return {
         "metric": study.metric,
-        "runs": dict(runs),
-        "left_out": dict(left_out),
         "effects": across(study.effects),
         "levels": across(study.levels),
     }
-    return json.dumps(facts, indent=2) + "\n"

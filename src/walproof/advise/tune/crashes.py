@@ -30,6 +30,8 @@ class CrashCheck:
     predicted_s: tuple[float, float, float] | None
     """(low, middle, high) for that distance."""
     failure: str | None
+    host: str | None = None
+    """Where it was, of a tuning over hosts."""
 
     @property
     def is_within(self) -> bool | None:
@@ -40,7 +42,7 @@ class CrashCheck:
 
 
 def crash_checks(
-    candidate: Candidate, trials: Sequence[Trial], judge: RecordedJudge
+    candidate: Candidate, trials: Sequence[Trial], judge: RecordedJudge, host: str | None = None
 ) -> tuple[CrashCheck, ...]:
     """The crashes of a step, each beside what was predicted for its distance."""
     found = []
@@ -50,7 +52,7 @@ def crash_checks(
         failure = trial.reason if seconds is None else None
         if seconds is None and failure is None:
             failure = "; ".join(trial.warnings) or "the server's log does not tell the time"
-        found.append(CrashCheck(trial.number, wal_bytes, seconds, predicted, failure))
+        found.append(CrashCheck(trial.number, wal_bytes, seconds, predicted, failure, host))
     return tuple(found)
 
 

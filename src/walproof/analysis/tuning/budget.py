@@ -43,7 +43,11 @@ class Clock:
         recording = {step.number for step in facts.steps if step.purpose is Purpose.RECORD}
         crashing = {step.number for step in facts.steps if step.purpose is Purpose.CRASH}
         trial_s = _trial_s(facts, recording, crashing)
-        used = sum(one.seconds or trial_s for one in facts.measured if one.step not in recording)
+        # Hosts work beside each other.
+        width = {step.number: max(1, len(facts.hosts(step.number))) for step in facts.steps}
+        used = sum(
+            (one.seconds or trial_s) / width[one.step] for one in facts.measured if one.step not in recording
+        )
         used = min(used, facts.spent_s)
         before = facts.spent_s - used
         return cls(max(0.0, facts.plan.budget_s - before), used, trial_s)

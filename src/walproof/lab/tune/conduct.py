@@ -11,8 +11,8 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -23,7 +23,7 @@ from walproof.facts.codec import plan_hash
 from walproof.facts.store import Store
 from walproof.facts.tuning import DEFAULT, Purpose, Search, Step, TuningFacts
 from walproof.facts.tuning_answers import tuning_facts
-from walproof.facts.tuning_journal import Journal, JournalFile, RecordedFacts, StepTaken
+from walproof.facts.tuning_journal import HostRun, Journal, JournalFile, RecordedFacts, StepTaken
 from walproof.lab.schedule import Progress
 from walproof.lab.session import execute
 from walproof.lab.tune.load import Asked, Load, plan_of
@@ -49,6 +49,28 @@ class TuneProgress(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Carried:
+    """What became of a step on hosts."""
+
+    runs: tuple[HostRun, ...]
+    left_out: tuple[str, ...] = ()
+    """Hosts that did not come to its end, each with the reason."""
+
+
+class Hosts(Protocol):
+    """Machines that carry out steps, each the whole of it, beside each other."""
+
+    def carry_out(self, plan: Plan, command: Sequence[str]) -> Carried:
+        """The finished runs of the plan: those that a host has already, or new ones.
+
+        Raises a WalproofError where no host came to an end.
+        """
+
+    def recording(self) -> AbstractContextManager[None]:
+        """Entered while this machine records the load: no other study measures on it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Conductor:
     """Carries out one tuning."""
 
@@ -58,6 +80,8 @@ class Conductor:
     progress: TuneProgress
     trial_s: float
     """About the wall time of a trial, until some have been measured."""
+    hosts: Hosts | None = None
+    """None: this machine measures."""
 
     def conduct(self, journal: Journal, search: Search) -> Journal:
         """Go on until the search is over. Raises a WalproofError; what was finished stays in the journal."""
@@ -86,7 +110,7 @@ class Conductor:
 
     def _was_stopped(self, taken: StepTaken) -> bool:
         """Whether somebody asked the step's run to stop: that ends the tuning."""
-        return taken.run is not None and self.store.run(taken.run).stopped is not None
+        return any(self.store.run(name).stopped is not None for name in taken.runs)
 
     def facts(self, journal: Journal) -> TuningFacts:
         """What a search is told."""
@@ -119,17 +143,28 @@ class Conductor:
             done = replace(taken, seconds=seconds, finished=True)
             return self.file.write(replace(journal.changed(done), recorded=recorded))
         plan = self.plan(journal, taken.step)
-        run = self._run(plan, journal)
-        trials = self.store.trials(run.id)
+        if self.hosts is None:
+            carried = Carried(())
+            names: tuple[str, ...] = (self._run(plan, journal).id,)
+        else:
+            carried = self.hosts.carry_out(plan, self._command(plan, journal))
+            names = tuple(one.run for one in carried.runs)
         # Trials of an attempt that was interrupted took their time, too.
-        seconds = max(time.monotonic() - began, sum(one.ended_at - one.started_at for one in trials))
-        return self.file.write(journal.changed(replace(taken, run=run.id, seconds=seconds, finished=True)))
+        spent = [sum(one.ended_at - one.started_at for one in self.store.trials(name)) for name in names]
+        done = replace(
+            taken, run=names[0], hosts=carried.runs, finished=True,
+            seconds=max(time.monotonic() - began, *spent),
+        )  # fmt: skip
+        notes = [f"Step {taken.step.number}: {text}." for text in carried.left_out]
+        journal = replace(journal, notes=(*journal.notes, *notes))
+        return self.file.write(journal.changed(done))
 
     def _record(self, journal: Journal, step: Step) -> RecordedFacts:
         plan = self.record_plan(journal, step.seed)
         # What an interrupted recording left is of no use.
         shutil.rmtree(self.file.recording, ignore_errors=True)
-        found = record_load(plan, self.file.recording, self.progress.trials(plan))
+        with nullcontext() if self.hosts is None else self.hosts.recording():
+            found = record_load(plan, self.file.recording, self.progress.trials(plan))
         settings = plan.settings_of(plan.variants[0])
         return RecordedFacts(found.metrics, settings, found.start_lsn, found.seconds)
 
@@ -142,12 +177,15 @@ class Conductor:
         return execute(
             plan,
             self.store,
-            (*journal.command, f"({plan.study})"),
+            self._command(plan, journal),
             lambda number, _: plan.round_cells(number) if number <= plan.rounds else (),
             lambda _: False,
             self.progress.trials(plan),
             locks=self.file.folder,
         )
+
+    def _command(self, plan: Plan, journal: Journal) -> tuple[str, ...]:
+        return (*journal.command, f"({plan.study})")
 
 
 def _least(load: Load) -> float:

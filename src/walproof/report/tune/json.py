@@ -8,6 +8,7 @@ from typing import Any
 from walproof.advise.tune.answer import LineCosts, TuneAnswer
 from walproof.analysis.interval import Interval
 from walproof.facts.tuning import Candidate, Prediction, RuledOut
+from walproof.report.hosts import host_facts
 from walproof.report.tune.view import TuneView
 
 FORMAT = 1
@@ -48,9 +49,11 @@ def to_json(view: TuneView) -> str:
                 "predicted_high_s": None if one.predicted_s is None else one.predicted_s[2],
                 "is_within": one.is_within,
                 "failure": one.failure,
+                "host": one.host,
             }
             for one in asked.crashes
         ],
+        "hosts": None if asked.hosts is None else host_facts(asked.hosts),
         "limits_now": [{"kind": kind, "sentence": sentence} for kind, sentence in asked.limits],
         "not_moved": [
             {
@@ -75,6 +78,7 @@ def to_json(view: TuneView) -> str:
                 "measured": [
                     {
                         "round": one.round,
+                        "host": one.host,
                         "conf": one.candidate.conf,
                         "value": one.value,
                         "limit_value": one.limit_value,

@@ -15,7 +15,7 @@ from walproof.report.tune.view import TuneView
 if TYPE_CHECKING:
     from rich.console import Console
 
-_SHOWN = ("answer", "lines", "limits", "race", "crashes", "now")
+_SHOWN = ("answer", "lines", "limits", "race", "crashes", "hosts", "now")
 
 
 def print_tuning(view: TuneView, console: Console) -> None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from walproof.advise.tune.answer import LineCosts, TuneAnswer
 from walproof.advise.tune.crashes import CrashCheck
 from walproof.advise.tune.space import NotMoved
+from walproof.analysis.hosts import HostStudy
 from walproof.analysis.tuning.lines import Verdict
 from walproof.facts.tuning import DEFAULT, Promises, TuningFacts
 from walproof.platforms.platform import Lines, Platform, Refusal, Target
@@ -16,6 +17,7 @@ from walproof.report.blocks import Block, Listing, Paragraph, Section
 from walproof.report.numbers import ratio
 from walproof.report.tune.figures import line_figure, race_blocks
 from walproof.report.tune.names import name_of
+from walproof.report.tune.over_hosts import host_sentences, hosts_section
 from walproof.report.tune.tables import (
     crash_table,
     line_table,
@@ -64,6 +66,8 @@ class Asked:
     """When the answer was made, Unix time."""
     command: str
     """That repeats the tuning."""
+    hosts: HostStudy | None = None
+    """Of a tuning over hosts: the last comparison with the defaults, hosts as blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,11 @@ def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: Asked, platform: Pl
         f"seed {facts.plan.seed}",
         f"{format_duration(facts.spent_s)} of {format_duration(facts.plan.budget_s)}",
     ]
-    summary = tuple(summary_of(facts, answer, asked.crashes))
+    said = summary_of(facts, answer, asked.crashes)
+    if asked.hosts is not None:
+        is_larger_better = facts.plan.objective.larger_is_better
+        said += host_sentences(asked.hosts, answer.conf, larger_is_better=is_larger_better)
+    summary = tuple(said)
     return TuneView(
         question=f"Which settings give the best {objective}, and keep what was promised?",
         dateline=" · ".join(parts),
@@ -231,13 +239,15 @@ _CLASS_WORDS = {
 
 def _crash_sentence(one: CrashCheck) -> str:
     if one.measured_s is None:
-        return f"A crash of it could not be measured: {one.failure}."
+        where = "" if one.host is None else f" on {one.host}"
+        return f"A crash of it{where} could not be measured: {one.failure}."
     assert one.predicted_s is not None
     assert one.wal_bytes is not None
     _, middle, high = one.predicted_s
     relation = "as predicted" if one.is_within else "LONGER than predicted"
+    where = "" if one.host is None else f"On {one.host}, killed"
     return (
-        f"Killed {format_bytes(one.wal_bytes)} of WAL after its redo point, it was back after "
+        f"{where or 'Killed'} {format_bytes(one.wal_bytes)} of WAL after its redo point, it was back after "
         f"{format_duration(one.measured_s)}, {relation}: {format_duration(middle)}, "
         f"up to {format_duration(high)}."
     )
@@ -292,6 +302,8 @@ def _sections(
     found.append(Section("race", "The race", tuple(race)))
     if asked.crashes:
         found.append(Section("crashes", "Predictions held to crashes", (crash_table(asked.crashes),)))
+    if asked.hosts is not None:
+        found.append(hosts_section(asked.hosts))
     now: list[Block] = [Paragraph(f"{_capital(sentence)}.", terminal=True) for _, sentence in asked.limits]
     if any(kind == "flush" for kind, _ in asked.limits):
         now.append(

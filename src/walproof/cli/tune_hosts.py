@@ -1,0 +1,146 @@
+"""The hosts of a tuning: each carries out every step by itself, so comparisons stay inside a host.
+
+This machine asks, records the load and judges limits; what is measured is measured on the hosts.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from walproof.errors import HostError, StudyError
+
+if TYPE_CHECKING:
+    from walproof.advise.tune.space import Machine
+    from walproof.analysis.hosts import HostStudy
+    from walproof.cli.tune import TuneOptions
+    from walproof.facts import Plan
+    from walproof.facts.store import Store
+    from walproof.facts.tuning_journal import StepTaken
+    from walproof.hosts.cluster import Host
+    from walproof.lab.tune.conduct import Carried
+
+
+class RayHosts:
+    """``walproof.lab.tune.conduct.Hosts`` on a Ray cluster."""
+
+    def __init__(self, hosts: Sequence[Host], url: str, on: Path | None) -> None:
+        """``url``: of the store that all of them reach; ``on``: folder of servers on each of them."""
+        self._hosts = list(hosts)
+        self._url, self._on = url, None if on is None else str(on)
+
+    def carry_out(self, plan: Plan, command: Sequence[str]) -> Carried:
+        """Each host carries out the whole plan. A host that fails is left out from then on.
+
+        Raises HostError where none came to an end.
+        """
+        from walproof.cli.host_run import RunOrder, carry_out_here
+        from walproof.facts.codec import to_json
+        from walproof.facts.tuning_journal import HostRun
+        from walproof.hosts.study import on_hosts
+        from walproof.lab.tune.conduct import Carried
+
+        names = tuple(host.machine.name for host in self._hosts)
+        orders = [
+            RunOrder(to_json(plan), tuple(command), self._url, None, self._on, False, name, names, once=True)
+            for name in names
+        ]
+        carried = on_hosts(self._hosts, carry_out_here, orders, _tell)
+        runs = tuple(HostRun(one.host.machine.name, one.answer) for one in carried if one.answer is not None)
+        left_out = tuple(
+            f"host {one.host.machine.name} is left out: {one.reason}" for one in carried if one.answer is None
+        )
+        if not runs:
+            raise HostError(
+                "no host came to the end of a step",
+                detail="\n".join(left_out),
+                hint="What was measured is stored, and the same command goes on.",
+            )
+        self._hosts = [one.host for one in carried if one.answer is not None]
+        return Carried(runs, left_out)
+
+    @contextmanager
+    def recording(self) -> Iterator[None]:
+        """This machine is taken, as a host is while it measures. Raises HostError where it is busy."""
+        from walproof.cli.host_run import busy
+        from walproof.facts.store import Store
+        from walproof.hosts.task import boot_id
+
+        store = Store(self._url)
+        try:
+            with store.claim(f"on machine {boot_id()}") as is_ours:
+                if not is_ours:
+                    raise busy()
+                yield
+        finally:
+            store.close()
+
+    def narrowest(self, here: Machine) -> Machine:
+        """The least memory and the least free disk of all hosts and of this machine. Raises HostError."""
+        from walproof.advise.tune.space import Machine
+        from walproof.facts.codec import from_json
+        from walproof.hosts.study import on_hosts
+
+        carried = on_hosts(self._hosts, look_at, [self._on or ""] * len(self._hosts), lambda _: None)
+        if silent := [f"{one.host.machine.name}: {one.reason}" for one in carried if one.answer is None]:
+            raise HostError("hosts do not say what memory and disk they have", detail="\n".join(silent))
+        found = [here, *(from_json(Machine, one.answer) for one in carried if one.answer is not None)]
+        return Machine(min(one.memory_bytes for one in found), min(one.disk_bytes for one in found))
+
+
+def look_at(on: str) -> str:
+    """Memory of this machine and free disk where its servers live, as JSON."""
+    from walproof.cli.options import work_folder
+    from walproof.cli.tuning import machine_of
+    from walproof.facts.codec import to_json
+
+    return to_json(machine_of(work_folder(Path(on) if on else None)))
+
+
+@contextmanager
+def tuning_hosts(given: TuneOptions) -> Iterator[RayHosts | None]:
+    """The hosts of ``--ray``; None without it, and where only the plan is wanted.
+
+    Raises HostError, StudyError.
+    """
+    if given.ray is None:
+        if given.hosts is not None or given.insecure:
+            raise StudyError("--hosts and --insecure are for a tuning over hosts", hint="Add --ray.")
+        yield None
+        return
+    from walproof.cli.host_run import shared_url
+
+    url = shared_url(given.store)
+    if given.dry_run:
+        yield None
+        return
+    from walproof.hosts.cluster import connected
+    from walproof.hosts.study import choose
+
+    with connected(given.ray, insecure=given.insecure) as cluster:
+        hosts = choose(cluster, given.hosts, _tell)
+        _tell(f"hosts: {', '.join(host.machine.name for host in hosts)}")
+        yield RayHosts(hosts, url, given.on)
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+def host_study(taken: Sequence[StepTaken], store: Store, metric: str) -> HostStudy | None:
+    """The last comparison that several hosts made of what won, hosts put together as blocks; None: none.
+
+    Raises StoreError, AnalysisError.
+    """
+    from walproof.analysis.hosts import over_hosts
+    from walproof.facts.tuning import Purpose
+
+    for purpose in (Purpose.FINAL, Purpose.LINES, Purpose.CONFIRM):
+        for step in reversed(taken):
+            if step.step.purpose is purpose and step.step.design == "fresh" and len(step.hosts) > 1:
+                plan = store.run(step.hosts[0].run).plan
+                return over_hosts(plan, {one.host: store.trials(one.run) for one in step.hosts}, metric)
+    return None

@@ -1,0 +1,64 @@
+"""What a tuning over hosts says of hosts: the advised configuration on each, and on a host like these."""
+
+from __future__ import annotations
+
+from walproof.analysis.hosts import Across, HostStudy
+from walproof.facts.tuning import DEFAULT, Candidate
+from walproof.facts.tuning_answers import candidate_name
+from walproof.report.blocks import Block, Paragraph, Section
+from walproof.report.hosts import effect_blocks, level_blocks
+from walproof.report.numbers import counted, ratio
+
+_MEASURED = (
+    "The last step that has what is advised and the defaults, on each host, compared within it. Ratios are "
+    "of the metric itself: of a latency less is better."
+)
+
+
+def host_sentences(study: HostStudy, conf: Candidate, *, larger_is_better: bool) -> list[str]:
+    """Of what is advised: all hosts, a host like these, hosts on which it is worse."""
+    found = _of(study, conf)
+    if found is None:
+        return []
+    said = []
+    if found.mean is not None:
+        text = f"Over {counted(len(found.hosts), 'host')}: {study.metric} "
+        text += f"{ratio(found.mean, found.interval)} of the defaults'"
+        if found.prediction is not None:
+            text += (
+                f"; on one more host like these {found.prediction.low:.2f}x to {found.prediction.high:.2f}x"
+            )
+        said.append(f"{text}.")
+    for host in found.hosts:
+        is_worse = host.interval.high < 1 if larger_is_better else host.interval.low > 1
+        if is_worse:
+            said.append(f"On {host.host} IT IS WORSE than the defaults: {ratio(host.value, host.interval)}.")
+    if found.odd:
+        names = ", ".join(host.host for host in found.odd)
+        said.append(f"Does something else on {names} than on the other hosts.")
+    slow = dict.fromkeys(host.host for level in study.levels for host in level.odd)
+    if slow:
+        said.append(f"Apart from the other hosts with the defaults already: {', '.join(slow)}.")
+    return said
+
+
+def hosts_section(study: HostStudy) -> Section:
+    """Each host, all hosts, and who stands apart."""
+    blocks: list[Block] = [Paragraph(_MEASURED), *effect_blocks(study), *level_blocks(study)]
+    return Section("hosts", "Hosts", tuple(blocks))
+
+
+def _of(study: HostStudy, conf: Candidate) -> Across | None:
+    if conf == DEFAULT:
+        return None
+    name = candidate_name(conf)
+    return next(
+        (
+            one
+            for one in study.effects
+            if one.cell.variant == name
+            and one.baseline is not None
+            and one.baseline.variant == candidate_name(DEFAULT)
+        ),
+        None,
+    )
