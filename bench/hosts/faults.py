@@ -2,8 +2,9 @@
 
     PYTHONPATH=. python bench/hosts/faults.py [--moments N] [--only FAULT] [--results FILE]
 
-Two nodes of a real Ray cluster on this machine stand for two hosts, beside a head; a PostgreSQL of its own is the store.
-A study of two variants in three rounds begins. A random while after its first run was stored comes a fault:
+Two nodes of a real Ray cluster on this machine stand for two hosts, beside a head; a PostgreSQL of its own is
+the store. A study of two variants in three rounds begins. A random while after its first run was stored comes
+a fault:
 
     worker   the process that carries out the study on a host is killed
     node     a host leaves the cluster with everything on it; it is back before the command is repeated
