@@ -326,6 +326,10 @@ class WalCauses:
     """The relations with most WAL, most first."""
     totals: Mapping[str, RmgrWal]
     """Resource manager -> all since the stream began."""
+    recent_s: float = 0.0
+    """Length of the newest part of the window."""
+    recent: tuple[WalCause, ...] = ()
+    """Of that part alone: what happens now, whatever was written a minute ago."""
 
     @property
     def costliest(self) -> WalCause | None:

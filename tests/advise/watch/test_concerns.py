@@ -126,7 +126,7 @@ def test_replay_that_stands_still_is_named_from_the_upstream_alone() -> None:
 def storm(kind: str, images_per_record: float, share: float = 0.6) -> WalCauses:
     name = "shop: public.orders_id_idx"
     cause = WalCause((1663, 5, 16400), name, kind, 3e6, share, 0.95, images_per_record)
-    return WalCauses(20.0, 5e6, 0.8, 100.0, (cause,), {})
+    return WalCauses(60.0, 5e6, 0.8, 100.0, (), {}, 20.0, (cause,))
 
 
 def test_an_index_with_random_keys_is_named_while_it_floods_the_wal() -> None:
@@ -168,7 +168,7 @@ def work(**shares: float | None) -> WalCauses:
     """A table that writes 60 % of all WAL."""
     orders = WalCause((1663, 5, 16400), "shop: public.orders", "table", 3e6, 0.6, 0.3, 0.01)
     cause = replace(orders, **shares)  # type: ignore[arg-type]
-    return WalCauses(20.0, 5e6, 0.3, 100.0, (cause,), {})
+    return WalCauses(60.0, 5e6, 0.3, 100.0, (), {}, 20.0, (cause,))
 
 
 def test_freezing_and_a_bulk_update_are_named_with_the_time_they_began() -> None:
@@ -197,6 +197,9 @@ def test_the_time_at_which_a_storm_began_stays_when_it_leaves_the_window() -> No
         work(update_share=0.9, updates_per_s=20.0, updates_per_run=4000.0),
         work(update_share=0.2, updates_per_s=9000.0, updates_per_run=4000.0),
         work(freeze_share=0.2),
+        work(freeze_share=0.9, bytes_per_s=100_000.0),
+        replace(work(freeze_share=0.9), recent_s=5.0),
+        replace(work(), top=work(freeze_share=0.9).recent),
     ],
 )
 def test_short_transactions_and_a_little_freezing_are_no_storm(causes: WalCauses) -> None:

@@ -57,3 +57,22 @@ def test_a_transaction_that_began_before_the_window_still_updates_many_rows() ->
     causes = watch.causes({})
     assert causes is not None
     assert causes.top[0].updates_per_run == 3000
+
+
+def test_what_happens_now_is_seen_behind_a_larger_burst() -> None:
+    """The other relation writes a lot for 20 s; then this one writes less, for longer."""
+    watch = CauseWatch()
+    shares: dict[int, tuple[float, float]] = {}
+    for second in range(71):
+        mine = max(0, second - 40) * 1000
+        watch.see(float(second), snapshot(mine, min(second, 20) * 20_000, Changes()))
+        if (causes := watch.causes({})) is None:
+            continue
+        whole, recent = (
+            next((one.share for one in top if one.place == PLACE), 0.0) for top in (causes.top, causes.recent)
+        )
+        shares[second] = whole, recent
+        assert causes.recent_s <= 20.0
+    assert shares[40] == (0.0, 0.0)
+    assert shares[60][0] == pytest.approx(20 / 420, abs=0.01)
+    assert all(recent == 1.0 for second, (_, recent) in shares.items() if second > 41)

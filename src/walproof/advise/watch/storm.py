@@ -18,15 +18,20 @@ _UPDATES_PER_RUN = 20.0
 """Short transactions that share a table take turns; one that updates many rows makes long runs, which short
 ones interrupt."""
 _UPDATES_PER_S = 100.0
-_LEAST_BYTES_PER_S = 100_000.0
+_LEAST_BYTES = 6_000_000.0
+"""Of one relation within the newest part of the window."""
 
 
 def storms(causes: WalCauses, at: float) -> Iterator[Concern]:
-    """Storms that rage at ``at``, seconds of the epoch by the server's clock."""
-    if causes.seconds < SETTLED_S:
+    """Storms that rage at ``at``, seconds of the epoch by the server's clock.
+
+    Judged by the newest part of the window: the rest of it would hide a storm that follows a larger one, and
+    name a burst for a minute after its end.
+    """
+    if causes.recent_s < SETTLED_S:
         return
-    for cause in causes.top:
-        if cause.bytes_per_s < _LEAST_BYTES_PER_S:
+    for cause in causes.recent:
+        if cause.bytes_per_s * causes.recent_s < _LEAST_BYTES:
             continue
         began = None if cause.begun_s is None else at - cause.begun_s
         is_random = cause.images_per_record >= _IMAGES_PER_RECORD

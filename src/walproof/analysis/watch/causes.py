@@ -12,11 +12,13 @@ from itertools import pairwise
 
 from walproof.facts.watch import RmgrWal, WalCause, WalCauses
 from walproof.wal.relations import Relation
-from walproof.wal.stream import Changes, StreamSnapshot
+from walproof.wal.stream import Changes, StreamSnapshot, WalByCause
 from walproof.wal.totals import WalTotals
 
 WINDOW_S = 60.0
 """Length of the window of rates."""
+RECENT_S = 15.0
+"""Least length of what is judged as happening now, once it is there: with the steps it is up to 20 s."""
 _STEP_S = 5.0
 """Between two snapshots that are kept: each knows a thousand relations."""
 _TOP = 5
@@ -55,20 +57,31 @@ class CauseWatch:
         (then_s, then), (now_s, now) = self._kept[0], self._last
         seconds, grown = now_s - then_s, now.since(then)
         total = grown.all.combined_bytes
-        ranked = sorted(grown.by_relation.items(), key=lambda one: -one[1].combined_bytes)[:_TOP]
+        recent_s, recent = next(
+            ((at_s, kept) for at_s, kept in reversed(self._kept) if now_s - at_s >= RECENT_S), (then_s, then)
+        )
         return WalCauses(
             seconds=seconds,
             bytes_per_s=total / seconds,
             image_share=grown.all.image_bytes / total if total else 0.0,
             commits_per_s=grown.commits / seconds,
-            top=tuple(
-                replace(
-                    _cause(place, one, grown.changes[place], total, seconds, names.get(place)),
-                    begun_s=self._begun_s(place),
-                )
-                for place, one in ranked
-            ),
+            top=self._top(grown, seconds, names),
             totals={name: RmgrWal(*astuple(one)) for name, one in now.by_rmgr.items()},
+            recent_s=now_s - recent_s,
+            recent=self._top(now.since(recent), now_s - recent_s, names),
+        )
+
+    def _top(
+        self, grown: WalByCause, seconds: float, names: Mapping[Place, Relation]
+    ) -> tuple[WalCause, ...]:
+        total = grown.all.combined_bytes
+        ranked = sorted(grown.by_relation.items(), key=lambda row: -row[1].combined_bytes)[:_TOP]
+        return tuple(
+            replace(
+                _cause(place, totals, grown.changes[place], total, seconds, names.get(place)),
+                begun_s=self._begun_s(place),
+            )
+            for place, totals in ranked
         )
 
     def _begun_s(self, place: Place) -> float | None:
