@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -22,15 +23,19 @@ class FakeStore:
 
     def __init__(self) -> None:
         self.fetched: dict[tuple[str, int], int] = {}
+        self.requests = 0
 
-    def fetch(self, key: str, start: int, end: int, etag: str = "") -> bytes:
-        self.fetched[key, start] = self.fetched.get((key, start), 0) + 1
-        return f"{key} {start} {etag}".encode()
+    def fetch_parts(self, key: str, start: int, end: int, etag: str, part_bytes: int) -> Iterator[bytes]:
+        self.requests += 1
+        for at in range(start, end, part_bytes):
+            self.fetched[key, at] = self.fetched.get((key, at), 0) + 1
+            yield f"{key} {at} {etag}".encode()
 
-    def start(self, work: Any) -> Future[Any]:
-        found: Future[Any] = Future()
-        found.set_result(work())
-        return found
+    def start_run(self, work: Any, count: int) -> list[Future[Any]]:
+        told: list[Future[Any]] = [Future() for _ in range(count)]
+        for one, part in zip(told, work(), strict=True):
+            one.set_result(part)
+        return told
 
     def wait(self, work: Future[Any]) -> Any:
         return work.result()
@@ -55,6 +60,23 @@ def test_in_order_each_piece_is_fetched_once() -> None:
             assert made.piece(path, number) == f"{key} {start} e{size}".encode()
     assert set(store.fetched.values()) == {1}
     assert sum(-(-size // PIECE_BYTES) for size in sizes) == len(store.fetched)
+    assert store.requests == sum(size > 0 for size in sizes)
+
+
+def test_of_a_large_object_a_segment_is_fetched_at_a_time() -> None:
+    store, made, (path,) = _window([PIECE_BYTES * window.RUN * 3])
+    made.read_by(1)
+    for number in range(window.RUN * 3):
+        made.piece(path, number)
+    assert store.requests == 3
+
+
+def test_small_objects_do_not_stay() -> None:
+    _, made, paths = _window([1000] * 5000)
+    for path in paths:
+        made.piece(path, 0)
+        assert made.held_bytes <= window.MOST_BYTES
+    assert len(made._read) + len(made._ahead) <= window.MOST_BYTES // window.LEAST_BYTES
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8, 64])

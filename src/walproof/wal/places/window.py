@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from itertools import islice
+from itertools import islice, takewhile
 
 from walproof.errors import WalError
 from walproof.wal.places.failures import ObjectError
@@ -24,10 +24,14 @@ PIECE_BYTES = 4 << 20
 HEAD_BYTES = 64 << 10
 MOST_THREADS = 4
 """Threads of the decoder: each has a piece of its own besides those here."""
+RUN = 4
+"""Pieces that one request fetches at most: a segment of the usual size."""
 AHEAD = 8
 """Pieces that are fetched ahead, for all threads together."""
-MOST_BYTES = 12 * PIECE_BYTES
+MOST_BYTES = 16 * PIECE_BYTES
 """Of all pieces together."""
+LEAST_BYTES = 128 << 10
+"""What a piece counts as, however short it is: else as many small objects would be held as there are."""
 
 _Key = tuple[str, int]
 
@@ -81,10 +85,10 @@ class Window:
         with self._lock:
             self._wanted[key] += 1
             work = self._asked(key)
-            for after in self._following(path, number):
-                if after not in self._ahead and after not in self._read:
-                    self._begin(after, self._ahead)
             self._make_room()
+            for after in self._following(path, number):
+                if after not in self._ahead and after not in self._read and not self._begin_ahead(after):
+                    break
         try:
             return self._store.wait(work)
         except WalError as error:
@@ -142,18 +146,45 @@ class Window:
         else:
             if key in self._read:
                 self._forget(key, self._read)
-            self._begin(key, self._read)
+            self._begin(self._run(key))
+            self._read[key] = self._ahead.pop(key)
         return self._read[key]
 
-    def _begin(self, key: _Key, to: OrderedDict[_Key, Future[bytes]]) -> None:
-        path, number = key
+    def _run(self, key: _Key) -> list[_Key]:
+        """The piece and those after it that one request fetches with it: none that is here already."""
+        path, first = key
         place = self._places.get(path)
-        etag = "" if place is None else self._order[place][1].etag
-        start = number * PIECE_BYTES
-        to[key] = self._store.start(
-            lambda: self._store.fetch(self._key(path), start, start + PIECE_BYTES, etag)
+        size = self._order[place][1].size if place is not None else 0
+        end = min(-(-size // PIECE_BYTES), (first // RUN + 1) * RUN)
+        after = takewhile(
+            lambda piece: piece not in self._ahead and piece not in self._read,
+            ((path, number) for number in range(first + 1, end)),
         )
-        self._bytes += self._size(key)
+        return [key, *after]
+
+    def _begin_ahead(self, key: _Key) -> bool:
+        """Begin a request for what nobody waits for, if there is room."""
+        run = self._run(key)
+        self._make_room(sum(map(self._size, run)), is_needed=False)
+        if self._bytes + sum(map(self._size, run)) > MOST_BYTES:
+            return False
+        self._begin(run)
+        return True
+
+    def _begin(self, run: Sequence[_Key]) -> None:
+        path, first = run[0]
+        place = self._places.get(path)
+        start, end, etag = first * PIECE_BYTES, (first + len(run)) * PIECE_BYTES, ""
+        if place is not None:
+            status = self._order[place][1]
+            end, etag = min(end, max(start + 1, status.size)), status.etag
+        key = self._key(path)
+        told = self._store.start_run(
+            lambda: self._store.fetch_parts(key, start, end, etag, PIECE_BYTES), len(run)
+        )
+        for piece, work in zip(run, told, strict=True):
+            self._ahead[piece] = work
+            self._bytes += self._size(piece)
 
     def _forget(self, key: _Key, where: OrderedDict[_Key, Future[bytes]]) -> None:
         where.pop(key).cancel()
@@ -163,7 +194,7 @@ class Window:
         path, number = key
         place = self._places.get(path)
         size = PIECE_BYTES if place is None else self._order[place][1].size - number * PIECE_BYTES
-        return max(0, min(PIECE_BYTES, size))
+        return max(LEAST_BYTES, min(PIECE_BYTES, size))
 
     def _following(self, path: str, number: int) -> Iterator[_Key]:
         """The pieces after one, as many as are fetched ahead for a thread."""
@@ -177,14 +208,14 @@ class Window:
             yield from ((path, piece) for piece in range(number, -(-status.size // PIECE_BYTES)))
             place, number = place + 1, 0
 
-    def _make_room(self) -> None:
-        """What was read goes first, then what was fetched for nothing, as before the end of a timeline.
-        What a thread waits for stays."""
-        while self._bytes > MOST_BYTES:
+    def _make_room(self, more: int = 0, *, is_needed: bool = True) -> None:
+        """What was read goes first, then, if it has to be, what was fetched for nothing, as before the end of
+        a timeline. What a thread waits for stays."""
+        while self._bytes + more > MOST_BYTES:
             oldest = next((key for key in self._read if not self._wanted[key]), None)
             if oldest is not None:
                 self._forget(oldest, self._read)
-            elif self._ahead:
+            elif is_needed and self._ahead:
                 self._forget(next(iter(self._ahead)), self._ahead)
             else:
                 return
