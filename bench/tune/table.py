@@ -82,9 +82,12 @@ class Table:
     def carry_out(self, facts: TuningFacts, step: Step) -> TuningFacts:
         """The facts after a step whose trials were drawn from the table."""
         measured = tuple(
-            Measured(step.number, number, one, self.trial(one, step, number), seconds=self.trial_s)
+            Measured(
+                step.number, number, one, self.trial(one, step, number), seconds=self.trial_s, device=device
+            )
             for number in range(1, step.rounds + 1)
             for one in step.candidates
+            for device in (None, *step.devices)
         )
         return replace(
             facts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from walproof.facts import Install, Trial, TrialState
 from walproof.facts.codec import plan_hash
 from walproof.facts.tuning import DEFAULT, Candidate, Objective, Purpose, Step
 from walproof.facts.tuning_answers import answers
+from walproof.lab.kinds.registry import lab_kind
 from walproof.lab.tune.load import Load, read_load, slug
 from walproof.lab.tune.steps import step_plan
 
@@ -63,6 +65,28 @@ def test_a_crash_of_what_is_advised_keeps_the_emulated_disk(load: Load) -> None:
     assert plan.kind.added_crash is not None
     assert plan.device == "flush=1ms"
     assert plan.workloads[0].duration_s == 30.0
+
+
+def test_emulated_disks_are_variants_of_one_configuration(load: Load) -> None:
+    step = replace(_step(Purpose.FLUSH, SMALL), devices=("flush=0.5ms", "flush=2ms"))
+    plan = step_plan(load, "t", {}, TPS, step)
+    assert [(one.name, one.device) for one in plan.variants] == [
+        ("max_wal_size=64MB", None), ("on flush=0.5ms", "flush=0.5ms"), ("on flush=2ms", "flush=2ms"),
+    ]  # fmt: skip
+    assert {tuple(one.settings.items()) for one in plan.variants} == {(("max_wal_size", "64MB"),)}
+    assert (plan.device, plan.toggling) == ("flush=1ms", None)
+    assert lab_kind(plan.kind).simulates_disk(replace(plan, device=None))
+    trials = [
+        Trial(
+            number, 1, plan.installs[0].label, "shop", variant.name, TrialState.DONE, 0.0, 3.0, 1.0, 2.0,
+            {"tps": 100.0 * number}, {},
+        )
+        for number, variant in enumerate(plan.variants, 1)
+    ]  # fmt: skip
+    found = answers(plan, step, TPS, trials)
+    assert [(one.candidate, one.device, one.value) for one in found] == [
+        (SMALL, None, 100.0), (SMALL, "flush=0.5ms", 200.0), (SMALL, "flush=2ms", 300.0),
+    ]  # fmt: skip
 
 
 def test_answers_of_trials_that_worked_and_failed(load: Load) -> None:

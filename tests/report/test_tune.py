@@ -18,11 +18,14 @@ from walproof.advise.tune.crashes import CrashCheck
 from walproof.advise.tune.judge import RecordedJudge
 from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import over_hosts
+from walproof.analysis.tuning import race
+from walproof.analysis.tuning.flush import flush_gains
 from walproof.analysis.tuning.search import TuneSearch
+from walproof.analysis.tuning.values import objective_values
 from walproof.facts import Variant
 from walproof.facts.codec import from_json
 from walproof.facts.codec import to_json as to_fact_json
-from walproof.facts.tuning import DEFAULT, Limit, RuledOut, TuningFacts
+from walproof.facts.tuning import DEFAULT, Limit, Measured, Purpose, RuledOut, Step, TuningFacts
 from walproof.facts.tuning_answers import candidate_name
 from walproof.platforms.registry import platform
 from walproof.report.tune.json import to_json
@@ -125,6 +128,47 @@ def test_every_form_has_lines_limits_race_and_crashes(view: TuneView) -> None:
     assert len(data["steps"]) == len(view.facts.steps)
     assert sum(len(one["measured"]) for one in data["steps"]) == len(view.facts.measured)
     assert [one["is_within"] for one in data["crashes"]] == [True, False]
+
+
+def test_what_another_flush_would_give_has_intervals_or_is_left_out_by_name(view: TuneView) -> None:
+    """Half a millisecond makes it twice as good, one disk failed; nothing of it is told to the race."""
+    number = len(view.facts.steps) + 1
+    conf = view.answer.conf
+    devices = ("flush=0.5ms", "flush=2ms")
+    step = Step(number, Purpose.FLUSH, (conf,), 3, 1, devices=devices)
+    disks: tuple[tuple[str | None, float], ...] = ((None, 1.0), (devices[0], 2.0))
+    measured = [
+        Measured(number, at, conf, 500 * factor * (1 + 0.01 * at * (at + index)), device=device)
+        for at in (1, 2, 3)
+        for index, (device, factor) in enumerate(disks)
+    ]
+    measured += [Measured(number, 1, conf, None, failure="no start", device=devices[1])]
+    kept = [one for one in view.facts.steps if one.purpose is not Purpose.FLUSH]
+    steps = tuple(one for one in kept if one.number < number)
+    before = replace(
+        view.facts,
+        steps=steps,
+        measured=tuple(one for one in view.facts.measured if one.step in {each.number for each in steps}),
+    )
+    assert "was not measured: the budget had no room" in _words(before, view)
+    facts = replace(before, steps=(*steps, step), measured=(*before.measured, *measured))
+    (gain,) = flush_gains(facts)
+    assert (gain.device, gain.rounds) == ("flush=0.5ms", 3)
+    assert gain.ratio == pytest.approx(2.0, rel=0.05)
+    assert gain.interval is not None
+    assert gain.interval.contains(2.0)
+    said = _words(facts, view)
+    assert "What another flush would give: " in said
+    assert "failed" in said
+    assert race.replay(facts) == race.replay(before)
+    assert objective_values(facts).candidates == objective_values(before).candidates
+
+
+def _words(facts: TuningFacts, view: TuneView) -> str:
+    asked = replace(
+        view.asked, runs=tuple("run" for _ in facts.steps), seconds=tuple(20.0 for _ in facts.steps)
+    )
+    return " ".join(_terminal(tune_view(facts, view.answer, asked, platform("conf"))).split())
 
 
 def test_where_nothing_does_anything_the_defaults_are_best(own_judge: RecordedJudge) -> None:

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from walproof.analysis.tuning.budget import ENDS
+from walproof.analysis.tuning.flush import OBJECTIVES
 from walproof.facts.codec import to_data
 from walproof.facts.tuning import Purpose
 from walproof.report.tune.names import name_of
@@ -25,6 +26,7 @@ _WORDS = {
     Purpose.LINES: "the best one without each line, the defaults with each",
     Purpose.FINAL: "short configuration, best one and defaults with a new seed",
     Purpose.CRASH: "the advised configuration is killed and recovered",
+    Purpose.FLUSH: "the advised configuration on emulated disks with other flushes",
 }
 
 
@@ -97,6 +99,8 @@ def plan_lines(tuning: Tuning, given: TuneOptions) -> list[str]:
     )
     before = 0.0
     for purpose, end in ENDS.items():
+        if purpose is Purpose.FLUSH and plan.objective.metric not in OBJECTIVES:
+            continue
         share = (end - before) * max(0.0, plan.budget_s - length)
         lines.append(
             f"  {format_duration(share):>8}  {_WORDS[purpose]} (about {int(share / tuning.trial_s)} trials)"

@@ -22,6 +22,7 @@ _NOUNS = {
     Purpose.LINES: "does every line earn its place?",
     Purpose.FINAL: "final comparison, with a seed that nothing was chosen by",
     Purpose.CRASH: "crashing what is advised",
+    Purpose.FLUSH: "what is advised on emulated disks",
 }
 
 
@@ -51,7 +52,7 @@ class TuningProgress:
     def step_ended(self, facts: TuningFacts, step: Step) -> None:
         """Say what is best so far."""
         self._note(step)
-        if step.purpose in (Purpose.RECORD, Purpose.CRASH):
+        if step.purpose in (Purpose.RECORD, Purpose.CRASH, Purpose.FLUSH):
             return
         found = standing(facts)
         self._say(

@@ -73,7 +73,7 @@ _LEAST_WINDOWS = 10
 _TRIAL_OVERHEAD_S = 1.5
 _COPY_BYTES_PER_S = 300e6
 _MEMORY_SHARE = 0.75
-_ANSWERING = (Purpose.RECORD, Purpose.CONFIRM, Purpose.LINES, Purpose.FINAL, Purpose.CRASH)
+_ANSWERING = (Purpose.RECORD, Purpose.CONFIRM, Purpose.LINES, Purpose.FINAL, Purpose.CRASH, Purpose.FLUSH)
 """Steps after which predictions or verdicts are new; the race itself is read from the store."""
 _OBJECTIVES = {
     "tps": True,
@@ -210,7 +210,8 @@ class Tuning:
     def _limits(self, taken: Sequence[StepTaken], conf: Candidate) -> tuple[tuple[str, str], ...]:
         """From the last fresh step that has the advised configuration."""
         for one in reversed(taken):
-            is_fresh = one.step.purpose not in (Purpose.CRASH, Purpose.RECORD) and one.step.design == "fresh"
+            others = (Purpose.CRASH, Purpose.RECORD, Purpose.FLUSH)
+            is_fresh = one.step.purpose not in others and one.step.design == "fresh"
             if is_fresh and one.run is not None and conf in one.step.candidates:
                 run = self.conductor.store.run(one.run)
                 return limits_now(run.plan, self.conductor.store.trials(run.id), candidate_name(conf))

@@ -133,6 +133,8 @@ class Variant:
     """What it has beside settings, as the plan's kind allows; None: as every variant has it."""
     waldir: str | None = None
     """Folder that pg_wal is moved to, as on a disk of its own; None: it stays in the data directory."""
+    device: str | None = None
+    """The emulated disk of this variant, as typed; None: the plan's."""
     design: Design = Design.FRESH
     """How it is compared with the baseline."""
     design_reason: str | None = None

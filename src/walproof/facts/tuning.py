@@ -99,6 +99,8 @@ class Purpose(Enum):
     """The short conf, the winner and the default with a seed that nothing was chosen by."""
     CRASH = "crash"
     """The winner is killed, to hold its predictions to what happens."""
+    FLUSH = "flush"
+    """What is advised on emulated disks: what would a faster flush give?"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,8 @@ class Step:
     design: str = "fresh"
     why: str = ""
     """A sentence for the page: ``wal_compression and commit_delay look useful; five values near them``."""
+    devices: tuple[str, ...] = ()
+    """Emulated disks on which its only candidate is measured as well, beside the tuning's disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +138,8 @@ class Measured:
     host: str | None = None
     """That measured it, of a tuning over hosts: rounds of a step are numbered through all of its hosts, so a
     round, and with it every comparison, is one host's."""
+    device: str | None = None
+    """The emulated disk of this trial alone; None: the tuning's disk."""
 
 
 class Limit(Enum):

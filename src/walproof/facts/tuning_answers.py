@@ -18,6 +18,11 @@ def candidate_name(candidate: Candidate) -> str:
     return ", ".join(f"{name}={value}" for name, value in candidate.settings) or "default"
 
 
+def device_name(device: str) -> str:
+    """Of the variant on an emulated disk: ``on flush=0.5ms``."""
+    return f"on {device}"
+
+
 def tuning_facts(journal: Journal, store: Store, trial_s: float | None) -> TuningFacts:
     """What a search is told: the finished steps with their answers. Raises StoreError.
 
@@ -62,7 +67,8 @@ def _trial_s(steps: Sequence[StepTaken], measured: Sequence[Measured]) -> float 
     fresh = [
         one
         for one in steps
-        if one.step.design == "fresh" and one.step.purpose not in (Purpose.RECORD, Purpose.CRASH)
+        if one.step.design == "fresh"
+        and one.step.purpose not in (Purpose.RECORD, Purpose.CRASH, Purpose.FLUSH)
     ]
     width = {one.step.number: max(1, len(one.hosts)) for one in fresh}
     # Hosts work beside each other.
@@ -73,6 +79,7 @@ def _trial_s(steps: Sequence[StepTaken], measured: Sequence[Measured]) -> float 
 def answers(plan: Plan, step: Step, objective: Objective, trials: Sequence[Trial]) -> tuple[Measured, ...]:
     """What the trials of the step's run say. Of toggled settings each start is a round."""
     known = {candidate_name(one): one for one in step.candidates}
+    on_device = {device_name(one): one for one in step.devices}
     found: list[Measured] = []
     for trial in sorted(trials, key=lambda one: one.number):
         if trial.slices:
@@ -82,7 +89,9 @@ def answers(plan: Plan, step: Step, objective: Objective, trials: Sequence[Trial
                 Measured(step.number, trial.round, one, None, failure=trial.reason) for one in known.values()
             ]
         else:
-            found.append(_of_trial(step, objective, trial, known[trial.variant]))
+            device = on_device.get(trial.variant)
+            candidate = step.candidates[0] if device is not None else known[trial.variant]
+            found.append(replace(_of_trial(step, objective, trial, candidate), device=device))
     return tuple(found)
 
 

@@ -87,7 +87,8 @@ class LabKind(ABC, Generic[K]):
 
     def simulates_disk(self, plan: Plan) -> bool:
         """Whether a server runs on a simulated disk."""
-        return plan.device is not None or self.loses_power(plan)
+        has_device = plan.device is not None or any(one.device is not None for one in plan.variants)
+        return has_device or self.loses_power(plan)
 
     def wal_bytes(self, plan: Plan, wal_bytes: int) -> int:
         """WAL that a trial keeps at most, where max_wal_size allows ``wal_bytes``."""

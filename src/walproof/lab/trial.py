@@ -127,12 +127,11 @@ class Bench:
         folder = self.workspace.make_folder(name)
         try:
             templates.clone(template, folder)
-            waldir = self.variant(order).waldir
+            variant = self.variant(order)
+            waldir, device = variant.waldir, variant.device or self.plan.device
             with (
                 wal_moved(folder / "data", None if waldir is None else self.wal[waldir]),
-                emulated_disk(
-                    self.workspace, folder, self.plan.device, can_lose_power=can_lose_power
-                ) as disk,
+                emulated_disk(self.workspace, folder, device, can_lose_power=can_lose_power) as disk,
             ):
                 environment = {} if disk is None else disk.environment
                 cluster = Cluster(self.install(order), self.workspace, folder, environment)

@@ -16,9 +16,10 @@ ENDS: Mapping[Purpose, float] = {
     Purpose.SCREEN: 0.25,
     Purpose.SEARCH: 0.48,
     Purpose.CONFIRM: 0.54,
-    Purpose.LINES: 0.82,
-    Purpose.FINAL: 0.93,
-    Purpose.CRASH: 0.98,
+    Purpose.LINES: 0.81,
+    Purpose.FINAL: 0.89,
+    Purpose.CRASH: 0.94,
+    Purpose.FLUSH: 0.99,
 }
 """Share of the time after recording by which each phase has ended; what is above them all is slack."""
 CRASH_TRIALS = 2.0

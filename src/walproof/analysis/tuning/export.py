@@ -38,6 +38,8 @@ def export_study(facts: TuningFacts, path: Path, name: str = "walproof tune") ->
     steps = {step.number: step for step in facts.steps}
     trials = []
     for one in facts.measured:
+        if one.device is not None:
+            continue
         step = steps[one.step]
         if step.purpose in (Purpose.RECORD, Purpose.CRASH) or not space.holds(one.candidate):
             continue

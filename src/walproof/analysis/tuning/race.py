@@ -217,7 +217,8 @@ def searching_values(facts: TuningFacts) -> Values:
 
 def _failed(facts: TuningFacts) -> set[Candidate]:
     worked = {one.candidate for one in facts.measured if one.value is not None}
-    return {one.candidate for one in facts.measured if one.value is None} - worked - {DEFAULT}
+    failed = {one.candidate for one in facts.measured if one.value is None and one.device is None}
+    return failed - worked - {DEFAULT}
 
 
 def _proposed(

@@ -1,7 +1,7 @@
 """What to measure next: a function of the facts, phase after phase.
 
-record -> screen -> race -> confirm -> lines -> final -> crash. Each phase looks at what there is and either
-asks for a step or is over; the order of the steps in the facts says which phases were left. Nothing is
+record -> screen -> race -> confirm -> lines -> final -> crash -> flush. Each phase looks at what there is and
+either asks for a step or is over; the order of the steps in the facts says which phases were left. Nothing is
 remembered between two questions but what the judge said of a candidate.
 """
 
@@ -13,6 +13,7 @@ from itertools import islice
 
 from walproof.analysis.tuning import ablation, race
 from walproof.analysis.tuning.budget import CRASH_TRIALS, Clock
+from walproof.analysis.tuning.flush import DEVICES, OBJECTIVES
 from walproof.analysis.tuning.model import Model
 from walproof.analysis.tuning.screen import PRIMES, fraction, one_at_a_time
 from walproof.analysis.tuning.space import Space
@@ -29,6 +30,7 @@ CHAIN_ROUNDS = 3
 FINAL_ROUNDS = (2, 12)
 """At least, at most."""
 CRASHES_MOST = 2
+FLUSH_ROUNDS = 2
 SCREEN_LEAST = 3
 """Trials of a screen, without the default."""
 
@@ -63,6 +65,7 @@ class TuneSearch:
             Purpose.LINES: self._lines,
             Purpose.FINAL: self._final,
             Purpose.CRASH: self._crash,
+            Purpose.FLUSH: self._flush,
         }
         space = Space(facts.plan)
         for purpose, phase in phases.items():
@@ -211,6 +214,24 @@ class TuneSearch:
             (short,),
             rounds,
             "what is advised is killed, to check its predictions",
+        )
+
+    def _flush(self, facts: TuningFacts, space: Space) -> Step | None:
+        if facts.plan.objective.metric not in OBJECTIVES or race.latest(facts, Purpose.FLUSH):
+            return None
+        short = self.short(facts) if self._is_confirmed(facts) else DEFAULT
+        trials = Clock.of(facts).trials_until(Purpose.FLUSH)
+        devices = DEVICES[: max(0, trials // FLUSH_ROUNDS - 1)]
+        if not devices:
+            return None
+        return Step(
+            len(facts.steps) + 1,
+            Purpose.FLUSH,
+            (short,),
+            FLUSH_ROUNDS,
+            _seed(facts, Purpose.FLUSH.value),
+            why="what a faster flush would give: the same configuration on emulated disks",
+            devices=devices,
         )
 
     def _is_confirmed(self, facts: TuningFacts) -> bool:

@@ -70,6 +70,8 @@ def _logs(
     found: dict[tuple[Round, Candidate], float] = {}
     for one in facts.measured:
         value = get(one)
+        if one.device is not None:
+            continue  # another disk says nothing of settings
         if (wanted is None or one.step in wanted) and value is not None and 0 < value < math.inf:
             found[(one.step, one.round), one.candidate] = sign * math.log(value)
     return found

@@ -16,7 +16,7 @@ from typing import Any
 from walproof.errors import StudyError
 from walproof.facts import Install, Plan
 from walproof.facts.tuning import Candidate
-from walproof.facts.tuning_answers import candidate_name
+from walproof.facts.tuning_answers import candidate_name, device_name
 from walproof.lab.asked import Overrides
 from walproof.lab.kinds.registry import kind_of
 from walproof.lab.reading import check_study
@@ -65,6 +65,8 @@ class Asked:
     seed: int
     toggled: bool = False
     crash: bool = False
+    devices: tuple[str, ...] = ()
+    """Emulated disks on which the first candidate is a variant, too."""
     duration_s: float | None = None
 
 
@@ -162,4 +164,8 @@ def plan_of(load: Load, asked: Asked) -> Plan:
         scripts=load.scripts,
         given=[load.install],
     )
-    return replace(plan, device=load.device) if asked.crash else plan
+    if asked.crash:
+        return replace(plan, device=load.device)
+    first = plan.variant(plan.baseline)
+    others = [replace(first, name=device_name(one), device=one) for one in asked.devices]
+    return replace(plan, variants=(*plan.variants, *others))

@@ -40,6 +40,7 @@ def step_plan(
             seed=step.seed,
             toggled=toggled and not is_crash,
             crash=is_crash or TIME_AWAY in measured,
+            devices=step.devices,
             duration_s=crash_s if is_crash else None,
         ),
     )

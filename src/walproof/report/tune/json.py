@@ -7,6 +7,7 @@ from typing import Any
 
 from walproof.advise.tune.answer import LineCosts, TuneAnswer
 from walproof.analysis.interval import Interval
+from walproof.analysis.tuning.flush import flush_gains
 from walproof.facts.tuning import Candidate, Prediction, RuledOut
 from walproof.report.hosts import host_facts
 from walproof.report.tune.view import TuneView
@@ -55,6 +56,10 @@ def to_json(view: TuneView) -> str:
         ],
         "hosts": None if asked.hosts is None else host_facts(asked.hosts),
         "limits_now": [{"kind": kind, "sentence": sentence} for kind, sentence in asked.limits],
+        "flush": [
+            {"device": one.device, "gain": _gain(one.ratio, one.interval), "rounds": one.rounds}
+            for one in flush_gains(facts)
+        ],
         "not_moved": [
             {
                 "setting": one.setting,

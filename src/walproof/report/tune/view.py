@@ -16,6 +16,7 @@ from walproof.platforms.platform import Lines, Platform, Refusal, Target
 from walproof.report.blocks import Block, Listing, Paragraph, Section
 from walproof.report.numbers import ratio
 from walproof.report.tune.figures import line_figure, race_blocks
+from walproof.report.tune.flush import flush_blocks
 from walproof.report.tune.names import name_of
 from walproof.report.tune.over_hosts import host_sentences, hosts_section
 from walproof.report.tune.tables import (
@@ -305,17 +306,10 @@ def _sections(
     if asked.hosts is not None:
         found.append(hosts_section(asked.hosts))
     now: list[Block] = [Paragraph(f"{_capital(sentence)}.", terminal=True) for _, sentence in asked.limits]
-    if any(kind == "flush" for kind, _ in asked.limits):
-        now.append(
-            Paragraph(
-                "What a faster flush would give: the same command with --device flush=0.1ms runs it on an "
-                "emulated disk.",
-                terminal=True,
-            )
-        )
     if not now:
         nothing = "Nothing that was watched is used up: no flush, lock, processor or disk stands out."
         now.append(Paragraph(nothing, terminal=True))
+    now += flush_blocks(facts, asked.device)
     found.append(Section("now", "What limits it now", tuple(now)))
     space: list[Block] = []
     if others := [one for one in asked.not_moved if one.limit is None]:

@@ -1,0 +1,47 @@
+"""What a faster flush would give, as a table of emulated disks, or why that is not known."""
+
+from __future__ import annotations
+
+from walproof.analysis.tuning.budget import Clock
+from walproof.analysis.tuning.flush import OBJECTIVES, flush_gains
+from walproof.analysis.tuning.race import latest
+from walproof.facts.tuning import Purpose, TuningFacts
+from walproof.report.blocks import Block, Column, Paragraph, Table, text_cells
+from walproof.report.numbers import UNKNOWN, ratio
+from walproof.report.tune.names import name_of
+from walproof.units import format_duration
+
+_NOTE = (
+    "A flush takes the time that the emulated disk says, and nothing of this disk's; everything else is this "
+    "machine. Above 1x is better."
+)
+
+
+def flush_blocks(facts: TuningFacts, device: str | None) -> list[Block]:
+    """``device``: the emulated disk of the whole tuning; None: this machine's."""
+    if facts.plan.objective.metric not in OBJECTIVES:
+        return []
+    step = latest(facts, Purpose.FLUSH)
+    if step is None:
+        return [Paragraph(_not_measured(facts), terminal=True)]
+    known = {one.device: one for one in flush_gains(facts)}
+    rows = [
+        (
+            one,
+            ratio(known[one].ratio, known[one].interval) if one in known else UNKNOWN,
+            str(known[one].rounds) if one in known else "failed",
+        )
+        for one in step.devices
+    ]
+    against = "this disk" if device is None else device
+    columns = (Column("emulated disk"), Column(f"relative to {against}", numeric=True), Column("rounds"))
+    title = f"What another flush would give: {name_of(step.candidates[0])}"
+    return [Table(title, columns, tuple(text_cells(row) for row in rows), _NOTE)]
+
+
+def _not_measured(facts: TuningFacts) -> str:
+    trial = format_duration(Clock.of(facts).trial_s)
+    return (
+        f"What a faster flush would give was not measured: the budget had no room for four more trials of "
+        f"{trial}. The same command with --device flush=0.5ms tunes on an emulated disk."
+    )
