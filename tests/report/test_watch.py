@@ -69,6 +69,16 @@ def test_plain_lines_are_complete_by_themselves() -> None:
     assert "not included" not in again
 
 
+def test_a_disk_that_fills_in_months_does_not_fill() -> None:
+    filling = view(Server(), room_bytes=1000 * SEGMENT)
+    assert filling.seen.disk is not None
+    for days, said in ((29, "full in 696 h 00 min"), (31, None)):
+        disk = replace(filling.seen.disk, full_s=days * 86400.0)
+        text = plain_text([replace(filling, seen=replace(filling.seen, disk=disk))], is_first=False)
+        assert ("full in" in text) is (said is not None)
+        assert (said or "") in text
+
+
 def test_json_is_a_line_with_the_figures_of_the_page() -> None:
     line = watch_line(TROUBLED)
     assert line.count("\n") == 1

@@ -65,6 +65,10 @@ class Clock:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
+    def hurry(self) -> None:
+        """Stream again at once: the server answers again."""
+        self._feed.hurry()
+
     @property
     def is_settled(self) -> bool:
         """Whether the end of WAL was reached, or will not be."""

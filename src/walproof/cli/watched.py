@@ -36,6 +36,7 @@ class WatchedServer:
         self._stack = ExitStack()
         self.look: WatchLook | None = None
         """The newest, while it answers."""
+        self._is_away = False
         self.pairs: dict[str, PairWatcher] = {}
         """Its standbys that are watched, too, by their names on the command line."""
 
@@ -58,6 +59,9 @@ class WatchedServer:
         self._assessor.see(seen)
         if seen:
             self.look = None if isinstance(seen[-1], NoAnswer) else seen[-1]
+            if self._is_away and self.look is not None and self._clock is not None:
+                self._clock.hurry()
+            self._is_away = self.look is None
 
     def watch_standby(
         self, standby: WatchedServer, window_s: float = _PAIR_WINDOW_S, application_name: str | None = None

@@ -44,7 +44,8 @@ def print_verification(found: Verification, console: Console) -> None:
 
 def dateline(archive: VerifiedArchive) -> str:
     """What it is, and what was done."""
-    read = f"{archive.read_files:,} files ({format_bytes(archive.read_bytes)}) read"
+    files = "1 file" if archive.read_files == 1 else f"{archive.read_files:,} files"
+    read = f"{files} ({format_bytes(archive.read_bytes)}) read"
     parts = [
         f"{archive.layout} {archive.name}",
         f"PostgreSQL {archive.version}" if archive.version else "PostgreSQL of an unknown version",

@@ -15,6 +15,9 @@ from walproof.facts.watch import CrashClock, Span, StreamPhase
 from walproof.report.watch.view import ServerView
 from walproof.units import format_bytes, format_duration
 
+_FAR_S = 30 * 86400.0
+"""A disk that fills later than that does not fill, as far as rates of a minute can tell."""
+
 
 @dataclass(frozen=True, slots=True)
 class Panel:
@@ -105,7 +108,7 @@ def _pg_wal(view: ServerView) -> Iterator[Panel]:
     size = "not known" if disk.pg_wal_bytes is None else format_bytes(disk.pg_wal_bytes)
     figure = size if disk.room_bytes is None else f"{size} of {format_bytes(disk.room_bytes)}"
     words = []
-    if disk.full_s is not None:
+    if disk.full_s is not None and disk.full_s <= _FAR_S:
         words.append(f"full in {format_duration(disk.full_s)} at this rate")
     if disk.lost_slot_s is not None:
         words.append(f"the slot's WAL is safe for {format_duration(disk.lost_slot_s)}")

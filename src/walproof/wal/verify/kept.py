@@ -3,7 +3,9 @@
 The first line names the format. Each other line is the result of one file: its path, size and time of change
 (of an object its etag, too), and the facts, with a checksum of the line. Lines are added while files are
 verified, so that a run that is killed loses little; a line that is cut off is not believed. At the end the
-file is written anew, with the files that are still there."""
+file is written anew, with the files that are still there.
+
+In memory is only where each line is: the facts of an archive of many segments would not fit."""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 from walproof.errors import WalError
 from walproof.files import make_private, private_folder, sync_folder
@@ -23,6 +25,7 @@ from walproof.wal.verify.facts import FileFacts
 from walproof.wal.verify.names import WalFile
 
 _FORMAT = "walproof kept results 1"
+_FIRST_MOST = 1000
 
 Key = tuple[str, int, int, int, str]
 """Path, size, time of change (ns), size of segments, an object's etag."""
@@ -38,9 +41,12 @@ class KeptResults:
     def __init__(self, path: Path | None, *, again: bool = False) -> None:
         """``again``: what was verified is forgotten. Without a path nothing is kept. Raises WalError."""
         self._path = path
-        self._stream: TextIO | None = None
-        self._results: dict[Key, Mapping[str, Any]] = {}
-        self._used: set[Key] = set()
+        self._stream: BinaryIO | None = None
+        self._lines: dict[Key, int] = {}
+        """Where in the file the newest line of each is."""
+        self._used: dict[int, None] = {}
+        """Places of lines that go on being kept, in order."""
+        self._end = 0
         if path is None:
             return
         try:
@@ -48,29 +54,26 @@ class KeptResults:
             make_private(path)
             self._stream = self._locked(path)
             self._stream.seek(0)
-            lines = iter(self._stream)
-            first = next(lines, "")
+            first = self._stream.readline(_FIRST_MOST)
             _check_format(path, first)
-            if not again:
-                self._results = dict(filter(None, map(_parsed, lines)))
-            if again or first.strip() == "":
+            if again or first.strip() == b"":
                 self._stream.truncate(0)
-                self._stream.write(f"{_FORMAT}\n")
+                self._write(f"{_FORMAT}\n".encode())
             else:
+                self._find_lines(len(first))
                 # After a line that was cut off begins a new one.
-                self._stream.write("\n")
-        except (OSError, UnicodeDecodeError) as error:
+                self._write(b"\n")
+        except OSError as error:
             self._close()
-            reason = error.strerror if isinstance(error, OSError) else "it is no text"
-            raise WalError(f'could not use kept results "{path}": {reason}') from error
+            raise WalError(f'could not use kept results "{path}": {error.strerror}') from error
         except WalError:
             self._close()
             raise
 
     @staticmethod
-    def _locked(path: Path) -> TextIO:
+    def _locked(path: Path) -> BinaryIO:
         """The file, opened and locked; who waited for nobody knows that it was not exchanged meanwhile."""
-        stream = path.open("a+", encoding="utf-8")
+        stream = path.open("a+b")
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(stream.fileno()), path.stat()):
@@ -100,15 +103,20 @@ class KeptResults:
 
     def find(self, file: WalFile, segment_size: int, *, wants_sha1: bool) -> FileFacts | None:
         """The facts of that file, if it has not changed since."""
-        key = _key(file, segment_size)
-        plain = self._results.get(key)
-        if plain is None or (wants_sha1 and plain.get("sha1") is None and not plain.get("faults")):
+        place = self._lines.get(_key(file, segment_size))
+        if place is None:
+            return None
+        parsed = _parsed(self._line_at(place))
+        if parsed is None:
+            return None
+        _, plain = parsed
+        if wants_sha1 and plain.get("sha1") is None and not plain.get("faults"):
             return None
         try:
             facts = FileFacts.of_plain(plain)
         except (KeyError, TypeError, ValueError):
             return None
-        self._used.add(key)
+        self._used[place] = None
         return facts
 
     def add(self, results: Iterable[tuple[WalFile, Mapping[str, Any]]], segment_size: int) -> None:
@@ -118,9 +126,10 @@ class KeptResults:
         try:
             for file, plain in results:
                 key = _key(file, segment_size)
-                self._results[key] = plain
-                self._used.add(key)
-                self._stream.write(_line(key, plain))
+                self._used.pop(self._lines.get(key, -1), None)
+                self._lines[key] = self._end
+                self._used[self._end] = None
+                self._write(_line(key, plain))
             self._stream.flush()
         except OSError as error:
             raise WalError(f'could not write kept results "{self._path}": {error.strerror}') from error
@@ -131,7 +140,7 @@ class KeptResults:
             return
         unfinished = self._path.with_name(self._path.name + ".tmp")
         try:
-            self._write(unfinished)
+            self._write_anew(unfinished)
             unfinished.replace(self._path)
             sync_folder(self._path.parent)
         except BaseException as error:
@@ -141,18 +150,37 @@ class KeptResults:
                 raise
             raise WalError(f'could not write kept results "{self._path}": {error.strerror}') from error
 
-    def _write(self, path: Path) -> None:
+    def _write_anew(self, path: Path) -> None:
         path.unlink(missing_ok=True)
         make_private(path)
-        with path.open("w", encoding="utf-8") as stream:
-            stream.write(f"{_FORMAT}\n")
-            stream.writelines(_line(key, plain) for key, plain in self._results.items() if key in self._used)
+        with path.open("wb") as stream:
+            stream.write(f"{_FORMAT}\n".encode())
+            stream.writelines(map(self._line_at, self._used))
             stream.flush()
             os.fsync(stream.fileno())
 
+    def _find_lines(self, start: int) -> None:
+        assert self._stream is not None
+        self._end = start
+        for line in self._stream:
+            if (parsed := _parsed(line)) is not None:
+                self._lines[parsed[0]] = self._end
+            self._end += len(line)
 
-def _check_format(path: Path, first: str) -> None:
-    if first.strip() not in ("", _FORMAT):
+    def _line_at(self, place: int) -> bytes:
+        assert self._stream is not None
+        self._stream.seek(place)
+        return self._stream.readline()
+
+    def _write(self, line: bytes) -> None:
+        """At the end, wherever was read before."""
+        assert self._stream is not None
+        self._stream.write(line)
+        self._end += len(line)
+
+
+def _check_format(path: Path, first: bytes) -> None:
+    if first.strip() not in (b"", _FORMAT.encode()):
         raise WalError(
             f'"{path}" holds no kept results',
             detail=f'Its first line is not "{_FORMAT}".',
@@ -160,15 +188,15 @@ def _check_format(path: Path, first: str) -> None:
         )
 
 
-def _line(key: Key, plain: Mapping[str, Any]) -> str:
+def _line(key: Key, plain: Mapping[str, Any]) -> bytes:
     *of_file, etag = key
-    text = json.dumps([*of_file, plain, *([etag] if etag else [])], separators=(",", ":"))
-    return f"{zlib.crc32(text.encode()):08x} {text}\n"
+    text = json.dumps([*of_file, plain, *([etag] if etag else [])], separators=(",", ":")).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
-def _parsed(line: str) -> tuple[Key, Mapping[str, Any]] | None:
-    checksum, _, text = line.rstrip("\n").partition(" ")
-    if checksum != f"{zlib.crc32(text.encode()):08x}":
+def _parsed(line: bytes) -> tuple[Key, Mapping[str, Any]] | None:
+    checksum, _, text = line.rstrip(b"\n").partition(b" ")
+    if checksum != b"%08x" % zlib.crc32(text):
         return None
     try:
         path, size, mtime_ns, segment_size, plain, *etag = json.loads(text)
