@@ -14,6 +14,19 @@ from walproof.postgres.build import available_values
 from walproof.postgres.install import major
 
 
+def test_the_plan_says_how_it_is_known_what_acts_at_checkpoints(tmp_path: Path) -> None:
+    names = "max_wal_size,checkpoint_flush_after,commit_delay"
+    options = ("--load", str(shop(tmp_path)), "--only", names, "--budget", "45min", "--dry-run")
+    done = walproof("tune", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    marks = {row.split()[0]: row.split()[-1] for row in done.stdout.splitlines() if row.startswith("  c")}
+    marks |= {row.split()[0]: row.split()[-1] for row in done.stdout.splitlines() if row.startswith("  max")}
+    assert (marks["max_wal_size"], marks["checkpoint_flush_after"]) == ("*", "+")
+    assert marks["commit_delay"] not in "*+"
+    assert "checked in a run as long as the recording (2 min 42 s)" in " ".join(done.stdout.split())
+    assert "no simulation knows it" in done.stdout
+
+
 @pytest.mark.pg(">= 15", ends=True)
 def test_compression_that_is_on_is_a_method_that_the_build_has(install: Install, tmp_path: Path) -> None:
     """What is simulated of a configuration needs the method, and from 19 on the word does not say it."""

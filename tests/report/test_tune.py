@@ -14,7 +14,7 @@ from tests.advise.tune.recorded import NOTHING, judge
 from tests.analysis.tuning.synthetic import COMPRESSION, DELAY, SIZE, flat, peaked, plan_of, synthetic
 from tests.facts.plans import plan, trial
 from walproof.advise.tune.answer import answer
-from walproof.advise.tune.crashes import CrashCheck
+from walproof.advise.tune.crashes import CrashCheck, wal_checks
 from walproof.advise.tune.judge import RecordedJudge
 from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import over_hosts
@@ -33,6 +33,7 @@ from walproof.report.tune.kept import KeptAnswer
 from walproof.report.tune.page import to_html
 from walproof.report.tune.terminal import print_tuning
 from walproof.report.tune.view import Asked, TuneView, tune_view
+from walproof.report.tune.wal_checked import wal_sentences
 from walproof.settings.change import Before
 from walproof.settings.durability import DurabilityClass
 
@@ -130,6 +131,35 @@ def test_every_form_has_lines_limits_race_and_crashes(view: TuneView) -> None:
     assert [one["is_within"] for one in data["crashes"]] == [True, False]
 
 
+def test_simulated_wal_is_held_against_a_run(view: TuneView, own_judge: RecordedJudge) -> None:
+    conf = view.answer.conf
+    assert "simulated and not checked" in " ".join(wal_sentences(conf, ()))
+    assert wal_sentences(DEFAULT, ()) == []
+    predicted = own_judge.recorded_ratio(conf)
+    assert predicted is not None
+    recorded = {"wal_bytes_per_txn": 8000.0, "transactions": 1000.0}
+    step = Step(9, Purpose.CRASH, (conf,), 1, 1, as_recorded=True)
+
+    def checked(off: float, transactions: float) -> tuple[str, ...]:
+        metrics = {
+            "wal_bytes_per_txn": 8000.0 * predicted * off, "transactions": transactions,
+            "checkpoints_timed": 1.0, "checkpoints_requested": 2.0,
+        }  # fmt: skip
+        (found,) = wal_checks(step, [replace(trial(1), metrics=metrics)], own_judge, recorded, "elm")
+        assert found.off == pytest.approx(off)
+        assert found.checkpoints == 3
+        told = tune_view(view.facts, view.answer, replace(view.asked, wal_checks=(found,)), platform("conf"))
+        assert json.loads(to_json(told))["wal_checks"][0]["host"] == "elm"
+        assert "WAL" in to_html(told)
+        return told.summary
+
+    assert any(said.startswith("On elm: WAL per transaction") for said in checked(1.02, 1100.0))
+    assert not any("OFF" in said for said in checked(1.02, 1100.0))
+    assert any("THE SIMULATION IS OFF" in said for said in checked(1.3, 1100.0))
+    assert any("not alike" in said for said in checked(1.3, 3000.0))
+    assert wal_checks(replace(step, as_recorded=False), [trial(1)], own_judge, recorded) == ()
+
+
 def test_what_another_flush_would_give_has_intervals_or_is_left_out_by_name(view: TuneView) -> None:
     """Half a millisecond makes it twice as good, one disk failed; nothing of it is told to the race."""
     number = len(view.facts.steps) + 1
@@ -201,7 +231,7 @@ def test_a_recovery_that_was_slower_than_predicted_is_held_against_the_target(vi
         promises = replace(plan.promises, recovery_target_s=target_s)
         facts = replace(view.facts, plan=replace(plan, promises=promises))
         told = tune_view(facts, view.answer, view.asked, platform("conf")).summary
-        assert words in told[-1]
+        assert words in " ".join(told)
 
 
 def test_over_hosts_the_report_names_the_host_on_which_it_is_worse(view: TuneView) -> None:

@@ -14,6 +14,7 @@ from walproof.report.tune.names import name_of
 from walproof.report.tune.view import promises_text
 from walproof.settings.tuning import movables
 from walproof.units import format_bytes, format_duration
+from walproof.wal.target import SETTINGS
 
 if TYPE_CHECKING:
     from walproof.cli.tune import TuneOptions
@@ -66,12 +67,9 @@ def plan_lines(tuning: Tuning, given: TuneOptions) -> list[str]:
         points *= len(factor.choices)
     lines += ["", f"settings that may move ({points:,} configurations)"]
     for factor in plan.factors:
-        note = "  *" if movables()[factor.setting].acts_at_checkpoints else ""
+        note = _NOTES[_kind_of(factor.setting)]
         lines.append(f"  {factor.setting:<30} {' '.join(_marked(factor.choices, factor.default))}{note}")
-    if any(movables()[factor.setting].acts_at_checkpoints for factor in plan.factors):
-        lines.append(
-            "  * acts at checkpoints: WAL and time away are simulated, the rest is measured in windows"
-        )
+    lines += _at_checkpoints(tuning)
     if tuning.space.not_moved:
         lines += ["", "not moved"]
         for one in tuning.space.not_moved:
@@ -109,6 +107,44 @@ def plan_lines(tuning: Tuning, given: TuneOptions) -> list[str]:
     lines += ["", f"memory of this machine: {format_bytes(tuning.machine.memory_bytes)}; "
               f"free disk: {format_bytes(tuning.machine.disk_bytes)}; seed {plan.seed}"]  # fmt: skip
     return lines
+
+
+def _kind_of(setting: str) -> str:
+    """How it is known what it does at checkpoints: ``simulated``, ``unseen``; ``windows``: it acts always."""
+    if not movables()[setting].acts_at_checkpoints:
+        return "windows"
+    return "simulated" if setting in SETTINGS else "unseen"
+
+
+_NOTES = {"windows": "", "simulated": "  *", "unseen": "  +"}
+
+
+def _at_checkpoints(tuning: Tuning) -> list[str]:
+    """Whether what acts at checkpoints is simulated, checked, or shown by windows alone."""
+    plan = tuning.plan
+    kinds = {_kind_of(factor.setting) for factor in plan.factors}
+    record = tuning.conductor.record_plan(tuning.journal, plan.seed).workloads[0]
+    length = (record.duration_s or 0.0) + record.warmup_s
+    room = (ENDS[Purpose.CRASH] - ENDS[Purpose.FINAL]) * max(0.0, plan.budget_s - length)
+    found = []
+    if "simulated" in kinds:
+        check = (
+            f"; of what is advised the WAL is checked in a run as long as the recording "
+            f"({format_duration(length)}), whose server is killed then"
+            if room >= length + tuning.trial_s
+            else f"; checked in a run as long as the recording ({format_duration(length)}) only if the steps "
+            "before leave time for it: their share of the budget has none"
+        )
+        found.append(
+            "  * acts at checkpoints: WAL, size of pg_wal and time away are simulated on the recording, over "
+            f"whole cycles{check}; throughput is that of windows, which have none"
+        )
+    if "unseen" in kinds:
+        found.append(
+            "  + acts at checkpoints, and no simulation knows it: measured in windows, which show it only "
+            "if a checkpoint falls into them (--duration longer than a cycle)"
+        )
+    return found
 
 
 def _host_lines(given: TuneOptions) -> list[str]:

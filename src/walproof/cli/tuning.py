@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from walproof.advise.tune.answer import answer
-from walproof.advise.tune.crashes import CrashCheck, crash_checks, limits_now
+from walproof.advise.tune.crashes import CrashCheck, WalCheck, crash_checks, limits_now, wal_checks
 from walproof.advise.tune.judge import Recorded, RecordedJudge
 from walproof.advise.tune.space import Machine, Space, search_space
 from walproof.advise.tune.standing import standing
@@ -179,6 +179,7 @@ class Tuning:
             not_moved=self.space.not_moved,
             left_out=() if self.conf is None else self.conf.left_out,
             crashes=self._crashes(taken, judge),
+            wal_checks=self._wal_checks(journal, judge),
             limits=self._limits(taken, found.conf),
             runs=tuple(one.run for one in taken),
             seconds=tuple(one.seconds for one in taken),
@@ -205,6 +206,17 @@ class Tuning:
             for name in one.runs:
                 trials, host = self.conductor.store.trials(name), hosts.get(name)
                 found += crash_checks(one.step.candidates[0], trials, judge, host)
+        return tuple(found)
+
+    def _wal_checks(self, journal: Journal, judge: RecordedJudge) -> tuple[WalCheck, ...]:
+        found: list[WalCheck] = []
+        for one in journal.steps:
+            if not one.finished or not one.step.as_recorded or journal.recorded is None:
+                continue
+            hosts = {each.run: each.host for each in one.hosts}
+            for name in one.runs:
+                trials = self.conductor.store.trials(name)
+                found += wal_checks(one.step, trials, judge, journal.recorded.metrics, hosts.get(name))
         return tuple(found)
 
     def _limits(self, taken: Sequence[StepTaken], conf: Candidate) -> tuple[tuple[str, str], ...]:

@@ -119,6 +119,9 @@ class Step:
     """A sentence for the page: ``wal_compression and commit_delay look useful; five values near them``."""
     devices: tuple[str, ...] = ()
     """Emulated disks on which its only candidate is measured as well, beside the tuning's disk."""
+    as_recorded: bool = False
+    """Whether the load before a crash has about as many transactions as the recording: what was simulated on
+    it can be held against what is measured, whole checkpoint cycles included."""
 
 
 @dataclass(frozen=True, slots=True)

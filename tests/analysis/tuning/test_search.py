@@ -13,6 +13,7 @@ from bench.tune.table import Table, tuned
 from tests.analysis.tuning import synthetic
 from tests.analysis.tuning.synthetic import FACTORS, flat, limited, peaked, plan_of
 from walproof.analysis.tuning import race
+from walproof.analysis.tuning.budget import ENDS
 from walproof.analysis.tuning.search import TuneSearch
 from walproof.facts.tuning import (
     DEFAULT,
@@ -25,8 +26,10 @@ from walproof.facts.tuning import (
     Purpose,
     RuledOut,
     Scale,
+    Step,
     TuningFacts,
 )
+from walproof.lab.tune.steps import speed_of
 
 TRIALS = 110
 
@@ -271,3 +274,40 @@ def test_a_large_space_ends_in_few_lines() -> None:
     # The best is 1.43 times the default; what does nothing is hardly among the lines.
     assert all(truth(one) >= 1.2 for one in advised)
     assert sum(len(one.settings) for one in advised) <= 12
+
+
+def test_what_acts_at_checkpoints_is_checked_in_a_long_run_where_there_is_time(
+    table: Table, replays: list[Replay]
+) -> None:
+    """The last steps of a tuning whose winner has a larger max_wal_size, asked for again."""
+    facts = next(one.facts for one in replays if any("max_wal_size" in str(c) for c in _crashed(one.facts)))
+    at = next(index for index, step in enumerate(facts.steps) if step.purpose is Purpose.CRASH)
+    before = replace(
+        facts, steps=facts.steps[:at], measured=tuple(one for one in facts.measured if one.step <= at)
+    )
+
+    def crash(recorded_s: float) -> Step | None:
+        """Asked with room for three trials before its phase has to end."""
+        longer = replace(before.measured[0], seconds=recorded_s)
+        used_s = sum(one.seconds for one in before.measured[1:])
+        budget_s = recorded_s + (used_s + 3.2 * table.trial_s) / ENDS[Purpose.CRASH]
+        plan = replace(before.plan, budget_s=budget_s)
+        asked = replace(
+            before, plan=plan, measured=(longer, *before.measured[1:]), spent_s=recorded_s + used_s
+        )
+        return TuneSearch(table.judge).ask(asked)
+
+    short, long = crash(20.0), crash(200.0)
+    assert short is not None
+    assert long is not None
+    assert (short.purpose, short.as_recorded, short.rounds) == (Purpose.CRASH, True, 1)
+    assert not long.as_recorded
+    recorded = Measured(1, 1, DEFAULT, 1000.0)
+    fast = [Measured(2, number, short.candidates[0], value) for number, value in ((1, 1400.0), (2, 1600.0))]
+    told = TuningFacts(before.plan, before.steps, (recorded, *fast))
+    assert speed_of(short.candidates[0], told) == pytest.approx(1.5)
+    assert speed_of(DEFAULT, told) == 1.0
+
+
+def _crashed(facts: TuningFacts) -> list[Candidate]:
+    return [one for step in facts.steps if step.purpose is Purpose.CRASH for one in step.candidates]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from walproof.advise.finding import FindingKind
@@ -10,7 +10,7 @@ from walproof.advise.tune.judge import RecordedJudge
 from walproof.advise.verdict import verdicts
 from walproof.analysis.summary import analyse
 from walproof.facts import Plan, Trial, TrialState
-from walproof.facts.tuning import Candidate
+from walproof.facts.tuning import Candidate, Step
 
 _LIMITS = (
     FindingKind.FLUSH, FindingKind.LOCK, FindingKind.CPU, FindingKind.DISK, FindingKind.IDLE,
@@ -53,6 +53,59 @@ def crash_checks(
         if seconds is None and failure is None:
             failure = "; ".join(trial.warnings) or "the server's log does not tell the time"
         found.append(CrashCheck(trial.number, wal_bytes, seconds, predicted, failure, host))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class WalCheck:
+    """The WAL of a run as long as the recording, held against what was simulated for it."""
+
+    predicted: float
+    """WAL per transaction as a ratio to the recorded one."""
+    measured: float
+    transactions: float
+    """Of the run, as a ratio to the recorded ones: far from 1 the two are not alike."""
+    checkpoints: int | None
+    """That began in the run's window; None: not counted."""
+    host: str | None = None
+
+    @property
+    def off(self) -> float:
+        """Measured over predicted."""
+        return self.measured / self.predicted
+
+
+def wal_checks(
+    step: Step,
+    trials: Sequence[Trial],
+    judge: RecordedJudge,
+    recorded: Mapping[str, float],
+    host: str | None = None,
+) -> tuple[WalCheck, ...]:
+    """Those of a crash step, if it ran as long as the recording. ``recorded``: metrics of the recording."""
+    predicted = judge.recorded_ratio(step.candidates[0]) if step.as_recorded else None
+    names = ("wal_bytes_per_txn", "transactions")
+    if predicted is None or not all(recorded.get(name) for name in names):
+        return ()
+    found = []
+    for trial in trials:
+        per_txn, transactions = (trial.metrics.get(name) for name in names)
+        if per_txn is None or transactions is None:
+            continue
+        begun = [
+            trial.metrics[name]
+            for name in ("checkpoints_timed", "checkpoints_requested")
+            if name in trial.metrics
+        ]
+        found.append(
+            WalCheck(
+                predicted,
+                per_txn / recorded["wal_bytes_per_txn"],
+                transactions / recorded["transactions"],
+                round(sum(begun)) if begun else None,
+                host,
+            )
+        )
     return tuple(found)
 
 

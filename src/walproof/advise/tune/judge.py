@@ -79,6 +79,7 @@ class RecordedJudge:
         self._own = target_of(self._version, self._segment_size, [{**own, "wal_compression": "off"}])
         self._own = replace(self._own, wal_compression="as recorded")
         self._servers: dict[Target, tuple[ServerPrediction, float | None]] = {}
+        self._stretches: dict[Target, float] = {}
         self._times: dict[int, DistanceForecast] = {}
         self.notes: tuple[str, ...] = costs.notes
 
@@ -110,6 +111,19 @@ class RecordedJudge:
         middle = self._recovery(settings).seconds(wal_bytes, full_page_writes=images)
         band = self._costs.coefficients.band
         return middle / band, middle, middle * band
+
+    def recorded_ratio(self, candidate: Candidate) -> float | None:
+        """WAL of the recorded stretch as it would be with the candidate, to that of the recorded server.
+
+        Unlike what is predicted for whole cycles it is of just this stretch, so a run as long has to show it.
+        None where the server would not start.
+        """
+        settings = {**self._keep, **candidate.conf}
+        if self._refusals(settings):
+            return None
+        target = self._target(settings)
+        self._server(target)
+        return self._stretches[target]
 
     def memory_bytes(self, candidate: Candidate) -> int:
         """What a server with the candidate takes: shared buffers, WAL buffers, sessions."""
@@ -205,6 +219,7 @@ class RecordedJudge:
                     server.has_whole_cycles and present.has_whole_cycles
                 )
                 ratio = server.wal_bytes / max(1.0, present.wal_bytes)
+                self._stretches[one] = ratio
                 self._servers[one] = (server, ratio if is_told else None)
         return self._servers[target]
 

@@ -8,7 +8,9 @@ remembered between two questions but what the judge said of a candidate.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from walproof.analysis.tuning import ablation, race
@@ -19,6 +21,7 @@ from walproof.analysis.tuning.screen import PRIMES, fraction, one_at_a_time
 from walproof.analysis.tuning.space import Space
 from walproof.analysis.tuning.values import mean_log, objective_values
 from walproof.facts.tuning import DEFAULT, Candidate, Judge, Purpose, Step, TuningFacts
+from walproof.settings.tuning import movables
 
 RACE_CANDIDATES = 3, 4
 """Incumbent, nominee, new ones: in a step of the race of a grid that is looked at whole, of a large one."""
@@ -205,7 +208,13 @@ class TuneSearch:
         short = self.short(facts)
         if short == DEFAULT or race.latest(facts, Purpose.CRASH) or not self._is_confirmed(facts):
             return None
-        rounds = min(CRASHES_MOST, int(Clock.of(facts).trials_until(Purpose.CRASH) / CRASH_TRIALS))
+        clock = Clock.of(facts)
+        trials = clock.trials_until(Purpose.CRASH)
+        if _acts_at_checkpoints(short) and trials >= recorded_trials(facts, clock):
+            why = "what is advised runs as long as was recorded, then is killed, to check its predictions"
+            step = self._step(facts, Purpose.CRASH, (short,), 1, why)
+            return replace(step, as_recorded=True)
+        rounds = min(CRASHES_MOST, int(trials / CRASH_TRIALS))
         if rounds < 1:
             return None
         return self._step(
@@ -257,6 +266,18 @@ class TuneSearch:
         if space is not None and others and all(space.is_toggled(one, first) for one in others):
             design = "toggled"
         return Step(number, purpose, tuple(candidates), rounds, _seed(facts, purpose.value), design, why)
+
+
+def _acts_at_checkpoints(candidate: Candidate) -> bool:
+    """Whether a line of it does what windows of a trial cannot show."""
+    return any(movables()[name].acts_at_checkpoints for name, _ in candidate.settings if name in movables())
+
+
+def recorded_trials(facts: TuningFacts, clock: Clock) -> int:
+    """How many trials a run as long as the recording takes, its crash and recovery included."""
+    recording = {step.number for step in facts.steps if step.purpose is Purpose.RECORD}
+    recorded_s = sum(one.seconds for one in facts.measured if one.step in recording)
+    return math.ceil(recorded_s / clock.trial_s) + 1
 
 
 def _seed(facts: TuningFacts, what: str) -> int:

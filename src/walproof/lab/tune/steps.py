@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from statistics import median
 
 from walproof.facts import Plan
-from walproof.facts.tuning import Objective, Purpose, Step
+from walproof.facts.tuning import Candidate, Objective, Purpose, Step, TuningFacts
 from walproof.lab.tune.load import Asked, Load, plan_of
 
 TIME_AWAY = "recovery_s"
 """The objective whose every trial ends in a crash."""
+_SPEEDS = (0.5, 4.0)
+"""Between which a run as long as the recording is cut or stretched to as many transactions."""
 _OF_SLICES = ("tps", "latency_ms_p99", "wal_bytes_per_txn")
+
+
+def speed_of(candidate: Candidate, facts: TuningFacts) -> float:
+    """How many times as many transactions a second as were recorded it makes, as far as was measured.
+
+    At an offered rate, and where something else than throughput was measured, as many.
+    """
+    recording = {step.number for step in facts.steps if step.purpose is Purpose.RECORD}
+    recorded = [one.value for one in facts.measured if one.step in recording and one.value]
+    seen = [
+        one.value
+        for one in facts.measured
+        if one.candidate == candidate and one.step not in recording and one.device is None and one.value
+    ]
+    if facts.plan.objective.metric != "tps" or not recorded or not seen:
+        return 1.0
+    least, most = _SPEEDS
+    return min(most, max(least, median(seen) / recorded[0]))
 
 
 def step_plan(

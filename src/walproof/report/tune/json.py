@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from walproof.advise.tune.answer import LineCosts, TuneAnswer
@@ -54,6 +55,7 @@ def to_json(view: TuneView) -> str:
             }
             for one in asked.crashes
         ],
+        "wal_checks": [asdict(one) for one in asked.wal_checks],
         "hosts": None if asked.hosts is None else host_facts(asked.hosts),
         "limits_now": [{"kind": kind, "sentence": sentence} for kind, sentence in asked.limits],
         "flush": [

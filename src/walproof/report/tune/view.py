@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from walproof.advise.tune.answer import LineCosts, TuneAnswer
-from walproof.advise.tune.crashes import CrashCheck
+from walproof.advise.tune.crashes import CrashCheck, WalCheck
 from walproof.advise.tune.space import NotMoved
 from walproof.analysis.hosts import HostStudy
 from walproof.analysis.tuning.lines import Verdict
@@ -27,6 +27,7 @@ from walproof.report.tune.tables import (
     ruled_out_tables,
     step_table,
 )
+from walproof.report.tune.wal_checked import wal_sentences, wal_tables
 from walproof.settings.change import Before, Change
 from walproof.units import format_bytes, format_duration
 
@@ -69,6 +70,8 @@ class Asked:
     """That repeats the tuning."""
     hosts: HostStudy | None = None
     """Of a tuning over hosts: the last comparison with the defaults, hosts as blocks."""
+    wal_checks: tuple[WalCheck, ...] = ()
+    """Simulated WAL of what is advised, held against a run as long as the recording."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +113,7 @@ def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: Asked, platform: Pl
         f"{format_duration(facts.spent_s)} of {format_duration(facts.plan.budget_s)}",
     ]
     said = summary_of(facts, answer, asked.crashes)
+    said += wal_sentences(answer.conf, asked.wal_checks)
     if asked.hosts is not None:
         is_larger_better = facts.plan.objective.larger_is_better
         said += host_sentences(asked.hosts, answer.conf, larger_is_better=is_larger_better)
@@ -302,7 +306,8 @@ def _sections(
     race += race_blocks(facts)
     found.append(Section("race", "The race", tuple(race)))
     if asked.crashes:
-        found.append(Section("crashes", "Predictions held to crashes", (crash_table(asked.crashes),)))
+        held = (crash_table(asked.crashes), *wal_tables(asked.wal_checks))
+        found.append(Section("crashes", "Predictions held to crashes", held))
     if asked.hosts is not None:
         found.append(hosts_section(asked.hosts))
     now: list[Block] = [Paragraph(f"{_capital(sentence)}.", terminal=True) for _, sentence in asked.limits]

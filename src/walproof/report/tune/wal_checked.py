@@ -1,0 +1,68 @@
+"""Simulated WAL of what is advised, held against a run as long as the recording."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from walproof.advise.tune.crashes import WalCheck
+from walproof.facts.tuning import Candidate
+from walproof.report.blocks import Column, Table, text_cells
+from walproof.report.numbers import UNKNOWN, percent
+from walproof.settings.tuning import movables
+
+_FAR = 0.1
+"""By which share measured WAL may differ from what was predicted before the report warns of it."""
+_ALIKE = (0.75, 1.33)
+"""Transactions of the run over the recorded ones, within which it was as long."""
+_NOTE = (
+    "WAL per transaction relative to the recording's: simulated for just the recorded stretch, and measured "
+    "in the run before the crash, which is made to have about as many transactions, and begins after a "
+    "checkpoint, too."
+)
+
+
+def wal_sentences(conf: Candidate, checks: Sequence[WalCheck]) -> list[str]:
+    """What was checked of lines that act at checkpoints, or that nothing was."""
+    lines = [name for name, _ in conf.settings if name in movables() and movables()[name].acts_at_checkpoints]
+    if not lines:
+        return []
+    if not checks:
+        return [
+            f"What {', '.join(lines)} does at checkpoints was simulated and not checked: the budget had no "
+            "room for a run as long as the recording."
+        ]
+    return [_sentence(one) for one in checks]
+
+
+def _sentence(one: WalCheck) -> str:
+    where = "" if one.host is None else f"On {one.host}: "
+    text = (
+        f"{where}WAL per transaction, as long as was recorded: {percent(one.measured)} of the defaults', "
+        f"{percent(one.predicted)} predicted"
+    )
+    least, most = _ALIKE
+    if not least <= one.transactions <= most:
+        return f"{text}; it had {percent(one.transactions)} of the transactions, so the two are not alike."
+    if abs(one.off - 1) > _FAR:
+        return f"{text}: THE SIMULATION IS OFF here, and so may be its times away and sizes of pg_wal."
+    return f"{text}."
+
+
+def wal_tables(checks: Sequence[WalCheck]) -> tuple[Table, ...]:
+    """One, where something was checked."""
+    if not checks:
+        return ()
+    columns = (
+        Column("run"), Column("predicted", numeric=True), Column("measured", numeric=True),
+        Column("transactions", numeric=True), Column("checkpoints", numeric=True),
+    )  # fmt: skip
+    rows = [
+        text_cells(
+            (
+                one.host or str(number), percent(one.predicted), percent(one.measured),
+                percent(one.transactions), UNKNOWN if one.checkpoints is None else str(one.checkpoints),
+            )
+        )
+        for number, one in enumerate(checks, 1)
+    ]  # fmt: skip
+    return (Table("WAL", columns, tuple(rows), _NOTE),)
