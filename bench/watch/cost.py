@@ -7,7 +7,8 @@ synchronous_commit=off, so that processors are what it lacks. Slices come in pai
 without, in a drawn order; each begins after a checkpoint, so that its page images are alike, and after the
 watch has come to the end of WAL. The watch runs on the same machine: what it computes is taken from the load,
 too, where a watch on another machine would take only its walsender and its questions. So the CPU of both is
-counted and printed. A pair is a line of JSON in --out when it is over.
+counted and printed. A pair is a line of JSON in --out when it is over; the same command goes on where it was
+stopped, and sums up all that are there.
 """
 
 from __future__ import annotations
@@ -115,31 +116,37 @@ def main() -> None:
     parser.add_argument("--on", type=Path, default=Path("/var/tmp/walproof-watch"))
     parser.add_argument("--out", type=Path, default=Path("bench/watch/cost.jsonl"))
     given = parser.parse_args()
+    rows = [json.loads(line) for line in given.out.read_text().splitlines()] if given.out.exists() else []
+    if len(rows) < given.pairs:
+        _run(given, rows)
+    _summarise(rows)
+
+
+def _run(given: argparse.Namespace, rows: list[dict[str, Any]]) -> None:
+    """The pairs that are missing."""
     until_s = math.inf if given.minutes is None else time.monotonic() + 60 * given.minutes
     user = server_user()
     install = reachable_install(find(given.pg), user)
     tpcb = next(one for one in WORKLOADS if one.name == "tpcb")
     load = replace(tpcb, clients=2 * (os.cpu_count() or 1))
     chance = random.Random(int(time.time()))
-    pairs: list[tuple[Slice, Slice]] = []
     with (
         Workspace(given.on, user) as workspace,
         loaded_server(install, workspace, load, SETTINGS) as server,
         _running(server),
     ):
         _slice(server, given.seconds, None)  # caches fill
-        while len(pairs) < given.pairs and time.monotonic() < until_s:
+        while len(rows) < given.pairs and time.monotonic() < until_s:
             order = [True, False]
             chance.shuffle(order)
             found = {}
             for is_watched in order:
                 with _watch(server) if is_watched else nullcontext() as watch:
                     found[is_watched] = _slice(server, given.seconds, watch)
-            pairs.append((found[True], found[False]))
+            rows.append(_row(install.version, order, found[True], found[False]))
             with given.out.open("a") as file:
-                file.write(json.dumps(_row(install.version, order, *pairs[-1])) + "\n")
-            print(f"pair {len(pairs)}: {found[True].tps:,.0f} / {found[False].tps:,.0f} tps", flush=True)
-    _summarise(pairs)
+                file.write(json.dumps(rows[-1]) + "\n")
+            print(f"pair {len(rows)}: {found[True].tps:,.0f} / {found[False].tps:,.0f} tps", flush=True)
 
 
 @contextmanager
@@ -201,21 +208,21 @@ def _row(version: str, order: list[bool], watched: Slice, alone: Slice) -> dict[
     }  # fmt: skip
 
 
-def _summarise(pairs: list[tuple[Slice, Slice]]) -> None:
-    if not pairs:
+def _summarise(rows: list[dict[str, Any]]) -> None:
+    if not rows:
         return
-    logs = [math.log(watched.tps / alone.tps) for watched, alone in pairs]
+    logs = [math.log(row["tps"] / row["tps_without"]) for row in rows]
     interval = mean_interval(logs)
-    text = f"{len(pairs)} pairs: with / without {math.exp(fmean(logs)):.4f}x"
+    text = f"{len(rows)} pairs: with / without {math.exp(fmean(logs)):.4f}x"
     if interval is not None:
         ratio = interval.exp()
         text += f" ({ratio.low:.4f} to {ratio.high:.4f}, 95 %)"
-    seconds = sum(watched.seconds for watched, _ in pairs)
-    print(
-        f"{text}; {sum(one.wal_bytes for one, _ in pairs) / seconds / 1e6:.1f} MB/s of WAL; of a core: "
-        f"the watch {sum(one.watch_cpu_s for one, _ in pairs) / seconds:.1%}, "
-        f"its walsender {sum(one.walsender_cpu_s for one, _ in pairs) / seconds:.1%}"
+    wal, watch, walsender = (
+        fmean([row[name] for row in rows])
+        for name in ("wal_bytes_per_s", "watch_cpu_share", "walsender_cpu_share")
     )
+    text += f"; {wal / 1e6:.1f} MB/s of WAL; of a core: the watch {watch:.1%}, its walsender {walsender:.1%}"
+    print(text)
 
 
 if __name__ == "__main__":
