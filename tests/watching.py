@@ -12,7 +12,11 @@ from walproof.analysis.watch.assessment import Assessment, Assessor, Limits
 from walproof.facts.watch import (
     CrashClock,
     NoAnswer,
+    SizeCurve,
+    SizePoint,
     Span,
+    StreamPhase,
+    StreamState,
     WalCauses,
     WatchedArchiver,
     WatchedCheckpoint,
@@ -108,6 +112,25 @@ def clock(seconds: float, factor: float = 1.4) -> CrashClock:
     )  # fmt: skip
 
 
+def size_curve() -> SizeCurve:
+    """Of a server at 1 GB, to which 4 GB are advised."""
+    gb = 1 << 30
+
+    def point(size_mb: int, wal: float, cycles: int) -> SizePoint:
+        return SizePoint(
+            size_mb, 300, wal * gb, 0.93 * wal * gb, 1.08 * wal * gb, cycles, 1.9 * size_mb * MB,
+            2 * size_mb * MB, size_mb / 64, "high" if cycles > 5 else "medium",
+        )  # fmt: skip
+
+    points = [(256, 81.0, 96), (512, 52.0, 48), (1024, 33.0, 24), (2048, 19.0, 12), (4096, 12.0, 6),
+              (8192, 11.8, 3)]  # fmt: skip
+    made = tuple(point(*one) for one in points)
+    return SizeCurve(
+        BEGAN - 4 * 3600, BEGAN, 132 * gb, 1, 1024, made, made[4], (("max_wal_size", "4GB"),), 310_000,
+        27_950, 0.008, 1_400_000,
+    )  # fmt: skip
+
+
 def assessor(room_bytes: int | None = None) -> Assessor:
     return Assessor("db1", Limits(room_bytes), 1.0)
 
@@ -132,7 +155,10 @@ def concerns(
 def view(server: Server, *, room_bytes: int | None = None, crash: CrashClock | None = None) -> ServerView:
     limits = Thresholds(recovery_s=60.0)
     seen = assessed(server, room_bytes=room_bytes)
-    return ServerView(seen, concerns(seen, limits, crash), clock=crash, target_s=60.0)
+    return ServerView(
+        seen, concerns(seen, limits, crash), StreamState(StreamPhase.LIVE), crash, target_s=60.0,
+        sizes=size_curve(),
+    )  # fmt: skip
 
 
 def gone(since: float = BEGAN, seen_s: float = 0.0) -> NoAnswer:

@@ -1,10 +1,12 @@
-"""Every page in Chromium: screenshots in light, dark and phone width, and what axe-core finds.
+"""Every page in Chromium: screenshots in light, dark, on a phone and in print, and what axe-core finds.
 
     PYTHONPATH=. python bench/web/look.py --to /tmp/screens
-    PYTHONPATH=. python bench/web/look.py --to /tmp/screens --axe
+    PYTHONPATH=. python bench/web/look.py --to /tmp/screens --axe --server
 
-Runs, watched servers, a tuning and a history are those of the tests. axe-core is fetched by ``npm pack`` into
-a temporary folder. Exits with 1 where it finds something serious or critical.
+Runs, watched servers, a tuning and a history are those of the tests; ``--server`` watches a real one, too,
+with a load, until its what-if curve is there (about three minutes). axe-core is fetched by ``npm pack`` into
+a temporary folder. A page that is wider than its window is told of, too. Exits with 1 where something is
+serious or critical, or too wide.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 from bench.tune.table import tuned
+from bench.web.scene import fetched, wait_for_curve, watched_server
 from tests.analysis.tuning.synthetic import COMPRESSION, DELAY, SIZE, peaked, plan_of, synthetic
 from tests.web.conftest import AT, fill, watched
 from tests.web.devtools import Tab
@@ -31,9 +35,15 @@ from tests.web.tuned import NAME as TUNING
 from tests.web.tuned import put_tuning
 from walproof.analysis.tuning.search import TuneSearch
 from walproof.cli.web_serve import Site, shelf_of
+from walproof.facts.run import BegunTrial
+from walproof.facts.store import Store
 from walproof.web.live.board import Board
 
-MODES = {"light": (1200, "light"), "dark": (1200, "dark"), "phone": (390, "light")}
+MODES = {
+    "light": (1200, "light", "screen"), "dark": (1200, "dark", "screen"), "phone": (360, "light", "screen"),
+    "print": (760, "light", "print"),
+}  # fmt: skip
+"""Width, scheme and medium."""
 HEIGHT_MOST = 6000
 FACTORS = (COMPRESSION, SIZE, DELAY)
 
@@ -44,20 +54,32 @@ def main() -> int:
     parser.add_argument("--to", type=Path, required=True, help="folder of the screenshots")
     parser.add_argument("--browser", default=shutil.which("chromium"))
     parser.add_argument("--axe", action="store_true", help="run axe-core on each page, too")
+    parser.add_argument("--server", action="store_true", help="watch a real server, too")
+    parser.add_argument("--only", default="", help="pages, with commas between them")
     given = parser.parse_args()
     given.to.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as text, served(Path(text)) as (url, paths):
-        script = axe_core(Path(text)) if given.axe else None
-        profile = Path(text) / "chromium"
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        script = axe_core(folder) if given.axe else None
+        profile = folder / "chromium"
         profile.mkdir()
-        with Tab(given.browser, profile) as tab:
-            tab.open(url)
-            return look(tab, urlsplit(url).netloc, paths, given.to, script)
+        tab = stack.enter_context(Tab(given.browser, profile))
+        link, pages = stack.enter_context(served(folder))
+        tab.open(link)
+        if given.server:
+            kept = folder / "watched"
+            kept.mkdir()
+            link = stack.enter_context(watched_server(kept))
+            tab.open(link)
+            pages |= watched_pages(link, folder)
+        wanted = [one for one in given.only.split(",") if one]
+        chosen = {name: url for name, url in pages.items() if not wanted or name in wanted}
+        return look(tab, chosen, given.to, script)
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """(link, address of each page by name) of a page with something of everything."""
+    """(link, address of each page by name) of a site with something of everything."""
     ids = fill(folder / "walproof.sqlite")
     table, plan = synthetic(FACTORS, truth), plan_of(FACTORS, trials=40, seed=3)
     steps = list(tuned(table, plan, TuneSearch(table.judge)))
@@ -68,9 +90,17 @@ def served(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     for number in range(60):
         board.tell(watched(), AT + 2 * number)
     shelf = shelf_of(folder, None, must_exist=True)
-    with Site("127.0.0.1:0", [], shelf, board, recordings=folder, tunings=folder / "tunings",
-              history=history) as site:  # fmt: skip
-        yield site.url, {
+    with ExitStack() as stack:
+        store = Store(folder / "walproof.sqlite")
+        stack.callback(store.close)
+        stack.enter_context(store.claim(ids[-1]))
+        number = store.extents()[ids[-1]].trials + 1
+        store.begin_trial(ids[-1], BegunTrial(number, 3, "18", "tpcb", "fsync=off", time.time() - 65))
+        site = stack.enter_context(
+            Site("127.0.0.1:0", [], shelf, board, recordings=folder, tunings=folder / "tunings",
+                 history=history)
+        )  # fmt: skip
+        paths = {
             "first": "/", "runs": "/runs", "run": f"/runs/{ids[0]}", "progress": f"/runs/{ids[-1]}/progress",
             "compare": f"/compare?run={ids[0]}&run={ids[1]}", "trend": "/trend?study=durability",
             "tunings": "/tunings", "tuning": f"/tunings/{TUNING}", "recordings": "/recordings",
@@ -78,7 +108,21 @@ def served(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
             "history": "/history", "past": "/history/server?" + urlencode({"name": NAME, "seconds": 604800}),
             "none": "/none",
         }  # fmt: skip
+        yield site.url, {name: f"http://{urlsplit(site.url).netloc}{path}" for name, path in paths.items()}
     shelf.close()
+
+
+def watched_pages(link: str, folder: Path) -> dict[str, str]:
+    """Address of each page of a real server; a moment of it is a file."""
+    name = wait_for_curve(link)["server"]
+    host, asked_for = urlsplit(link).netloc, urlencode({"name": name, "minutes": 10})
+    moment = folder / "moment.html"
+    moment.write_bytes(fetched(link, f"/live/file?{asked_for}"))
+    return {
+        "watched": f"http://{host}/live", "watched-server": f"http://{host}/live/server?{asked_for}",
+        "watched-history": f"http://{host}/history", "watched-moment": moment.as_uri(),
+        "watched-past": f"http://{host}/history/server?" + urlencode({"name": name, "seconds": 3600}),
+    }  # fmt: skip
 
 
 def truth(values: Mapping[str, str]) -> float:
@@ -97,23 +141,28 @@ def axe_core(folder: Path) -> str:
         return member.read().decode()
 
 
-def look(tab: Tab, host: str, paths: dict[str, str], to: Path, script: str | None) -> int:
-    """Status: 1 where axe-core found something serious."""
-    serious = 0
-    for name, path in paths.items():
-        for mode, (width, scheme) in MODES.items():
-            tab.prefer(scheme)
-            tab.open(f"http://{host}{path}", width)
+def look(tab: Tab, pages: Mapping[str, str], to: Path, script: str | None) -> int:
+    """Status: 1 where axe-core found something serious, or a page is wider than its window."""
+    serious = wide = 0
+    for name, url in pages.items():
+        for mode, (width, scheme, medium) in MODES.items():
+            tab.prefer(scheme, medium)
+            tab.open(url, width)
             (to / f"{name}-{mode}.png").write_bytes(base64.b64decode(tab.screenshot(width, HEIGHT_MOST)))
+            found = tab.ask("document.documentElement.scrollWidth")
+            if found > width:
+                wide += 1
+                sys.stdout.write(f"{name} ({mode}): {found} pixels wide\n")
             if script is not None:
-                found = violations(tab, script)
-                serious += sum(one["impact"] in ("serious", "critical") for one in found)
-                for one in found:
+                said = violations(tab, script)
+                serious += sum(one["impact"] in ("serious", "critical") for one in said)
+                for one in said:
                     sys.stdout.write(f"{name} ({mode}): {one['impact']}: {one['help']}: {one['nodes']}\n")
-    sys.stdout.write(f"{len(paths)} pages in {len(MODES)} modes, in {to}\n")
+            sys.stdout.flush()
+    sys.stdout.write(f"{len(pages)} pages in {len(MODES)} modes, in {to}; {wide} too wide\n")
     if script is not None:
         sys.stdout.write(f"axe-core: {serious} serious or critical\n")
-    return 1 if serious else 0
+    return 1 if serious or wide else 0
 
 
 def violations(tab: Tab, script: str) -> list[dict[str, str]]:

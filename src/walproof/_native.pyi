@@ -213,8 +213,8 @@ class WalLive:
         trace_bytes: int,
         trace_folder: str | os.PathLike[str] | None,
     ) -> Self: ...
-    def observe(self, lsn: int, data: bytes) -> None:
-        """Bytes from ``lsn`` on. Raises WalError: a hole, or no WAL."""
+    def observe(self, lsn: int, data: bytes, others: WhatIfRolling | None = None) -> None:
+        """Bytes from ``lsn`` on, whose records ``others`` takes, too. Raises WalError: a hole, or no WAL."""
 
     def restart(self) -> None: ...
     def set_redo(self, redo: int) -> None: ...
@@ -225,6 +225,30 @@ class WalLive:
         time), ``rmgrs`` (name, columns), ``relations`` (tablespace, database and file; counted
         from; columns; updates, their bytes and runs, freezing records and their bytes),
         ``others``, ``none`` (columns), ``commits``, ``aborts``, ``gaps`` (from, to)."""
+
+@final
+class WhatIfRolling:
+    """What other settings would have written in the last hours of WAL that arrives."""
+
+    def __new__(
+        cls,
+        system_identifier: int,
+        segment_size: int,
+        timeline: int,
+        *,
+        targets: Sequence[Target],
+        most_pages: int,
+        span_us: int,
+        learn_bytes: int,
+        learn_us: int,
+    ) -> Self: ...
+    def switch_timeline(self, timeline: int, lsn: int) -> None: ...
+    @property
+    def is_overfull(self) -> bool: ...
+    @property
+    def memory_bytes(self) -> int: ...
+    def answer(self) -> _Fields | None:
+        """As `wal_whatif`; None while it learns."""
 
 @final
 class WalStripper:

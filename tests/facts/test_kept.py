@@ -12,6 +12,7 @@ from tests.facts.plans import ENVIRONMENT, SERIES, plan, trial
 from walproof.errors import StoreAwayError, StoreError
 from walproof.facts import Install, RequestKind
 from walproof.facts.kept import KeptTrials
+from walproof.facts.run import BegunTrial
 from walproof.facts.store import Store
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -110,6 +111,19 @@ def test_a_run_that_another_process_went_on_with_is_not_mixed(
     with pytest.raises(StoreError, match="gone on with by another process"):
         kept.trials(run.id)
     assert len(list(folder.iterdir())) == 1
+
+
+def test_a_trial_begins_though_the_store_is_away(server: Cluster, store: Store, tmp_path: Path) -> None:
+    run = store.add_run(plan(), ("walproof",), ENVIRONMENT, "1")
+    kept = KeptTrials(store, tmp_path / "kept", 0.0)
+    first, second = (BegunTrial(number, 1, "18", "", "default", float(number)) for number in (1, 2))
+    kept.begin_trial(run.id, first)
+    server.stop("immediate")
+    try:
+        kept.begin_trial(run.id, second)
+    finally:
+        server.start({})
+    assert store.begun([run.id]) == {run.id: first}
 
 
 def test_what_is_asked_is_heard_when_the_store_is_back(server: Cluster, store: Store, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.facts.plans import ENVIRONMENT, SERIES, failed, plan, trial
 from walproof.errors import StoreError
 from walproof.facts import CheckedImage, CutFacts, ImageState, Plan, RequestKind, Slice
 from walproof.facts.codec import from_json, plan_hash, to_data
-from walproof.facts.run import Extent
+from walproof.facts.run import BegunTrial, Extent
 from walproof.facts.store import Store
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
@@ -276,6 +276,28 @@ def test_a_run_is_carried_out_by_one_process(store: Store, url: str) -> None:
     with other.claim(run.id) as is_theirs:
         assert is_theirs
     other.close()
+
+
+def test_whether_a_run_is_carried_out_is_seen_without_claiming_it(store: Store, url: str) -> None:
+    run, idle = (store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0") for _ in range(2))
+    other, ids = Store(url), (run.id, idle.id)
+    assert other.claimed(ids) == frozenset()
+    with store.claim(run.id):
+        assert other.claimed(ids) == {run.id}
+        assert other.claimed([idle.id]) == frozenset()
+    assert other.claimed(ids) == frozenset()
+    other.close()
+
+
+def test_the_trial_that_was_begun_last_is_known(store: Store) -> None:
+    run, idle = (store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0") for _ in range(2))
+    assert store.begun([run.id, idle.id]) == {}
+    # The first is interrupted, and begins again.
+    begun = [BegunTrial(number, 1, "18", "", "default", at) for number, at in ((1, 5.0), (1, 9.0), (2, 12.0))]
+    for one in begun:
+        store.begin_trial(run.id, one)
+        assert store.begun([run.id, idle.id]) == {run.id: one}
+    assert store.begun([]) == {}
 
 
 def test_two_runs_of_one_plan_at_once_have_two_names(url: str) -> None:

@@ -71,9 +71,10 @@ class Tab:
             "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
         )
 
-    def prefer(self, scheme: str) -> None:
-        """Be asked for by somebody who prefers ``light`` or ``dark``."""
-        self._ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    def prefer(self, scheme: str, media: str = "screen") -> None:
+        """Be asked for by somebody who prefers ``light`` or ``dark``, on a screen or in ``print``."""
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self._ask("Emulation.setEmulatedMedia", media=media, features=features)
 
     def screenshot(self, width: int, height_most: int) -> str:
         """The whole page as PNG in base64."""

@@ -20,6 +20,7 @@ from walproof.web.live.board import LOOKS_MOST, MINUTES_MOST, Board, History
 from walproof.web.live.moment import IMAGES, Moment, moment_of
 from walproof.web.live.plot import Line, Plot, ceiling
 from walproof.web.live.plots import plots
+from walproof.web.pages import templates
 
 TROUBLED = 'db2 "<i>" #2'
 
@@ -44,6 +45,35 @@ def test_each_server_has_a_card_and_a_page(site: Reader) -> None:
         assert f'id="{plot}"' in page.text, plot
     assert site.get(address("/live/server", name="none")).status == 404
     assert len(site.get("/api/live").data) == 2
+
+
+def test_the_what_if_curve_has_todays_point_and_the_advised_one(site: Reader) -> None:
+    asked = {"name": "db1:5432", "minutes": 10}
+    for path in ("/live/server", "/live/file"):
+        said = unescape(site.get(address(path, **asked)).text)
+        assert "Now, with 1 GB: 33.0 GB/h. Advised: max_wal_size = 4GB: 12.0 GB/h" in said
+        assert "(11.2 GB to 13.0 GB), and a crash recovery at most 1 min 04 s" in said
+        assert "132 GB of WAL with a gap" in said
+        assert (
+            "27,950 of about 310,000 pages that it touched were followed, a standard error of 0.8 %" in said
+        )
+        assert said.count('class="dot ') == 6
+        assert '<th scope="row">4 GB</th><td><b>advised</b></td>' in said
+    (told, _) = site.get("/api/live").data
+    assert told["sizes"]["present_mb"] == 1024
+    assert told["sizes"]["advised"]["max_wal_size_mb"] == 4096
+
+
+def test_without_a_curve_the_page_says_what_it_takes(board: Board) -> None:
+    moment = moment_of(replace(watched()[0], sizes=None), AT, 2.0, ())
+    text = templates().get_template("server_sizes.html.j2").render(sizes=None)
+    assert moment.streams
+    assert "16 MB" in text
+    standby = view(Server())
+    look = standby.seen.look
+    assert look is not None
+    followed = replace(standby, seen=replace(standby.seen, look=replace(look, is_in_recovery=True)))
+    assert not moment_of(followed, AT, 2.0, ()).streams
 
 
 def test_the_stream_sends_what_has_changed(site: Reader, board: Board) -> None:

@@ -10,6 +10,7 @@ mod ranges;
 mod reading;
 mod records;
 mod recovery;
+mod rolling;
 mod source;
 mod stats;
 mod stream;
@@ -68,5 +69,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<strip::WalStripper>()?;
     module.add_class::<told::WalRebuilder>()?;
     module.add_class::<stream::WalLive>()?;
+    module.add_class::<rolling::WhatIfRolling>()?;
     disk::register(module)
 }

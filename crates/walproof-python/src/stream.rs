@@ -8,6 +8,7 @@ use walproof_recovery::{Live, LivePlan};
 use walproof_wal::{Lsn, Totals};
 
 use crate::fields::fields_dict;
+use crate::rolling::WhatIfRolling;
 use crate::wal_error;
 
 /// Records, bytes of them without images, bytes of images, images.
@@ -42,9 +43,24 @@ impl WalLive {
         Live::new(segment_size, plan).map(WalLive).map_err(|error| wal_error(py, &error))
     }
 
-    /// Takes bytes.
-    fn observe(&mut self, py: Python<'_>, lsn: u64, data: &[u8]) -> PyResult<()> {
-        py.detach(|| self.0.observe(Lsn(lsn), data)).map_err(|error| wal_error(py, &error))
+    /// Takes bytes; simulations of other settings take their records as well.
+    #[pyo3(signature = (lsn, data, others=None))]
+    fn observe(
+        &mut self,
+        py: Python<'_>,
+        lsn: u64,
+        data: &[u8],
+        others: Option<PyRefMut<'_, WhatIfRolling>>,
+    ) -> PyResult<()> {
+        let lsn = Lsn(lsn);
+        match others {
+            None => py.detach(|| self.0.observe(lsn, data)),
+            Some(mut others) => {
+                let rolling = &mut others.0;
+                py.detach(|| self.0.observe_with(lsn, data, &mut |record| rolling.add(record)))
+            }
+        }
+        .map_err(|error| wal_error(py, &error))
     }
 
     /// What comes next may begin anywhere.

@@ -46,6 +46,13 @@ impl Forks {
         self.numbers.get(&(relation, fork)).copied()
     }
 
+    /// How many forks have numbers.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)]
+    pub fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
     /// The forks that have numbers, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (RelFileLocator, u8)> + '_ {
         self.numbers.keys().copied()

@@ -27,6 +27,8 @@ pub(crate) const SAMPLE: usize = 1024;
 const UNSEEN_ERROR: f64 = 0.5;
 /// Images of a relation from which a mean size is taken.
 const IMAGES_LEAST: u64 = 8;
+/// What the number of a fork takes, roughly.
+const FORK_BYTES: usize = 32;
 /// Bytes of an image of which nothing else is known.
 const UNKNOWN_SIZE: u32 = 7000;
 
@@ -173,6 +175,19 @@ impl<'a> Knowledge<'a> {
     /// Adds what compressing took elsewhere.
     pub(crate) fn add_nanoseconds(&mut self, elsewhere: [u64; 3]) {
         self.compressor.add_nanoseconds(elsewhere);
+    }
+
+    /// Forks of relations that were met.
+    pub(crate) fn forks_count(&self) -> usize {
+        self.forks.len()
+    }
+
+    /// Bytes that it takes, roughly.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let classes = self.classes.capacity() * size_of::<(ClassKey, Class)>();
+        let sizes = self.sizes.capacity() * size_of::<Sizes>();
+        let forks = self.forks.len() * FORK_BYTES;
+        (classes + sizes + forks + self.held * size_of::<Lengths>()) as u64
     }
 
     /// Learns what was told of images before they were blanked out, and how many nanoseconds each method took.

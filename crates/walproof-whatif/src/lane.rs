@@ -78,7 +78,7 @@ impl Spread {
 }
 
 /// A simulated server.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Lane {
     pub(crate) target: Target,
     /// Usable bytes more than a server without images.

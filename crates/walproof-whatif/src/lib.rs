@@ -26,7 +26,7 @@
 //! page), `sampler` (which pages, where not all), `pglz` and `images` (images compressed by each method), `growth` (how large an image would be),
 //! `knowledge` (what the recording teaches about records), `recorded` (facts of the recording), `samples` (images of recordings that are blanked out), `lane` (one
 //! simulated server and its checkpoints), `outcome`, `request`, `simulation` (the pass),
-//! `ranges` (the same pass over WAL that other machines read).
+//! `rolling` (the same over WAL that arrives), `ranges` (the same pass over WAL that other machines read).
 //!
 //! Deliberately absent: clocks (one may be passed in), disks, and the load. The same statements are assumed to commit
 //! at the same times whatever the settings.
@@ -46,6 +46,7 @@ mod position;
 mod ranges;
 mod recorded;
 mod request;
+mod rolling;
 mod sampler;
 mod samples;
 mod simulation;
@@ -57,6 +58,7 @@ pub use outcome::{Cycles, Outcome};
 pub use ranges::{Digest, Looks, Pass};
 pub use recorded::{Agreement, Recorded, SourceCheckpoint};
 pub use request::Request;
+pub use rolling::{Rolling, RollingPlan};
 pub use samples::{ForkSample, ImageSampler};
 pub use simulation::{simulate, WhatIf};
 pub use target::{ImageCompression, Target};

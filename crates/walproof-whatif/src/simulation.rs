@@ -22,7 +22,7 @@ use crate::lane::{Cause, Lane, Now};
 use crate::outcome::Outcome;
 use crate::pages::{Page, Pages};
 use crate::position::Positions;
-use crate::recorded::{role, Recorded, Role};
+use crate::recorded::{role, Recorded, Role, SourceCheckpoint};
 use crate::request::Request;
 use crate::sampler::{Sampler, Weight};
 use crate::target::ImageCompression;
@@ -33,6 +33,8 @@ const LEARN_BYTES: u64 = 64 << 20;
 const LEARN_EVERY: u64 = 16;
 /// References whose judgement waits for the next checkpoint to be complete, at most.
 const UNJUDGED_MOST: usize = 1 << 20;
+/// The same where memory has to be small.
+const UNJUDGED_FEW: usize = 1 << 15;
 /// Heap2, Heap and Btree, whose records are many: all others are learned from always.
 const COMMON: [RmgrId; 3] = [RmgrId(9), RmgrId(10), RmgrId(11)];
 const IMAGE_HEADER_BYTES: i32 = 5;
@@ -151,6 +153,21 @@ impl Learning {
         }
         true
     }
+
+    /// Of WAL that arrives: its table is small where few pages are, and large where many are.
+    pub(crate) fn arriving() -> Learning {
+        Learning { pages: Pages::new(true), first: None }
+    }
+
+    /// Pages that it holds.
+    pub(crate) fn held_pages(&self) -> u64 {
+        self.pages.distinct()
+    }
+
+    /// Bytes that its table takes, roughly.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.pages.memory_bytes()
+    }
 }
 
 /// Whether a record is not among those that are learned from before the simulation.
@@ -202,9 +219,18 @@ pub(crate) struct Simulation {
     /// References since the last complete checkpoint, before 17: until the next one is complete, its redo point is
     /// not known. Where, when the page was last touched before, and whether there is an image.
     unjudged: Vec<(i64, i64, bool)>,
+    unjudged_most: usize,
+    /// Bytes behind the start that were learned from before.
+    learned: u64,
 }
 
 impl Simulation {
+    /// Of WAL of which nothing was read before, and which never ends.
+    pub(crate) fn arriving(start: Lsn, identity: WalIdentity, request: &Request<'_>) -> Simulation {
+        let simulation = Simulation::new(start, identity, request);
+        Simulation { learned: 0, unjudged_most: UNJUDGED_FEW, ..simulation }
+    }
+
     pub(crate) fn new(start: Lsn, identity: WalIdentity, request: &Request<'_>) -> Simulation {
         let targets = request.targets;
         let is_sample = request.most_pages.is_some();
@@ -235,6 +261,8 @@ impl Simulation {
             recorded: Recorded::default(),
             source_redo: None,
             unjudged: Vec::new(),
+            unjudged_most: UNJUDGED_MOST,
+            learned: LEARN_BYTES,
         };
         simulation.refresh();
         simulation
@@ -258,7 +286,7 @@ impl Simulation {
         }
         self.recorded.records += 1;
         self.recorded.record_bytes += total as u64;
-        let is_learning = self.now.offset > LEARN_BYTES
+        let is_learning = self.now.offset > self.learned
             && (self.recorded.records % LEARN_EVERY == 0 || !COMMON.contains(&record.header.rmgr));
         match role(record) {
             Role::Complete(checkpoint, has_images) => {
@@ -452,7 +480,7 @@ impl Simulation {
         }
         if self.version >= PgVersion::V17 {
             self.recorded.agreement.add(self.source_redo, touched, is_imaged);
-        } else if self.unjudged.len() < UNJUDGED_MOST {
+        } else if self.unjudged.len() < self.unjudged_most {
             self.unjudged.push((self.now.offset as i64, touched, is_imaged));
         }
     }
@@ -578,16 +606,37 @@ impl Simulation {
         self.refresh();
     }
 
-    pub(crate) fn finish(mut self, knowledge: &Knowledge<'_>) -> (Recorded, Vec<Outcome>) {
-        self.recorded.has_hint_records = knowledge.has_hint_records;
-        self.recorded.compression = knowledge.method();
-        self.recorded.held_pages = self.pages.distinct();
-        self.recorded.pages = self.sampler.as_ref().map_or(self.recorded.held_pages, |one| one.pages().1);
-        self.recorded.memory_bytes =
-            self.pages.memory_bytes() + self.unhinted.as_ref().map_or(0, Pages::memory_bytes);
+    pub(crate) fn finish(self, knowledge: &Knowledge<'_>) -> (Recorded, Vec<Outcome>) {
+        self.told(knowledge)
+    }
+
+    /// What there is up to now.
+    pub(crate) fn told(&self, knowledge: &Knowledge<'_>) -> (Recorded, Vec<Outcome>) {
+        let held_pages = self.pages.distinct();
+        let recorded = Recorded {
+            has_hint_records: knowledge.has_hint_records,
+            compression: knowledge.method(),
+            held_pages,
+            pages: self.sampler.as_ref().map_or(held_pages, |one| one.pages().1),
+            memory_bytes: self.pages_bytes(),
+            ..self.recorded.clone()
+        };
         let (start, now, positions) = (self.start, self.now, self.positions);
-        let outcomes = self.lanes.into_iter().map(|lane| Outcome::new(lane, start, now, positions)).collect();
-        (self.recorded, outcomes)
+        let outcomes =
+            self.lanes.iter().map(|lane| Outcome::new(lane.clone(), start, now, positions)).collect();
+        (recorded, outcomes)
+    }
+
+    fn pages_bytes(&self) -> u64 {
+        self.pages.memory_bytes() + self.unhinted.as_ref().map_or(0, Pages::memory_bytes)
+    }
+
+    /// Bytes that it takes, roughly.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let lanes = self.lanes.len() * size_of::<Lane>();
+        let unjudged = self.unjudged.capacity() * size_of::<(i64, i64, bool)>();
+        let checkpoints = self.recorded.checkpoints.capacity() * size_of::<SourceCheckpoint>();
+        self.pages_bytes() + (lanes + unjudged + checkpoints) as u64
     }
 }
 

@@ -113,6 +113,8 @@ class Question:
     timeouts_s: tuple[int, ...] = TIMEOUTS_S
     recorded: tuple[str, ...] = ()
     """Versions whose WAL it is, with their minors, as far as recordings say them."""
+    with_others: bool = True
+    """Whether the present server is asked about under each wal_compression and without full-page writes."""
 
     def grid(self) -> list[Target]:
         """Every max_wal_size with every checkpoint_timeout, those of the present server among them."""
@@ -130,6 +132,8 @@ class Question:
 
     def others(self) -> list[Target]:
         """The present server under each wal_compression, and without full-page writes."""
+        if not self.with_others:
+            return []
         ways = [replace(self.present, wal_compression=method) for method in METHODS]
         return [*ways, replace(self.present, full_page_writes=False)]
 
@@ -211,10 +215,13 @@ class Study:
         """The present settings, simulated."""
         return self.predictions[self.question.present]
 
-    def curve(self, timeout_s: int | None) -> list[Prediction]:
-        """By max_wal_size, with that checkpoint_timeout, as far as sizes differ in this recording."""
+    def curve(self, timeout_s: int | None, also_mb: int | None = None) -> list[Prediction]:
+        """By max_wal_size, with that checkpoint_timeout, as far as sizes differ in this recording; and
+        ``also_mb``, if it was simulated."""
         own = [self.predictions[one] for one in self.question.grid() if one.checkpoint_timeout_s == timeout_s]
-        return self._telling(own)
+        kept = self._telling(own)
+        kept += [one for one in own if one.target.max_wal_size_mb == also_mb and one not in kept]
+        return sorted(kept, key=lambda one: one.target.max_wal_size_mb or 0)
 
     def timeouts(self) -> list[int]:
         """Timeouts that differ from each other in this recording; the present one among them."""

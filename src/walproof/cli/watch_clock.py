@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -12,7 +13,8 @@ from walproof.analysis.watch.causes import CauseWatch
 from walproof.analysis.watch.clock import crash_clock
 from walproof.cli.costs import find_costs
 from walproof.cli.watch_order import ServerOrder
-from walproof.facts.watch import CrashClock, DataDirectory, StreamPhase, StreamState, WalCauses
+from walproof.cli.watch_sizes import NAMES, WatchedSizes
+from walproof.facts.watch import CrashClock, DataDirectory, SizeCurve, StreamPhase, StreamState, WalCauses
 from walproof.observe.data_files import DataFiles, dirty_bytes
 from walproof.observe.feed import FeedBeginning, WalFeed, WalSink
 from walproof.observe.names import RelationNames
@@ -37,6 +39,7 @@ class Told:
     clock: CrashClock | None = None
     causes: WalCauses | None = None
     notes: tuple[str, ...] = ()
+    sizes: SizeCurve | None = None
 
 
 class Clock:
@@ -44,7 +47,9 @@ class Clock:
 
     def __init__(self, own: ServerOrder, max_retained_bytes: int) -> None:
         self._calibration = own.calibration
-        self._feed = WalFeed(own.conninfo, self._begin, max_retained_bytes, own.bytes_per_s_most)
+        self._feed = WalFeed(own.conninfo, self._begin, max_retained_bytes, own.bytes_per_s_most, NAMES)
+        self._sizes = WatchedSizes(own.recovery_s, own.wal_disk_bytes)
+        self._stream: WalStream | None = None
         self._names = RelationNames(own.conninfo)
         self._files = DataFiles()
         self._beginning: FeedBeginning | None = None
@@ -74,8 +79,20 @@ class Clock:
         """Whether the end of WAL was reached, or will not be."""
         return self._feed.state.phase in (StreamPhase.LIVE, StreamPhase.BROKEN)
 
-    def now(self) -> Told:
-        """The clock, the causes, how the stream is doing, and where the costs come from."""
+    def now(self, settings: Mapping[str, str] | None = None) -> Told:
+        """The clock, the causes, how the stream is doing, where the costs come from, and the what-if curve.
+
+        ``settings``: as the server shows them now; None where it does not answer.
+        """
+        told = self._told()
+        sizes = self._sizes.now(settings, told.clock)
+        told = replace(told, sizes=sizes, notes=(*told.notes, *self._sizes.notes))
+        if self._stream is not None:
+            # Another one where settings were changed.
+            self._stream.also = self._sizes.rolling
+        return told
+
+    def _told(self) -> Told:
         state, snapshot = self._feed.state, self._feed.snapshot()
         if snapshot is None:
             self._causes.forget()
@@ -115,14 +132,16 @@ class Clock:
         )
         self._buffers = parse_bytes(beginning.shared_buffers) // PAGE_BYTES
         self._costs = self._costs_of(beginning)
-        return WalStream(
+        self._stream = WalStream(
             buffers=[self._buffers],
             segment_size=beginning.segment_bytes,
             redo=Lsn(beginning.redo),
             concurrency=beginning.io_concurrency,
             read_ahead_kb=self._costs.disk.read_ahead_kb,
             trace_folder=tempfile.gettempdir(),
+            also=self._sizes.begin(beginning),
         )
+        return self._stream
 
     def _costs_of(self, beginning: FeedBeginning) -> Costs:
         """This machine's calibrations say nothing of a server elsewhere."""

@@ -86,7 +86,8 @@ class WatchedServer:
     def view(self) -> ServerView:
         """All that is known now."""
         seen = self._assessor.assess(time.monotonic(), time.time())
-        told = Told(StreamState(StreamPhase.OFF)) if self._clock is None else self._clock.now()
+        settings = None if self.look is None else self.look.settings
+        told = Told(StreamState(StreamPhase.OFF)) if self._clock is None else self._clock.now(settings)
         found: dict[str, ReplicationWindow] = {}
         for name, pair in self.pairs.items():
             if (window := pair.window) is not None:
@@ -96,7 +97,7 @@ class WatchedServer:
         concerns = self._concerns.of(seen, told.clock, told.causes, pairs, time.time(), windows)
         return ServerView(
             seen, concerns, told.state, told.clock, told.causes, pairs, self._own.recovery_s, told.notes,
-            windows, self._own.wal_disk_bytes,
+            windows, self._own.wal_disk_bytes, sizes=told.sizes,
         )  # fmt: skip
 
 

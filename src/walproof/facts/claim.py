@@ -1,7 +1,8 @@
 """Who carries out a run: one process at a time, also where several machines share a store.
 
 A claim ends with the process that holds it, however that ends: an advisory lock of a session in PostgreSQL, a
-locked file beside an SQLite store.
+locked file beside an SQLite store. Whether there is one is looked up in pg_locks and in /proc/locks: whoever
+took it to see would for that moment hold it.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import sqlalchemy as sa
 
@@ -32,9 +34,59 @@ def claim(engine: sa.Engine, place: Place, run_id: str) -> Iterator[bool]:
         yield is_ours
 
 
+def claimed(engine: sa.Engine, place: Place, run_ids: Iterable[str]) -> frozenset[str]:
+    """Which of the runs some process carries out now; beside an SQLite store, one of this machine.
+
+    Raises StoreError.
+    """
+    if place.path is None:
+        with place.guarded("read"), engine.connect() as connection:
+            held = {int(key) for (key,) in connection.exec_driver_sql(_HELD)}
+        return frozenset(run_id for run_id in run_ids if _key(run_id) in held)
+    locked = _locked_inodes()
+    return frozenset(run_id for run_id in run_ids if _inode(_lock_file(place.path, run_id)) in locked)
+
+
+# A lock by one 64-bit key: its halves, of the same database.
+_HELD = """
+    SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks
+     WHERE locktype = 'advisory' AND objsubid = 1 AND granted
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
+
+
+def _locked_inodes() -> set[int]:
+    """Inodes of files that a process has locked by flock for itself alone: proc(5), /proc/locks."""
+    found: set[int] = set()
+    try:
+        lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return found
+    for line in lines:
+        # 1: FLOCK  ADVISORY  WRITE 2310 fe:01:1831 0 EOF; "->" stands before one that waits.
+        parts = line.split()
+        if parts[1:4] == ["FLOCK", "ADVISORY", "WRITE"] and len(parts) > 5:
+            found.add(int(parts[5].rpartition(":")[2]))
+    return found
+
+
+def _inode(file: Path) -> int | None:
+    try:
+        return file.stat().st_ino
+    except OSError:
+        return None
+
+
+def _lock_file(store: Path, run_id: str) -> Path:
+    return store.with_name(f".{store.name}.{run_id}.lock")
+
+
+def _key(run_id: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"walproof run {run_id}".encode()).digest()[:8], signed=True)
+
+
 @contextmanager
 def _in_database(engine: sa.Engine, place: Place, run_id: str) -> Iterator[bool]:
-    key = int.from_bytes(hashlib.sha256(f"walproof run {run_id}".encode()).digest()[:8], signed=True)
+    key = _key(run_id)
     with place.guarded("opened"):
         connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         # Of its own: in the pool it would keep the lock.
@@ -51,7 +103,7 @@ def _in_database(engine: sa.Engine, place: Place, run_id: str) -> Iterator[bool]
 @contextmanager
 def _by_file(place: Place, run_id: str) -> Iterator[bool]:
     assert place.path is not None
-    path = place.path.with_name(f".{place.path.name}.{run_id}.lock")
+    path = _lock_file(place.path, run_id)
     try:
         lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, PRIVATE_FILE)
     except OSError as error:

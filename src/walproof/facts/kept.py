@@ -16,7 +16,7 @@ from pathlib import Path
 
 from walproof.errors import StoreAwayError, StoreError
 from walproof.facts.codec import from_json, to_json
-from walproof.facts.run import Request, Series, Trial
+from walproof.facts.run import BegunTrial, Request, Series, Trial
 from walproof.facts.store import Store
 from walproof.files import private_folder, sync_folder, write_whole
 
@@ -46,6 +46,11 @@ class KeptTrials:
         """Every trial of the run, those that were kept before among them. Raises StoreError."""
         self._deliver(run_id)
         return self._store.trials(run_id)
+
+    def begin_trial(self, run_id: str, begun: BegunTrial) -> None:
+        """Store that a trial begins, unless the store is away. Raises StoreError."""
+        with suppress(StoreAwayError):
+            self._store.begin_trial(run_id, begun)
 
     def add_trial(self, run_id: str, trial: Trial, series: Sequence[Series] = ()) -> None:
         """Store a finished trial, or keep it. Raises StoreError."""

@@ -262,6 +262,23 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
+class BegunTrial:
+    """A trial that began; whether it ended is told by the stored trial of that number."""
+
+    number: int
+    round: int
+    install: str
+    workload: str
+    variant: str
+    began_at: float
+
+    @property
+    def cell(self) -> tuple[str, str, str]:
+        """(install, workload, variant)."""
+        return self.install, self.workload, self.variant
+
+
+@dataclass(frozen=True, slots=True)
 class Extent:
     """How much of a run is stored."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -19,12 +19,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from walproof.errors import StoreError
-from walproof.facts.claim import claim
+from walproof.facts.claim import claim, claimed
 from walproof.facts.codec import from_json, plan_hash, to_json
 from walproof.facts.place import find_place, open_engine
 from walproof.facts.plan import Plan
 from walproof.facts.requests import answer, ask, read_requests
 from walproof.facts.run import (
+    BegunTrial,
     CutFacts,
     Environment,
     Extent,
@@ -48,6 +49,7 @@ from walproof.facts.tables import (
     SLICE,
     STORE_FORMAT,
     TRIAL,
+    TRIAL_BEGIN,
     in_one_transaction,
 )
 
@@ -65,7 +67,9 @@ class Store:
         with self._place.guarded("opened"):
             # The newest of the tables: a store of an earlier walproof gets those that it lacks.
             inspector = sa.inspect(self._engine)
-            if not all(inspector.has_table(table.name) for table in (POWER_CUT, SLICE, REQUEST_ANSWER)):
+            if not all(
+                inspector.has_table(table.name) for table in (POWER_CUT, SLICE, REQUEST_ANSWER, TRIAL_BEGIN)
+            ):
                 self._create_tables()
             self._check_format()
 
@@ -141,6 +145,26 @@ class Store:
     def claim(self, run_id: str) -> AbstractContextManager[bool]:
         """Whether the run is ours to carry out, for as long as the block lasts. Raises StoreError."""
         return claim(self._engine, self._place, run_id)
+
+    def claimed(self, run_ids: Iterable[str]) -> frozenset[str]:
+        """Which of the runs some process carries out now; of a file, one of this machine."""
+        return claimed(self._engine, self._place, run_ids)
+
+    def begin_trial(self, run_id: str, begun: BegunTrial) -> None:
+        """Store that a trial begins."""
+        with self._place.guarded("written"), self._engine.begin() as connection:
+            connection.execute(TRIAL_BEGIN.insert().values(run_id=run_id, **asdict(begun)))
+
+    def begun(self, run_ids: Sequence[str]) -> Mapping[str, BegunTrial]:
+        """Run id -> the trial that it began last."""
+        query = sa.select(TRIAL_BEGIN).where(TRIAL_BEGIN.c.run_id.in_(run_ids))
+        with self._place.guarded("read"), self._engine.connect() as connection:
+            return {
+                row.run_id: BegunTrial(
+                    **{field.name: getattr(row, field.name) for field in fields(BegunTrial)}
+                )
+                for row in connection.execute(query.order_by(TRIAL_BEGIN.c.began_at))
+            }
 
     def add_trial(self, run_id: str, trial: Trial, series: Sequence[Series] = ()) -> None:
         """Store one finished trial with all that was observed, or nothing at all."""

@@ -77,6 +77,19 @@ TRIAL = sa.Table(
     sa.Column("server_log", sa.Text),
 )
 
+TRIAL_BEGIN = sa.Table(
+    "trial_begin",
+    METADATA,
+    sa.Column("run_id", sa.ForeignKey("run.id"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    # A trial that was interrupted begins again.
+    sa.Column("began_at", sa.Double, primary_key=True),
+    sa.Column("round", sa.Integer, nullable=False),
+    sa.Column("install", sa.Text, nullable=False),
+    sa.Column("workload", sa.Text, nullable=False),
+    sa.Column("variant", sa.Text, nullable=False),
+)
+
 _OF_TRIAL = ("run_id", "trial")
 
 METRIC = sa.Table(

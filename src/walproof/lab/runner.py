@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from walproof.facts import Plan, Run, Series, Trial
+from walproof.facts.run import BegunTrial
 from walproof.lab.design import round_order
 from walproof.lab.hearing import Hearing, Requests
 from walproof.lab.schedule import Enough, Progress, RoundCells
@@ -22,6 +24,9 @@ class TrialStore(Requests, Protocol):
 
     def trials(self, run_id: str) -> tuple[Trial, ...]:
         """Every trial that is stored."""
+
+    def begin_trial(self, run_id: str, begun: BegunTrial) -> None:
+        """Store that a trial begins, for those who look on."""
 
     def add_trial(self, run_id: str, trial: Trial, series: Sequence[Series] = ()) -> None:
         """Store a finished trial."""
@@ -63,6 +68,7 @@ def conduct(
                 break
             number = max((trial.number for trial in done), default=0) + 1
             progress.trial_started(number, round_number, cell)
+            store.begin_trial(run.id, BegunTrial(number, round_number, *cell, began_at=time.time()))
             is_first = all(earlier.cell != cell for earlier in done)
             trial, series = run_one(TrialOrder(number, round_number, *cell, is_first=is_first))
             store.add_trial(run.id, trial, series)

@@ -10,8 +10,8 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import psycopg
@@ -81,6 +81,8 @@ class FeedBeginning:
     """recovery_init_sync_method; before 14 there is only fsync."""
     data_directory: str | None = None
     """None if the role may not see it."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Values of the settings that were asked for, as SHOW prints them."""
 
 
 class WalFeed:
@@ -92,13 +94,15 @@ class WalFeed:
         begin: Callable[[FeedBeginning], WalSink],
         max_retained_bytes: int,
         bytes_per_s_most: int | None = None,
+        settings: Sequence[str] = (),
     ) -> None:
         """``bytes_per_s_most``: at most so many bytes of a stream are read each second; the rest waits in the
-        server."""
+        server. ``settings``: names of those that ``begin`` is told."""
         self._conninfo = conninfo
         self._begin = begin
         self._most = max_retained_bytes
         self._rate = bytes_per_s_most
+        self._settings = list(settings)
         self._stopping = threading.Event()
         self._due = threading.Event()
         self._thread = threading.Thread(target=self._run, name="walproof-feed", daemon=True)
@@ -170,7 +174,7 @@ class WalFeed:
             with WalStream(parameters) as stream:
                 slot = f"walproof_watch_{secrets.token_hex(6)}"
                 stream.make_slot(slot)
-                beginning = _beginning(control, stream)
+                beginning = _beginning(control, stream, self._settings)
                 self._sink = self._begin(beginning)
                 stream.start(slot, Lsn(beginning.start), beginning.timeline)
                 self._state = replace(self._state, received=beginning.start)
@@ -288,7 +292,7 @@ def _refuse(control: psycopg.Connection[TupleRow]) -> None:
         raise ProbeError(_SYNCHRONOUS)
 
 
-def _beginning(control: psycopg.Connection[TupleRow], stream: WalStream) -> FeedBeginning:
+def _beginning(control: psycopg.Connection[TupleRow], stream: WalStream, names: list[str]) -> FeedBeginning:
     """Asked for after the slot is made, so that WAL from the redo point on is kept."""
     identity = stream.identify()
     row = control.execute(
@@ -300,9 +304,10 @@ def _beginning(control: psycopg.Connection[TupleRow], stream: WalStream) -> Feed
     ).fetchone()
     assert row is not None
     redo, segment_bytes, shared_buffers = int(row[0]), int(row[1]), str(row[2])
+    settings = control.execute(queries.SETTINGS.encode(), [names]).fetchall()
     return FeedBeginning(
         control.info.server_version, identity.system_identifier, int(row[7]), segment_bytes,
         redo // segment_bytes * segment_bytes, redo, shared_buffers, int(row[3]),
         is_here(control), str(row[4]) == "on", str(row[5] or "fsync"),
-        None if row[6] is None else str(row[6]),
+        None if row[6] is None else str(row[6]), {str(name): str(value) for name, value in settings},
     )  # fmt: skip

@@ -24,6 +24,7 @@ from walproof.errors import WalError
 from walproof.units import Lsn
 from walproof.wal.native import from_native
 from walproof.wal.recovery import PAGE_BYTES, READ_AHEAD_KB, RecoveryWork, check_buffers
+from walproof.wal.rolling import RollingWhatIf
 from walproof.wal.totals import Gap, WalTotals, gaps_of
 
 RelationKey = tuple[int, int, int]
@@ -200,6 +201,7 @@ class WalStream:
         relations_most: int = 1000,
         trace_bytes_most: int = 1 << 30,
         trace_folder: str | os.PathLike[str] | None = None,
+        also: RollingWhatIf | None = None,
     ) -> None:
         """``buffers``: sizes of shared_buffers, in buffers of 8 kB; ``segment_size``: wal_segment_size, in
         bytes; ``redo``: redo point of the last complete checkpoint (pg_control_checkpoint()), from which the
@@ -208,7 +210,7 @@ class WalStream:
         told apart, at least (the sum of the others is kept); ``trace_bytes_most``: 13 to 16 keep so many
         bytes
         of the records since a checkpoint at most, in memory (then at most 64 MB) or, beyond 32 MB, in a file
-        without a name in ``trace_folder``.
+        without a name in ``trace_folder``; ``also``: takes every record, too, and the timelines.
 
         Raises WalError: sizes that no server can have, or a folder where no file can be made.
         """
@@ -219,6 +221,8 @@ class WalStream:
                 detail="wal_segment_size is a power of two from 1 MB to 1 GB.",
             )
         self._segment_size = segment_size
+        self.also = also
+        """May be exchanged at any time."""
         self._live = WalLive(
             segment_size,
             buffers=self._sizes,
@@ -236,7 +240,12 @@ class WalStream:
         After a start in the middle of a page, bytes up to the next one are passed over. Raises WalError: a
         hole, when nothing is taken, and bytes that are no WAL, when no more are taken; `restart` helps.
         """
-        self._live.observe(lsn, data)
+        also = self.also
+        if also is None:
+            self._live.observe(lsn, data)
+            return
+        with also.lock:
+            self._live.observe(lsn, data, also.native)
 
     def restart(self) -> None:
         """What is fed next may begin anywhere. Totals stay; the clock is unknown until a checkpoint whose
@@ -253,6 +262,8 @@ class WalStream:
         Where records after it were counted already, this is a `restart`. Raises WalError: it is not newer.
         """
         self._live.switch_timeline(timeline, lsn)
+        if self.also is not None:
+            self.also.switch_timeline(timeline, lsn)
 
     def recompute(self, records: int = 1_000_000) -> bool:
         """Simulate so many records again (13 to 16, after a checkpoint); whether there are more. `observe`

@@ -357,7 +357,7 @@ def simulate(
             request: WhatIfRequest = {"targets": targets, "times": times, "most_pages": most_pages,
                        "samples": (told.forks, told.nanoseconds)}  # fmt: skip
             raw = reads(Asked(start, end, timeline, allow_gaps, request), observe)
-            return _whatif(raw, targets, clock)
+            return whatif_of(raw, targets, clock)
 
         found = run("transactions")
         if found.recorded.tells_time:
@@ -369,7 +369,8 @@ def simulate(
         return found
 
 
-def _whatif(raw: Mapping[str, Any], targets: Sequence[Target], clock: Clock) -> WhatIf:
+def whatif_of(raw: Mapping[str, Any], targets: Sequence[Target], clock: Clock) -> WhatIf:
+    """What the native module told of these targets."""
     recorded = {**raw["recorded"], "compression": raw["recorded"]["compression"] or "off"}
     given = {"gaps": gaps_of(raw["gaps"]), "targets": tuple(targets), "clock": clock, "recorded": recorded}
     return from_native(WhatIf, {**raw, **given})

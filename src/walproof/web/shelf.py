@@ -7,6 +7,7 @@ runs is shown at once and fills up; each is kept until its run has another trial
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -21,6 +22,7 @@ from walproof.report.kinds.registry import report_kind
 from walproof.report.layout import ReportView
 from walproof.report.view import build_view
 from walproof.web.course import RunCourse, course_of
+from walproof.web.flights import Flight, flights
 from walproof.web.listed import Listed
 from walproof.web.summary import RunSummary, summarise
 
@@ -104,6 +106,13 @@ class Shelf:
         # What was asked of it changes without a trial.
         run = replace(listed.run, requests=store.requests(run_id))
         return replace(course, listed=replace(listed, run=run))
+
+    def flights(self) -> list[Flight]:
+        """Runs that have not ended, and who carries them out. Raises StoreError."""
+        store = self._opened()
+        if store is None:
+            return []
+        return flights(store, {one.run.id: one for one in self.listed()}, time.time())
 
     def tuning(self, journal: Journal) -> tuple[TuningFacts, Listed | None] | None:
         """What a tuning has measured, and the run of its present step where one has begun.

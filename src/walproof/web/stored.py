@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from walproof.report.html import to_html
 from walproof.report.json import to_json
 from walproof.web.course import RunCourse, narrowing
+from walproof.web.flights import Flight
 from walproof.web.listed import Listed
 from walproof.web.pages import page, templates
 from walproof.web.several import MOST_RUNS, several, trends
@@ -29,7 +30,12 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
     from starlette.routing import Route
 
     def runs(request: Request) -> Response:
-        return page("runs.html.j2", **shown, **_selection(shelf, request.query_params))
+        found = _selection(shelf, request.query_params)
+        return page("runs.html.j2", **shown, **found, flights=shelf.flights())
+
+    def running(_request: Request) -> Response:
+        text = templates().get_template("flights.html.j2").render(flights=shelf.flights())
+        return JSONResponse({"html": text, "finished": False})
 
     def rows(request: Request) -> Response:
         found = _selection(shelf, request.query_params)
@@ -47,13 +53,15 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
         found = shelf.course(request.path_params["run"])
         if found is None:
             raise HTTPException(404)
-        return page("progress.html.j2", **shown, **_course_values(found))
+        return page("progress.html.j2", **shown, **_course_values(found, shelf.flights()))
 
     def progress_parts(request: Request) -> Response:
         found = shelf.course(request.path_params["run"])
         if found is None:
             raise HTTPException(404)
-        text = templates().get_template("progress_body.html.j2").render(**_course_values(found))
+        text = (
+            templates().get_template("progress_body.html.j2").render(**_course_values(found, shelf.flights()))
+        )
         return JSONResponse({"html": text, "finished": found.listed.extent.finished_at is not None})
 
     def file(request: Request) -> Response:
@@ -86,6 +94,9 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
         found = [one for one in shelf.listed() if one.has(request.query_params.get("q", ""))]
         return JSONResponse([run_data(one) for one in found])
 
+    def api_running(_request: Request) -> Response:
+        return JSONResponse([flight_data(one) for one in shelf.flights()])
+
     def api_run(request: Request) -> Response:
         view = shelf.view(request.path_params["run"])
         if view is None:
@@ -95,6 +106,7 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
     return [
         Route("/runs", runs),
         Route("/runs/rows", rows),
+        Route("/runs/running.json", running),
         Route("/runs/{run}", report),
         Route("/runs/{run}/progress", progress),
         Route("/runs/{run}/progress.json", progress_parts),
@@ -102,12 +114,22 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
         Route("/compare", compare),
         Route("/trend", trend),
         Route("/api/runs", api_runs),
+        Route("/api/running", api_running),
         Route("/api/runs/{run}", api_run),
     ]
 
 
-def _course_values(found: RunCourse) -> dict[str, Any]:
-    return {"found": found, "listed": found.listed, "blocks": narrowing(found)}
+def _course_values(found: RunCourse, every: Sequence[Flight]) -> dict[str, Any]:
+    """``flights``: this run's, and those of other machines that carry out the same study now."""
+    run = found.listed.run
+    own = next((one for one in every if one.listed.run.id == run.id), None)
+    others = [
+        one for one in every if one is own or (one.lives and one.listed.run.plan.study == run.plan.study)
+    ]
+    return {
+        "found": found, "listed": found.listed, "blocks": narrowing(found), "flight": own,
+        "flights": others if len(others) > 1 else [],
+    }  # fmt: skip
 
 
 def _selection(shelf: Shelf, asked: Mapping[str, str]) -> dict[str, Any]:
@@ -127,6 +149,23 @@ def _selection(shelf: Shelf, asked: Mapping[str, str]) -> dict[str, Any]:
         "pages": pages,
         "reading": shelf.is_reading,
     }
+
+
+def flight_data(one: Flight) -> dict[str, Any]:
+    """A run that has not ended, for programs. ``trial`` is null between two trials, and without a process."""
+    trial = one.trial
+    return {
+        "run": one.listed.run.id,
+        "study": one.listed.run.plan.study,
+        "host": one.host,
+        "lives": one.lives,
+        "trials": one.listed.extent.trials,
+        "trials_most": one.listed.run.trials_most,
+        "trial": None if trial is None else {
+            "number": trial.number, "round": trial.round, "install": trial.install,
+            "workload": trial.workload, "variant": trial.variant, "began_at": trial.began_at,
+        },
+    }  # fmt: skip
 
 
 def run_data(one: Listed) -> dict[str, Any]:

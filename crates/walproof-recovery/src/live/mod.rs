@@ -146,9 +146,25 @@ impl Live {
     /// # Errors
     /// As [`Feed::push`].
     pub fn observe(&mut self, lsn: Lsn, bytes: &[u8]) -> Result<(), Error> {
+        self.observe_with(lsn, bytes, &mut |_| ())
+    }
+
+    /// The same; every record is shown to somebody else as well.
+    ///
+    /// # Errors
+    /// As [`Feed::push`].
+    pub fn observe_with(
+        &mut self,
+        lsn: Lsn,
+        bytes: &[u8],
+        also: &mut dyn FnMut(&Record<'_>),
+    ) -> Result<(), Error> {
         let before = self.follower.records;
         let follower = &mut self.follower;
-        let shown = self.feed.push(lsn, bytes, &mut |record| follower.add(record));
+        let shown = self.feed.push(lsn, bytes, &mut |record| {
+            follower.add(record);
+            also(record);
+        });
         if self.follower.again.is_some() {
             self.recompute(STEP + 4 * (self.follower.records - before));
         }

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from walproof.advise.server.advice import Advice, Figure, Fine, Found, Sure, Unseen, Weight
 from walproof.advise.server.case import ServerCase
 from walproof.advise.wording import say_percent
-from walproof.analysis.whatif import Prediction, Study
+from walproof.analysis.whatif import Limits, Prediction, Study
 from walproof.settings.change import Change
 from walproof.units import format_bytes, format_duration
 
@@ -32,18 +33,11 @@ def max_wal_size(case: ServerCase) -> Found | None:
 
 def _from_curve(case: ServerCase, study: Study) -> Found:
     present = study.present
-    chosen = _chosen(case, study)
-    saved = 1 - chosen.wal_bytes / present.wal_bytes if present.wal_bytes else 0.0
-    has_limits = case.limits.recovery_s is not None or case.limits.wal_disk_bytes is not None
-    if chosen.target == study.question.present or (saved < WORTH and not has_limits):
+    found = choice(study, case.limits)
+    if found is None:
         return _none_better(case)
-    size_mb = chosen.target.max_wal_size_mb
-    needed_mb = _needed_mb(case, study, chosen)
-    if needed_mb is not None:
-        size_mb = max(size_mb or 0, needed_mb)
-    changes = _changes(study, chosen, size_mb)
-    if not changes:
-        return _none_better(case)
+    chosen, size_mb, needed_mb = found.prediction, found.size_mb, found.needed_mb
+    changes = found.changes
     evidence = [
         f"In {format_duration(case.window.seconds)} {format_bytes(study.found.wal_bytes)} of WAL were "
         "recorded, "
@@ -103,6 +97,34 @@ def _from_curve(case: ServerCase, study: Study) -> Found:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a server's checkpoints should be set to."""
+
+    prediction: Prediction
+    size_mb: int | None
+    """max_wal_size: that of the prediction, or more."""
+    needed_mb: int | None
+    """What this rate of WAL needs for checkpoints to begin by time; None where cycles tell more."""
+    changes: tuple[Change, ...]
+
+
+def choice(study: Study, limits: Limits) -> Choice | None:
+    """Settings that keep within the limits, or save a tenth of the WAL; None where none is better."""
+    present = study.present
+    chosen = _chosen(limits, study)
+    saved = 1 - chosen.wal_bytes / present.wal_bytes if present.wal_bytes else 0.0
+    has_limits = limits.recovery_s is not None or limits.wal_disk_bytes is not None
+    if chosen.target == study.question.present or (saved < WORTH and not has_limits):
+        return None
+    size_mb = chosen.target.max_wal_size_mb
+    needed_mb = _needed_mb(limits, study, chosen)
+    if needed_mb is not None:
+        size_mb = max(size_mb or 0, needed_mb)
+    changes = _changes(study, chosen, size_mb)
+    return Choice(chosen, size_mb, needed_mb, changes) if changes else None
+
+
 def _none_better(case: ServerCase) -> Fine:
     size, timeout = case.window.value("max_wal_size"), case.window.value("checkpoint_timeout")
     return Fine(
@@ -112,8 +134,7 @@ def _none_better(case: ServerCase) -> Fine:
     )
 
 
-def _chosen(case: ServerCase, study: Study) -> Prediction:
-    limits = case.limits
+def _chosen(limits: Limits, study: Study) -> Prediction:
     if limits.recovery_s is not None or limits.wal_per_hour_bytes is not None:
         return study.answer(limits).prediction
     timeout_s = study.question.present.checkpoint_timeout_s
@@ -132,19 +153,19 @@ def _chosen(case: ServerCase, study: Study) -> Prediction:
     )
 
 
-def _needed_mb(case: ServerCase, study: Study, chosen: Prediction) -> int | None:
+def _needed_mb(limits: Limits, study: Study, chosen: Prediction) -> int | None:
     """A power of two that this rate of WAL does not reach in checkpoint_timeout; None where cycles tell more.
 
     A checkpoint begins at max_wal_size / (1 + checkpoint_completion_target) (CalculateCheckpointSegments).
     """
     timeout_s = study.question.present.checkpoint_timeout_s
-    if chosen.has_whole_cycles or study.hours is None or timeout_s is None or case.limits.recovery_s:
+    if chosen.has_whole_cycles or study.hours is None or timeout_s is None or limits.recovery_s:
         return None
     spread = 1 + study.question.present.checkpoint_completion_target
     needed = chosen.wal_bytes / 3600 * timeout_s * spread / 2**20
     found = 1 << max(0, math.ceil(math.log2(max(1.0, needed))))
-    if case.limits.wal_disk_bytes is not None:
-        found = min(found, case.limits.wal_disk_bytes >> 20)
+    if limits.wal_disk_bytes is not None:
+        found = min(found, limits.wal_disk_bytes >> 20)
     return found
 
 

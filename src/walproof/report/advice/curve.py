@@ -70,17 +70,7 @@ def _rate(study: Study) -> tuple[float, str]:
 
 def _points(study: Study, wanted_mb: int | None) -> list[Prediction]:
     """Sizes that differ in this recording, with the advised one."""
-    present = study.question.present
-    found = study.curve(present.checkpoint_timeout_s)
-    known = {one.target.max_wal_size_mb for one in found}
-    found += [
-        study.predictions[target]
-        for target in study.question.grid()
-        if target.max_wal_size_mb == wanted_mb
-        and target.checkpoint_timeout_s == present.checkpoint_timeout_s
-        and wanted_mb not in known
-    ]
-    return sorted(found, key=lambda one: one.target.max_wal_size_mb or 0)
+    return study.curve(study.question.present.checkpoint_timeout_s, wanted_mb)
 
 
 def _figure(study: Study, points: list[Prediction], advised: Advised) -> Figure:

@@ -46,6 +46,7 @@ def watch_data(view: ServerView) -> dict[str, Any]:
         "disk": None if seen.disk is None else to_data(seen.disk),
         "archive": None if seen.archive is None else to_data(seen.archive),
         "checkpoint": None if seen.checkpoint is None else to_data(seen.checkpoint),
+        "sizes": None if view.sizes is None else to_data(view.sizes),
         "slots": [] if look is None else [to_data(slot) for slot in look.slots],
         "standbys": _standbys(view),
         "logical": [to_data(state) for state in seen.logical],

@@ -12,7 +12,7 @@ from walproof.analysis.replication import LagSplit
 from walproof.analysis.watch.assessment import Assessment
 from walproof.analysis.watch.standbys import unpaired
 from walproof.facts.replication import ReplicationWindow
-from walproof.facts.watch import CrashClock, StreamPhase, StreamState, WalCauses
+from walproof.facts.watch import CrashClock, SizeCurve, StreamPhase, StreamState, WalCauses
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,8 @@ class ServerView:
     """--wal-disk."""
     follows: str | None = None
     """Of a standby: the watched server that it is watched with."""
+    sizes: SizeCurve | None = None
+    """What other sizes of max_wal_size would have written in the last hours."""
 
     @property
     def name(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from walproof.advise.watch.concern import Concern, Severity
-from walproof.facts.watch import RmgrWal
+from walproof.facts.watch import RmgrWal, SizeCurve, StreamPhase
 from walproof.report.watch.panels import Panel, panels
 from walproof.report.watch.plain import notes
 from walproof.report.watch.view import ServerView, about, splits
@@ -62,6 +62,9 @@ class Moment:
     notes: tuple[str, ...] = ()
     gone: str = ""
     """Why it does not answer."""
+    streams: bool = False
+    """Whether its WAL is streamed."""
+    sizes: SizeCurve | None = None
 
     @property
     def mark(self) -> str:
@@ -82,6 +85,7 @@ def moment_of(view: ServerView, at: float, covers_s: float, causes: Rates) -> Mo
         return Moment(
             at, covers_s, False, about(view), view.severity, concerns=view.concerns, events=events,
             gone=seen.no_answer.reason, target=view.target_s,
+            streams=view.stream.phase is not StreamPhase.OFF, sizes=view.sizes,
         )  # fmt: skip
     clock, disk = view.clock, seen.disk
     return Moment(
@@ -107,6 +111,8 @@ def moment_of(view: ServerView, at: float, covers_s: float, causes: Rates) -> Mo
         concerns=view.concerns,
         events=events,
         notes=tuple(notes(view)),
+        streams=view.stream.phase is not StreamPhase.OFF and look is not None and not look.is_in_recovery,
+        sizes=view.sizes,
     )
 
 

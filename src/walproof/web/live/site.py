@@ -15,6 +15,7 @@ from walproof.report.watch.panels import clock_time
 from walproof.web.live.board import Board
 from walproof.web.live.moment import Moment
 from walproof.web.live.plots import plots
+from walproof.web.live.sizes import SizePicture
 from walproof.web.pages import page, templates
 
 if TYPE_CHECKING:
@@ -172,6 +173,7 @@ class _Pictures:
         return {
             "name": shown.name,
             "moment": shown.moment,
+            "sizes": None if shown.moment.sizes is None else SizePicture(shown.moment.sizes),
             "minutes": shown.minutes,
             "plots": plots(moments, since, shown.until),
             "began": began,
@@ -205,6 +207,8 @@ class _Pictures:
             "part-concerns": _drawn("server_concerns.html.j2", **values),
             "part-panels": _drawn("server_panels.html.j2", **values),
         }
+        if shown.moment.streams:
+            found["part-sizes"] = _drawn("server_sizes.html.j2", **values)
         for plot in values["plots"]:
             found[f"plot-{plot.id}"] = _drawn("plot_inner.html.j2", plot=plot)
         return found | {"title": f"{shown.moment.mark} {shown.name} - walproof"}

@@ -1,0 +1,161 @@
+"""The what-if curve of a watched server as HTML: a drawing that stretches, as plots over time do; a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+from walproof.facts.watch import SizeCurve, SizePoint
+from walproof.report.figures.wal_curve import size_label
+from walproof.report.numbers import UNKNOWN
+from walproof.report.watch.panels import clock_time
+from walproof.units import format_bytes, format_duration
+from walproof.web.live.plot import HEIGHT, WIDTH, ceiling
+
+_NOW, _ADVISED = "now", "advised"
+
+
+@dataclass(frozen=True, slots=True)
+class SizeRow:
+    """A line of the table."""
+
+    size: str
+    mark: str
+    """``now``, ``advised``, or nothing."""
+    wal: str
+    span: str
+    away: str
+    reads: str
+    sure: str
+
+
+@dataclass(frozen=True, slots=True)
+class SizePicture:
+    """WAL an hour over max_wal_size."""
+
+    curve: SizeCurve
+
+    @property
+    def sentence(self) -> str:
+        """What to do, in words."""
+        present, advised = self.curve.present, self.curve.advised
+        now = "" if present is None else f"Now, with {self._label(present)}: {_rate(present)}. "
+        if advised is None:
+            return f"{now}No other setting saves a tenth of the WAL within the limits that are given."
+        settings = ", ".join(f"{name} = {value}" for name, value in self.curve.changes)
+        away = "" if advised.recovery_s is None else (
+            f", and a crash recovery at most {format_duration(advised.recovery_s)}"
+        )  # fmt: skip
+        return (
+            f"{now}Advised: {settings}: {_rate(advised)} ({format_bytes(round(advised.low))} to "
+            f'{format_bytes(round(advised.high))}){away}. "walproof advise" has the lines to paste, and what '
+            "they cost."
+        )
+
+    @property
+    def note(self) -> str:
+        """Of which WAL it is, and how far off it may be."""
+        curve = self.curve
+        gaps = f" with {curve.gaps} gaps" if curve.gaps > 1 else " with a gap" if curve.gaps else ""
+        followed = (
+            f"all {curve.pages:,} pages that it touched were followed"
+            if curve.held_pages >= curve.pages
+            else f"{curve.held_pages:,} of about {curve.pages:,} pages that it touched were followed, "
+            f"a standard error of {100 * curve.sample_error:.1f} % of the WAL"
+        )
+        return (
+            f"Simulated from {format_bytes(curve.wal_bytes)} of WAL{gaps}, "
+            f"{clock_time(curve.since)} to {clock_time(curve.until)}; {followed}. Band: what is expected, "
+            "with that error twice. Time away: from the crash clock; beyond what it has seen, in proportion "
+            "to the WAL."
+        )
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Of the horizontal axis, each in the middle of a part of it."""
+        return tuple(self._label(one) for one in self.curve.points)
+
+    @property
+    def y_labels(self) -> tuple[str, str, str]:
+        """Top, middle and zero."""
+        return _bytes(self._top), _bytes(self._top / 2), "0"
+
+    @property
+    def rows(self) -> tuple[SizeRow, ...]:
+        """The points, smallest size first."""
+        return tuple(
+            SizeRow(
+                self._label(one), self._mark(one), _rate(one), f"{_bytes(one.low)} to {_bytes(one.high)}",
+                UNKNOWN if one.recovery_s is None else format_duration(one.recovery_s),
+                _bytes(one.redo_bytes_most), one.sure,
+            )
+            for one in self.curve.points
+        )  # fmt: skip
+
+    def describe(self) -> str:
+        """For a reader who cannot see it."""
+        points = ", ".join(f"{self._label(one)} {_rate(one)}" for one in self.curve.points)
+        return f"WAL an hour by max_wal_size: {points}. {self.sentence}"
+
+    def svg(self) -> Markup:
+        """The drawing alone."""
+        points = self.curve.points
+        parts = [f'<path class="grid" d="M0 {y}H1000"/>' for y in (0, 25, 50, 75)]
+        xs = [self._x(place) for place in range(len(points))]
+        upper = [(x, self._y(one.high)) for x, one in zip(xs, points, strict=True)]
+        lower = [(x, self._y(one.low)) for x, one in zip(xs, points, strict=True)]
+        parts.append(f'<path class="band c1" d="{_path([*upper, *reversed(lower)])}Z"/>')
+        line = [(x, self._y(one.wal_bytes_per_hour)) for x, one in zip(xs, points, strict=True)]
+        parts.append(f'<path class="line c1" d="{_path(line)}"/>')
+        for x, one in zip(xs, points, strict=True):
+            mark = self._mark(one)
+            # The advised server may have another checkpoint_timeout, and so lie beside the curve.
+            told = self.curve.advised if mark == _ADVISED and self.curve.advised is not None else one
+            y = self._y(told.wal_bytes_per_hour)
+            if mark:
+                colour = "c4" if mark == _ADVISED else "c0"
+                dash = "" if mark == _ADVISED else " dash"
+                parts.append(f'<path class="line {colour}{dash}" d="M{x:.1f} 0V100"/>')
+            look = {_NOW: "big c0", _ADVISED: "big c4"}.get(mark, "c1")
+            title = f"{self._label(one)}{f', {mark}' if mark else ''}: {_rate(told)}"
+            parts.append(
+                f'<path class="dot {look}" d="M{x:.1f} {y:.1f}h0"><title>{escape(title)}</title></path>'
+            )
+        return Markup(
+            f'<svg class="time" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" preserveAspectRatio="none" role="img" '
+            f'aria-label="{escape(self.describe())}">{"".join(parts)}</svg>'
+        )
+
+    def _label(self, one: SizePoint) -> str:
+        return size_label(one.max_wal_size_mb)
+
+    def _mark(self, one: SizePoint) -> str:
+        if one.max_wal_size_mb == self.curve.present_mb:
+            return _NOW
+        advised = self.curve.advised
+        is_advised = advised is not None and one.max_wal_size_mb == advised.max_wal_size_mb
+        return _ADVISED if is_advised else ""
+
+    @property
+    def _top(self) -> float:
+        advised = 0.0 if self.curve.advised is None else self.curve.advised.wal_bytes_per_hour
+        return ceiling(max(advised, *(one.high for one in self.curve.points)), is_bytes=True)
+
+    def _x(self, place: int) -> float:
+        return WIDTH * (place + 0.5) / len(self.curve.points)
+
+    def _y(self, value: float) -> float:
+        return HEIGHT - HEIGHT * min(value, self._top) / self._top
+
+
+def _path(points: list[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+
+
+def _bytes(value: float) -> str:
+    return format_bytes(round(value))
+
+
+def _rate(one: SizePoint) -> str:
+    return f"{_bytes(one.wal_bytes_per_hour)}/h"

@@ -1,0 +1,45 @@
+"""When simulations of a watched server go on, and when they begin anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from walproof.cli.watch_sizes import WatchedSizes
+from walproof.observe.feed import FeedBeginning
+
+SETTINGS = {
+    "max_wal_size": "1GB", "min_wal_size": "80MB", "checkpoint_timeout": "5min", "full_page_writes": "on",
+    "checkpoint_completion_target": "0.9", "data_checksums": "on", "wal_log_hints": "off",
+}  # fmt: skip
+BEGINNING = FeedBeginning(180004, 7, 1, 16 << 20, 0, 0, "128MB", 10, True, settings=SETTINGS)
+
+
+def test_a_stream_that_begins_anew_goes_on_with_them() -> None:
+    sizes = WatchedSizes(None, None)
+    first = sizes.begin(BEGINNING)
+    assert first is not None
+    assert {one.max_wal_size_mb for one in first.targets} >= {1024, 4096}
+    assert sizes.begin(replace(BEGINNING, start=1 << 24)) is first
+    assert sizes.begin(replace(BEGINNING, system_identifier=8)) is not first
+
+
+def test_another_timeline_and_other_settings_begin_anew() -> None:
+    sizes = WatchedSizes(None, None)
+    first = sizes.begin(BEGINNING)
+    second = sizes.begin(replace(BEGINNING, timeline=2))
+    assert second is not first
+    # A look says less than the beginning of a stream: what it does not say is as it was.
+    assert sizes.now({"max_wal_size": "1GB", "shared_buffers": "1GB"}, None) is None
+    assert sizes.rolling is second
+    sizes.now({"max_wal_size": "2GB"}, None)
+    third = sizes.rolling
+    assert third is not None
+    assert third is not second
+    assert 2048 in {one.max_wal_size_mb for one in third.targets}
+    assert not sizes.notes
+
+
+def test_a_value_that_is_not_known_costs_the_curve_alone() -> None:
+    sizes = WatchedSizes(None, None)
+    assert sizes.begin(replace(BEGINNING, settings={"max_wal_size": "1MB"})) is None
+    assert sizes.now(None, None) is None
