@@ -41,7 +41,7 @@ def test_it_has_todays_point_and_the_advised_one() -> None:
 
 
 def test_limits_bound_what_is_advised() -> None:
-    free, bounded = curve(), curve(Limits(wal_disk_bytes=2 * GB))
+    free, bounded = curve(), curve(Limits(wal_disk_bytes=3 * GB))
     assert free.advised is not None
     assert bounded.advised is not None
     assert bounded.advised.max_wal_size_mb <= 2048 < free.advised.max_wal_size_mb
