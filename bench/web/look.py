@@ -72,7 +72,7 @@ def main() -> int:
             link = stack.enter_context(watched_server(kept))
             tab.open(link)
             pages |= watched_pages(link, folder)
-        wanted = [one for one in given.only.split(",") if one]
+        wanted = [name for name in given.only.split(",") if name]
         chosen = {name: url for name, url in pages.items() if not wanted or name in wanted}
         return look(tab, chosen, given.to, script)
 
@@ -155,9 +155,10 @@ def look(tab: Tab, pages: Mapping[str, str], to: Path, script: str | None) -> in
                 sys.stdout.write(f"{name} ({mode}): {found} pixels wide\n")
             if script is not None:
                 said = violations(tab, script)
-                serious += sum(one["impact"] in ("serious", "critical") for one in said)
-                for one in said:
-                    sys.stdout.write(f"{name} ({mode}): {one['impact']}: {one['help']}: {one['nodes']}\n")
+                serious += sum(rule["impact"] in ("serious", "critical") for rule in said)
+                for rule in said:
+                    text = f"{rule['impact']}: {rule['help']}: {rule['nodes']}"
+                    sys.stdout.write(f"{name} ({mode}): {text}\n")
             sys.stdout.flush()
     sys.stdout.write(f"{len(pages)} pages in {len(MODES)} modes, in {to}; {wide} too wide\n")
     if script is not None:

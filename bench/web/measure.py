@@ -123,7 +123,7 @@ def serve(folder: Path, servers: int, *, is_fast: bool) -> None:
         while True:
             number += 1
             seen = view(Server(), crash=clock(20.0 + number % 30))
-            views = [named(seen, f"db{one}:5432") for one in range(servers)]
+            views = [named(seen, f"db{place}:5432") for place in range(servers)]
             board.tell(views, began + EVERY_S * number if is_fast else time.time())
             time.sleep(PACE_S if is_fast else EVERY_S)
 
@@ -182,8 +182,8 @@ def measure_day(browser: str, folder: Path, url: str, updates: int) -> bool:
             )
             sys.stdout.flush()
         complaints = list(tab.complaints)
-    for one in complaints[:5]:
-        sys.stdout.write(f"the console said: {one[:200]}\n")
+    for complaint in complaints[:5]:
+        sys.stdout.write(f"the console said: {complaint[:200]}\n")
     (first, nodes), (last, nodes_last) = held[1], held[-1]
     grown = max(last / first, nodes_last / nodes) - 1
     sys.stdout.write(

@@ -18,7 +18,7 @@ def test_a_stream_that_begins_anew_goes_on_with_them() -> None:
     sizes = WatchedSizes(None, None)
     first = sizes.begin(BEGINNING)
     assert first is not None
-    assert {one.max_wal_size_mb for one in first.targets} >= {1024, 4096}
+    assert {target.max_wal_size_mb for target in first.targets} >= {1024, 4096}
     assert sizes.begin(replace(BEGINNING, start=1 << 24)) is first
     assert sizes.begin(replace(BEGINNING, system_identifier=8)) is not first
 
@@ -35,7 +35,7 @@ def test_another_timeline_and_other_settings_begin_anew() -> None:
     third = sizes.rolling
     assert third is not None
     assert third is not second
-    assert 2048 in {one.max_wal_size_mb for one in third.targets}
+    assert 2048 in {target.max_wal_size_mb for target in third.targets}
     assert not sizes.notes
 
 

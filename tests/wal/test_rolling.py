@@ -35,8 +35,8 @@ def test_what_arrives_is_answered_as_a_recording_is(version: int, tmp_path: Path
     whole = simulate(tmp_path, targets=TARGETS, start=found.start)
     assert (found.version, found.system_identifier) == (whole.version, whole.system_identifier)
     assert (found.end, found.gaps, found.recorded.records) == (whole.end, (), whole.recorded.records)
-    for one, other in zip(found.outcomes, whole.outcomes, strict=True):
-        assert one.wal_bytes == pytest.approx(other.wal_bytes, rel=0.02)
+    for here, there in zip(found.outcomes, whole.outcomes, strict=True):
+        assert here.wal_bytes == pytest.approx(there.wal_bytes, rel=0.02)
     # What the crash clock says does not depend on who else looks.
     alone = recorded.stream()
     recorded.feed(alone, 0, recorded.length)

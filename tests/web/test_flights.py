@@ -72,7 +72,7 @@ def test_a_host_and_its_trial_in_flight(site: Reader, store: Store, runs: list[R
         rows = said.partition("Who runs what")[2].partition("</table>")[0]
         assert rows.index("lab-a") < rows.index("lab-b")
         assert "between two trials" in rows
-        told = {one["host"]: one for one in site.get("/api/running").data}
+        told = {run["host"]: run for run in site.get("/api/running").data}
         assert told["lab-a"]["lives"]
         assert told["lab-a"]["trial"]["variant"] == "fsync=off"
         assert told["lab-b"]["trial"] is None
@@ -90,7 +90,7 @@ def test_a_process_that_is_killed_is_seen_to_be_gone(
     run = runs[0].id
 
     def lives() -> bool:
-        return any(one["lives"] for one in site.get("/api/running").data if one["run"] == run)
+        return any(told["lives"] for told in site.get("/api/running").data if told["run"] == run)
 
     holder = subprocess.Popen(
         [sys.executable, "-c", _HOLDER, str(tmp_path / "walproof.sqlite"), run],

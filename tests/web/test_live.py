@@ -52,7 +52,7 @@ def test_the_what_if_curve_has_todays_point_and_the_advised_one(site: Reader) ->
     for path in ("/live/server", "/live/file"):
         said = unescape(site.get(address(path, **asked)).text)
         assert "Now, with 1 GB: 33.0 GB/h. Advised: max_wal_size = 4GB: 12.0 GB/h" in said
-        assert "(11.2 GB to 13.0 GB), and a crash recovery at most 1 min 04 s" in said
+        assert "(11.2 GB to 13.0 GB), and a crash recovery at most 1 min 04 s; how sure: high" in said
         assert "132 GB of WAL with a gap" in said
         assert (
             "27,950 of about 310,000 pages that it touched were followed, a standard error of 0.8 %" in said

@@ -112,7 +112,7 @@ impl Rolling {
             generation.add(record, gap, self.now_us, self.segment_size, &self.plan);
         }
         (self.last, self.end) = (record.lsn, record.end);
-        if self.generations.iter().any(|one| one.knowledge.forks_count() > FORKS_MOST) {
+        if self.generations.iter().any(|generation| generation.knowledge.forks_count() > FORKS_MOST) {
             self.generations.clear();
             self.is_overfull = true;
         }
@@ -165,7 +165,7 @@ impl Rolling {
 
     /// Whether the youngest simulation is half a span old.
     fn is_due(&self) -> bool {
-        let begun = self.generations.last().and_then(|one| one.begun_us);
+        let begun = self.generations.last().and_then(|generation| generation.begun_us);
         matches!((begun, self.now_us), (Some(begun), Some(now)) if now - begun >= self.plan.span_us / 2)
     }
 

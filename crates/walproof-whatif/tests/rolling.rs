@@ -38,9 +38,9 @@ fn feed(rolling: &mut Rolling, golden: &Golden, is_wanted: impl Fn(usize, Lsn) -
     }
 }
 
-fn close(one: u64, other: u64) {
-    let (low, high) = (one.min(other) as f64, one.max(other) as f64);
-    assert!(high <= low * 1.02 + 10.0, "{one} {other}");
+fn close(here: u64, there: u64) {
+    let (low, high) = (here.min(there) as f64, here.max(there) as f64);
+    assert!(high <= low * 1.02 + 10.0, "{here} {there}");
 }
 
 fn same(found: &WhatIf, golden: &Golden) {
@@ -50,9 +50,9 @@ fn same(found: &WhatIf, golden: &Golden) {
     assert_eq!(found.end, whole.end);
     assert_eq!(found.recorded.records, whole.recorded.records);
     assert_eq!(found.recorded.pages, whole.recorded.pages);
-    for (one, other) in found.outcomes.iter().zip(&whole.outcomes) {
-        close(one.wal_bytes, other.wal_bytes);
-        close(one.images, other.images);
+    for (here, there) in found.outcomes.iter().zip(&whole.outcomes) {
+        close(here.wal_bytes, there.wal_bytes);
+        close(here.images, there.images);
     }
 }
 

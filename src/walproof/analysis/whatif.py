@@ -218,10 +218,18 @@ class Study:
     def curve(self, timeout_s: int | None, also_mb: int | None = None) -> list[Prediction]:
         """By max_wal_size, with that checkpoint_timeout, as far as sizes differ in this recording; and
         ``also_mb``, if it was simulated."""
-        own = [self.predictions[one] for one in self.question.grid() if one.checkpoint_timeout_s == timeout_s]
-        kept = self._telling(own)
-        kept += [one for one in own if one.target.max_wal_size_mb == also_mb and one not in kept]
-        return sorted(kept, key=lambda one: one.target.max_wal_size_mb or 0)
+        predictions = [
+            self.predictions[target]
+            for target in self.question.grid()
+            if target.checkpoint_timeout_s == timeout_s
+        ]
+        kept = self._telling(predictions)
+        kept += [
+            prediction
+            for prediction in predictions
+            if prediction.target.max_wal_size_mb == also_mb and prediction not in kept
+        ]
+        return sorted(kept, key=lambda prediction: prediction.target.max_wal_size_mb or 0)
 
     def timeouts(self) -> list[int]:
         """Timeouts that differ from each other in this recording; the present one among them."""

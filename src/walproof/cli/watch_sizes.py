@@ -103,11 +103,11 @@ class WatchedSizes:
         self._curve, self._rolling, self._question = None, None, None
         self._due_s = 0.0
         try:
-            own = target_of(begun.version_num // 10000, begun.segment_bytes, [self._settings])
+            present = target_of(begun.version_num // 10000, begun.segment_bytes, [self._settings])
         except SettingError:
             # A value that this version of walproof does not know: the rest of the page goes on.
             return
-        self._question = Question(own, True, with_others=False)
+        self._question = Question(present, True, with_others=False)
         self._rolling = RollingWhatIf(
             begun.system_identifier, begun.segment_bytes, begun.timeline, self._question.targets()
         )

@@ -67,10 +67,11 @@ class Flight:
 
 def flights(store: Store, listed: Mapping[str, Listed], now: float) -> list[Flight]:
     """Of these runs, by id, those that have not ended: first those that live, by host. Raises StoreError."""
-    unfinished = [one for one in listed.values() if one.extent.finished_at is None][:_MOST]
-    ids = [one.run.id for one in unfinished]
+    unfinished = [entry for entry in listed.values() if entry.extent.finished_at is None][:_MOST]
+    ids = [entry.run.id for entry in unfinished]
     lives, begun = (store.claimed(ids), store.begun(ids)) if ids else (frozenset[str](), {})
     found = [
-        Flight(one, begun.get(one.run.id), one.run.id in lives, store.is_shared, now) for one in unfinished
+        Flight(entry, begun.get(entry.run.id), entry.run.id in lives, store.is_shared, now)
+        for entry in unfinished
     ]
-    return sorted(found, key=lambda one: (not one.lives, one.host, -one.listed.run.created_at))
+    return sorted(found, key=lambda flight: (not flight.lives, flight.host, -flight.listed.run.created_at))

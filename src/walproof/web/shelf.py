@@ -112,7 +112,7 @@ class Shelf:
         store = self._opened()
         if store is None:
             return []
-        return flights(store, {one.run.id: one for one in self.listed()}, time.time())
+        return flights(store, {entry.run.id: entry for entry in self.listed()}, time.time())
 
     def tuning(self, journal: Journal) -> tuple[TuningFacts, Listed | None] | None:
         """What a tuning has measured, and the run of its present step where one has begun.

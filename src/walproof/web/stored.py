@@ -95,7 +95,7 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
         return JSONResponse([run_data(one) for one in found])
 
     def api_running(_request: Request) -> Response:
-        return JSONResponse([flight_data(one) for one in shelf.flights()])
+        return JSONResponse([flight_data(flight) for flight in shelf.flights()])
 
     def api_run(request: Request) -> Response:
         view = shelf.view(request.path_params["run"])
@@ -122,12 +122,14 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
 def _course_values(found: RunCourse, every: Sequence[Flight]) -> dict[str, Any]:
     """``flights``: this run's, and those of other machines that carry out the same study now."""
     run = found.listed.run
-    own = next((one for one in every if one.listed.run.id == run.id), None)
+    its = next((flight for flight in every if flight.listed.run.id == run.id), None)
     others = [
-        one for one in every if one is own or (one.lives and one.listed.run.plan.study == run.plan.study)
+        flight
+        for flight in every
+        if flight is its or (flight.lives and flight.listed.run.plan.study == run.plan.study)
     ]
     return {
-        "found": found, "listed": found.listed, "blocks": narrowing(found), "flight": own,
+        "found": found, "listed": found.listed, "blocks": narrowing(found), "flight": its,
         "flights": others if len(others) > 1 else [],
     }  # fmt: skip
 
@@ -151,16 +153,16 @@ def _selection(shelf: Shelf, asked: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def flight_data(one: Flight) -> dict[str, Any]:
+def flight_data(flight: Flight) -> dict[str, Any]:
     """A run that has not ended, for programs. ``trial`` is null between two trials, and without a process."""
-    trial = one.trial
+    trial = flight.trial
     return {
-        "run": one.listed.run.id,
-        "study": one.listed.run.plan.study,
-        "host": one.host,
-        "lives": one.lives,
-        "trials": one.listed.extent.trials,
-        "trials_most": one.listed.run.trials_most,
+        "run": flight.listed.run.id,
+        "study": flight.listed.run.plan.study,
+        "host": flight.host,
+        "lives": flight.lives,
+        "trials": flight.listed.extent.trials,
+        "trials_most": flight.listed.run.trials_most,
         "trial": None if trial is None else {
             "number": trial.number, "round": trial.round, "install": trial.install,
             "workload": trial.workload, "variant": trial.variant, "began_at": trial.began_at,

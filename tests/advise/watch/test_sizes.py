@@ -34,10 +34,10 @@ def test_it_has_todays_point_and_the_advised_one() -> None:
     assert found.advised is not None
     assert found.advised.wal_bytes_per_hour < 0.5 * found.present.wal_bytes_per_hour
     assert found.changes == (("max_wal_size", f"{found.advised.max_wal_size_mb // 1024}GB"),)
-    assert found.advised.max_wal_size_mb in [one.max_wal_size_mb for one in found.points]
-    sizes = [one.max_wal_size_mb for one in found.points]
+    assert found.advised.max_wal_size_mb in [point.max_wal_size_mb for point in found.points]
+    sizes = [point.max_wal_size_mb for point in found.points]
     assert sizes == sorted(sizes)
-    assert all(one.low <= one.wal_bytes_per_hour <= one.high for one in found.points)
+    assert all(point.low <= point.wal_bytes_per_hour <= point.high for point in found.points)
 
 
 def test_limits_bound_what_is_advised() -> None:
@@ -55,7 +55,9 @@ def test_limits_bound_what_is_advised() -> None:
 
 def test_a_sample_of_pages_widens_the_band() -> None:
     found = make(QUESTION).found
-    outcomes = tuple(replace(one, sample_error_bytes=0.05 * one.wal_bytes) for one in found.outcomes)
+    outcomes = tuple(
+        replace(outcome, sample_error_bytes=0.05 * outcome.wal_bytes) for outcome in found.outcomes
+    )
     sampled = size_curve(replace(found, outcomes=outcomes), QUESTION, NONE, None, 0)
     exact = curve()
     assert sampled is not None

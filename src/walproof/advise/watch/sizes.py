@@ -35,11 +35,11 @@ def size_curve(
         told = study(found, question)
     else:
         away = time_away_s
-        told = study(found, question, lambda one: away(one.distance_most))
+        told = study(found, question, lambda prediction: away(prediction.distance_most))
     present = question.present
     chosen = choice(told, limits)
     also_mb = None if chosen is None else chosen.size_mb
-    points = tuple(_point(one) for one in told.curve(present.checkpoint_timeout_s, also_mb))
+    points = tuple(_point(prediction) for prediction in told.curve(present.checkpoint_timeout_s, also_mb))
     return SizeCurve(
         since=first_us / 1e6,
         until=last_us / 1e6,
@@ -50,7 +50,7 @@ def size_curve(
         advised=None if chosen is None else replace(
             _point(chosen.prediction), max_wal_size_mb=chosen.size_mb or 0
         ),
-        changes=() if chosen is None else tuple((one.name, one.value) for one in chosen.changes),
+        changes=() if chosen is None else tuple((change.name, change.value) for change in chosen.changes),
         pages=recorded.pages,
         held_pages=recorded.held_pages,
         sample_error=told.present.sample_error,
@@ -58,16 +58,16 @@ def size_curve(
     )  # fmt: skip
 
 
-def _point(one: Prediction) -> SizePoint:
+def _point(prediction: Prediction) -> SizePoint:
     return SizePoint(
-        max_wal_size_mb=one.target.max_wal_size_mb or 0,
-        checkpoint_timeout_s=one.target.checkpoint_timeout_s,
-        wal_bytes_per_hour=one.wal_bytes,
-        low=one.wal_span.low,
-        high=one.wal_span.high,
-        whole_cycles=one.cycles,
-        redo_bytes_most=one.distance_most,
-        pg_wal_bytes_most=one.pg_wal_most,
-        recovery_s=one.recovery_s,
-        sure=one.confidence,
+        max_wal_size_mb=prediction.target.max_wal_size_mb or 0,
+        checkpoint_timeout_s=prediction.target.checkpoint_timeout_s,
+        wal_bytes_per_hour=prediction.wal_bytes,
+        low=prediction.wal_span.low,
+        high=prediction.wal_span.high,
+        whole_cycles=prediction.cycles,
+        redo_bytes_most=prediction.distance_most,
+        pg_wal_bytes_most=prediction.pg_wal_most,
+        recovery_s=prediction.recovery_s,
+        sure=prediction.confidence,
     )

@@ -35,7 +35,7 @@ class TimesAway:
         """
         longest = 0.0
         points = [(0.0, 0.0)]
-        for _, distance, seconds in sorted(self._most.values(), key=lambda one: one[1]):
+        for _, distance, seconds in sorted(self._most.values(), key=lambda seen: seen[1]):
             longest = max(longest, seconds)
             points.append((distance, longest))
         if len(points) == 1:

@@ -14,6 +14,8 @@ from walproof.units import format_bytes, format_duration
 from walproof.web.live.plot import HEIGHT, WIDTH, ceiling
 
 _NOW, _ADVISED = "now", "advised"
+_NEAR = 2.0
+"""Times the highest point: a range up to there is in the plot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,10 @@ class SizePicture:
         away = "" if advised.recovery_s is None else (
             f", and a crash recovery at most {format_duration(advised.recovery_s)}"
         )  # fmt: skip
+        wal = f"{_rate(advised)} ({_bytes(advised.low)} to {_bytes(advised.high)})"
         return (
-            f"{now}Advised: {settings}: {_rate(advised)} ({format_bytes(round(advised.low))} to "
-            f'{format_bytes(round(advised.high))}){away}. "walproof advise" has the lines to paste, and what '
-            "they cost."
+            f"{now}Advised: {settings}: {wal}{away}; how sure: {advised.sure}. "
+            '"walproof advise" has the lines to paste, and what they cost.'
         )
 
     @property
@@ -58,23 +60,25 @@ class SizePicture:
         """Of which WAL it is, and how far off it may be."""
         curve = self.curve
         gaps = f" with {curve.gaps} gaps" if curve.gaps > 1 else " with a gap" if curve.gaps else ""
-        followed = (
-            f"all {curve.pages:,} pages that it touched were followed"
-            if curve.held_pages >= curve.pages
-            else f"{curve.held_pages:,} of about {curve.pages:,} pages that it touched were followed, "
-            f"a standard error of {100 * curve.sample_error:.1f} % of the WAL"
-        )
+        if curve.held_pages >= curve.pages:
+            followed, band = f"all {curve.pages:,} pages that it touched were followed", "what is expected"
+        else:
+            followed = (
+                f"{curve.held_pages:,} of about {curve.pages:,} pages that it touched were followed, "
+                f"a standard error of {100 * curve.sample_error:.1f} % of the WAL"
+            )
+            band = "what is expected, with that error twice"
+        cut = " It goes on above the plot." if self._most > self._top else ""
         return (
             f"Simulated from {format_bytes(curve.wal_bytes)} of WAL{gaps}, "
-            f"{clock_time(curve.since)} to {clock_time(curve.until)}; {followed}. Band: what is expected, "
-            "with that error twice. Time away: from the crash clock; beyond what it has seen, in proportion "
-            "to the WAL."
+            f"{clock_time(curve.since)} to {clock_time(curve.until)}; {followed}. Band: {band}.{cut} "
+            "Time away: from the crash clock; beyond what it has seen, in proportion to the WAL."
         )
 
     @property
     def labels(self) -> tuple[str, ...]:
         """Of the horizontal axis, each in the middle of a part of it."""
-        return tuple(self._label(one) for one in self.curve.points)
+        return tuple(self._label(point) for point in self.curve.points)
 
     @property
     def y_labels(self) -> tuple[str, str, str]:
@@ -86,16 +90,17 @@ class SizePicture:
         """The points, smallest size first."""
         return tuple(
             SizeRow(
-                self._label(one), self._mark(one), _rate(one), f"{_bytes(one.low)} to {_bytes(one.high)}",
-                UNKNOWN if one.recovery_s is None else format_duration(one.recovery_s),
-                _bytes(one.redo_bytes_most), one.sure,
+                self._label(point), self._mark(point), _rate(point),
+                f"{_bytes(point.low)} to {_bytes(point.high)}",
+                UNKNOWN if point.recovery_s is None else format_duration(point.recovery_s),
+                _bytes(point.redo_bytes_most), point.sure,
             )
-            for one in self.curve.points
+            for point in self.curve.points
         )  # fmt: skip
 
     def describe(self) -> str:
         """For a reader who cannot see it."""
-        points = ", ".join(f"{self._label(one)} {_rate(one)}" for one in self.curve.points)
+        points = ", ".join(f"{self._label(point)} {_rate(point)}" for point in self.curve.points)
         return f"WAL an hour by max_wal_size: {points}. {self.sentence}"
 
     def svg(self) -> Markup:
@@ -103,22 +108,22 @@ class SizePicture:
         points = self.curve.points
         parts = [f'<path class="grid" d="M0 {y}H1000"/>' for y in (0, 25, 50, 75)]
         xs = [self._x(place) for place in range(len(points))]
-        upper = [(x, self._y(one.high)) for x, one in zip(xs, points, strict=True)]
-        lower = [(x, self._y(one.low)) for x, one in zip(xs, points, strict=True)]
+        upper = [(x, self._y(point.high)) for x, point in zip(xs, points, strict=True)]
+        lower = [(x, self._y(point.low)) for x, point in zip(xs, points, strict=True)]
         parts.append(f'<path class="band c1" d="{_path([*upper, *reversed(lower)])}Z"/>')
-        line = [(x, self._y(one.wal_bytes_per_hour)) for x, one in zip(xs, points, strict=True)]
+        line = [(x, self._y(point.wal_bytes_per_hour)) for x, point in zip(xs, points, strict=True)]
         parts.append(f'<path class="line c1" d="{_path(line)}"/>')
-        for x, one in zip(xs, points, strict=True):
-            mark = self._mark(one)
+        for x, point in zip(xs, points, strict=True):
+            mark = self._mark(point)
             # The advised server may have another checkpoint_timeout, and so lie beside the curve.
-            told = self.curve.advised if mark == _ADVISED and self.curve.advised is not None else one
+            told = self.curve.advised if mark == _ADVISED and self.curve.advised is not None else point
             y = self._y(told.wal_bytes_per_hour)
             if mark:
                 colour = "c4" if mark == _ADVISED else "c0"
                 dash = "" if mark == _ADVISED else " dash"
                 parts.append(f'<path class="line {colour}{dash}" d="M{x:.1f} 0V100"/>')
             look = {_NOW: "big c0", _ADVISED: "big c4"}.get(mark, "c1")
-            title = f"{self._label(one)}{f', {mark}' if mark else ''}: {_rate(told)}"
+            title = f"{self._label(point)}{f', {mark}' if mark else ''}: {_rate(told)}"
             parts.append(
                 f'<path class="dot {look}" d="M{x:.1f} {y:.1f}h0"><title>{escape(title)}</title></path>'
             )
@@ -127,20 +132,26 @@ class SizePicture:
             f'aria-label="{escape(self.describe())}">{"".join(parts)}</svg>'
         )
 
-    def _label(self, one: SizePoint) -> str:
-        return size_label(one.max_wal_size_mb)
+    def _label(self, point: SizePoint) -> str:
+        return size_label(point.max_wal_size_mb)
 
-    def _mark(self, one: SizePoint) -> str:
-        if one.max_wal_size_mb == self.curve.present_mb:
+    def _mark(self, point: SizePoint) -> str:
+        if point.max_wal_size_mb == self.curve.present_mb:
             return _NOW
         advised = self.curve.advised
-        is_advised = advised is not None and one.max_wal_size_mb == advised.max_wal_size_mb
+        is_advised = advised is not None and point.max_wal_size_mb == advised.max_wal_size_mb
         return _ADVISED if is_advised else ""
 
     @property
+    def _most(self) -> float:
+        return max(point.high for point in self.curve.points)
+
+    @property
     def _top(self) -> float:
+        """The upper end of the axis. A range that is far above the curve does not flatten it."""
         advised = 0.0 if self.curve.advised is None else self.curve.advised.wal_bytes_per_hour
-        return ceiling(max(advised, *(one.high for one in self.curve.points)), is_bytes=True)
+        highest = max(advised, *(point.wal_bytes_per_hour for point in self.curve.points))
+        return ceiling(max(highest, min(self._most, _NEAR * highest)), is_bytes=True)
 
     def _x(self, place: int) -> float:
         return WIDTH * (place + 0.5) / len(self.curve.points)
@@ -157,5 +168,5 @@ def _bytes(value: float) -> str:
     return format_bytes(round(value))
 
 
-def _rate(one: SizePoint) -> str:
-    return f"{_bytes(one.wal_bytes_per_hour)}/h"
+def _rate(point: SizePoint) -> str:
+    return f"{_bytes(point.wal_bytes_per_hour)}/h"
