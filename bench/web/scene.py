@@ -51,7 +51,7 @@ def watched_server(out: Path, pg: str = "18") -> Iterator[str]:
         conninfo = f"host={primary.sockets} port={primary.port} user=watcher dbname=postgres"
         watch = subprocess.Popen(
             [sys.executable, "-m", "walproof", "watch", conninfo, "--plain", "--web", "127.0.0.1:0",
-             "--recovery-target", "30s", "--wal-disk", "20GB", "--history", str(out / "watch.sqlite")],
+             "--wal-disk", "20GB", "--history", str(out / "watch.sqlite")],
             env={**os.environ, "WALPROOF_OUT": str(out)}, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             text=True,
         )  # fmt: skip

@@ -79,7 +79,11 @@ class Tab:
     def screenshot(self, width: int, height_most: int) -> str:
         """The whole page as PNG in base64."""
         height = min(height_most, int(self.ask("document.documentElement.scrollHeight")))
-        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        return self.part(width, 0, height)
+
+    def part(self, width: int, top: float, bottom: float) -> str:
+        """What lies between two heights of the page, as PNG in base64."""
+        clip = {"x": 0, "y": top, "width": width, "height": bottom - top, "scale": 1}
         data: str = self._ask("Page.captureScreenshot", captureBeyondViewport=True, clip=clip)["data"]
         return data
 
