@@ -142,3 +142,12 @@ def test_what_is_asked_is_heard_when_the_store_is_back(server: Cluster, store: S
         (answered,) = kept.requests(run.id)
     assert (answered.words, answered.is_granted) == ("2 more rounds follow", True)
     assert answered.answered_at is not None
+
+
+def test_who_only_reads_does_not_notice_that_the_store_was_away(server: Cluster, store: Store) -> None:
+    """Its kept connection was closed meanwhile."""
+    run = store.add_run(plan(), ("walproof",), ENVIRONMENT, "1")
+    assert store.trials(run.id) == ()
+    server.stop("immediate")
+    server.start({})
+    assert store.trials(run.id) == ()

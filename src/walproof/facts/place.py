@@ -89,7 +89,8 @@ def open_engine(place: Place) -> sa.Engine:
         engine = sa.create_engine(f"sqlite:///{place.path}")
         sa.event.listen(engine, "connect", _prepare_sqlite)
         return engine
-    engine = sa.create_engine("postgresql+psycopg://")
+    # A server that was away and is back has closed the connections that are kept.
+    engine = sa.create_engine("postgresql+psycopg://", pool_pre_ping=True)
 
     @sa.event.listens_for(engine, "do_connect")
     def _by_libpq(_dialect: Any, _record: Any, words: list[Any], _named: Any) -> None:
