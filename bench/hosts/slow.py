@@ -68,7 +68,7 @@ def main() -> None:
         "slow": SLOW, "levels": hosts_of(found["levels"][0]), "against_others": against(found["levels"][0]),
         "apart": [one["host"] for one in found["levels"][0]["hosts"] if one["is_odd"]],
         "effects": {
-            one["cell"]["variant"]: {
+            one["cell"][2]: {
                 "mean": rounded(one["mean"]), "interval": ends(one["interval"]),
                 "prediction": ends(one["prediction"]), "hosts": hosts_of(one),
                 "apart": [host["host"] for host in one["hosts"] if host["is_odd"]],
@@ -94,7 +94,7 @@ def checked(found: Mapping[str, Any]) -> list[str]:
     share = against(level).get(SLOW)
     if share is None or not 0.35 <= share <= 0.65:
         broken.append(f"{SLOW} has {share} of the others' throughput, expected about a half")
-    effects = {one["cell"]["variant"]: one for one in found["effects"]}
+    effects = {one["cell"][2]: one for one in found["effects"]}
     nothing, costly = effects[NOTHING], effects[COSTLY]
     if not nothing["interval"]["low"] <= 1 <= nothing["interval"]["high"]:
         broken.append(f"what does nothing is {ends(nothing['interval'])}")
