@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from bench.ship import schemas
 from bench.ship.command_tree import Command, Entry, commands
 from walproof.advise import finding
 from walproof.analysis import effect
@@ -81,9 +82,20 @@ def _versions(row: Mapping[str, str]) -> tuple[str, str, str]:
 
 
 def json_page() -> str:
-    """What ``show --json`` and ``report --format json`` print."""
+    """What --json prints: the schemas, and the machine form of a run."""
     lines = [
         "# JSON",
+        "",
+        "A command that prints a result prints it for machines with `--json`. These schemas (JSON Schema,",
+        "2020-12) say which keys an output has. Keys stay; new ones may come.",
+        "",
+    ]
+    rows = [(f"[{name}](schemas/{name}.json)", f"`{words}`") for name, (_, words) in schemas.OUTPUTS.items()]
+    lines += _table(("schema", "printed by `walproof`"), rows)
+    lines += [
+        "A study file, read as TOML, is an object of the schema [study](schemas/study.json).",
+        "",
+        "## A run",
         "",
         "`walproof show RUN --json`, `report RUN --format json` and `run --json` print one object.",
         "",
@@ -126,6 +138,10 @@ def main() -> int:
     TARGET.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
         (TARGET / name).write_text(text + "\n", encoding="utf-8")
+    folder = TARGET / "schemas"
+    folder.mkdir(exist_ok=True)
+    for name, text in schemas.files().items():
+        (folder / name).write_text(text, encoding="utf-8")
     return 0
 
 

@@ -18,9 +18,11 @@ _LINK = re.compile(r"\[([^\]]+)\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """The pages of the reference join those of docs/."""
+    """The pages of the reference and the schemas join those of docs/."""
     for page in sorted(GENERATED.glob("*.md")):
         files.append(File.generated(config, f"reference/{page.name}", abs_src_path=str(page)))
+    for schema in sorted((GENERATED / "schemas").glob("*.json")):
+        files.append(File.generated(config, f"reference/schemas/{schema.name}", abs_src_path=str(schema)))
     return files
 
 

@@ -15,6 +15,7 @@ from typer.main import get_command
 from tests.cli.command import walproof
 from tests.golden.unpack import unpack
 from tests.report.facts import durability
+from tests.schemas import assert_valid
 from walproof.cli.app import app
 from walproof.facts.store import Store
 from walproof.postgres.install import find
@@ -50,6 +51,12 @@ TYPED = {
     "wal whatif": "wal whatif WAL",
     "recovery predict": "recovery predict WAL --start START",
 }
+
+SCHEMAS = {
+    "run": "plan", "compare": "plan", "tune": "tune-plan",
+    "runs stop": "run-request", "runs more": "run-request", "show": "report",
+}  # fmt: skip
+"""Of commands whose schema has another name."""
 
 # The module and the test that types it with --json, where a server, minutes or another case are needed.
 ELSEWHERE = {
@@ -132,6 +139,7 @@ def test_stdout_is_json(name: str, places: dict[str, str], tmp_path: Path) -> No
     done = walproof(*words, "--json", cwd=tmp_path, WALPROOF_CACHE=places["CACHE"])
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout), done.stdout
+    assert_valid(SCHEMAS.get(name, name.replace(" ", "-")), json.loads(done.stdout))
 
 
 def test_a_report_is_json_in_one_of_its_forms(places: dict[str, str], tmp_path: Path) -> None:

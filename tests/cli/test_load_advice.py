@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import walproof
+from tests.schemas import assert_valid
 from tests.workload.loading.shop import REPLAY, SHOP
 from walproof.advise.loading import LoadAdvice
 from walproof.errors import ClusterError
@@ -208,6 +209,7 @@ def test_the_recipe_of_a_finished_run_is_printed_again(folder: Path, embedded: I
     assert "into a table that holds rows already" in said.stdout
     told = json.loads(walproof(*arguments, "--json", cwd=folder).stdout)
     assert told["script"] == said.stdout
+    assert_valid("load-advice", told)
     (late,) = [step for step in told["steps"]["kept"] if step["step"] == "late indexes"]
     assert late["conclusion"] == "higher"
     assert late["interval"][0] < late["ratio"] < late["interval"][1]

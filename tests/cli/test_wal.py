@@ -15,6 +15,7 @@ import pytest
 
 from tests.cli.command import walproof
 from tests.golden.unpack import GOLDEN, unpack
+from tests.schemas import assert_valid
 from walproof.wal import stats
 
 
@@ -96,6 +97,8 @@ def test_records(wal: Path, tmp_path: Path) -> None:
     assert len(text) == 3
     assert all(line.startswith("rmgr: ") and ", desc: " in line for line in text)
     lines = walproof("wal", "records", str(wal), "--json", cwd=tmp_path).stdout.splitlines()
+    for line in lines[:1000]:
+        assert_valid("wal-records", json.loads(line))
     found = [json.loads(line) for line in lines]
     assert len(found) == stats(wal).totals.records
     assert sum(one["total_length"] for one in found) == stats(wal).totals.combined_bytes

@@ -10,6 +10,7 @@ import pytest
 
 from tests.advise.server.stored import PROVOKED, read
 from tests.advise.server.windows import healthy, with_settings
+from tests.schemas import assert_valid
 from walproof.advise.server.case import ServerCase
 from walproof.advise.server.rules import Advised, advise
 from walproof.analysis.whatif import study
@@ -52,6 +53,7 @@ def test_an_item_says_what_its_lines_set_and_what_they_need() -> None:
 def test_the_curve_marks_where_the_server_is_and_where_it_should_be() -> None:
     case = read(PROVOKED)["max_wal_size/provoked"]
     view = advice_view(advise(case), platform("conf"))
+    assert_valid("advise", json.loads(to_json(view)))
     curve = json.loads(to_json(view))["curve"]
     assert curve["unit"] == "bytes/h"
     assert curve["present_mb"] == 32

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from tests.report.facts import durability, hostile_facts, make_facts
+from tests.schemas import assert_valid
 from walproof.report.json import to_json
 from walproof.report.view import build_view
 
@@ -16,6 +17,7 @@ def document(facts: Any) -> dict[str, Any]:
 
     text = to_json(build_view(facts.run, facts.trials, facts.series))
     found: dict[str, Any] = json.loads(text, parse_constant=refuse)
+    assert_valid("report", found)
     return found
 
 

@@ -13,6 +13,7 @@ from bench.tune.table import tuned
 from tests.advise.tune.recorded import NOTHING, judge
 from tests.analysis.tuning.synthetic import COMPRESSION, DELAY, SIZE, flat, peaked, plan_of, synthetic
 from tests.facts.plans import plan, trial
+from tests.schemas import assert_valid
 from walproof.advise.tune.answer import answer
 from walproof.advise.tune.crashes import CrashCheck, wal_checks
 from walproof.advise.tune.judge import RecordedJudge
@@ -123,6 +124,7 @@ def test_every_form_has_lines_limits_race_and_crashes(view: TuneView) -> None:
     assert "Costs are the shipped ones." in shown
     assert max(len(line) for line in shown.splitlines()) <= 100
     data = json.loads(to_json(view))
+    assert_valid("tune", data)
     assert data["conf"] == view.answer.conf.conf
     assert data["gain"]["low"] <= data["gain"]["ratio"] <= data["gain"]["high"]
     assert {one["setting"] for one in data["lines"]} == set(view.answer.outcome.winner.conf)
@@ -264,6 +266,7 @@ def test_over_hosts_the_report_names_the_host_on_which_it_is_worse(view: TuneVie
     for text in (to_html(told), _terminal(told)):
         assert "oak (apart)" in text
     data = json.loads(to_json(told))
+    assert_valid("tune", data)
     assert [one["host"] for one in data["hosts"]["effects"][0]["hosts"]] == list(found)
     assert (
         from_json(KeptAnswer, to_fact_json(KeptAnswer(told.answer, told.asked, "conf"))).asked == told.asked

@@ -12,6 +12,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 
+from tests.schemas import assert_valid
 from tests.watching import BEGAN, MB, SEGMENT, Server, assessed, assessor, clock, concerns, gone, slot, view
 from walproof.advise.watch.concern import Thresholds
 from walproof.facts.watch import StreamPhase, StreamState
@@ -83,6 +84,8 @@ def test_json_is_a_line_with_the_figures_of_the_page() -> None:
     line = watch_line(TROUBLED)
     assert line.count("\n") == 1
     data = json.loads(line)
+    for shown in (TROUBLED, CALM, GONE):
+        assert_valid("watch", json.loads(watch_line(shown)))
     assert data["crash"]["warm"]["seconds"] == 90.0
     assert data["disk"]["room_bytes"] == 100 * SEGMENT
     assert {one["key"] for one in data["concerns"]} >= {"archiver", "crash recovery"}

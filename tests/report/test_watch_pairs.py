@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from io import StringIO
 
@@ -9,13 +10,14 @@ import pytest
 from rich.console import Console
 
 from tests.advise.test_replica import recorded
+from tests.schemas import assert_valid
 from tests.watching import BEGAN, START, Server, assessed, assessor, standby, view
 from walproof.advise.replica.diagnosis import diagnose
 from walproof.advise.watch.concern import Thresholds
 from walproof.advise.watch.concerns import Concerns
 from walproof.analysis.watch.standbys import pair_name, unpaired
 from walproof.report.replica import pair_page
-from walproof.report.watch.json import watch_data
+from walproof.report.watch.json import watch_data, watch_line
 from walproof.report.watch.page import fitting_page
 from walproof.report.watch.plain import plain_text
 from walproof.report.watch.view import ServerView, splits
@@ -60,6 +62,7 @@ def test_every_form_of_watch_has_what_replica_watch_has(name: str) -> None:
         for line in (cause.sentence, *cause.evidence, *cause.advice):
             assert line in text.getvalue()
             assert line in plain
+    assert_valid("watch", json.loads(watch_line(one)))
     (told,) = watch_data(one)["standbys"]
     assert told["name"] == "a"
     assert told["waits"] == {process: dict(counts) for process, counts in one.windows[0].waits.items()}

@@ -17,7 +17,7 @@ from walproof.lab.studyfile import StudyFile, Table, VariantTable
 
 
 @cache
-def _model() -> type[StudyFile]:
+def study_model() -> type[StudyFile]:
     """The study file with every table that a kind of study brings along."""
     of_variant = {name: table for kind in KINDS for name, table in kind.variant_tables.items()}
     of_study = {name: table for kind in KINDS for name, table in kind.tables.items()}
@@ -48,7 +48,7 @@ def read_study_file(path: Path) -> StudyFile:
 def check_study(data: dict[str, Any], where: str, text: str = "") -> StudyFile:
     """Check a study that was read from TOML. Raises StudyError listing every mistake."""
     try:
-        return _model().model_validate(data)
+        return study_model().model_validate(data)
     except ValidationError as error:
         problems = []
         for problem in error.errors():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, WithJsonSchema
 
 from walproof.errors import UnitError
 from walproof.units import parse_duration_s
@@ -37,8 +37,14 @@ def _value(value: object) -> str:
 
 T = TypeVar("T", bound="Table")
 
-Duration = Annotated[float, BeforeValidator(_duration)]
-Value = Annotated[str, BeforeValidator(_value)]
+Duration = Annotated[
+    float,
+    BeforeValidator(_duration),
+    WithJsonSchema({"type": ["number", "string"], "description": 'seconds, or "10s", "2min"'}, "validation"),
+]
+Value = Annotated[
+    str, BeforeValidator(_value), WithJsonSchema({"type": ["string", "number", "boolean"]}, "validation")
+]
 Settings = dict[str, Value]
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
 from walproof.errors import SettingError, StudyError, UnitError
 from walproof.facts.kinds import (
@@ -54,7 +54,9 @@ class BackupOptions(Table):
     mode: BackupMode = "full"
     checkpoint: BackupCheckpoint = "fast"
     compress: BackupCompression = "none"
-    rate: Annotated[int, BeforeValidator(_rate)] | None = None
+    rate: Annotated[int, BeforeValidator(_rate), WithJsonSchema({"type": "string"}, "validation")] | None = (
+        None
+    )
     load: bool = True
 
 
