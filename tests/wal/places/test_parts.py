@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from walproof.errors import WalError
 from walproof.wal.places import store as module
 from walproof.wal.places.failures import ObjectError
 from walproof.wal.places.store import Store
@@ -20,8 +21,8 @@ BODY = random.Random(7).randbytes(3 * PART + 123)
 class Answer:
     """A body in chunks of odd lengths, which ends where it is cut."""
 
-    def __init__(self, body: bytes) -> None:
-        self._body = body
+    def __init__(self, body: bytes, *, breaks: bool = False) -> None:
+        self._body, self._breaks = body, breaks
 
     def stream(self, min_chunk_size: int) -> Iterator[bytes]:
         assert min_chunk_size > 0
@@ -30,20 +31,24 @@ class Answer:
             length = lengths.randrange(1, 700)
             yield self._body[at : at + length]
             at += length
+        if self._breaks:
+            raise OSError("request or response body error: operation timed out")
 
 
 class CutStore(Store):
     """Sends so many bytes of each answer; the last number goes for all that follow."""
 
-    def __init__(self, *sent: int) -> None:
+    def __init__(self, *sent: int, breaks: bool = False) -> None:
         super().__init__("s3", "bucket")
+        self._breaks = breaks
         self._sent = list(sent)
         self.asked: list[int] = []
 
     def _get(self, key: str, start: int, end: int, etag: str) -> Any:
         self.asked.append(start)
         sent = self._sent.pop(0) if len(self._sent) > 1 else self._sent[0]
-        return Answer(BODY[start:end][:sent])
+        body = BODY[start:end]
+        return Answer(body[:sent], breaks=self._breaks and sent < len(body))
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +73,15 @@ def test_a_body_that_ends_early_is_gone_on_with_where_the_last_whole_part_ends()
     store = CutStore(PART + 10, 0, 2 * PART + 122, len(BODY))
     assert b"".join(parts(store)) == BODY
     assert store.asked == [0, PART, PART, 3 * PART]
+
+
+def test_a_body_that_takes_too_long_is_gone_on_with_as_long_as_some_of_it_comes() -> None:
+    store = CutStore(PART + 10, PART + 500, len(BODY), breaks=True)
+    assert b"".join(parts(store)) == BODY
+    assert store.asked == [0, PART, 2 * PART]
+    with pytest.raises(WalError, match='could not read "s3://bucket/key"') as raised:
+        parts(CutStore(PART + 10, 10, breaks=True))
+    assert raised.value.detail == "There was no answer in time."
 
 
 def test_a_body_that_ends_early_again_and_again_is_an_error() -> None:

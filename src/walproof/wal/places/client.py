@@ -26,7 +26,7 @@ _TOTAL_S = 120.0
 _MOST_RETRIES = 10
 _CONNECT_S = 5
 _REQUEST_S = 60
-"""One answer with its body, which is 4 MiB at most."""
+"""One answer with its body, which is 16 MiB at most; one that takes longer is gone on with."""
 _ENDPOINTS = {
     "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
     "gs": ("GOOGLE_BASE_URL", "GOOGLE_STORAGE_BASE_URL", "STORAGE_EMULATOR_HOST"),

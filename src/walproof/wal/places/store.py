@@ -148,16 +148,23 @@ class Store:
     def fetch_parts(self, key: str, start: int, end: int, etag: str, part_bytes: int) -> Iterator[bytes]:
         """What ``fetch`` fetches, in parts of that length, each as soon as it is here.
 
-        Goes on behind the last whole part where a body ends early. Raises WalError, ObjectError.
+        Goes on after the last whole part where a body ends early, or breaks off for good, or takes longer
+        than one answer may: a network that is slow is none that is broken. Raises WalError, ObjectError.
         """
         if end - start <= part_bytes:
             yield self.fetch(key, start, end, etag)
             return
         for attempt in range(_BODIES):
-            with _translated(self.root, self.path(key)):
-                for part in _parts(self._get(key, start, end, etag), part_bytes, end - start):
-                    start += len(part)
-                    yield part
+            begun = start
+            try:
+                with _translated(self.root, self.path(key)):
+                    for part in _parts(self._get(key, start, end, etag), part_bytes, end - start):
+                        start += len(part)
+                        yield part
+            except WalError:
+                if start == begun:
+                    raise
+                continue
             if start >= end:
                 return
             time.sleep(0.1 * 2**attempt)
