@@ -17,7 +17,7 @@ from walproof.analysis.watch.checkpoint import CheckpointState
 from walproof.analysis.watch.disk import DiskState
 from walproof.analysis.watch.logical import LogicalState
 from walproof.facts.replication import Receiver, Sender
-from walproof.facts.watch import CrashClock, WalCauses, WatchedSlot, WatchedSubscription
+from walproof.facts.watch import CrashClock, SizeCurve, WalCauses, WatchedSlot, WatchedSubscription
 from walproof.settings.change import Change
 
 Object = Mapping[str, Any]
@@ -166,6 +166,7 @@ class Watched(TypedDict):
     disk: DiskState | None
     archive: ArchiveState | None
     checkpoint: CheckpointState | None
+    sizes: SizeCurve | None
     slots: list[WatchedSlot]
     standbys: list[WatchedStandby]
     logical: list[LogicalState]
