@@ -1,8 +1,7 @@
-"""What images told before they were blanked out: ``images.json`` beside segments without contents.
-
-For each relation's fork the number of images that were compressed to see, their bytes, and what each method
-of wal_compression made of them; for all of them, the time that each method took. Numbers only.
-"""
+"""What images told before they were blanked out: ``images.json`` beside segments without contents. For each
+relation's fork it has the number of images that were compressed as a trial, their bytes, and what each method
+of wal_compression made of them; for all of them together, the time that each method took. It has only
+numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from walproof.wal.places.place import Place, read_text
 
 IMAGES_FILE = "images.json"
 _FORMAT = 2
-"""1 had no errors."""
+"""Version 1 had no standard errors."""
 _METHODS = ("pglz", "lz4", "zstd")
 
 Fork = tuple[int, int, int, int]
@@ -28,12 +27,12 @@ Sums = tuple[int, int, tuple[int, int, int], int, int, tuple[float, float, float
 """Images, their bytes plain and by method; line pointers and bytes of tuples on those stored compressed;
 standard error of the bytes by method, as a share."""
 _ALONE = 0.5
-"""By how much one image differs from another, as a share, where the file does not tell."""
+"""By how much images differ from each other, as a share, if the file does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageSamples:
-    """Of one or several stripped parts; a fork may be in several."""
+    """What the images of one or several stripped parts told; a fork may be in several."""
 
     forks: tuple[tuple[Fork, Sums], ...] = ()
     nanoseconds: tuple[int, int, int] = (0, 0, 0)
@@ -61,7 +60,7 @@ def write_images(folder: FilePath, samples: ImageSamples) -> None:
 
 
 def read_images(paths: Iterable[Path]) -> ImageSamples:
-    """What lies in these folders, put together. Raises WalError for a file that is damaged."""
+    """What the files in these folders tell, put together. Raises WalError for a damaged file."""
     samples = ImageSamples()
     with open_places(paths) as places:
         for place in places:
@@ -97,7 +96,7 @@ def _row(row: Any) -> tuple[Fork, Sums]:
 
 
 def _share(value: Any) -> float:
-    """No infinity, which JSON of Python would read."""
+    """A finite number; Python's JSON would also read infinity."""
     if type(value) not in (int, float) or not 0 <= value <= 1e6:
         raise ValueError(f"expected a share, got {str(value)[:40]!r}")
     return float(value)

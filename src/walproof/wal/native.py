@@ -1,10 +1,9 @@
-"""Dataclasses of what the native module tells by name.
+"""Makes dataclasses of what the native module tells by name.
 
 A Rust struct that is declared with ``named_fields!`` (crates/walproof-wal/src/fields.rs) arrives as a dict of
-all its fields; here it becomes the dataclass that has the same fields. Neither is listed anywhere else, so
-what differs, in a name or a type, is found here, with the first value: the native module is then of other
-sources than the Python files.
-"""
+all its fields; here it becomes the dataclass that has the same fields. Neither is listed anywhere else, so a
+difference in a name or a type is found here, with the first value: then the native module was built from
+other sources than the Python files."""
 
 from __future__ import annotations
 
@@ -26,9 +25,8 @@ class FieldMismatch(AssertionError):
 def from_native(kind: type[Told], told: Mapping[str, Any]) -> Told:
     """The dataclass whose fields are told by name, with dataclasses in it.
 
-    A value that is a dataclass already stays as it is; a whole number may stand for a float and for an Lsn, a
-    list for a tuple. Raises FieldMismatch, never for what is in a recording.
-    """
+    A value that is already a dataclass stays as it is; a whole number may stand for a float or an Lsn, and a
+    list for a tuple. Raises FieldMismatch, but never because of what is in a recording."""
     hashable: Any = kind  # which mypy does not see of a type
     readers = _readers(hashable)
     if readers.keys() != told.keys():
@@ -43,14 +41,14 @@ def from_native(kind: type[Told], told: Mapping[str, Any]) -> Told:
 
 @cache
 def _readers(kind: type[Any]) -> Mapping[str, Callable[[Any], Any]]:
-    """What reads the value of each field."""
+    """The function that reads the value of each field."""
     assert is_dataclass(kind), kind
     hints = get_type_hints(kind)
     return {field.name: _reader(f"{kind.__name__}.{field.name}", hints[field.name]) for field in fields(kind)}
 
 
 def _reader(name: str, hint: Any) -> Callable[[Any], Any]:
-    """What reads a value of that type. Types other than those of told values are a defect, too."""
+    """The function that reads a value of that type. A type that no told value has is a defect, too."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType) and len(parts) == 2 and NoneType in parts:
         (part,) = (part for part in parts if part is not NoneType)

@@ -1,4 +1,4 @@
-"""Parts of WAL that are read apart from each other, on several machines if need be, and put together exactly.
+"""Parts of WAL that are read separately, on several machines if need be, and put together exactly.
 
     >>> from walproof.wal.parts import join_parts, read_part
     >>> here = read_part("a")  # doctest: +SKIP
@@ -25,7 +25,7 @@ from walproof.wal.progress import Observe
 from walproof.wal.totals import WalStats, stats_of
 
 MAGIC = b"walpart"
-"""The file of a part begins so; a byte for the version of its form follows."""
+"""How the file of a part begins; a byte for the version of its form follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +38,26 @@ class Part:
     segment_size: int
     start: Lsn
     end: Lsn
-    """The part that follows begins there."""
+    """Where the next part begins."""
     first_record: Lsn | None
-    """Of the records that lie in the part as a whole; None when there is none."""
+    """Totals of the records that lie entirely in the part; None when there are none."""
     last_record: Lsn | None
     first_timeline: int
     last_timeline: int
     is_open: bool
-    """Whether a part may follow: the WAL does not end here."""
+    """Whether a part may follow, because the WAL does not end here."""
     data: bytes
-    """What a file holds."""
+    """The contents of the part's file."""
 
     def stats(self) -> WalStats:
-        """The totals, as ``stats`` gives them of all that the part was joined from.
+        """The totals, as ``stats`` gives them for everything that the part was joined from.
 
         Raises WalError when there is no record in it.
         """
         return stats_of(WalPart.of_bytes(self.data).stats())
 
     def facts(self) -> dict[str, object]:
-        """All but the data, for JSON: locations are text."""
+        """Everything but the data, for JSON; locations are text."""
         return {
             "version": self.version,
             "system_identifier": str(self.system_identifier),  # 64 bits do not fit a double
@@ -101,7 +101,7 @@ def read_part(
 
 
 def join_parts(parts: Iterable[bytes]) -> Part:
-    """Parts in the order of their WAL, put together. Raises WalError where one does not follow."""
+    """Put parts together, in the order of their WAL. Raises WalError if one does not follow."""
     first, *others = parts
     whole = WalPart.of_bytes(first)
     for other in others:
@@ -110,7 +110,7 @@ def join_parts(parts: Iterable[bytes]) -> Part:
 
 
 def load_parts(paths: Sequence[Path]) -> Part:
-    """As ``join_parts``, of files; an error names the file."""
+    """As ``join_parts``, but of files; an error names the file."""
     whole: WalPart | None = None
     with open_places(paths) as places:
         for path in places:
@@ -130,14 +130,14 @@ def load_parts(paths: Sequence[Path]) -> Part:
 
 
 def are_parts(paths: Sequence[Path]) -> bool:
-    """Whether the files are parts, and not WAL. Raises WalError for some of both."""
+    """Whether the files are parts, and not WAL. Raises WalError if there are both."""
     with open_places(paths) as places:
         found = [path for path in places if _begins_as_part(path)]
     if found and len(found) < len(places):
         other = next(path for path in places if path not in found)
         raise WalError(
             "parts and WAL cannot be read together",
-            detail=f'"{found[0]}" is a part, "{other}" is none.',
+            detail=f'"{found[0]}" is a part, "{other}" is not.',
             hint='Make a part of the WAL first: "walproof wal part".',
         )
     return bool(found)

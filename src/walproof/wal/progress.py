@@ -1,13 +1,11 @@
-"""How far a pass over WAL has come, for whoever wants to show it.
-
-A native pass looks up twenty times a second: it calls the observer that it was given, and handles signals.
-What either raises stops it (crates/walproof-python/src/watched.rs).
-"""
+"""How far a pass over WAL has come, for whoever wants to show it. Twenty times a second a native pass calls
+the observer that it was given, and handles signals. What either raises stops it
+(crates/walproof-python/src/watched.rs)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 Observe = Callable[[int, int], None]
-"""Called with bytes of WAL that were read, and that are to be read: 0 while that is not known. A command may
-read WAL several times; then the numbers begin anew."""
+"""Called with the bytes of WAL read so far and the bytes to read, 0 while that is not known. A command may
+read WAL several times; then the numbers start over."""

@@ -1,4 +1,4 @@
-"""A recording: WAL of a server, with what is needed to understand it without the server.
+"""A recording: the WAL of a server, with what is needed to understand it without the server.
 
 DIR/000000010000...          segments as pg_receivewal would write them; the last one ends in .partial
 DIR/recording.json           version, settings, where it began and ended, and when each position was reached
@@ -27,30 +27,30 @@ RECORDED_SETTINGS = (
     "checkpoint_warning", "archive_mode", "bgwriter_delay", "bgwriter_lru_maxpages", "wal_segment_size",
     "server_version", "track_commit_timestamp", "autovacuum",
 )  # fmt: skip
-"""Those that shape WAL and checkpoints: numbers, and words that are PostgreSQL's."""
+"""The settings that shape WAL and checkpoints; their values are numbers, or words of PostgreSQL's."""
 _FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far the server's WAL had come at a time."""
+    """How far the server's WAL had come at one time."""
 
     at: float
-    """Unix time of this machine."""
+    """Unix time, by this machine's clock."""
     lsn: Lsn
     """pg_current_wal_insert_lsn()."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What was recorded beside the segments."""
+    """What was recorded in addition to the segments."""
 
     system_identifier: int
     version_num: int
     timeline: int
     segment_bytes: int
     settings: Mapping[str, str]
-    """Those that shape WAL and checkpoints, with units as ``current_setting`` shows them."""
+    """The settings that shape WAL and checkpoints, with units as ``current_setting`` shows them."""
     began: Position
     ended: Position
     """The last position that was received."""
@@ -60,7 +60,7 @@ class Recording:
 
     @property
     def bytes(self) -> int:
-        """WAL between beginning and end."""
+        """Bytes of WAL between beginning and end."""
         return int(self.ended.lsn) - int(self.began.lsn)
 
 
@@ -78,7 +78,7 @@ def write_recording(folder: FilePath, recording: Recording) -> None:
 
 
 def recorded_names(path: Path) -> Place | None:
-    """The relation map of a recording, or of the recording that a segment lies in; None where it has none."""
+    """The relation map of a recording, or of the recording that a segment lies in; None if it has none."""
     place = path if isinstance(path, Place) else Folder(FilePath(path))
     folder = place if place.is_folder() else place.parent
     file = folder / RELATIONS_FILE
@@ -106,13 +106,13 @@ def read_recording(folder: FilePath | Place) -> Recording:
 
 
 def read_recordings(paths: Iterable[Path]) -> list[Recording]:
-    """Those of the folders that are recordings, read. Raises WalError."""
+    """The recordings among the folders, read. Raises WalError."""
     with open_places(paths) as places:
         return [read_recording(place) for place in places if (place / RECORDING_FILE).is_file()]
 
 
 def find_recording(paths: Iterable[Path]) -> Recording | None:
-    """The first folder among them that is one, read; None where there is none. Raises WalError."""
+    """The first recording among the folders, read; None if there is none. Raises WalError."""
     with open_places(paths) as places:
         for place in places:
             if (place / RECORDING_FILE).is_file():
@@ -121,13 +121,13 @@ def find_recording(paths: Iterable[Path]) -> Recording | None:
 
 
 def recorded_versions(paths: Iterable[Path]) -> tuple[str, ...]:
-    """The server's version, with its minor, of each of them that is a recording. Raises WalError."""
+    """The server's version, with its minor, for each folder that is a recording. Raises WalError."""
     return tuple(map(_version, read_recordings(paths)))
 
 
 def _version(recording: Recording) -> str:
     major, minor = divmod(recording.version_num, 10000)
-    # Of a beta and the like the number says no more than the major version.
+    # For a beta and the like, the number tells no more than the major version.
     told = recording.settings.get("server_version", "").split(" ")[0]
     return told or f"{major}.{minor}"
 

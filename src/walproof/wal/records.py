@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from walproof._native import _Record as RecordRow
 
 _BATCH = 4096
-"""Records that are in memory at a time."""
+"""How many records are in memory at a time."""
 _FRAME_BATCH = 65536
 
 
@@ -28,13 +28,13 @@ class Image:
     """A full-page image's header."""
 
     length: int
-    """Bytes in the record."""
+    """The image's bytes in the record."""
     hole_offset: int
     hole_length: int
     compression: str | None
     """``pglz``, ``lz4`` or ``zstd``."""
     apply: bool
-    """Whether recovery restores it; it is there for wal_consistency_checking otherwise."""
+    """Whether recovery restores it; otherwise it is there for wal_consistency_checking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class BlockRef:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record that is in order: linked to the one before, its checksum right, its parts adding up."""
+    """A sound record: it is linked to the one before, its checksum is right, and its parts add up."""
 
     lsn: Lsn
     prev: Lsn
@@ -63,7 +63,7 @@ class Record:
     """Where the next one may begin."""
     rmgr: str
     operation: str
-    """As pg_waldump says: ``INSERT+INIT``."""
+    """The operation as pg_waldump prints it: ``INSERT+INIT``."""
     total_length: int
     main_data_length: int
     xid: int
@@ -84,10 +84,8 @@ def records(
     timeline: int | None = None,
     allow_gaps: bool = False,
 ) -> Iterator[Record]:
-    """Records in order, a bounded number of them in memory. Arguments as for ``stats``.
-
-    Raises WalError when iterating, behind the last record that is in order.
-    """
+    """Yield records in order, with a bounded number of them in memory. Arguments are as for ``stats``. Raises
+    WalError during iteration, after the last sound record."""
     with reading(paths) as wal:
         reader = _reader(wal, start, end, timeline, allow_gaps)
         while rows := wal.call(reader.rows, _BATCH):
@@ -104,11 +102,9 @@ def lines(
     limit: int | None = None,
     observe: Observe | None = None,
 ) -> Iterator[str]:
-    """Text of many records at a time: ``line`` and ``blocks`` as pg_waldump without and with --bkp-details
-    (without the inside of operations), ``json`` an object a line. ``observe`` is told how far it has come.
-
-    Raises WalError when iterating, behind the last record that is in order.
-    """
+    """Text of many records at a time: ``line`` and ``blocks`` are as pg_waldump prints them without and with
+    --bkp-details (but without the inside of operations); ``json`` is an object on each line. ``observe`` is
+    told how far it has come. Raises WalError during iteration, after the last sound record."""
     with reading(paths) as wal:
         reader = _reader(wal, start, end, timeline, allow_gaps)
         left = limit
@@ -130,13 +126,14 @@ def frame(
     timeline: int | None = None,
     allow_gaps: bool = False,
 ) -> polars.DataFrame:
-    """A row for each block reference, and one for each record without any; ``.to_arrow()`` gives a table.
+    """A frame with a row for each block reference, and one for each record without any; ``.to_arrow()`` gives
+    a table.
 
     Columns: ``lsn``, ``prev`` (u64), ``rmgr``, ``operation`` (categorical), ``xid``, ``total_length``,
     ``main_data_length`` (u32), ``toplevel_xid``, ``origin``; and, null without a block: ``block_id``,
     ``tablespace``, ``database``, ``relation``, ``fork`` (categorical), ``block``, ``data_length``,
     ``will_init``, ``image_length``, ``hole_length``, ``compression`` (categorical), ``apply``.
-    What belongs to the record is repeated in each of its rows: count records by ``lsn``.
+    What belongs to the record is repeated in each of its rows, so count records by ``lsn``.
 
     Needs polars (``pip install walproof[frame]``). Raises WalError.
     """
@@ -179,7 +176,7 @@ def _record(row: RecordRow) -> Record:
 
 
 def _cells(row: RecordRow) -> Iterator[tuple[object, ...]]:
-    """Rows of a frame for one record."""
+    """The rows of a frame for one record."""
     (lsn, prev, _), operation, total, main, xid, toplevel, origin, blocks = row
     rmgr, _, name = operation.partition("/")
     record = (lsn, prev, rmgr, name, xid, total, main, toplevel, origin)

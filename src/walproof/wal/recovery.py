@@ -26,9 +26,9 @@ from walproof.wal.totals import Gap, gaps_of
 
 PAGE_BYTES = 8192
 BUFFERS_MOST = 2**30 - 1
-"""Most buffers of a server (shared_buffers, src/backend/utils/misc/guc_tables.c)."""
+"""The most buffers of a server (shared_buffers, src/backend/utils/misc/guc_tables.c)."""
 READ_AHEAD_KB = 128
-"""What Linux reads ahead where nobody has said otherwise."""
+"""How much Linux reads ahead unless told otherwise."""
 QUANTITIES = (
     "records", "record_bytes", "unforeseen", "changes", "gin_records", "compactions", "extensions",
     "recent_misses", "far_misses", "distant_misses",
@@ -36,7 +36,7 @@ QUANTITIES = (
     "far_evictions", "first_writes", "prefetches",
 )  # fmt: skip
 Images = Literal["recorded", "first", "off"]
-"""Which references carry an image: those of the recording, the first of each page, none."""
+"""Which references carry an image: those of the recording, the first to each page, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,30 +44,32 @@ class PoolWork:
     """What replay does with ``shared_buffers`` of one size; counts of pages of 8 kB."""
 
     misses: int
-    """References whose page was not there."""
+    """References whose page was not in the pool."""
     reads: int
-    """Misses that had to read: neither image nor initialisation."""
+    """Misses that had to read the page, because there was neither an image nor an initialisation."""
     far_reads: int
-    """Of these, pages far (more than 8 blocks) from the one of the same fork that was referenced before."""
+    """Of these, pages that are far (more than 8 blocks) from the previously referenced page of the same
+    fork."""
     frames: int
     """Buffers used for the first time."""
     evictions: int
     """Dirty pages that made room for others."""
     far_evictions: int
-    """Of these, pages that had come far from the one of the same fork before."""
+    """Of these, pages that had come far from the previous one of the same fork."""
     first_writes: int
-    """Of the evictions, pages that were not written before: the kernel's page is clean until then."""
+    """Of the evictions, pages that had not been written before: until then the kernel's page is clean."""
     prefetches: int
     """Pages that recovery_prefetch asked the kernel for."""
     disk_reads: int
-    """Of a cold cache: pages from the disk."""
+    """With a cold cache: pages from the disk."""
     resident: int
-    """Dirty pages at the end, which the checkpoint writes; the other dirty ones it only flushes."""
+    """Dirty pages in the pool at the end, which the checkpoint writes; it only flushes the other dirty
+    ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageWork:
-    """Images stored in one way."""
+    """Images that are stored in one way."""
 
     count: int
     bytes: int
@@ -82,49 +84,51 @@ class RecoveryWork:
     segment_size: int
     records: int
     record_bytes: int
-    """Bytes of records, images included, paddings and page headers left out."""
+    """Bytes of records, including images, without paddings and page headers."""
     unforeseen: int
-    """Of the records, those whose kind (resource manager and operation) is not the one that mostly followed
-    four records of the kinds of those before it."""
+    """Of the records, those of an unexpected kind (resource manager and operation): after the four kinds
+    before it, mostly another kind has followed."""
     gin_records: int
     """Records of GIN indexes."""
     compactions: int
-    """Pages that a record takes apart and puts together again: pruned, split, deleted from."""
+    """Pages that a record takes apart and puts together again, because they are pruned, split or deleted
+    from."""
     extensions: int
-    """Pages of files that were dropped or cut off later: at the crash they are gone, and replay makes them
-    anew."""
+    """Pages of files that were later dropped or cut off: at the crash they are gone, and replay makes them
+    again."""
     references: int
     images: Mapping[str, ImageWork]
-    """By wal_compression: ``off``, ``pglz``, ``lz4``, ``zstd``."""
+    """Images by wal_compression: ``off``, ``pglz``, ``lz4``, ``zstd``."""
     restored: int
-    """Images that replay restores: those of the recording, or what ``images`` of `analyse` makes of it."""
+    """Images that replay restores: those of the recording, or those that ``images`` of `analyse` asks for."""
     initialised: int
     done: int
     """References that replay passes over, because the page on disk is newer (``BLK_DONE``)."""
     pages: int
     """Different pages."""
     dirty: int
-    """Of these, pages that are dirty at the end: what the checkpoint brings to the disk."""
+    """Of these, pages that are dirty at the end, which the checkpoint brings to the disk."""
     runs: int
     """Runs of neighbouring blocks among ``dirty``."""
     relations_dropped: int
     truncations: int
     recent_misses: int
-    """References whose page was not among the 1024 (8 MB) referenced last."""
+    """References whose page was not among the last 1024 (8 MB) referenced."""
     far_misses: int
-    """Of these, pages far from the one of the same fork that was referenced before, and not passed over."""
+    """Of these, pages far from the previously referenced page of the same fork, and not passed over."""
     distant_misses: int
-    """References whose page was not among the 4096 (32 MB) referenced last, and that were not passed over."""
+    """References that were not passed over, and whose page was not among the last 4096 (32 MB) referenced."""
     disk_requests: int
-    """Of a cold cache without the prefetcher: reads of the disk, some of which the kernel makes longer."""
+    """With a cold cache and without the prefetcher: reads of the disk, some of which the kernel makes
+    longer."""
     pools: Mapping[int, PoolWork]
-    """By shared_buffers, in buffers of 8 kB; with recovery_prefetch=try, where the version has it."""
+    """The work by shared_buffers, in buffers of 8 kB, with recovery_prefetch=try if the version has it."""
     pools_off: Mapping[int, PoolWork]
     """The same with recovery_prefetch=off."""
 
     @property
     def changes(self) -> int:
-        """References that replay applies to their page: neither restored nor passed over."""
+        """References that replay applies to their page, neither restoring it nor passing over it."""
         return self.references - self.restored - self.done
 
     @property
@@ -133,10 +137,8 @@ class RecoveryWork:
         return self.end - self.start
 
     def with_restored(self, image_bytes: float, compression: str) -> RecoveryWork:
-        """As if the images that are restored (``images="first"``) were those of the WAL, of that mean size.
-
-        ``record_bytes`` and ``end`` are then those of a server whose redo point is ``start``.
-        """
+        """The same work as if the restored images (``images="first"``) were in the WAL, with that mean size.
+        ``record_bytes`` and ``end`` are then those of a server whose redo point is ``start``."""
         recorded = sum(image.bytes for image in self.images.values())
         bytes_ = round(self.restored * image_bytes)
         longer = bytes_ - recorded
@@ -152,11 +154,12 @@ class RecoveryWork:
         )
 
     def pool(self, buffers: int, *, prefetch: bool = True) -> PoolWork:
-        """With so many buffers and that recovery_prefetch. Raises KeyError for a size not simulated."""
+        """The work with so many buffers and that recovery_prefetch. Raises KeyError for a size that was not
+        simulated."""
         return (self.pools if prefetch else self.pools_off)[buffers]
 
     def requests(self, buffers: int, *, prefetch: bool = True) -> int:
-        """Reads of the disk for pages, with a cold cache; as `pool`.
+        """Reads of the disk for pages, with a cold cache. Arguments are as for `pool`.
 
         The prefetcher asks for each page by itself; without it the kernel reads pages in order together.
         """
@@ -166,8 +169,8 @@ class RecoveryWork:
     def checkpoint(self, buffers: int, *, prefetch: bool = True) -> dict[str, float]:
         """What the checkpoint at the end does, by name: pages that it writes (``resident``), pages that the
         kernel got before and that it only flushes (``spilled``), runs of neighbours among both (``runs``),
-        segments that it recycles (``segments``: all, where max_wal_size is no less than they are); as
-        `pool`."""
+        segments that it recycles (``segments``: all of them, if max_wal_size is no smaller). Arguments are as
+        for `pool`."""
         resident = self.pool(buffers, prefetch=prefetch).resident
         return {
             "resident": resident,
@@ -177,7 +180,7 @@ class RecoveryWork:
         }
 
     def quantities(self, buffers: int, *, prefetch: bool = True) -> dict[str, float]:
-        """What the CPU of a replay is made of, by name (QUANTITIES); as `pool`."""
+        """What the CPU time of a replay is made of, by name (QUANTITIES). Arguments are as for `pool`."""
         pool = self.pool(buffers, prefetch=prefetch)
         found = {f"images_{method}": image.count for method, image in self.images.items()}
         for name in QUANTITIES:
@@ -188,7 +191,7 @@ class RecoveryWork:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryAnalysis:
-    """What the recording asks of recovery."""
+    """What recovery has to do with the recording."""
 
     version: int
     system_identifier: int
@@ -196,10 +199,10 @@ class RecoveryAnalysis:
     timeline: int
     start: Lsn
     finish_reason: str | None
-    """Why there were no more records; None where the end was asked for."""
+    """Why there were no more records; None if the end was asked for."""
     gaps: tuple[Gap, ...]
     steps: tuple[RecoveryWork, ...]
-    """Up to each mark that lies before the end, then up to the end."""
+    """The work up to each mark that lies before the end, then up to the end."""
 
     @property
     def last(self) -> RecoveryWork:
@@ -227,8 +230,8 @@ def find_redo(
 ) -> RedoPoint:
     """Look for the last checkpoint record, from the end backwards; ``observe`` is told how far.
 
-    Raises WalError: nothing readable, no checkpoint record, or a redo point before the WAL at hand.
-    """
+    Raises WalError if nothing can be read, there is no checkpoint record, or the redo point lies before the
+    WAL at hand."""
     with reading(paths, threads or len(os.sched_getaffinity(0))) as wal:
         found, first = wal.call(
             wal_last_checkpoint, wal.sources, end, timeline, wal.threads, wal.observed(observe)
@@ -237,7 +240,7 @@ def find_redo(
         raise WalError(
             "the WAL at hand holds no complete checkpoint, so where recovery would begin is not known",
             detail=f"It begins at {Lsn(first)}.",
-            hint="Add older segments. --start=LSN takes that location for the redo point (pg_controldata "
+            hint="Add older segments. --start=LSN takes that location as the redo point (pg_controldata "
             '"Latest checkpoint\'s REDO location"); "walproof wal whatif" needs none.',
         )
     checkpoint, redo, is_shutdown, at = found
@@ -260,7 +263,8 @@ def redo_missing(first: int, redo: int) -> str:
 
 
 def check_buffers(buffers: Sequence[int]) -> list[int]:
-    """Sizes of shared_buffers, in buffers of 8 kB, each once. Raises WalError: one that no server has."""
+    """Sizes of shared_buffers, in buffers of 8 kB, each once. Raises WalError for a size that no server
+    has."""
     sizes = list(dict.fromkeys(buffers))
     for size in sizes:
         if not 16 <= size <= BUFFERS_MOST:

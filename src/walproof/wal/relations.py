@@ -1,4 +1,4 @@
-"""Names of relations: what the catalogs say that the WAL does not.
+"""Names of relations, which the catalogs know and the WAL does not.
 
 The WAL knows a relation by tablespace, database and file number. A map holds the names that these had when a
 server was asked (``walproof wal map``); ``walproof.probe.relations`` asks.
@@ -26,9 +26,9 @@ class Relation:
     relation: int
     """The file number (``pg_relation_filenode``)."""
     database_name: str
-    """Empty for shared catalogs."""
+    """Name of the database; empty for shared catalogs."""
     name: str
-    """With its schema: ``public.orders``."""
+    """The relation's name with its schema: ``public.orders``."""
     kind: str
     """``table``, ``index``, ``toast table``, ``toast index``, ``sequence``, ``materialized view``."""
     method: str | None
@@ -36,11 +36,11 @@ class Relation:
     owner: str | None
     """The table that an index or a TOAST table belongs to, or that a partition is part of."""
     idx_scan: int | None = None
-    """How often an index was used since the statistics were reset; None for what is no index."""
+    """How often an index was used since the statistics were reset; None for what is not an index."""
 
     @property
     def label(self) -> str:
-        """How tables call it: ``shop: public.orders_pkey``."""
+        """How it is called in tables: ``shop: public.orders_pkey``."""
         owner = f" ({self.kind} of {self.owner})" if self.owner and "toast" in self.kind else ""
         return f"{self.database_name or 'shared'}: {self.name}{owner}"
 

@@ -6,7 +6,7 @@ from walproof.units import Lsn
 
 
 def segment_name(lsn: Lsn, timeline: int, segment_size: int) -> str:
-    """Of the segment with that location (``XLogFileName``)."""
+    """The name of the segment with that location (``XLogFileName``)."""
     return f"{timeline:08X}{lsn >> 32:08X}{(lsn & 0xFFFFFFFF) // segment_size:08X}"
 
 

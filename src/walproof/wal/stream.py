@@ -1,4 +1,4 @@
-"""What one server's WAL asks of a recovery and is caused by, kept up while it arrives.
+"""What recovery of one server's WAL would take, and what causes that WAL, kept up to date while it arrives.
 
     >>> from walproof.wal.stream import WalStream
     >>> stream = WalStream(buffers=[16384], segment_size=16 << 20, redo=redo)  # doctest: +SKIP
@@ -32,28 +32,29 @@ RelationKey = tuple[int, int, int]
 
 
 class ClockState(StrEnum):
-    """Why there is, or is no, crash clock."""
+    """Why there is a crash clock, or none."""
 
     KNOWN = "known"
     RECOMPUTING = "recomputing"
-    """A checkpoint completed: the clock is the answer before, up to its ``end``."""
+    """A checkpoint has completed: the clock is still the earlier answer, up to its ``end``."""
     NO_CHECKPOINT = "no checkpoint"
     """No redo point is known yet."""
     HOLE = "hole"
-    """WAL is missing since."""
+    """WAL has been missing since then."""
     TRACE_TOO_LONG = "trace too long"
     """13 to 16: the redo point lay before what the trace still had. Known again after the next checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is done to a table, as far as it makes storms of WAL. Bytes include page images."""
+    """What is done to a table, as far as it causes storms of WAL. Bytes include page images."""
 
     updates: int = 0
     """Records that update a row."""
     update_bytes: int = 0
     update_runs: int = 0
-    """Runs of them by the same transaction: many updates a run are a transaction that changes many rows."""
+    """Runs of them by the same transaction. Many updates in each run mean a transaction that changes many
+    rows."""
     freezes: int = 0
     """Records that freeze rows."""
     freeze_bytes: int = 0
@@ -71,7 +72,7 @@ class RelationWal:
     relation: int
     """File number (pg_class.relfilenode)."""
     counted_from: Lsn
-    """What came before is among the other relations."""
+    """From where it is told apart; what came before is among the other relations."""
     totals: WalTotals
     changes: Changes = Changes()
 
@@ -123,21 +124,21 @@ class StreamSnapshot:
     """End of the last complete record, padding included; None before the first."""
     state: ClockState
     clock: RecoveryWork | None
-    """Work from the redo point to ``clock.end``, which is ``end`` unless it is being recomputed."""
+    """The work from the redo point to ``clock.end``, which is ``end`` unless it is being recomputed."""
     redo: Lsn | None
     """Redo point of the clock."""
     next_redo: Lsn | None
-    """From 17 on: redo point of the checkpoint that runs now."""
+    """From 17 on: redo point of the checkpoint that is running."""
     recomputing_left: int | None
     """Records still to be simulated again; None when there is nothing to do."""
     checkpoint: StreamCheckpoint | None
-    """The last complete one seen."""
+    """The last complete checkpoint that was seen."""
     all: WalTotals
     by_rmgr: Mapping[str, WalTotals]
-    """By name: ``Heap``, ``Btree``, ``XLOG``."""
+    """Totals by name: ``Heap``, ``Btree``, ``XLOG``."""
     by_relation: Mapping[RelationKey, RelationWal]
     other_relations: WalTotals
-    """Relations not told apart."""
+    """Totals of the relations that are not told apart."""
     no_relation: WalTotals
     """Records without blocks."""
     commits: int
@@ -147,16 +148,16 @@ class StreamSnapshot:
     trace_bytes: int
     """13 to 16: bytes of the trace."""
     memory_bytes: int
-    """What the simulations hold, roughly."""
+    """Bytes that the simulations hold, roughly."""
 
     @property
     def recomputing(self) -> bool:
-        """Whether the clock is the answer before a checkpoint."""
+        """Whether the clock is still the answer from before a checkpoint."""
         return self.state is ClockState.RECOMPUTING
 
     def since(self, earlier: StreamSnapshot) -> WalByCause:
-        """Totals since an earlier snapshot of the same stream; exact, too, where relations are told apart no
-        longer, or again."""
+        """Totals since an earlier snapshot of the same stream. They are exact even if relations are no longer
+        told apart, or are again."""
         others = self.other_relations - earlier.other_relations
         by_relation, changes = {}, {}
         for key, row in self.by_relation.items():
@@ -168,7 +169,7 @@ class StreamSnapshot:
         for key, before in earlier.by_relation.items():
             now = self.by_relation.get(key)
             if now is None or now.counted_from != before.counted_from:
-                # It is among the others since, with what it had then.
+                # Since then it is among the others, with what it had.
                 others = others - before.totals
         none = WalTotals()
         return WalByCause(
@@ -235,10 +236,9 @@ class WalStream:
         )
 
     def observe(self, lsn: Lsn, data: bytes) -> None:
-        """Bytes of WAL from ``lsn`` on, of any number; those that came before are passed over.
-
-        After a start in the middle of a page, bytes up to the next one are passed over. Raises WalError: a
-        hole, when nothing is taken, and bytes that are no WAL, when no more are taken; `restart` helps.
+        """Take any number of bytes of WAL from ``lsn`` on; those that came before are passed over. After a
+        start in the middle of a page, bytes up to the next page are passed over. Raises WalError for a hole,
+        when nothing is taken, and for bytes that are not WAL, after which no more are taken; `restart` helps.
         """
         also = self.also
         if also is None:
@@ -248,30 +248,29 @@ class WalStream:
             self._live.observe(lsn, data, also.native)
 
     def restart(self) -> None:
-        """What is fed next may begin anywhere. Totals stay; the clock is unknown until a checkpoint whose
+        """Let what is fed next begin anywhere. Totals stay; the clock is unknown until a checkpoint whose
         redo point was seen, or `set_redo`."""
         self._live.restart()
 
     def set_redo(self, redo: Lsn) -> None:
-        """After `restart`, or before the first bytes, as ``redo`` of the constructor."""
+        """Set the redo point after `restart`, or before the first bytes, as ``redo`` of the constructor."""
         self._live.set_redo(redo)
 
     def switch_timeline(self, timeline: int, lsn: Lsn) -> None:
-        """The server's WAL goes on at ``lsn`` on a newer timeline: bytes after it on the old one are dropped.
-
-        Where records after it were counted already, this is a `restart`. Raises WalError: it is not newer.
-        """
+        """Note that the server's WAL goes on at ``lsn`` on a newer timeline: bytes after it on the old one
+        are dropped. If records after it have already been counted, this is a `restart`. Raises WalError if it
+        is not newer."""
         self._live.switch_timeline(timeline, lsn)
         if self.also is not None:
             self.also.switch_timeline(timeline, lsn)
 
     def recompute(self, records: int = 1_000_000) -> bool:
-        """Simulate so many records again (13 to 16, after a checkpoint); whether there are more. `observe`
-        does some each time, too."""
+        """Simulate so many records again (13 to 16, after a checkpoint); return whether there are more.
+        `observe` does some each time, too."""
         return self._live.recompute(records)
 
     def snapshot(self) -> StreamSnapshot:
-        """What there is at this moment."""
+        """What is known at this moment."""
         raw = self._live.snapshot()
         rmgrs = {name: WalTotals(*columns) for name, columns in raw["rmgrs"]}
         return StreamSnapshot(

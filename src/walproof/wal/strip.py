@@ -1,4 +1,4 @@
-"""A recording without contents: what totals and simulations need, and no row of any table.
+"""Makes a recording without contents: it keeps what totals and simulations need, and no row of any table.
 
     >>> from walproof.wal.strip import strip
     >>> strip("archive", folder="stripped")  # doctest: +SKIP
@@ -43,7 +43,7 @@ class Stripped:
     segments: int
     records: int
     blanked_bytes: int
-    """Bytes of contents that are zero now."""
+    """Bytes of contents that are now zero."""
     written_bytes: int
     """Size of the files."""
 
@@ -53,11 +53,10 @@ def strip(
 ) -> Stripped:
     """Write each segment, blanked and compressed, to ``folder``, which must be new or empty.
 
-    What recording.json tells in numbers and histories of timelines come along; relations.json, which has
-    names, does not. Raises WalError as ``walproof.wal.stats``, and when the folder cannot be written to;
+    Histories of timelines, and what recording.json tells in numbers, are copied too; relations.json, which
+    has names, is not. Raises WalError as ``walproof.wal.stats``, and when the folder cannot be written to;
     segments that are done stay. When it is interrupted, nothing stays. ``observe`` is told how far it has
-    come.
-    """
+    come."""
     with open_places(paths) as places:
         recordings, told = read_recordings(places), read_images(places)
         with _made(folder):
@@ -74,7 +73,7 @@ def strip(
 
 @contextmanager
 def _made(folder: FilePath) -> Iterator[None]:
-    """An empty folder, and the same again when the block is interrupted. Raises WalError."""
+    """Provide an empty folder, and empty it again when the block is interrupted. Raises WalError."""
     is_new = not folder.exists()
     try:
         private_folder(folder)
@@ -95,7 +94,7 @@ def _made(folder: FilePath) -> Iterator[None]:
 
 
 def _keep(folder: FilePath) -> None:
-    """What the folder holds is on the disk, and for its owner alone."""
+    """Bring what the folder holds to the disk, readable by its owner alone."""
     try:
         for path in folder.iterdir():
             with path.open("r+b") as file:
@@ -107,7 +106,8 @@ def _keep(folder: FilePath) -> None:
 
 
 def without_words(recording: Recording) -> Recording:
-    """The same without what could be somebody's words: a server's message, a setting of an unknown form."""
+    """The same recording without what could be somebody's words: a server's message, a setting of an unknown
+    form."""
     values = {name: value.partition(" ")[0] for name, value in recording.settings.items()}
     return replace(
         recording,

@@ -1,4 +1,4 @@
-"""From settings as text to the server that the what-if simulates."""
+"""Makes the server that the what-if simulates from settings as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from walproof.settings.value import parse
 from walproof.wal.whatif import Target, default_completion_target
 
 HINT_SETTINGS = ("data_checksums", "wal_log_hints")
-"""Setting a hint bit writes WAL with either (XLogHintBitIsNeeded)."""
+"""With either of these, setting a hint bit writes WAL (XLogHintBitIsNeeded)."""
 SETTINGS = (
     "max_wal_size", "checkpoint_timeout", "checkpoint_completion_target", "min_wal_size", "full_page_writes",
     "wal_compression", *HINT_SETTINGS,
@@ -26,10 +26,8 @@ def target_of(
     presents: Sequence[Mapping[str, str]],
     asked: Mapping[str, str] | None = None,
 ) -> Target:
-    """The server of that version with the recording's settings, later ones first, and with those asked for.
-
-    Raises SettingError.
-    """
+    """The server of that version with the recording's settings, later ones first, and with the settings asked
+    for. Raises SettingError."""
     catalogue = Catalogue.for_version(version * 10000)
     target = Target(
         checkpoint_completion_target=default_completion_target(version),
@@ -50,7 +48,7 @@ def target_of(
 
 
 def asks_for_hint_records(version: int, settings: Mapping[str, str]) -> bool:
-    """Whether a server is asked for that logs hint bits."""
+    """Whether the server asked for logs hint bits."""
     catalogue = Catalogue.for_version(version * 10000)
     return any(name in settings and parse(catalogue.get(name), settings[name]) for name in HINT_SETTINGS)
 
@@ -70,7 +68,7 @@ def _values(catalogue: Catalogue, settings: Mapping[str, str]) -> dict[str, bool
 
 
 def _hint_records(values: _Values) -> bool:
-    """Whether hint bits are logged, of settings one of which at least is known."""
+    """Whether hint bits are logged, given settings at least one of which is known."""
     if any(values.get(name) for name in HINT_SETTINGS):
         return True
     for name in HINT_SETTINGS:

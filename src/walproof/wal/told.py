@@ -1,10 +1,9 @@
-"""WAL made again from what a server tells of its records: rows of pg_walinspect become segments.
+"""Makes WAL again from what a server tells about its records: rows of pg_walinspect become segments.
 
 Each record is in its place, with its length, blocks, and its images' lengths and holes; contents are zeros
-(crates/walproof-wal, ``told``). Of main data only this is told: redo points, times of commits, and counts of
-pruning and of inserts of many rows. Not told are which files a transaction dropped, and when a checkpoint
-began: the time of the last commit before its redo point stands in.
-"""
+(crates/walproof-wal, ``told``). Of the main data the server tells only redo points, times of commits, and
+counts of pruning and of inserts of many rows. It does not tell which files a transaction dropped, or when a
+checkpoint began: the time of the last commit before its redo point stands in for that."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ DESCRIBED = ("XLOG/CHECKPOINT_ONLINE", "XLOG/CHECKPOINT_SHUTDOWN", "Transaction/
              "Transaction/COMMIT_PREPARED", "Transaction/ABORT_PREPARED", "Heap2/MULTI_INSERT",
              "Heap2/MULTI_INSERT+INIT", "Heap2/PRUNE", "Heap2/PRUNE_ON_ACCESS", "Heap2/PRUNE_VACUUM_SCAN",
              "Heap2/PRUNE_VACUUM_CLEANUP")  # fmt: skip
-"""Operations of whose description something is used."""
+"""Operations whose description is used."""
 _BLOCK_BYTES = 8192
 _FORKS = {"main": 0, "fsm": 1, "vm": 2, "init": 3}
 _POSTGRES_EPOCH_S = 946_684_800
@@ -60,23 +59,23 @@ class ToldRecord:
     main_length: int
     image_length: int
     description: str
-    """Where it is one of `DESCRIBED`; with times in UTC."""
+    """The description, if the operation is one of `DESCRIBED`, with times in UTC."""
     blocks: str
 
 
 class ToldWal:
-    """Makes WAL of rows that come in order."""
+    """Makes WAL from rows that come in order."""
 
     def __init__(
         self, version: int, system_identifier: int, timeline: int, segment_bytes: int, start: Lsn
     ) -> None:
-        """Of a major version, from the segment that holds ``start`` on."""
+        """WAL of a major version, from the segment that holds ``start`` on."""
         self._version = version
         self._maker = WalRebuilder(
             version, system_identifier % 2**64, timeline, segment_bytes, start - start % segment_bytes
         )
         self._times: list[tuple[int, int]] = []
-        """Where the commits were whose times began another second."""
+        """Where the commits were whose times began a new second."""
         self.first: Lsn | None = None
         """The first record."""
         self.position = start
@@ -84,12 +83,9 @@ class ToldWal:
         self.records = 0
 
     def push(self, rows: Sequence[ToldRecord], data: Mapping[int, Sequence[int]], at_s: float) -> bytes:
-        """The WAL that these rows tell.
-
-        ``data`` has the bytes of each block's data of records (by location) with several blocks; of those
-        that are not in it the sum alone is known. ``at_s`` is when the server was asked, Unix time. Raises
-        WalError where rows do not follow from each other.
-        """
+        """The WAL that these rows describe. ``data`` has, by location, the bytes of each block's data for
+        records with several blocks; of records that are not in it only the sum is known. ``at_s`` is the Unix
+        time when the server was asked. Raises WalError if rows do not follow from each other."""
         if not self._times and rows:
             self._times.append((rows[0].lsn, int(at_s)))
         made = self._maker.push([self._row(row, data.get(row.lsn)) for row in rows])
@@ -107,7 +103,7 @@ class ToldWal:
         )  # fmt: skip
 
     def _main_data(self, told: ToldRecord) -> bytes:
-        """What the description says of the beginning of the main data."""
+        """The beginning of the main data, as far as the description tells it."""
         if not told.description:
             return b""
         if told.rmgr == "XLOG":

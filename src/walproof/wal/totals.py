@@ -62,7 +62,7 @@ class RmgrTotals:
     """A resource manager's share, as a whole and by operation."""
 
     name: str
-    """As pg_waldump says: ``Heap``, ``custom128``."""
+    """The name as pg_waldump prints it: ``Heap``, ``custom128``."""
     totals: WalTotals
     operations: Mapping[str, WalTotals]
     """``INSERT+INIT`` -> its share; only operations that occur."""
@@ -75,7 +75,7 @@ class MethodTotals:
     count: int
     bytes: int
     uncompressed_bytes: int
-    """What they would take without wal_compression."""
+    """Bytes that they would take without wal_compression."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +83,23 @@ class ImageTotals:
     """Full-page images."""
 
     count: int
-    """All of them; pg_stat_wal.wal_fpi counts the same."""
+    """The number of all images; pg_stat_wal.wal_fpi counts the same."""
     bytes: int
     uncompressed_bytes: int
-    """What they would take without wal_compression."""
+    """Bytes that they would take without wal_compression."""
     hint_count: int
-    """Those written only because a hint bit was set (checksums or wal_log_hints)."""
+    """Images written only because a hint bit was set (checksums or wal_log_hints)."""
     hint_bytes: int
     not_applied_count: int
-    """Those that recovery does not restore (wal_consistency_checking)."""
+    """Images that recovery does not restore (wal_consistency_checking)."""
     compressed: Mapping[str, MethodTotals]
     """``pglz``, ``lz4``, ``zstd`` -> images compressed by it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelationTotals:
-    """One relation's fork. Each byte of a record counts for one relation: that of the block it is there for,
-    else that of the record's first block."""
+    """One relation's fork. Each byte of a record counts for one relation: the one of the block that it is
+    there for, else the one of the record's first block."""
 
     tablespace: int
     database: int
@@ -116,7 +116,7 @@ class RelationTotals:
 
 @dataclass(frozen=True, slots=True)
 class Minute:
-    """What was written in one minute, told from the times in commit and abort records."""
+    """What was written in one minute, according to the times in commit and abort records."""
 
     start_at: float
     """Unix time."""
@@ -131,7 +131,7 @@ class Gap:
     start: Lsn
     """Where the last record before it ends."""
     end: Lsn
-    """Where the first record behind it begins."""
+    """Where the first record after it begins."""
 
 
 def gaps_of(places: Sequence[tuple[int, int]]) -> tuple[Gap, ...]:
@@ -153,9 +153,9 @@ class Checkpoint:
     """A checkpoint record."""
 
     lsn: Lsn
-    """Where the record is: the checkpoint was complete then."""
+    """Where its record is, at which the checkpoint was complete."""
     redo: Lsn
-    """Where recovery would start: the checkpoint began then."""
+    """Where recovery would start, at which the checkpoint began."""
     kind: CheckpointKind
     timeline: int
     at: float
@@ -164,12 +164,12 @@ class Checkpoint:
 
 @dataclass(frozen=True, slots=True)
 class Accounting:
-    """What fills the bytes from the first record to the end of the last: six kinds, to the byte."""
+    """What fills the bytes from the first record to the end of the last, exactly, in six kinds."""
 
     record_bytes: int
-    """Records with their images."""
+    """Bytes of records with their images."""
     padding_bytes: int
-    """Filling up records to multiples of 8."""
+    """Bytes that fill up records to multiples of 8."""
     page_header_bytes: int
     segment_header_bytes: int
     switch_bytes: int
@@ -194,11 +194,11 @@ class Finish(Enum):
     """Why there were no more records."""
 
     REQUESTED = "requested"
-    """The end that was asked for."""
+    """The end that was asked for was reached."""
     LAST_SEGMENT = "last segment"
     """The last segment at hand was read to its end."""
     END_OF_WAL = "end of WAL"
-    """What comes next is no record, as at the end of every server's WAL."""
+    """What comes next is not a record, as at the end of every server's WAL."""
     ERROR = "error"
     """Damage or missing WAL, with ``partial``."""
 
@@ -213,7 +213,7 @@ class WalStats:
     segment_size: int
     """In bytes."""
     timeline: int
-    """Of the last page read."""
+    """Timeline of the last page that was read."""
     start: Lsn
     """Where the first record begins; the requested start when there was none."""
     end: Lsn
@@ -221,7 +221,7 @@ class WalStats:
     requested end that is the location of the next record."""
     finish: Finish
     finish_reason: str | None
-    """What pg_waldump would report there, when the end was found and not asked for."""
+    """What pg_waldump would report there, if the end was found and not asked for."""
     totals: WalTotals
     rmgrs: Mapping[str, RmgrTotals]
     """Name -> share, in pg_waldump's order; only resource managers that occur."""
@@ -236,10 +236,10 @@ class WalStats:
     relations: tuple[RelationTotals, ...]
     """Most bytes first."""
     no_relation: WalTotals
-    """Records that refer to no block. With ``relations``, this adds up to ``totals``."""
+    """Records that refer to no block. With ``relations``, they add up to ``totals``."""
     minutes: tuple[Minute, ...]
     untimed: WalTotals
-    """After the last commit or abort. With ``minutes``, this adds up to ``totals``."""
+    """Records after the last commit or abort. With ``minutes``, they add up to ``totals``."""
     gaps: tuple[Gap, ...]
     accounting: Accounting
     error: WalError | None = None
@@ -259,9 +259,10 @@ def stats(
     """Totals of the records in ``pg_wal`` folders, archives and single segments, plain or compressed, or in
     object stores (``s3://bucket/folder``).
 
-    Records count that begin at ``start`` (the first segment at hand) or later and end at ``end`` (the end of
-    the WAL) or earlier. ``timeline`` is the newest to read; the highest at hand by default. ``threads`` only
-    changes the time it takes; by default one for each core. ``observe`` is told how far it has come.
+    Those records count that begin at ``start`` (by default the first segment at hand) or later and end at
+    ``end`` (by default the end of the WAL) or earlier. ``timeline`` is the newest to read, by default the
+    highest at hand. ``threads`` changes only the time that this takes; the default is one for each core.
+    ``observe`` is told how far it has come.
 
     Raises WalError: nothing readable at the start, or WAL missing (unless ``allow_gaps``) or damaged before
     the end (unless ``partial``: then what comes before it is returned, with the error).
@@ -282,7 +283,7 @@ def stats(
 
 
 def stats_of(raw: _Stats) -> WalStats:
-    """From what the native module tells of totals."""
+    """Totals from what the native module tells."""
     rmgrs: dict[str, RmgrTotals] = {}
     for name, columns in raw["rmgrs"]:
         operations = {

@@ -34,7 +34,7 @@ LEAST_PAGES = 1000
 
 
 def default_completion_target(version: int) -> float:
-    """checkpoint_completion_target of that major version, if nobody changed it."""
+    """The default checkpoint_completion_target of that major version."""
     return 0.5 if version < 14 else 0.9
 
 
@@ -51,11 +51,13 @@ class Target:
     full_page_writes: bool = True
     wal_compression: Compression = "as recorded"
     hint_records: bool = True
-    """Whether setting a hint bit writes WAL, as with data checksums or wal_log_hints; only where it did."""
+    """Whether setting a hint bit writes WAL, as with data checksums or wal_log_hints. It can be on only if it
+    was."""
     phase: float = 0.0
-    """Share of the first cycle that was over when the recording began; 0: a checkpoint begins with it."""
+    """Share of the first cycle that was over when the recording began; with 0, a checkpoint begins with
+    it."""
     late_segments: int = 0
-    """Segments by which each checkpoint begins late, because the one before is not complete."""
+    """How many segments late each checkpoint begins, because the previous one is not complete."""
 
     def __post_init__(self) -> None:
         for name, value, least in (
@@ -85,24 +87,25 @@ class Target:
         return max(1, int(whole / (1.0 + self.checkpoint_completion_target))) + self.late_segments
 
     def at_phase(self, phase: float) -> Target:
-        """The same server, in another part of its cycle when the recording began."""
+        """The same server, but in another part of its cycle when the recording began."""
         return replace(self, phase=phase)
 
 
 @dataclass(frozen=True, slots=True)
 class Cycles:
-    """Whole checkpoint cycles: from the first redo point to the last one."""
+    """Whole checkpoint cycles, from the first redo point to the last one."""
 
     count: int
     wal_bytes: int
     images: int
     base_bytes: int
-    """What the same records take without any image."""
+    """Bytes of the same records without any image."""
     seconds: float | None
     late: int
-    """Cycles so short that the checkpoint before was hardly complete."""
+    """Cycles so short that the previous checkpoint was hardly complete."""
     error: float | None = None
-    """Standard error of ``wal_bytes`` for these records, as a share, from how cycles differ; None of one."""
+    """Standard error of ``wal_bytes`` for these records, as a share, from how cycles differ; None for one
+    cycle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,30 +113,30 @@ class Outcome:
     """What one simulated server wrote, from the beginning of the recording to its end."""
 
     wal_bytes: int
-    """As a distance of locations."""
+    """The WAL as a distance of locations."""
     base_bytes: int
-    """What the same records take without any image."""
+    """Bytes of the same records without any image."""
     images: int
     image_bytes: int
     first_images: int
     """Images of pages that the recording had not touched before."""
     first_image_bytes: int
     guessed_images: int
-    """Images whose size is the mean of others."""
+    """Images whose size is taken to be the mean of others."""
     sample_error_bytes: float
-    """Standard error of ``wal_bytes`` that comes of sampling pages; 0 where all were held."""
+    """Standard error of ``wal_bytes`` that comes from sampling pages; 0 if all were held."""
     by_size: int
-    """Checkpoints because of max_wal_size."""
+    """Checkpoints triggered by max_wal_size."""
     by_time: int
-    """Checkpoints because of checkpoint_timeout."""
+    """Checkpoints triggered by checkpoint_timeout."""
     cycles: Cycles
     distance_mean: float
-    """WAL from the redo point at which recovery would begin."""
+    """Bytes of WAL from the redo point at which recovery would begin."""
     distance_most: int
     crash_offset: int
-    """Where recovery from a crash at the recording's end would begin: bytes of it behind its start."""
+    """Where recovery from a crash at the recording's end would begin, in bytes after its start."""
     pg_wal_most: int
-    """Most bytes of segments at one time, without slots, wal_keep_size or an archiver that lags."""
+    """The most bytes of segments at one time, without slots, wal_keep_size or an archiver that lags."""
 
     @property
     def checkpoints(self) -> int:
@@ -153,29 +156,29 @@ class SourceCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The rules, tried on references of the recording whose image, or lack of one, is known."""
+    """How the rules fare on references of the recording whose image, or lack of one, is known."""
 
     images: int
     """Images that the rule explains."""
     bare: int
-    """References without image of which the rule says so too."""
+    """References without an image for which the rule wants none."""
     unexplained: int
     """Images that the rule does not explain."""
     missing: int
     """Images that the rule wants and the recording does not have."""
     expected_bytes: int
-    """Sizes of images as followed from record to record, and as found."""
+    """Sizes of images as they were followed from record to record, and as they were found."""
     found_bytes: int
 
     @property
     def share(self) -> float | None:
-        """Of the references tried, those that agree."""
+        """The share of the references tried that agree."""
         tried = self.images + self.bare + self.unexplained + self.missing
         return (self.images + self.bare) / tried if tried else None
 
     @property
     def size_error(self) -> float | None:
-        """By how much the sizes that were followed are too large, as a share."""
+        """By how much the followed sizes are too large, as a share."""
         return self.expected_bytes / self.found_bytes - 1 if self.found_bytes else None
 
 
@@ -190,7 +193,7 @@ class Recorded:
     hint_images: int
     references: int
     pages: int
-    """Different ones; of a sample, those that it stands for."""
+    """Different pages; for a sample, those that it stands for."""
     held_pages: int
     """Those in memory."""
     begun_before: int
@@ -198,7 +201,7 @@ class Recorded:
     first_time_us: int | None
     last_time_us: int | None
     longest_silence_us: int
-    """Longest time between two ends of transactions."""
+    """The longest time between two ends of transactions."""
     checkpoints: tuple[SourceCheckpoint, ...]
     has_hint_records: bool
     full_page_writes_off: bool
@@ -207,18 +210,18 @@ class Recorded:
     compression: Compression
     agreement: Agreement
     memory_bytes: int
-    """Of the table of pages."""
+    """Bytes of the table of pages."""
 
     @property
     def seconds(self) -> float | None:
-        """From the first time that is known, as a rule a transaction's end, to the last."""
+        """Seconds from the first known time, usually a transaction's end, to the last."""
         if self.first_time_us is None or self.last_time_us is None:
             return None
         return (self.last_time_us - self.first_time_us) / 1e6
 
     @property
     def tells_time(self) -> bool:
-        """Whether the times that are known spread over the recording."""
+        """Whether the known times are spread over the recording."""
         return self.seconds is not None and self.seconds >= max(1.0, 2 * self.longest_silence_us / 1e6)
 
 
@@ -230,7 +233,7 @@ class MethodSample:
     nanoseconds: int
     """CPU time of compressing them."""
     error: float | None = None
-    """Standard error of what all images would take, as a share, as only some were compressed; None: not
+    """Standard error of what all images would take, as a share, since only some were compressed; None: not
     told."""
 
     @property
@@ -257,7 +260,7 @@ class WhatIf:
     segment_size: int
     first_timeline: int
     timeline: int
-    """That of the end."""
+    """The timeline at the end."""
     start: Lsn
     end: Lsn
     finish_reason: str | None
@@ -272,7 +275,7 @@ class WhatIf:
 
     @property
     def tells_compression(self) -> bool:
-        """Whether images were compressed to see, by now or before they were stripped of contents."""
+        """Whether images were compressed as a trial, now or before they were stripped of contents."""
         return self.sample.count > 0 or not self.recorded.images
 
     @property
@@ -289,7 +292,7 @@ def identify(*paths: Path, start: Lsn | None = None, timeline: int | None = None
 
 
 def system_identifier(*paths: Path, start: Lsn | None = None, timeline: int | None = None) -> int:
-    """That of the cluster that wrote it; as `identify`."""
+    """The system identifier of the cluster that wrote it; arguments as for `identify`."""
     with reading(paths) as wal:
         return wal.call(wal_identity, wal.sources, start, timeline)[2]
 
@@ -306,11 +309,11 @@ class Asked(NamedTuple):
 
 
 Simulator = Callable[[Asked, Observe | None], Mapping[str, Any]]
-"""Simulates targets over the WAL of some places; the answer is that of the native module. Raises WalError."""
+"""Simulates targets over the WAL of some places and returns the native module's answer. Raises WalError."""
 
 
 def simulate_here(places: Sequence[Place]) -> Simulator:
-    """This machine reads the WAL."""
+    """The simulator that reads the WAL on this machine."""
     wal = Reading(places, threads=1)
 
     def run(asked: Asked, observe: Observe | None) -> Mapping[str, Any]:
@@ -338,8 +341,8 @@ def simulate(
     Where transactions hardly tell the time, it is read once more with the positions that ``wal capture``
     wrote down, or with the times of the segment files, as far as these can be the WAL's own.
 
-    ``most_pages`` are held in memory at most: a sample by relation where there are more, whose
-    error is told. ``simulator``: who reads the WAL. ``observe`` is told how far each reading has come.
+    At most ``most_pages`` are held in memory: if there are more, a sample by relation, whose error is told.
+    ``simulator``: what reads the WAL. ``observe`` is told how far each reading has come.
 
     Raises WalError as ``walproof.wal.stats``.
     """

@@ -151,5 +151,5 @@ def test_what_is_no_archive(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("x")
     with pytest.raises(WalError, match="is not a WAL segment"):
         verify([tmp_path / "note.txt"])
-    with pytest.raises(WalError, match="it is no folder"):
+    with pytest.raises(WalError, match="it is not a folder"):
         verify([tmp_path], backups=[tmp_path / "note.txt"])

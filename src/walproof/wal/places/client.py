@@ -1,9 +1,8 @@
 """The client library for one bucket, with its limits; the only file that imports it.
 
 Settings and credentials are the library's: its environment variables and its providers (web identity, roles
-of machines and containers, service accounts). None of them is read here but the address of the server, since
-plain HTTP is for servers of this machine.
-"""
+of machines and containers, service accounts). Of these, only the address of the server is read here, since
+plain HTTP is only for servers on this machine."""
 
 from __future__ import annotations
 
@@ -36,13 +35,13 @@ _ALLOW_HTTP = {"s3": "AWS_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP", "az": "AZURE_A
 
 
 def total_s() -> float:
-    """Longest time that one request is repeated. Raises UnitError."""
+    """How long one request is repeated, at most. Raises UnitError."""
     text = os.environ.get(TOTAL_VARIABLE)
     return _TOTAL_S if text is None else parse_duration_s(text)
 
 
 def retry_config() -> RetryConfig:
-    """Waits that double, from 0.1 s to 15 s, at random within that; a bounded number; a bounded time."""
+    """Waits double from 0.1 s to 15 s, at random within that; their number and the total time are bounded."""
     return {
         "max_retries": _MOST_RETRIES,
         "backoff": {
@@ -90,7 +89,7 @@ _SETTINGS = {
 
 
 def _uses_http(scheme: str) -> bool:
-    """Whether the address in the environment is one of plain HTTP that is allowed. Raises WalError."""
+    """Whether the address in the environment is of plain HTTP, and allowed. Raises WalError."""
     if scheme == "az" and os.environ.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in ("1", "true", "yes"):
         return True
     for variable in _ENDPOINTS[scheme]:

@@ -1,8 +1,6 @@
-"""What went wrong with a store, in our own words.
-
-Servers and the library put what they were sent into their messages: ids of keys, the text that was signed,
-signed addresses. So nothing of such a message is passed on but a code that is known to be one, and a status.
-"""
+"""What went wrong with a store, in our own words. Servers and the library put what they were sent into their
+messages: ids of keys, the text that was signed, signed addresses. So of such a message only a known code and
+a status are passed on."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from walproof.errors import WalError
 
 
 class ObjectError(Exception):
-    """What is wrong with one object, while others can be read."""
+    """One object cannot be read, while others can."""
 
 
 _CODE = re.compile(r"<Code>([A-Za-z]{3,60})</Code>")
@@ -21,7 +19,7 @@ _OF_OBJECT = {
     "InvalidObjectState": "it is in an archive tier, and has to be restored first",
     "BlobArchived": "it is in an archive tier, and has to be rehydrated first",
 }
-"""Codes that say something of one object alone."""
+"""Codes that concern only one object."""
 _HINTS = {
     "s3": "Credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, "
     "AWS_SESSION_TOKEN), a web identity, or the machine's role; AWS_REGION names the region.",
@@ -44,14 +42,14 @@ def failure(error: BaseException, root: str, path: str) -> WalError | ObjectErro
     if code == "NoSuchBucket" or (code == "ContainerNotFound"):
         return WalError(f'there is no bucket "{root}"', detail=detail, hint=_elsewhere(scheme))
     if isinstance(error, FileNotFoundError):
-        return ObjectError("it is not there any more")
+        return ObjectError("it is no longer there")
     if kind == "PreconditionError":
         return ObjectError("it was changed while it was read")
     if kind in ("PermissionDeniedError", "UnauthenticatedError") or status in ("401", "403"):
         return WalError(f'permission denied for "{path}"', detail=detail, hint=_HINTS[scheme])
     if "credential" in text.lower() or "169.254." in text or "metadata" in text.lower():
         return WalError(
-            f'there are no credentials for "{root}"', detail="None were found, or none could be got.",
+            f'there are no credentials for "{root}"', detail="None were found, or none could be obtained.",
             hint=_HINTS[scheme],
         )  # fmt: skip
     if status in ("301", "307") or "redirect" in text.lower():
@@ -65,7 +63,7 @@ def failure(error: BaseException, root: str, path: str) -> WalError | ObjectErro
 
 
 def _reason(text: str) -> str:
-    """Why there was no answer, as far as that can be told without the library's own words."""
+    """Why there was no answer, as far as this can be told without the library's own words."""
     lower = text.lower()
     for sign, reason in (
         ("connection refused", "The connection was refused."),

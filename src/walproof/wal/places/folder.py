@@ -23,12 +23,12 @@ class FileEntry:
         self.path, self.name, self.is_folder = path, name, is_folder
 
     def status(self) -> Status | None:
-        """As it is now."""
+        """The file's status now."""
         return file_status(self.path)
 
 
 def file_status(path: str) -> Status | None:
-    """Size and time of change; nothing but zeros for a link that leads nowhere, None for what is gone."""
+    """Size and time of change; only zeros for a link that leads nowhere, None for what is gone."""
     try:
         status = Path(path).stat()
     except OSError:
@@ -61,7 +61,7 @@ class Folder(Place):
         return Folder(self._path.parent)
 
     def absolute(self) -> Folder:
-        """The same place, whatever the present folder is."""
+        """The same place, whatever the current folder is."""
         return Folder(self._path.absolute())
 
     def is_folder(self) -> bool:
@@ -82,7 +82,7 @@ class Folder(Place):
         """What is in the folder, by name. Raises WalError."""
         try:
             with os.scandir(self._path) as found:
-                # Where a disk is mounted only root may look into lost+found, and there is nothing for us.
+                # Where a disk is mounted, only root may look into lost+found, and there is nothing for us.
                 return sorted(
                     (
                         FileEntry(entry.path, entry.name, is_folder=entry.is_dir(follow_symlinks=False))

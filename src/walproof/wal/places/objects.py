@@ -32,7 +32,7 @@ class ObjectEntry:
         return self.path.rpartition("/")[2]
 
     def status(self) -> Status | None:
-        """As it was listed."""
+        """The object's status as it was listed."""
         return self._status
 
 
@@ -51,7 +51,7 @@ class ObjectPlace(Place):
 
     @property
     def reader(self) -> Window:
-        """Reads any object of the store."""
+        """What reads any object of the store."""
         return self._window
 
     def read_by(self, threads: int) -> int:
@@ -75,7 +75,7 @@ class ObjectPlace(Place):
         return self._at(self._key.rpartition("/")[0])
 
     def absolute(self) -> ObjectPlace:
-        """The same place, whatever the present folder is."""
+        """The same place, whatever the current folder is."""
         return self
 
     def is_folder(self) -> bool:

@@ -3,9 +3,8 @@
     with reading(["s3://backups/wal_005"]) as wal:
         raw = wal.call(wal_stats, wal.sources, ...)
 
-Paths with a scheme (``s3://``) are of an object store, all others of the file system. What is a ``Place``
-already stays open; it is closed by whoever opened it.
-"""
+Paths with a scheme (``s3://``) belong to an object store, all others to the file system. What is already a
+``Place`` stays open; it is closed by whoever opened it."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ def is_address(path: Path) -> bool:
 
 
 def open_place(path: Path, stack: ExitStack) -> Place:
-    """A place, which ``stack`` closes. Raises WalError."""
+    """Open a place, which ``stack`` closes. Raises WalError."""
     if isinstance(path, Place):
         return path
     text = os.fspath(path)
@@ -55,9 +54,9 @@ def _open_object(scheme: str, rest: str, stack: ExitStack) -> Place:
             f'cannot read from "{scheme}://"', hint="Object stores are named by s3://, gs:// and az://."
         )
     if not _BUCKET.fullmatch(bucket) or any(sign in key for sign in "?#") or ".." in key.split("/"):
-        # What is wrong with it may be a password.
+        # The wrong part may be a password.
         raise WalError(
-            f"this is no address of a bucket: {scheme}://...",
+            f"this is not the address of a bucket: {scheme}://...",
             detail="It is written s3://BUCKET/FOLDER, without a user, a password or a query.",
             hint="Credentials and servers are named in the environment; docs/object-stores.md says how.",
         )
@@ -72,29 +71,29 @@ def _open_object(scheme: str, rest: str, stack: ExitStack) -> Place:
 
 @contextmanager
 def open_places(paths: Iterable[Path]) -> Iterator[tuple[Place, ...]]:
-    """Places, closed at the end. Raises WalError."""
+    """Open places, which are closed at the end. Raises WalError."""
     with ExitStack() as stack:
         yield tuple(open_place(path, stack) for path in paths)
 
 
 class Reading:
-    """What is read, for the native module."""
+    """The places to read, for the native module."""
 
     def __init__(self, places: Sequence[Place], threads: int) -> None:
-        """Lists stores. Raises WalError."""
+        """The places to read, for which stores are listed. Raises WalError."""
         self._places = places
         self.threads = min((place.read_by(threads) for place in places), default=threads)
-        """Threads that may read."""
+        """How many threads may read."""
         self.sources: list[Source] = [place.source() for place in places]
 
     def call(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """A function of the native module. What keeps a store from being read is raised in place of what came
-        of that. A wait for a store can be interrupted."""
+        """Call a function of the native module. If a store cannot be read, the reason is raised in place of
+        what came of it. A wait for a store can be interrupted."""
         return call(self._places, function, *args, **kwargs)
 
     def observed(self, observe: Observe | None) -> Observe | None:
-        """What a pass is given in place of ``observe``: it stops the pass, too, once a store cannot be read,
-        or the wait for it was interrupted."""
+        """The observer for a pass, in place of ``observe``: it also stops the pass once a store cannot be
+        read, or the wait for it was interrupted."""
         connections = _connections(self._places)
         if not connections:
             return observe
@@ -119,7 +118,7 @@ def call(places: Iterable[Place], function: Callable[_P, _T], *args: _P.args, **
 def attempt(
     places: Iterable[Place], function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
 ) -> tuple[_T, BaseException | None]:
-    """What the function found, and what kept a store from being read meanwhile. Raises WalError."""
+    """The result of the function, and why a store could not be read meanwhile. Raises WalError."""
     connections = _connections(places)
     if not connections:
         return function(*args, **kwargs), None
@@ -139,7 +138,7 @@ def _failure(connections: Iterable[Connection]) -> BaseException | None:
 
 
 def _interruptible(connections: Sequence[Connection], function: Callable[[], _T]) -> _T:
-    """The function on another thread: signals are seen by this one, which only waits."""
+    """Run the function on another thread; this one only waits, and sees signals."""
     found: list[_T] = []
     raised: list[BaseException] = []
 
@@ -165,6 +164,6 @@ def _interruptible(connections: Sequence[Connection], function: Callable[[], _T]
 
 @contextmanager
 def reading(paths: Iterable[Path], threads: int = 1) -> Iterator[Reading]:
-    """Places opened and listed. Raises WalError."""
+    """Open and list places. Raises WalError."""
     with open_places(paths) as places:
         yield Reading(places, threads)

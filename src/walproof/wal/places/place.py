@@ -1,4 +1,4 @@
-"""A place where files of WAL lie, and what is known of a file: the same for folders and object stores.
+"""A place where WAL files lie, and what is known of a file, the same for folders and object stores.
 
 ``folder.py`` and ``objects.py`` are the two kinds of places; nothing outside this package knows which of them
 it reads.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
 MOST_FOLDERS = 8
-"""How deep folders are looked through."""
+"""How deep folders are searched."""
 
 
 class Status(NamedTuple):
@@ -21,11 +21,11 @@ class Status(NamedTuple):
     size: int
     mtime_ns: int
     etag: str = ""
-    """An object store's own mark of the contents."""
+    """An object store's own mark (ETag) of the contents."""
 
 
 class Reader(Protocol):
-    """Whoever reads files that are not in the file system; called by the native module on its threads."""
+    """Reads files that are not in the file system; called by the native module on its threads."""
 
     def expect(self, files: Iterable[tuple[str, Status]], /) -> None:
         """Files that will be read, in this order."""
@@ -34,13 +34,13 @@ class Reader(Protocol):
         """A piece of a file; all but the last have 4 MiB (``PIECE_SIZE``, crates/walproof-wal)."""
 
     def head(self, path: str, /) -> bytes:
-        """The first bytes of a file, for who will not read on."""
+        """The first bytes of a file, for a caller that will not read on."""
 
     def small(self, path: str, /) -> bytes:
-        """A small file as a whole, kept for who asks for it again; empty where there is none."""
+        """A small file as a whole, kept in case it is asked for again; empty if there is none."""
 
     def status(self, path: str, /) -> Status | None:
-        """What the file is now; None when it is gone."""
+        """The file's status now; None when it is gone."""
 
 
 FileSource = str | tuple[str, int, Reader]
@@ -74,11 +74,11 @@ class Entry(Protocol):
 
     @property
     def is_folder(self) -> bool:
-        """Links to folders are none."""
+        """Links to folders do not count."""
 
     @property
     def reader(self) -> Reader | None:
-        """None where the file system reads it."""
+        """None if the file system reads it."""
 
     def status(self) -> Status | None:
         """Size and time of change; None for a file that is gone."""
@@ -101,19 +101,19 @@ def entry_source(entry: Entry) -> FileSource:
 
 
 class Connection(Protocol):
-    """What a place is read through, if it is not the file system."""
+    """How a place is read if it is not in the file system."""
 
     failure: BaseException | None
-    """What makes it pointless to read on."""
+    """The failure that makes it pointless to read on."""
 
     def stop(self, reason: BaseException) -> None:
-        """Let everything that is read, and will be, fail for this reason."""
+        """Let everything that is read, now or later, fail for this reason."""
 
 
 class Place(ABC):
     """A folder or a file. Its text is its path, as it was named.
 
-    All that looks raises WalError when a place cannot be looked at.
+    Every method that looks raises WalError when a place cannot be looked at.
     """
 
     __slots__ = ()
@@ -125,11 +125,11 @@ class Place(ABC):
 
     @property
     def reader(self) -> Reader | None:
-        """Who reads files of the place; None where the file system does."""
+        """The reader of the place's files; None if the file system reads them."""
         return None
 
     def read_by(self, threads: int) -> int:
-        """Say how many threads would read; how many may."""
+        """Say how many threads would read; return how many may."""
         return threads
 
     @property
@@ -144,11 +144,11 @@ class Place(ABC):
 
     @abstractmethod
     def __truediv__(self, name: str) -> Self:
-        """What has that name in the folder."""
+        """The place of that name in the folder."""
 
     @abstractmethod
     def absolute(self) -> Self:
-        """The same place, whatever the present folder is."""
+        """The same place, whatever the current folder is."""
 
     @abstractmethod
     def is_folder(self) -> bool:
@@ -188,5 +188,5 @@ class Place(ABC):
 
 
 def read_text(place: Place) -> str:
-    """A small file of UTF-8. Raises OSError, ValueError, WalError."""
+    """A small file in UTF-8. Raises OSError, ValueError, WalError."""
     return place.read().decode("utf-8")

@@ -1,4 +1,4 @@
-"""Opening regular files, and nothing else of whatever name: opening a FIFO waits for who writes to it."""
+"""Opens only regular files, whatever the name: opening a FIFO would wait for somebody to write to it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import BinaryIO
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """A file to read; a link is what it leads to. Raises OSError, also for what is no regular file."""
+    """Open a file for reading, or what a link leads to. Raises OSError, also for what is not a regular
+    file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return os.fdopen(descriptor, "rb")

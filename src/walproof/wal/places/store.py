@@ -1,9 +1,8 @@
 """One bucket: listings, statuses, ranges of objects, each with the library's retries.
 
 Requests run on a few threads, so that many are under way at once and whoever waits for one can be
-interrupted. The library's own asynchronous calls are not used: their last steps run on threads of the
-library's, which end the whole process with an abort where the interpreter has ended meanwhile.
-"""
+interrupted. The library's own asynchronous calls are not used: their last steps run on the library's own
+threads, which abort the whole process if the interpreter has ended meanwhile."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _REQUESTS = 10
-"""Requests at a time."""
+"""How many requests run at a time."""
 _LISTED = 1000
 """Objects in one answer of a store."""
 _BODIES = 4
@@ -32,7 +31,7 @@ _BODIES = 4
 _CHUNK_BYTES = 256 << 10
 """Least of an answer that the library hands over at once, but for its end."""
 _SMALL_BYTES = 64 << 20
-"""Most of what is read as one small file."""
+"""The most bytes that are read as one small file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Listed:
 
 
 class Store:
-    """An open bucket. Once ``failure`` is set everything fails with it."""
+    """An open bucket. Once ``failure`` is set, everything fails with it."""
 
     def __init__(self, scheme: str, bucket: str) -> None:
         """Raises WalError."""
@@ -59,11 +58,11 @@ class Store:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def path(self, key: str) -> str:
-        """How an object is called in messages."""
+        """The name of an object in messages."""
         return f"{self.root}/{key}" if key else self.root
 
     def start(self, work: Callable[[], _T]) -> Future[_T]:
-        """Begin a request, which may be cancelled at any time. Of what it raises see ``wait``."""
+        """Begin a request, which may be cancelled at any time. See ``wait`` for what it raises."""
         told: Future[_T] = Future()
         self._waiting.add(told)
         told.add_done_callback(self._waiting.discard)
@@ -117,7 +116,7 @@ class Store:
         return self.wait(self.start(ask))
 
     def head(self, key: str) -> Status | None:
-        """What an object is now; None when there is none. Raises WalError."""
+        """An object's status now; None when there is no such object. Raises WalError."""
         import obstore
 
         def ask() -> Status | None:
@@ -190,12 +189,12 @@ def _listed(meta: ObjectMeta) -> Listed:
 
 
 def _quoted(etag: str) -> str:
-    """A mark as HTTP writes it: listings of Azure leave out the quotes that its other answers have."""
+    """A mark as HTTP writes it: Azure's listings leave out the quotes that its other answers have."""
     return etag if not etag or etag.endswith('"') else f'"{etag}"'
 
 
 class _translated:
-    """What the library raises becomes an error of ours, with nothing of its words."""
+    """Turn what the library raises into an error of ours, with none of its words."""
 
     def __init__(self, root: str, path: str) -> None:
         self._root, self._path = root, path
@@ -251,6 +250,6 @@ def _parts(answer: GetResult, part_bytes: int, most: int) -> Iterator[bytes]:
 
 
 def _settle(tell: Callable[[Any], None], what: Any) -> None:
-    """Unless it was cancelled or stopped by now."""
+    """Set the result, unless the request has been cancelled or stopped by now."""
     with suppress(InvalidStateError):
         tell(what)

@@ -1,10 +1,9 @@
 """Pieces of objects, fetched before they are asked for: as many as a bounded amount of memory holds.
 
 The decoder reads with several threads, each of which goes on from one piece to the next and from one object
-to the next in the order that was announced. So whatever is asked for, the pieces after it are fetched, too: a
-fixed number for each thread. What was read stays while there is room, since a file is looked at twice now and
-then.
-"""
+to the next in the order that was announced. So when a piece is asked for, the pieces after it are fetched,
+too: a fixed number for each thread. What was read stays while there is room, since a file is sometimes looked
+at twice."""
 
 from __future__ import annotations
 
@@ -52,16 +51,17 @@ class Window:
         """How many threads wait for a piece."""
         self._bytes = 0
         self._small: dict[str, bytes] = {}
-        """Few: what describes a repository, and where none was found."""
+        """Small files that are kept. They are few: what describes a repository, or that nothing was found."""
 
     def read_by(self, threads: int) -> int:
-        """Say how many threads would read; how many may."""
+        """Say how many threads would read; return how many may."""
         threads = min(threads, MOST_THREADS)
         self._ahead_each = max(1, AHEAD // threads)
         return threads
 
     def expect(self, objects: Iterable[tuple[str, Status]]) -> None:
-        """Objects that will be read, in this order. What is held of one that has changed is given up."""
+        """Note the objects that will be read, in this order. What is held of an object that has changed is
+        dropped."""
         with self._lock:
             for path, status in objects:
                 place = self._places.get(path)
@@ -76,7 +76,7 @@ class Window:
 
     @property
     def held_bytes(self) -> int:
-        """Bytes of the pieces that are here or on their way."""
+        """Bytes of the pieces that are here or on the way."""
         return self._bytes
 
     def piece(self, path: str, number: int) -> bytes:
@@ -111,7 +111,7 @@ class Window:
             raise
 
     def small(self, path: str) -> bytes:
-        """A small object as a whole, kept; empty where there is none. Raises WalError."""
+        """A small object as a whole, kept; empty if there is none. Raises WalError."""
         with self._lock:
             known = self._small.get(path)
         if known is not None:
@@ -131,7 +131,7 @@ class Window:
         return found
 
     def status(self, path: str) -> Status | None:
-        """What the object is now. Raises WalError."""
+        """The object's status now. Raises WalError."""
         return self._store.head(self._key(path))
 
     def _key(self, path: str) -> str:

@@ -33,7 +33,7 @@ class Backup:
     timeline: int
     start: Lsn
     stop: Lsn
-    """Recovery has to come to here before the backup is consistent."""
+    """Recovery has to reach this location before the backup is consistent."""
     stopped_at: float | None = None
     """Unix time."""
     system_identifier: int | None = None
@@ -71,7 +71,7 @@ def read_label(file: FileSource) -> Found:
 
 
 def _server_time(text: str) -> float | None:
-    """Unix time of ``2026-11-23 16:20:01 UTC``. Abbreviations of other zones name several."""
+    """Unix time of ``2026-11-23 16:20:01 UTC``. Abbreviations of other zones are ambiguous."""
     match = re.fullmatch(
         r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?) ?(UTC|GMT|[+-]\d\d(?::?\d\d)?)", text.strip()
     )
@@ -85,7 +85,8 @@ def _server_time(text: str) -> float | None:
 
 
 def read_manifest(path: Place) -> list[Found]:
-    """The backup that pg_basebackup's ``backup_manifest`` describes. Its own checksum is compared."""
+    """The backup that pg_basebackup's ``backup_manifest`` describes. The manifest's own checksum is
+    compared."""
     try:
         head, tail, checksum = _ends(path)
     except OSError as error:
@@ -107,7 +108,7 @@ def read_manifest(path: Place) -> list[Found]:
         return [BrokenBackup(str(path), "its WAL ranges cannot be read")]
     if not spans:
         return [BrokenBackup(str(path), "it names no WAL")]
-    # Of a backup that saw a promotion there is a range for each timeline, the newest first.
+    # If there was a promotion during the backup, there is a range for each timeline, the newest first.
     timeline, start = min((span[0], span[1]) for span in spans)
     stop = max(span[2] for span in spans)
     name = path.parent.name or str(path.parent)
@@ -115,7 +116,7 @@ def read_manifest(path: Place) -> list[Found]:
 
 
 def _ends(path: Place) -> tuple[str, str, str]:
-    """Beginning and end of a manifest, and SHA-256 of all before its last line."""
+    """Beginning and end of a manifest, and the SHA-256 of everything before its last line."""
     sha256, head, tail = hashlib.sha256(), b"", b""
     for piece in path.pieces():
         head = head or piece[:4096]
@@ -147,7 +148,7 @@ def json_object(path: Place) -> Mapping[str, Any] | None:
 
 
 def iso_time(text: object) -> float | None:
-    """Unix time of an ISO 8601 text, UTC without a zone."""
+    """Unix time of an ISO 8601 text, which is UTC if it has no zone."""
     if not isinstance(text, str):
         return None
     try:

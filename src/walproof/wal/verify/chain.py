@@ -1,8 +1,7 @@
-"""Segments put together: runs of WAL without a break, and what ends each.
-
-Every segment is looked at once, on its own timeline. A timeline that branched off within a segment begins
-with its own file of that segment, which has its parent's records up to the switch; so the parent's segment
-before is followed by the child's, and that there are two files with one number is no gap."""
+"""Puts segments together: runs of WAL without a break, and what ends each. Every segment is looked at once,
+on its own timeline. A timeline that branched off within a segment begins with its own file of that segment,
+which has its parent's records up to the switch. So the parent's previous segment is followed by the child's,
+and two files with one number are not a gap."""
 
 from __future__ import annotations
 
@@ -41,17 +40,17 @@ class Run:
     first_number: int
     last_number: int
     last_record: Lsn | None = None
-    ending: Ending = field(default_factory=lambda: Ending("newest segment", "no newer segment is there"))
+    ending: Ending = field(default_factory=lambda: Ending("newest segment", "there is no newer segment"))
     follows_parent: bool = False
-    """Whether it goes on from the parent timeline's segment before."""
+    """Whether it goes on from the parent timeline's previous segment."""
     first_time: int | None = None
     """Earliest end of a transaction, us since 1970."""
     marks: list[tuple[Lsn, int]] = field(default_factory=list)
-    """Where a stretch ends, and the latest end of a transaction up to there."""
+    """Where each stretch ends, and the latest end of a transaction up to there."""
     unread_segments: int = 0
     """Segments that were not looked into."""
     carry: Begun | None = None
-    """The record that begins before the end and goes on in the next segment."""
+    """The record that begins before the end and continues in the next segment."""
 
     def latest_time(self, until: Lsn) -> int | None:
         """Latest end of a transaction in the stretches that end by then."""
@@ -67,7 +66,7 @@ class Chains:
     problems: list[Problem] = field(default_factory=list)
 
     def holds(self, run: Run, number: int, segment_size: int) -> bool:
-        """Whether a run goes on without a break after the segment of that number."""
+        """Whether a run goes on without a break after the segment with that number."""
         is_full = run.carry is not None or run.end >= (number + 1) * segment_size
         return run.last_number > number or (run.last_number == number and is_full)
 
@@ -92,7 +91,7 @@ def build_chains(reading: Reading, timelines: Timelines, backups: Sequence[Backu
 def missing(
     reading: Reading, timeline: int, first: int, last: int, backups: Sequence[Backup] = ()
 ) -> Problem:
-    """That segments are not there. ``last``: the last of them."""
+    """The problem that segments are missing. ``last``: the last of them."""
     size = reading.segment_size
     start, end = reading.start_of(first), reading.start_of(last + 1)
     names = [segment_name(reading.start_of(number), timeline, size) for number in (first, last)]
@@ -147,7 +146,7 @@ class _Builder:
         self._close(None)
 
     def _begin(self) -> int | None:
-        """Go on from the parent's WAL. The number of the segment to begin with; None where that is not
+        """Go on from the parent's WAL. Returns the number of the segment to begin with; None if that is not
         known."""
         branch = self._timelines.parent(self._timeline)
         if branch is None:
@@ -179,7 +178,7 @@ class _Builder:
                     yield number
 
     def _edge(self, segment: Segment) -> tuple[Lsn | None, Begun | None, int] | None:
-        """Last record of an older timeline's segment, and the record that goes on after it; None if it ends
+        """Last record of an older timeline's segment, and the record that continues after it; None if it ends
         early."""
         facts, end = segment.facts, self._reading.start_of(segment.number + 1)
         if not segment.is_usable:
@@ -201,7 +200,7 @@ class _Builder:
         end = self._reading.start_of(segment.number + 1)
         facts = segment.facts
         if facts is None:
-            # Not looked into: taken for what its name says.
+            # It was not looked into, and is taken for what its name says.
             run = self._run or self._open(start, segment.number)
             run.end, run.last_number, run.last_record, run.carry = end, segment.number, None, None
             run.unread_segments += 1
@@ -230,11 +229,11 @@ class _Builder:
         if facts.tail is not None:
             self._run.carry = facts.tail
         elif self._run.end < end:
-            # The rest is damaged, or of a record that is.
+            # The rest is damaged, or belongs to a damaged record.
             self._close(self._damage(segment))
 
     def _known_from(self, segment: Segment, stretch: Stretch) -> Lsn:
-        """Where a run begins that nothing comes before: not in the rest of a record."""
+        """Where a run begins if nothing comes before it: not in the rest of a record."""
         assert segment.facts is not None
         return stretch.start if segment.facts.head != "rest" else (stretch.first or stretch.end)
 
@@ -253,7 +252,7 @@ class _Builder:
             run.marks.append((stretch.end, max(latest, run.marks[-1][1] if run.marks else latest)))
 
     def _joins(self, segment: Segment, first: Stretch | None) -> bool:
-        """Whether a segment follows from the run's last one; the run's ending says why not."""
+        """Whether a segment follows from the run's last one; if not, the run's ending says why."""
         run, facts = self._run, segment.facts
         assert run is not None
         assert facts is not None

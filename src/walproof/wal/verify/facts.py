@@ -41,7 +41,7 @@ class Stretch:
     end: Lsn
     first: Lsn | None
     first_previous: Lsn | None
-    """The record that the first one names as the one before."""
+    """The record that the first one names as its predecessor."""
     last: Lsn | None
     records: int
     times: tuple[int, int] | None
@@ -59,7 +59,7 @@ class FileFacts:
     version: int | None
     system_identifier: int | None
     address: Lsn | None
-    """Where its pages belong, if not where its name says."""
+    """Where its pages belong, if that is not where its name says."""
     timelines: tuple[int, int] | None
     head: str
     """``record``, ``rest`` (of one from before), ``overwrite`` (of one that was given up), ``broken``."""
@@ -68,7 +68,7 @@ class FileFacts:
     stretches: tuple[Stretch, ...]
     faults: tuple[Fault, ...]
     end: Fault | None
-    """What is no record and has none after it; None where the segment is full."""
+    """What is not a record and has none after it; None if the segment is full."""
     is_clean_end: bool
 
     @classmethod

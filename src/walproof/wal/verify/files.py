@@ -1,4 +1,5 @@
-"""What is wrong with a file by itself: whose it is, where it belongs, whether its bytes are in order."""
+"""What is wrong with a file by itself: which system it belongs to, where it belongs, whether its bytes are in
+order."""
 
 from __future__ import annotations
 
@@ -22,14 +23,15 @@ _OF_FILE = {
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Whose WAL an archive should hold."""
+    """The system and version whose WAL an archive should hold."""
 
     system_identifier: int | None
     version: int | None
 
 
 def file_problems(file: WalFile, facts: FileFacts, start: Lsn, reference: Reference) -> list[Problem]:
-    """Everything that is wrong, the worst alone where it explains the rest. ``start``: of the segment."""
+    """Everything that is wrong, or only the worst if it explains the rest. ``start``: where the segment
+    begins."""
     foreign = _foreign(file, facts, start, reference)
     if foreign is not None:
         return [foreign]
@@ -46,7 +48,7 @@ def file_problems(file: WalFile, facts: FileFacts, start: Lsn, reference: Refere
 
 
 def _foreign(file: WalFile, facts: FileFacts, start: Lsn, reference: Reference) -> Problem | None:
-    """That the file holds WAL of something else."""
+    """The problem that the file holds other WAL."""
     expected, got = reference.system_identifier, facts.system_identifier
     if expected is not None and got is not None and expected != got:
         message = f"WAL file is from different database system: system identifier is {got}"
@@ -62,7 +64,7 @@ def _foreign(file: WalFile, facts: FileFacts, start: Lsn, reference: Reference) 
 
 
 def damage(file: WalFile, fault: Fault) -> Problem:
-    """Records or pages that are not in order."""
+    """The problem that records or pages are not in order."""
     return _problem(file, "damaged", fault)
 
 
@@ -89,8 +91,7 @@ def _at(
 
 
 def condensed(problems: list[Problem]) -> Iterator[Problem]:
-    """All problems, with one for all files that are encrypted, and no word of a checksum where damage
-    explains it."""
+    """All problems, but only one for all encrypted files, and none about a checksum if damage explains it."""
     encrypted = [problem for problem in problems if problem.kind == "encrypted"]
     damaged = {problem.path for problem in problems if problem.kind == "damaged"}
     for problem in problems:

@@ -1,7 +1,7 @@
-"""What was verified before, kept in a file, so that it is not read again.
+"""Keeps what was verified in a file, so that it is not read again.
 
 The first line names the format. Each other line is the result of one file: its path, size and time of change
-(of an object its etag, too), and the facts, with a checksum of the line. Lines are added while files are
+(for an object also its etag), and the facts, with a checksum of the line. Lines are added while files are
 verified, so that a run that is killed loses little; a line that is cut off is not believed. At the end the
 file is written anew, with the files that are still there.
 
@@ -36,10 +36,10 @@ def _key(file: WalFile, segment_size: int) -> Key:
 
 
 class KeptResults:
-    """Results of earlier runs, and where this one's are added; a context manager."""
+    """The results of earlier runs, to which those of this run are added; a context manager."""
 
     def __init__(self, path: Path | None, *, again: bool = False) -> None:
-        """``again``: what was verified is forgotten. Without a path nothing is kept. Raises WalError."""
+        """With ``again``, earlier results are forgotten. Without a path nothing is kept. Raises WalError."""
         self._path = path
         self._stream: BinaryIO | None = None
         self._lines: dict[Key, int] = {}
@@ -85,7 +85,7 @@ class KeptResults:
             raise
         stream.close()
         raise WalError(
-            f'kept results "{path}" are in use', hint="Another walproof verifies with them: wait for its end."
+            f'kept results "{path}" are in use', hint="Another walproof is using them: wait until it ends."
         )
 
     def __enter__(self) -> KeptResults:
@@ -135,7 +135,7 @@ class KeptResults:
             raise WalError(f'could not write kept results "{self._path}": {error.strerror}') from error
 
     def finish(self) -> None:
-        """Write the file anew, with the results that were of use. Raises WalError."""
+        """Rewrite the file with the results that were of use. Raises WalError."""
         if self._path is None or self._stream is None:
             return
         unfinished = self._path.with_name(self._path.name + ".tmp")

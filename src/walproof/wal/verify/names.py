@@ -1,4 +1,4 @@
-"""Files of an archive by their names: segments, histories of timelines, labels of backups.
+"""Tells an archive's files apart by name: segments, histories of timelines, labels of backups.
 
 000000010000000000000001                     pg_wal, archive_command, Barman (compressed or not)
 000000010000000000000001.gz .lz4 .zst ...    archive_command, pg_receivewal, WAL-G
@@ -36,7 +36,7 @@ class WalFile:
     """24 hexadecimal digits."""
     is_partial: bool
     sha1: str | None
-    """Of the segment's bytes, as pgBackRest writes it into the name."""
+    """SHA-1 of the segment's bytes, as pgBackRest writes it into the name."""
     ending: str | None
     """How the name says that it is compressed."""
     size: int
@@ -44,11 +44,11 @@ class WalFile:
     etag: str = ""
     """An object store's own mark of the contents."""
     reader: Reader | None = None
-    """Who reads it; None where the file system does."""
+    """What reads it; None if the file system does."""
 
     @property
     def source(self) -> FileSource:
-        """For the native module."""
+        """The file for the native module."""
         return file_source(self.path, self.size, self.reader)
 
     @property
@@ -58,7 +58,7 @@ class WalFile:
 
     @property
     def timeline(self) -> int:
-        """Timeline that the name says."""
+        """The timeline in the name."""
         return int(self.name[:8], 16)
 
     def number(self, segment_size: int) -> int:
@@ -97,7 +97,7 @@ def segment_file(
 
 
 def history_timeline(name: str) -> int | None:
-    """The timeline whose history a file with that name is."""
+    """The timeline whose history a file with that name holds."""
     match = _HISTORY.fullmatch(name)
     return int(match["timeline"], 16) if match else None
 

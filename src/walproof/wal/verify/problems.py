@@ -1,4 +1,4 @@
-"""What can be wrong with an archive: kinds, what each means, and what to do about it."""
+"""What can be wrong with an archive: the kinds of problems, what each means, and what to do about it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Severity(Enum):
     error = "error"
     """Some restore ends there, or cannot begin."""
     note = "note"
-    """No fault: it is said because it could be taken for one."""
+    """Not a fault, but said because it could be taken for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +37,13 @@ _AGAIN = (
 )
 _FROM_PG_WAL = "Copy it from pg_wal of a server on that timeline."
 _SIZE = (
-    "PostgreSQL refuses a segment of another size: a restore ends before it, and some records earlier where "
+    "PostgreSQL refuses a segment of another size: a restore ends before it, and some records earlier if "
     "recovery_prefetch reads ahead."
 )
 _ERROR, _NOTE = Severity.error, Severity.note
 
 _KINDS = (
-    Kind("missing", _ERROR, "No restore gets from before these segments to after them.", _COPY),
+    Kind("missing", _ERROR, "No restore gets past these segments.", _COPY),
     Kind("damaged", _ERROR, "A restore that reaches this place ends there.", _AGAIN),
     Kind("truncated", _ERROR, _SIZE, _AGAIN),
     Kind("too long", _ERROR, _SIZE, _AGAIN),
@@ -62,17 +62,17 @@ _KINDS = (
         "repo1-cipher-pass); what other tools encrypt, verify with them, or restore it to a folder first.",
     ),
     Kind("empty", _ERROR, "The file has the size of a segment and holds no WAL.", _AGAIN),
-    Kind("misplaced", _ERROR, "The file holds WAL of another place: a restore ends before it.", _AGAIN),
+    Kind("misplaced", _ERROR, "The file holds WAL of another location: a restore ends before it.", _AGAIN),
     Kind(
         "other system",
         _ERROR,
-        "The file is of another cluster: a restore ends before it.",
-        "Two servers archive to one folder, or a cluster was initialised anew: give each its own folder.",
+        "The file belongs to another cluster: a restore ends before it.",
+        "Two servers archive to one folder, or a cluster was initialised again: give each its own folder.",
     ),
     Kind(
         "other version",
         _ERROR,
-        "The file is of another PostgreSQL: a restore ends before it.",
+        "The file is of another PostgreSQL version: a restore ends before it.",
         "After an upgrade, archive to a new folder and take a new base backup.",
     ),
     Kind(
@@ -84,15 +84,15 @@ _KINDS = (
     Kind(
         "duplicate",
         _ERROR,
-        "Two files for one segment differ. Which of them a restore gets is chance; some tools refuse both.",
+        "Two files for one segment differ. It is chance which one a restore gets; some tools refuse both.",
         "Find out who wrote the second one (two servers that archive to one place, a failover without a new "
         "timeline), and keep the one that belongs to the chain.",
     ),
     Kind(
         "chain",
         _ERROR,
-        "The segments are whole, and do not follow from each other: a restore ends there.",
-        "One of the two is of another history of this cluster (restored, or failed over, without a new "
+        "The segments are whole, but do not follow from each other: a restore ends there.",
+        "One of the two belongs to another history of this cluster (restored or failed over without a new "
         "timeline): find out which belongs to the chain.",
     ),
     Kind(
@@ -111,30 +111,30 @@ _KINDS = (
     Kind(
         "backup unusable",
         _ERROR,
-        "The backup cannot be made consistent: WAL that it needs is not there.",
+        "The backup cannot be made consistent: WAL that it needs is missing.",
         "Take a new base backup; keep this one only if the WAL can be found.",
     ),
     Kind(
         "backup unreadable",
         _ERROR,
-        "What describes the backup is wrong, so the backup is not counted.",
+        "The description of the backup is wrong, so the backup is not counted.",
         "Verify the backup with the tool that made it (pg_verifybackup for a backup_manifest).",
     ),
-    Kind("not there", _ERROR, "The tool's catalogue names these files, and they are gone.", _COPY),
+    Kind("not there", _ERROR, "The tool's catalogue names these files, but they are gone.", _COPY),
     Kind("unfinished", _NOTE, "The last segment is not full, as while it is being written.", ""),
     Kind(
         "changing",
         _NOTE,
-        "The file is being written or copied. Its segment is not looked into: taken for whole where others "
-        "follow it, else left out.",
+        "The file is being written or copied. Its segment is not looked into: it counts as whole if others "
+        "follow it, and is left out otherwise.",
         "Verify again when the copy is done.",
     ),
-    Kind("expired", _NOTE, "Of an older backup only the WAL that it needs itself is kept.", ""),
-    Kind("label", _NOTE, "A backup left its label here; the WAL that it needs is not here any more.", ""),
+    Kind("expired", _NOTE, "For an older backup, only the WAL that it needs itself is kept.", ""),
+    Kind("label", _NOTE, "A backup left its label here, but the WAL that it needs is no longer here.", ""),
     Kind(
         "ended early",
         _NOTE,
-        "In a live pg_wal, records may be left after the end from before a crash.",
+        "In a live pg_wal, records from before a crash may be left after the end.",
         "",
     ),
 )
@@ -153,21 +153,21 @@ class Problem:
     segment: str | None = None
     """Name of the segment; of several the first."""
     last_segment: str | None = None
-    """Of several that are missing, the last."""
+    """If several are missing, the last."""
     segments: int = 1
     timeline: int | None = None
     lsn: Lsn | None = None
     end_lsn: Lsn | None = None
-    """Where what is wrong ends: WAL goes on there."""
+    """Where the fault ends and WAL goes on."""
     offset: int | None = None
-    """In the segment, unpacked."""
+    """The offset in the segment, unpacked."""
     cause: str | None = None
-    """Of damage: what is wrong (``page``, ``record``, ``link``, ``continuation``, ``checksum``,
+    """For damage: what is wrong (``page``, ``record``, ``link``, ``continuation``, ``checksum``,
     ``structure``)."""
     expected: str | None = None
     got: str | None = None
 
     @property
     def severity(self) -> Severity:
-        """That of its kind."""
+        """The severity of its kind."""
         return KINDS[self.kind].severity

@@ -1,4 +1,4 @@
-"""The files of an archive, verified one by one: each segment with what its file says, and what is wrong with
+"""Verifies the files of an archive one by one: each segment with what its file says, and what is wrong with
 files."""
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from walproof.wal.verify.names import WalFile
 from walproof.wal.verify.problems import Problem
 
 BATCH_BYTES = 64 << 20
-"""Bytes of files that are verified before results are kept, for each thread."""
+"""How many bytes of files each thread verifies before results are kept."""
 BATCH_FILES = 256
 _SAMPLE = 16
-"""Files that are asked for the size of segments."""
+"""How many files are asked for the size of segments."""
 _READS = 3
-"""How often a file is read that changes while it is read."""
+"""How often a file that changes while it is read is read again."""
 
 Since = Lsn | str | float
 """A location, the name of a segment, or a Unix time."""
@@ -38,8 +38,8 @@ Wanted = tuple[WalFile, bool]
 Verified = tuple[Sequence[Wanted], Sequence[Mapping[str, Any]], BaseException | None]
 """Files, the native module's facts of each, and what kept a store from being read meanwhile."""
 Verifier = Callable[[Archive, Sequence[Wanted], int, Observe], Iterator[Verified]]
-"""Verifies files of an archive with segments of that size, batch by batch in their order; is to say how many
-bytes of the batch in hand are done."""
+"""Verifies files of an archive with segments of that size, batch by batch in their order, and says how many
+bytes of the current batch are done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +50,26 @@ class Segment:
     number: int
     file: WalFile
     facts: FileFacts | None
-    """None where the file was not looked into."""
+    """None if the file was not looked into."""
     is_usable: bool
     """Whether a restore could begin to read it."""
 
 
 @dataclass(slots=True)
 class Reading:
-    """All that the files of one archive say by themselves."""
+    """Everything that the files of one archive say by themselves."""
 
     archive: Archive
     segment_size: int
     reference: Reference
     segments: dict[int, dict[int, Segment]] = field(default_factory=dict)
-    """By timeline and number."""
+    """Segments by timeline and number."""
     partials: dict[tuple[int, int], Segment] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     files: int = 0
     read_files: int = 0
     read_bytes: int = 0
-    """Bytes of files that were read now."""
+    """Bytes of files that were read this time."""
     kept_files: int = 0
     skipped_files: int = 0
     """Files that were not looked into: before ``since`` and not kept, or changing again and again."""
@@ -84,7 +84,8 @@ class Reading:
 def read_archive(
     archive: Archive, since: Since | None, kept: KeptResults, verifier: Verifier, observe: Observe | None
 ) -> Reading:
-    """Verify every file that has to be. Raises WalError when not even the size of segments can be told."""
+    """Verify every file that has to be verified. Raises WalError if not even the size of segments can be
+    told."""
     files = archive.listing.segments
     size = call(archive.places, _segment_size, archive)
     first = _first_number(since, size)
@@ -109,7 +110,8 @@ def read_archive(
     for number in range(_READS):
         changed: list[Wanted] = []
         for (file, wants_sha1), found in _verified(archive, changing, size, kept, verifier, observe):
-            # What changed a moment ago and is not in order yet is being written, though it rests.
+            # A file that changed a moment ago and is not in order yet is still being written, though it
+            # rests.
             if found is not None and not (number and found.faults):
                 facts[file.path] = found
             elif (status := _status(file)) is None:
@@ -152,7 +154,8 @@ def _segment_size(archive: Archive) -> int:
 def _newest(
     changing: Sequence[WalFile], files: Sequence[WalFile], gone: set[str], segment_size: int
 ) -> set[str]:
-    """Paths of those that no other file of their timeline follows: nothing says that they will be whole."""
+    """Paths of the files that no other file of their timeline follows: nothing says that they will be
+    whole."""
     paths = {file.path for file in changing} | gone
     last: dict[int, int] = {}
     for file in files:
@@ -177,7 +180,7 @@ def _verified(
     verifier: Verifier,
     observe: Observe | None,
 ) -> Iterator[tuple[Wanted, FileFacts | None]]:
-    """The files, each with what it holds; None where it changed, or went, while it was read."""
+    """The files, each with what it holds; None if it changed or vanished while it was read."""
     total, done = len(wanted) * segment_size, 0
 
     def observe_all(bytes_: int, _: int) -> None:
@@ -206,17 +209,17 @@ def _verified(
 
 
 def _status(file: WalFile) -> Status | None:
-    """What the file is now; None when it is gone."""
+    """The file's status now; None when it is gone."""
     return file_status(file.path) if file.reader is None else file.reader.status(file.path)
 
 
 def is_unread(plain: Mapping[str, Any]) -> bool:
-    """Whether a file could not be read, or not without the pass."""
+    """Whether a file could not be read, or could not be read without the pass."""
     return any(fault[0] in ("unreadable", "encrypted") for fault in plain["faults"])
 
 
 def verify_here(threads: int) -> Verifier:
-    """Files are verified by this machine, with so many threads."""
+    """A verifier that uses this machine, with so many threads."""
 
     def verify(
         archive: Archive, wanted: Sequence[Wanted], segment_size: int, observe: Observe
@@ -256,7 +259,7 @@ def _batches(wanted: Sequence[Wanted], threads: int) -> Iterator[list[Wanted]]:
 
 
 def _reference(archive: Archive, facts: Iterable[FileFacts]) -> Reference:
-    """Whose WAL it should be: what the tool's catalogue says, else what most files say."""
+    """Which system's WAL it should be: what the tool's catalogue says, else what most files say."""
     said = Counter(
         (fact.system_identifier, fact.version) for fact in facts if fact.system_identifier and fact.version
     )
@@ -268,7 +271,7 @@ def _reference(archive: Archive, facts: Iterable[FileFacts]) -> Reference:
 
 
 def _sort_out(reading: Reading, facts: dict[str, FileFacts], gone: set[str]) -> None:
-    """Put each file in its segment's place; of several the best."""
+    """Put each file in its segment's place; if there are several, the best one."""
     live = set(reading.archive.live)
     candidates: dict[tuple[int, int, bool], list[tuple[Segment, list[Problem]]]] = {}
     for file in reading.archive.listing.segments:
@@ -304,13 +307,14 @@ def _sort_out(reading: Reading, facts: dict[str, FileFacts], gone: set[str]) -> 
 
 
 def _is_prepared(facts: FileFacts, start: Lsn) -> bool:
-    """Whether a file of a running server's pg_wal waits to be written: recycled, or filled with zeros."""
+    """Whether a file of a running server's pg_wal is recycled or filled with zeros, and waits to be
+    written."""
     is_recycled = facts.address is not None and facts.address < start
     return is_recycled or (not facts.stretches and facts.is_clean_end)
 
 
 def _differences(several: Sequence[tuple[Segment, list[Problem]]]) -> Iterator[Problem]:
-    """Files of one segment that are in order and not the same."""
+    """Problems of files of one segment that are in order but differ."""
     sound = [
         copy for copy, problems in several if not problems and copy.facts is not None and copy.facts.sha1
     ]

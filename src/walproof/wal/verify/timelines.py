@@ -21,11 +21,11 @@ class Timelines:
     """How the timelines of an archive hang together."""
 
     ancestors: dict[int, tuple[tuple[int, Lsn], ...]] = field(default_factory=dict)
-    """By timeline: each ancestor and where it was left, oldest first."""
+    """For each timeline: each ancestor and where it was left, oldest first."""
     problems: list[Problem] = field(default_factory=list)
 
     def parent(self, timeline: int) -> tuple[int, Lsn] | None:
-        """The timeline before, and where it was left."""
+        """The parent timeline, and where it was left."""
         known = self.ancestors.get(timeline)
         return known[-1] if known else None
 
@@ -34,7 +34,7 @@ class Timelines:
         return (*(ancestor for ancestor, _ in self.ancestors.get(timeline, ())), timeline)
 
     def owner(self, timeline: int, number: int, segment_size: int) -> int:
-        """On the way to ``timeline``, the one whose segment of that number a restore reads."""
+        """The timeline, on the way to ``timeline``, whose segment of that number a restore reads."""
         begun = Lsn(0)
         owner = self.path(timeline)[0]
         for ancestor, end in self.ancestors.get(timeline, ()):
@@ -49,7 +49,7 @@ class Timelines:
 
 
 def read_timelines(reading: Reading) -> Timelines:
-    """All histories of an archive, compared with each other and with the WAL."""
+    """Read all histories of an archive, and compare them with each other and with the WAL."""
     found = Timelines()
     paths: dict[int, str] = {}
     for timeline, file in sorted(reading.archive.listing.histories, key=_place):
@@ -103,7 +103,7 @@ def _text(ancestors: tuple[tuple[int, Lsn], ...]) -> str:
 
 
 def _disagreements(found: Timelines, timeline: int, paths: Mapping[int, str]) -> list[Problem]:
-    """A history has to begin with that of its timeline's parent."""
+    """Check that a history begins with that of its timeline's parent."""
     *older, (parent, _) = found.ancestors[timeline]
     known = found.ancestors.get(parent)
     if known is None or known == tuple(older):
@@ -119,7 +119,7 @@ def _disagreements(found: Timelines, timeline: int, paths: Mapping[int, str]) ->
 
 
 def _switch(reading: Reading, found: Timelines, timeline: int, paths: Mapping[int, str]) -> list[Problem]:
-    """The WAL of a timeline has to switch to it where its history says."""
+    """Check that the WAL switches to a timeline where its history says."""
     parent, end = found.ancestors[timeline][-1]
     segment = reading.segments.get(timeline, {}).get(end // reading.segment_size)
     if segment is None or not segment.is_usable or segment.facts is None:
@@ -145,7 +145,7 @@ def _switch(reading: Reading, found: Timelines, timeline: int, paths: Mapping[in
 
 
 def _is_at(lsn: Lsn, end: Lsn) -> bool:
-    """Whether a record stands at that end of the WAL, but for headers of pages and a record that was given
+    """Whether a record stands at that end of the WAL, apart from page headers and a record that was given
     up."""
     return end <= lsn <= (end // _PAGE + 1) * _PAGE + 128
 

@@ -1,4 +1,4 @@
-"""Is an archive whole, and to which moments can it restore?
+"""Tells whether an archive is whole, and to which moments it can restore.
 
     >>> from walproof.wal.verify.verify import verify
     >>> found = verify(["/var/lib/pgbackrest"])  # doctest: +SKIP
@@ -49,9 +49,9 @@ class VerifiedArchive:
     """Files of segments."""
     read_files: int
     read_bytes: int
-    """Bytes of files that were read now, as they are stored."""
+    """Bytes of files that were read this time, as they are stored."""
     kept_files: int
-    """Files of which an earlier result was believed."""
+    """Files for which an earlier result was believed."""
     skipped_files: int
     """Files that were not looked into: before ``since``, or changing all the time."""
     partial_files: int
@@ -63,7 +63,7 @@ class VerifiedArchive:
     windows: tuple[Window, ...]
     ranges: tuple[ArchiveRange, ...]
     problems: tuple[Problem, ...]
-    """Notes among them; the worst first, then by place."""
+    """Includes notes; the worst come first, then by place."""
 
     @property
     def faults(self) -> tuple[Problem, ...]:
@@ -105,10 +105,10 @@ def verify(
     ``backups``: further folders with base backups. ``since``: segments before it are not looked into (a
     location, the name of a segment, or a Unix time, which is compared with the times of files), unless their
     results were kept. ``kept``: a file of results, so that what was verified before is not read again;
-    ``again`` forgets them. ``verifier``: who verifies files; this machine with all its cores when it is
-    None. ``observe`` is told how far each archive in turn has come.
+    ``again`` forgets them. ``verifier``: what verifies files; None for this machine with all its cores.
+    ``observe`` is told how far each archive in turn has come.
 
-    Raises WalError where there is no archive, or a folder cannot be listed. What is wrong with an archive is
+    Raises WalError if there is no archive, or a folder cannot be listed. What is wrong with an archive is
     in the result."""
     started = time.time()
     verifier = verifier or verify_here(os.cpu_count() or 1)
@@ -128,7 +128,7 @@ def _verified(
     described, problems = _backups(archive, reading)
     chains = build_chains(reading, timelines, described)
     restorable, unusable = windows(reading, timelines, chains, described)
-    # A label is a backup only as far as it leads to something.
+    # A label counts as a backup only if it leads to something.
     restored = {window.backup for window in restorable}
     described = tuple(backup for backup in described if backup.tool != "label" or backup in restored)
     everything = [
@@ -177,10 +177,8 @@ def _ordered(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def _backups(archive: Archive, reading: Reading) -> tuple[tuple[Backup, ...], list[Problem]]:
-    """Backups with what their labels add, and what is wrong with descriptions.
-
-    Where no backup was found, those that only left their label in the archive are taken: they are elsewhere.
-    """
+    """Backups with what their labels add, and what is wrong with descriptions. If no backup was found, those
+    that only left their label in the archive are taken: they are elsewhere."""
     labels: list[Backup] = []
     problems: list[Problem] = []
     for file in archive.listing.labels:
@@ -212,7 +210,7 @@ def _backups(archive: Archive, reading: Reading) -> tuple[tuple[Backup, ...], li
 
 
 def _is_of_another(backup: Backup, reading: Reading) -> bool:
-    """Whether it is a backup of a cluster that was at this place before (Barman keeps both in one folder)."""
+    """Whether it is a backup of an earlier cluster at this place (Barman keeps both in one folder)."""
     identifier = reading.reference.system_identifier
     return None not in (identifier, backup.system_identifier) and identifier != backup.system_identifier
 
@@ -237,7 +235,8 @@ def _with_label(backup: Backup, labels: Sequence[Backup]) -> Backup:
 
 
 def _not_there(archive: Archive, reading: Reading, known: Sequence[Problem]) -> Iterator[Problem]:
-    """Segments that the tool's catalogue names, where names alone do not tell that they are missing."""
+    """Problems of segments that the tool's catalogue names, if names alone do not tell that they are
+    missing."""
     size = reading.segment_size
     missing = [
         (problem.timeline, range(problem.lsn // size, problem.end_lsn // size))

@@ -1,4 +1,4 @@
-"""To which moments each base backup can be restored, and what ends that."""
+"""To which moments each base backup can be restored, and what ends each window."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ class Window:
     timeline: int
     """``recovery_target_timeline``."""
     start: Lsn
-    """Earliest ``recovery_target_lsn``: where the backup is consistent."""
+    """Earliest ``recovery_target_lsn``, where the backup is consistent."""
     end: Lsn
     """Where the last record ends."""
     last_record: Lsn | None
-    """Latest ``recovery_target_lsn`` that is reached: the location of the last record."""
+    """Latest ``recovery_target_lsn`` that is reached, which is the location of the last record."""
     start_time: float | None
-    """Unix time from which on ``recovery_target_time`` is fine."""
+    """Unix time from which ``recovery_target_time`` is fine."""
     end_time: float | None
     """End of the latest transaction (Unix time): ``recovery_target_time`` has to lie before it."""
     ending: Ending
     unread_segments: int
     """Segments on the way that were not looked into."""
     partial: tuple[str, Lsn] | None = None
-    """A partial segment that goes on from there, and where its last record ends."""
+    """A partial segment that continues from there, and where its last record ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ def _windows(
         ending = way.ending
         where = "none of it is there" if way.end <= backup.start else f"it is there up to {way.end}"
         yield Problem(
-            # That a label was left says of no backup that it is still kept.
+            # A label that was left does not say that its backup is still kept.
             "label" if backup.tool == "label" else "backup unusable",
             f"backup {backup.name} needs WAL from {backup.start} to {backup.stop}, "
             f"and {where}: {ending.message}",
@@ -199,7 +199,7 @@ class _Way:
         self.ending = Ending("missing", problem.message, problem)
 
     def window(self, partials: dict[tuple[int, int], tuple[str, Lsn]]) -> Window:
-        """What was found, as a window."""
+        """The window that was found."""
         stopped = self._backup.stopped_at
         if stopped is not None and stopped == int(stopped):
             stopped += 1  # whole seconds, cut off: it was within that second

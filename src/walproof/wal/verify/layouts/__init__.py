@@ -1,1 +1,2 @@
-"""Repositories as their tools keep them, one a file: where WAL lies, and which base backups there are."""
+"""Repositories as their tools keep them, a file for each tool: where WAL lies, and which base backups there
+are."""

@@ -1,4 +1,4 @@
-"""An archive that was found, whatever keeps it."""
+"""An archive that was found, whichever tool keeps it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from walproof.wal.verify.names import Listing, WalFile, history_timeline, is_lab
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """WAL of one cluster, or what is meant to be."""
+    """The WAL of one cluster, or what is meant to be that."""
 
     name: str
-    """What the tool calls it (``main 15-1``), else the folder."""
+    """The tool's name for it (``main 15-1``), else the folder."""
     layout: str
     """``pgBackRest``, ``WAL-G``, ``Barman``, ``pg_wal``, ``folder``."""
     path: str
     listing: Listing
     backups: tuple[Found, ...] = ()
     system_identifier: int | None = None
-    """That of the tool's own catalogue."""
+    """The system identifier in the tool's own catalogue."""
     version: int | None = None
     catalogued: tuple[str, ...] = ()
     """Segments that the tool's own catalogue names, if it keeps one."""
     places: tuple[Place, ...] = ()
-    """Where its files are."""
+    """The folders of its files."""
     live: tuple[str, ...] = ()
     """Folders among them that are a server's pg_wal: the last segment is being written, later ones are
     prepared."""
@@ -39,7 +39,7 @@ def list_files(folder: Place, depth: int = MOST_FOLDERS) -> Listing:
 
 
 def listing_of(found: Iterable[Entry]) -> Listing:
-    """Those of the files that are of an archive. One that vanishes meanwhile is not listed."""
+    """The files that belong to an archive. One that vanishes meanwhile is not listed."""
     segments: list[WalFile] = []
     histories: list[tuple[int, FileSource]] = []
     labels: list[FileSource] = []
@@ -65,7 +65,7 @@ def joined(listings: Iterable[Listing]) -> Listing:
 
 
 def segment_of(entry: Entry) -> WalFile | None:
-    """The segment in a file; None when it is none, or is not there any more."""
+    """The segment in a file; None if it is not a segment, or is no longer there."""
     if not is_segment(entry.name):
         return None
     status = entry.status()

@@ -29,7 +29,7 @@ def archives(folder: Place) -> Iterator[Archive]:
     if (folder / "streaming").is_folder():
         listings.append(list_files(folder / "streaming", 0))
     backups = tuple(_backups(folder / "base"))
-    # All backups of a server are of one cluster, unless it was initialised anew.
+    # All backups of a server belong to one cluster, unless it was initialised again.
     known = [
         backup.system_identifier
         for backup in backups
@@ -72,7 +72,7 @@ def _backups(folder: Place) -> Iterator[Found]:
 
 
 def _backup(name: str, path: Place) -> Found | None:
-    """A backup; None for one that failed or goes on, which Barman itself calls so."""
+    """A backup; None if Barman's own status says that it failed or still runs."""
     try:
         lines = read_text(path).splitlines()
     except (OSError, ValueError):
@@ -99,7 +99,7 @@ def _backup(name: str, path: Place) -> Found | None:
 
 
 def _time(text: str) -> float | None:
-    """Unix time; None without a zone, since that of the machine that wrote it is not known here."""
+    """Unix time; None without a zone, because the zone of the machine that wrote it is not known here."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError:

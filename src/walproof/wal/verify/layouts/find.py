@@ -1,4 +1,4 @@
-"""Which archives and backups there are below the folders that were named: found by looking.
+"""Finds archives and backups in the folders that were named, by looking.
 
 Folders that no tool made are one archive for each cluster: a server's pg_wal and the folder it archives to
 are read together, and two clusters' folders apart."""
@@ -19,11 +19,11 @@ from walproof.wal.verify.layouts.archive import Archive, joined, listing_of, seg
 from walproof.wal.verify.names import Listing
 
 _SAMPLE = 8
-"""Files of a folder that are asked whose WAL they hold."""
+"""How many files of a folder are asked whose WAL they hold."""
 
 
 _Folder = tuple[Place, Listing, bool]
-"""A folder without a tool: files, and whether it is a pg_wal."""
+"""A folder without a tool: its files, and whether it is a pg_wal."""
 
 
 @dataclass(slots=True)
@@ -35,10 +35,8 @@ class _Found:
 
 
 def find_archives(paths: Sequence[Place], backups: Sequence[Place] = ()) -> tuple[Archive, ...]:
-    """Archives below ``paths``, with the base backups there and below ``backups``.
-
-    Raises WalError when a path is not there, and when there is no WAL at all.
-    """
+    """Archives below ``paths``, with the base backups there and below ``backups``. Raises WalError if a path
+    does not exist, or if there is no WAL at all."""
     found, elsewhere = _Found(), _Found()
     for path in paths:
         if path.is_folder():
@@ -47,7 +45,7 @@ def find_archives(paths: Sequence[Place], backups: Sequence[Place] = ()) -> tupl
             _add_file(path, found)
     for path in backups:
         if not path.is_folder():
-            raise WalError(f'could not open directory "{path}": it is no folder')
+            raise WalError(f'could not open directory "{path}": it is not a folder')
         _explore(path.absolute(), elsewhere, MOST_FOLDERS)
     archives = [*found.archives, *_clusters(found.folders)]
     if not any(archive.listing.segments for archive in archives):
@@ -66,7 +64,7 @@ def _explore(folder: Place, found: _Found, depth: int, *, is_named: bool = False
     if pgbackrest.is_stanza(names):
         found.archives += pgbackrest.archives(folder)
     elif pgbackrest.is_stanza(_names(folder.parent)) and is_named:
-        # One cluster of a stanza, named by itself.
+        # A single cluster of a stanza was named.
         found.archives += [
             archive for archive in pgbackrest.archives(folder.parent) if archive.path == str(folder)
         ]
@@ -112,8 +110,8 @@ def _add_file(path: Place, found: _Found) -> None:
 
 
 def _clusters(folders: Iterable[_Folder]) -> Iterator[Archive]:
-    """Folders of one cluster as one archive. Those that do not say whose they are belong to the last one that
-    does."""
+    """The folders of each cluster as one archive. Folders that do not say whose they are belong to the first
+    cluster that does."""
     groups: dict[int | None, list[_Folder]] = {}
     unknown: list[_Folder] = []
     for folder in folders:
@@ -134,14 +132,14 @@ def _clusters(folders: Iterable[_Folder]) -> Iterator[Archive]:
 
 
 def _top(paths: Sequence[str]) -> str:
-    """The folder that all of them are in; of several kinds of places all names."""
+    """The folder that contains all of them; for several kinds of places, all names."""
     if len(set(paths)) > 1 and all(path.startswith("/") for path in paths):
         return os.path.commonpath(paths)
     return " and ".join(dict.fromkeys(paths))
 
 
 def _whose(places: Sequence[Place], listing: Listing) -> int | None:
-    """The system identifier that most of some files have."""
+    """The system identifier that most of a few files have."""
     files = [segment for segment in listing.segments if not segment.is_partial] or list(listing.segments)
     step = max(1, len(files) // _SAMPLE)
     probed = [call(places, wal_probe, file.source) for file in files[::step]]
@@ -150,8 +148,8 @@ def _whose(places: Sequence[Place], listing: Listing) -> int | None:
 
 
 def _with_backups(archives: Sequence[Archive], backups: Sequence[Found]) -> Iterator[Archive]:
-    """Each backup with the archive of its cluster; one that does not say which is that of the only
-    archive."""
+    """Each backup with the archive of its cluster. A backup that does not name its cluster belongs to the
+    only archive."""
     owners: dict[int, list[Found]] = {}
     systems = [
         archive.system_identifier or _whose(archive.places, archive.listing) if backups else None

@@ -1,8 +1,9 @@
 """pgBackRest: ``archive/STANZA/15-1/0000000100000000/SEGMENT-SHA1.lz4``, ``backup/STANZA/backup.info``.
 
-Each folder ``15-1`` is the archive of one cluster: version, and number of its entry in ``[db:history]``.
-What follows ``=`` in the .info files is JSON (pgBackRest, src/info). Repositories may be encrypted; with the
-pass where pgBackRest has it, they read like others (crates/walproof-wal/src/source/cipher.rs)."""
+Each folder ``15-1`` is the archive of one cluster: its version, and the number of its entry in
+``[db:history]``. What follows ``=`` in the .info files is JSON (pgBackRest, src/info). Repositories may be
+encrypted; if the pass is where pgBackRest has it, they are read like others
+(crates/walproof-wal/src/source/cipher.rs)."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ def _backups(folder: Place) -> Iterator[tuple[int | None, Found]]:
                 Lsn.parse(entry["backup-lsn-stop"]),
                 float(entry["backup-timestamp-stop"]),
                 _mapping(history.get(str(number))).get("db-system-id"),
-                complaint=None if label in there else "backup.info names it, and its folder is not there",
+                complaint=None if label in there else "backup.info names it, but its folder is missing",
             )
         except (KeyError, TypeError, ValueError, UnitError):
             yield None, BrokenBackup(str(place), "its entry in backup.info has no start and stop")
@@ -97,9 +98,8 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _read(path: Place) -> tuple[dict[str, dict[str, Any]], str | None]:
-    """Sections of an .info file, or of its copy; what is no JSON is left out. Why there are none.
-
-    Raises WalError where a store cannot be read."""
+    """Sections of an .info file or of its copy, without what is not JSON, and the reason if there are none.
+    Raises WalError if a store cannot be read."""
     complaint = None
     for file in (path, path.parent / f"{path.name}.copy"):
         try:
@@ -123,9 +123,8 @@ def _read(path: Place) -> tuple[dict[str, dict[str, Any]], str | None]:
 
 
 def _text(file: Place) -> str:
-    """An .info file, decrypted where it is encrypted.
-
-    Raises WalError where a store cannot be read; ValueError with the reason for this file alone."""
+    """An .info file, decrypted if it is encrypted. Raises WalError if a store cannot be read; ValueError with
+    the reason if only this file cannot."""
     try:
         if file.connection is None:
             return wal_text(str(file))

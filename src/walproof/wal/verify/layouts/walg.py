@@ -40,7 +40,7 @@ def _backups(folder: Place) -> Iterator[Found]:
             continue
         sentinel = json_object(folder / entry.name)
         if sentinel is None:
-            yield BrokenBackup(entry.path, "it is no JSON object")
+            yield BrokenBackup(entry.path, "it is not a JSON object")
         else:
             metadata = json_object(folder / match[1] / "metadata.json") or {}
             yield _backup(match[1], int(match[2], 16), entry.path, sentinel, metadata)
