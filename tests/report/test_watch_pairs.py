@@ -44,7 +44,7 @@ def test_a_low_terminal_has_the_sentences_and_a_high_one_everything() -> None:
     one = paired("network")
     low, middle, high = (shown(one, height) for height in (12, 28, 80))
     for text in (low, middle, high):
-        assert "network: The network limits" in text
+        assert "network: The network is the limit" in text
     assert "wait on the upstream to be sent" not in low
     assert "wait on the upstream to be sent" in middle
     assert "walreceiver: Activity" not in middle
@@ -71,7 +71,7 @@ def test_every_form_of_watch_has_what_replica_watch_has(name: str) -> None:
 def test_a_pair_that_is_not_late_enough_for_a_concern_shows_its_cause_all_the_same() -> None:
     one = paired("network", lag_warning_s=3600.0)
     assert one.concerns == ()
-    assert "network: The network limits" in shown(one, 80)
+    assert "network: The network is the limit" in shown(one, 80)
     assert "keeps up" not in plain_text([one], is_first=True)
 
 

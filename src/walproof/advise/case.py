@@ -21,7 +21,7 @@ class Case:
     plan: Plan
     analysis: Analysis
     trials: tuple[Trial, ...]
-    """Of the whole run."""
+    """The trials of the whole run."""
     cell: Cell
     variant: Variant
     finished: tuple[Trial, ...]
@@ -72,7 +72,7 @@ class Case:
         ]
 
     def pick(self, *names: str) -> dict[str, float]:
-        """Those of the mean metrics that are there."""
+        """Those of the named mean metrics that exist."""
         return {name: self.mean[name] for name in names if name in self.mean}
 
 

@@ -13,7 +13,7 @@ from walproof.settings.durability import DurabilityClass
 
 _UNITS = {Design.FRESH: "rounds", Design.TOGGLED: "starts of the server", Design.SLICED: "starts"}
 COARSE = 0.10
-"""A half-width from which "no measurable difference" needs to say what it could not see."""
+"""From this half-width on, "no measurable difference" has to say what could not be seen."""
 
 
 def throughput(case: Case) -> Finding | None:
@@ -59,7 +59,7 @@ def _blind_spot(effect: Effect) -> str:
 
 
 def failed_trials(case: Case) -> Finding | None:
-    """How many of the cell's trials failed, and the reason of the most."""
+    """How many of the cell's trials failed, and the most frequent reason."""
     failures = [f for f in case.analysis.failures if (f.install, f.workload, f.variant) == case.cell]
     if not failures:
         return None

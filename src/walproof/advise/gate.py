@@ -1,4 +1,4 @@
-"""What a gate says: while it measures, and of what is still undecided when its time is over."""
+"""What a gate says while it measures, and about what is still undecided when its time is over."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from walproof.facts import Plan, Trial
 from walproof.units import format_duration
 
 _ROUNDS_SENSIBLE = 1000
-"""More rounds than this are no advice."""
+"""More rounds than this are not advised."""
 
 
 def say_beginning(plan: Plan) -> str:
-    """How long it may take, before anything is measured."""
+    """How long it may take; said before anything is measured."""
     assert plan.gate is not None
     count = len(plan.gate.promises)
     promises = "1 promise" if count == 1 else f"{count} promises"
@@ -25,7 +25,7 @@ def say_beginning(plan: Plan) -> str:
 
 
 def say_look(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str, ...]:
-    """Lines after a look: what is known of each promise, and when the next look is."""
+    """Lines after a look: what is known about each promise, and when the next look is."""
     number = found.looks.index(found.done) + 1
     lines = [f"look {number} of at most {len(found.looks)}, after {found.done} {_noun(plan)}s:"]
     for judged in found.judged:
@@ -75,7 +75,7 @@ def say_answer(plan: Plan, found: Judgement) -> tuple[str, ...]:
 
 
 def say_help(plan: Plan, found: Judgement, trials: Sequence[Trial]) -> tuple[str, ...]:
-    """What would decide it."""
+    """Say what would decide it."""
     undecided = [judged for judged in found.judged if judged.outcome is Outcome.UNDECIDED]
     if found.outcome is not Outcome.UNDECIDED or not found.done:
         return ()
@@ -107,7 +107,8 @@ def _more_rounds(plan: Plan, found: Judgement, undecided: Sequence[Judged], tria
 
 
 def _rounds_wanted(judged: Judged) -> int | None:
-    """Rounds after which the interval would leave its limit out, if ratio and spread stay; None: unknown."""
+    """Rounds after which the interval would exclude its limit, if ratio and spread stay the same; None:
+    unknown."""
     if judged.ratio is None or judged.interval is None or judged.interval.low <= 0:
         return None
     reach = math.log(judged.interval.high / judged.interval.low) / 2

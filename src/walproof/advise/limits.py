@@ -91,7 +91,7 @@ def disk(case: Case) -> Finding | None:
     busy = case.mean.get("disk_busy_share")
     flush = sum(_among(case.waits, _FLUSH).values())
     locked = sum(_among(case.waits, _ROW_LOCK).values())
-    # Behind a row lock few backends can be seen in the flush: the lock's own finding speaks of it.
+    # When most wait for a row lock, few backends can be seen in the flush: the lock's own finding says so.
     if busy is None or busy < BUSY or not case.waits or flush >= NOTABLE or locked >= NOTABLE:
         return None
     sentence = (

@@ -1,10 +1,8 @@
-"""Which steps a load of this table should have: all but those that were measured to gain nothing.
-
-The baseline is a load with every step that the table allows; each step is measured by leaving it out. What is
-put in the place of one (sessions, wal_level=minimal, UNLOGGED) is measured as a variant of its own. A step
-whose interval is too wide to tell stays only where all of them together clearly beat a load without any: that
-whole is what was measured.
-"""
+"""Which steps a load of this table should have: all except those that were measured to gain nothing. The
+baseline is a load with every step that the table allows; each step is measured by leaving it out. What takes
+the place of a step (sessions, wal_level=minimal, UNLOGGED) is measured as a variant of its own. A step whose
+interval is too wide to tell stays only if all steps together clearly beat a load without any, since that
+whole was measured."""
 
 from __future__ import annotations
 
@@ -18,20 +16,20 @@ from walproof.facts import Plan, Variant
 from walproof.settings.durability import DurabilityClass
 
 WITHOUT = "without "
-"""How a variant that leaves out one step is called; the step's name follows."""
+"""The name of a variant that leaves out one step begins like this; the step's name follows."""
 PLAIN = "plain "
-"""How a variant without any step is called; its feed follows."""
+"""The name of a variant without any step begins like this; its feed follows."""
 
 
 PLAIN_COPY = "plain COPY"
-"""The load without any step that the whole is held against."""
+"""The load without any step with which the whole is compared."""
 _NOTHING = 1.1
-"""A step that can gain no more than this, by its interval, gains nothing."""
+"""A step whose interval allows no larger gain than this gains nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepGain:
-    """What a step gains in the company of all others."""
+    """What a step gains together with all others."""
 
     step: str
     ratio: float | None
@@ -41,8 +39,8 @@ class StepGain:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether it may gain or not: its interval holds 1 and reaches far above it, or there is none; or it
-        looks like a gain and is in doubt."""
+        """Whether it is unknown if it gains: its interval holds 1 and reaches far above it, or there is none,
+        or it looks like a gain but is in doubt."""
         if self.conclusion is Conclusion.TOO_FEW:
             return True
         if self.conclusion is Conclusion.IN_DOUBT:
@@ -62,11 +60,11 @@ class LoadAdvice:
     """Steps that were measured to gain."""
     undecided: tuple[StepGain, ...]
     keeps_undecided: bool
-    """All steps together clearly beat a load without any."""
+    """Whether all steps together clearly beat a load without any."""
     dropped: tuple[StepGain, ...]
     """Steps that gained nothing, or cost."""
     instead: tuple[Effect, ...]
-    """What was tried in addition or in the place of steps, against all steps."""
+    """What was tried in addition to steps or in their place, against all steps."""
     plain: tuple[Effect, ...]
     """Loads without any step, against all steps."""
 
@@ -121,7 +119,7 @@ def _best(plan: Plan, instead: Sequence[Effect], may_lose: DurabilityClass) -> V
 
 
 def _gain(without: Effect) -> StepGain:
-    """From what leaving the step out does."""
+    """The step's gain, from what leaving it out does."""
     interval = without.interval
     turned = {Conclusion.HIGHER: Conclusion.LOWER, Conclusion.LOWER: Conclusion.HIGHER}
     return StepGain(

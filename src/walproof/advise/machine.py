@@ -44,7 +44,7 @@ def no_checkpoint(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> Fi
     """No window saw a checkpoint, so settings that act at checkpoints had nothing to act on."""
     name = "checkpoint_active_share"
     seen = {
-        # One that is over within a clock tick has no share, but it has been counted.
+        # A checkpoint that is over within a clock tick has no share, but it has been counted.
         trial.number: trial.metrics[name]
         + sum(count for metric, count in trial.metrics.items() if metric.startswith("checkpoints_"))
         for trial in _done(trials)
@@ -60,7 +60,7 @@ def no_checkpoint(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> Fi
 
 
 def steadiness(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> Finding | None:
-    """Whether the machine changed over the run, and what interleaving did about it."""
+    """Whether the machine changed during the run, and how much interleaving helped."""
     drift = analysis.drift
     if drift.steadiness is Steadiness.TOO_FEW or drift.trend is None or drift.lag1_correlation is None:
         return None

@@ -1,4 +1,4 @@
-"""What a run is told while it goes on: the widest interval, how long it will take, what it will not tell."""
+"""What is said while a run goes on: the widest interval, how long it will take, and what it will not tell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from walproof.units import format_duration
 
 
 def say_outlook(plan: Plan, found: Outlook, done: int) -> tuple[str, ...]:
-    """Lines after round ``done``; right after the pilot they say what the run will come to."""
+    """Lines after round ``done``; right after the pilot they say what the run will reach."""
     widest = found.widest
     assert widest.half_width is not None
     reach = say_percent(widest.half_width)

@@ -1,8 +1,7 @@
 """The verdicts of a run: every rule asked about every cell, then about the run.
 
-A rule is a function of facts that answers with one finding or None. The two tables below are all there
-are; their order is the order of reading.
-"""
+A rule is a function of facts that answers with one finding or None. The two tables below hold all rules, in
+the order of reading."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from walproof.advise.wording import say_percent, say_ratio_in_brackets
 from walproof.analysis.effect import Conclusion, Effect, effects
 
 NOTABLE_CHANGE = 0.02
-"""A smaller change of WAL volume is measurable, but not worth a sentence."""
+"""A smaller change in WAL volume is measurable, but not worth a sentence."""
 UNEVEN = 0.30
 """Difference in checkpoint share from which a ratio needs the warning."""
 

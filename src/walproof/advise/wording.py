@@ -12,7 +12,7 @@ VAGUE = 2.0
 
 
 def is_vague(interval: Interval) -> bool:
-    """Whether next to nothing is known: the ends are a factor of VAGUE and more apart."""
+    """Whether next to nothing is known, because the ends are a factor of VAGUE or more apart."""
     return interval.low <= 0 or interval.high / interval.low > VAGUE
 
 
@@ -25,7 +25,7 @@ def say_percent(share: float) -> str:
 
 
 def say_ratio(ratio: float, interval: Interval | None) -> str:
-    """``3.9x (3.7 to 4.1)``; without an interval ``3.9x``; of a vague one its ends, ``0.29x to 1.70x``."""
+    """``3.9x (3.7 to 4.1)``; without an interval ``3.9x``; for a vague one its ends, ``0.29x to 1.70x``."""
     if interval is None:
         return f"{ratio:.2f}x" if ratio < 10 else f"{ratio:.1f}x"
     if is_vague(interval):
@@ -35,7 +35,7 @@ def say_ratio(ratio: float, interval: Interval | None) -> str:
 
 
 def say_ratio_in_brackets(ratio: float, interval: Interval) -> str:
-    """``0.99x, 0.97 to 1.02``: the same for a place that is in brackets already."""
+    """``0.99x, 0.97 to 1.02``: the same for a place that is already in brackets."""
     return _say_ends(interval) if is_vague(interval) else ", ".join(_say_parts(ratio, interval))
 
 
@@ -49,7 +49,7 @@ def _say_parts(ratio: float, interval: Interval) -> tuple[str, str]:
 
 
 def ratio_digits(interval: Interval) -> int:
-    """Decimals that show the interval's width, and on which side of 1 its ends are."""
+    """How many decimals show the interval's width, and on which side of 1 its ends are."""
     width = interval.high - interval.low
     digits = 2 if width <= 0 else min(4, max(1, math.ceil(-math.log10(width))))
     # Two decimals at least near 1, where the second one is what people look at.

@@ -21,7 +21,7 @@ from walproof.units import Lsn, format_bytes, format_duration
 
 
 def missing_segment(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
-    """The upstream has removed WAL that the standby has not got."""
+    """The upstream has removed WAL that the standby has not received."""
     upstream = window.last.upstream
     if streams(window) or upstream.oldest_segment is None:
         return None
@@ -46,7 +46,7 @@ def missing_segment(window: ReplicationWindow, split: LagSplit) -> NamedCause | 
         tuple(evidence),
         (
             "If the segment is in an archive, set restore_command on the standby.",
-            "Otherwise make the standby anew by a base backup.",
+            "Otherwise make the standby again from a base backup.",
             "For the next time: a replication slot (primary_slot_name), or a larger wal_keep_size; "
             "max_slot_wal_keep_size bounds what a slot may keep.",
         ),
@@ -92,7 +92,7 @@ def archive_recovery(window: ReplicationWindow, split: LagSplit) -> NamedCause |
         f"{format_bytes(split.lag_bytes)} behind, segments have {format_bytes(window.segment_bytes)}",
     ]
     if not is_intended:
-        evidence.append("primary_conninfo is set: it should stream and does not")
+        evidence.append("primary_conninfo is set: it should stream but does not")
     return NamedCause(
         Cause.ARCHIVE_RECOVERY,
         "The standby restores WAL from the archive: it sees a segment when it is complete and archived.",
@@ -109,7 +109,7 @@ def archive_recovery(window: ReplicationWindow, split: LagSplit) -> NamedCause |
 
 
 def walreceiver_silent(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
-    """A walreceiver exists and takes nothing, although there is WAL for it."""
+    """A walreceiver exists but takes nothing, although there is WAL for it."""
     then, now = window.first.standby.receiver, window.last.standby.receiver
     if not streams(window) or then is None or now is None:
         return None
@@ -138,8 +138,8 @@ def walreceiver_silent(window: ReplicationWindow, split: LagSplit) -> NamedCause
         "The walreceiver is connected and receives nothing: it hangs, or the connection is lost.",
         tuple(evidence),
         (
-            "See whether its process is stopped (kill -CONT) or hangs; ending it (SIGTERM) makes the startup "
-            "process start another.",
+            "See whether its process is stopped (kill -CONT) or hangs; if you end it (SIGTERM), the startup "
+            "process starts another.",
             "A dead connection is noticed after wal_receiver_timeout and wal_sender_timeout, and sooner with "
             "tcp_keepalives and a lower timeout.",
         ),

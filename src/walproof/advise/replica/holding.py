@@ -62,7 +62,7 @@ def _smaller_settings(window: ReplicationWindow) -> list[str]:
 
 
 def conflict(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
-    """Replay waits until sessions of the standby end."""
+    """Replay waits until sessions on the standby end."""
     waits = window.waits.get("startup", {})
     seen = share(waits, CONFLICT_WAITS)
     if seen < SHARE or split.lag_bytes == 0:

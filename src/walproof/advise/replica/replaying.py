@@ -26,7 +26,7 @@ from walproof.units import format_bytes
 
 
 def replay_starved(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
-    """The startup process is ready to run and does not get a core."""
+    """The startup process is ready to run but does not get a core."""
     load = split.startup
     if load is None or not replay_is_late(window, split):
         return None
@@ -58,13 +58,13 @@ def replay_starved(window: ReplicationWindow, split: LagSplit) -> NamedCause | N
 
 
 def replay_cpu(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
-    """The startup process saturates its one core."""
+    """The startup process uses all of its one core."""
     if not replay_is_late(window, split) or replay_starved(window, split) is not None:
         return None
     waits = window.waits.get("startup", {})
     running = share(waits, CPU_WAITS)
     load = split.startup
-    # Time without a core counts: the process had work for it. That it is the smaller part is known by now.
+    # Time without a core counts: the process had work for it. By now it is known to be the smaller part.
     wanted = load.cpu_share + load.run_queue_share + load.stopped_share if load is not None else running
     if wanted < BUSY_SHARE:
         return None
@@ -77,15 +77,15 @@ def replay_cpu(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
         evidence.insert(
             0,
             f"the startup process waited for nothing in {percent(running)} of the looks; whether it ran or "
-            "had no core is only to be seen on its machine",
+            f"had no core can be seen only on its machine",
         )
     return NamedCause(
         Cause.REPLAY_CPU,
-        "Replay itself limits: one process replays, and its core is full.",
+        "Replay itself is the limit: one process replays, and its core is fully used.",
         tuple(evidence),
         (
             "Make less WAL: fewer indexes, larger max_wal_size (fewer full-page images), larger batches.",
-            "wal_compression = pglz makes replay dearer; lz4 or off costs it less.",
+            "wal_compression = pglz makes replay more expensive; lz4 or off costs less.",
             "A faster core, or PostgreSQL 14 and newer, which asks for file sizes less often.",
         ),
     )
@@ -121,7 +121,7 @@ def replay_io(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
 
 
 def replay(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
-    """Replay is late for a reason that was not seen; better said than left out."""
+    """Replay is late for a reason that was not seen, which is better said than left out."""
     named = (replay_starved, replay_cpu, replay_io, conflict, apply_delay, replay_paused)
     if not replay_is_late(window, split) or any(rule(window, split) is not None for rule in named):
         return None

@@ -58,7 +58,7 @@ def network(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
         evidence.append(f"the walsender's state is {sender.state}")
     return NamedCause(
         Cause.NETWORK,
-        "The network limits: WAL waits to be sent while the standby waits for it.",
+        "The network is the limit: WAL waits to be sent while the standby waits for it.",
         tuple(evidence),
         (
             "Compare the rate with the link's; look for a narrow link, loss, or distance.",
@@ -86,7 +86,7 @@ def flush(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
         )
     return NamedCause(
         Cause.FLUSH,
-        "The standby's disk limits: its walreceiver waits for WAL to be written and flushed.",
+        "The standby's disk is the limit: its walreceiver waits for WAL to be written and flushed.",
         tuple(evidence),
         (
             "Put pg_wal of the standby on a disk that flushes faster; walproof disk measures it.",

@@ -1,7 +1,5 @@
-"""What is said of a standby that is behind when no rule knows why: that, and what was seen.
-
-Better an admission than silence: "no cause" would read as "no lag".
-"""
+"""What is said about a standby that is behind when no rule knows why: just that, and what was seen. An
+admission is better than silence: "no cause" would read as "no lag"."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from walproof.units import format_bytes, format_duration
 
 
 def unexplained(window: ReplicationWindow, split: LagSplit) -> NamedCause | None:
-    """A stage that is behind and grows. To be asked when no other rule has a cause."""
+    """A stage that is behind and grows. Ask this rule when no other has a cause."""
     late = [stage for stage in split.stages if _is_late(stage)]
     if not late and not (split.pace is Pace.NEVER and split.lag_bytes >= UNFLUSHED_TAIL_BYTES):
         return None

@@ -1,4 +1,4 @@
-"""What a rule finds: a change that is advised, that all is well, or that it could not look."""
+"""What a rule finds: that a change is advised, that all is well, or that it could not look."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from walproof.settings.durability import DurabilityClass
 
 
 class Weight(StrEnum):
-    """How much a piece of advice matters; in this order."""
+    """How much a piece of advice matters, in this order."""
 
     DANGER = "danger"
     """Data or the service is at stake."""
     GAIN = "gain"
     """Less work, less WAL or a shorter recovery."""
     EVIDENCE = "evidence"
-    """So that the next look sees more."""
+    """The next look will see more."""
 
 
 class Sure(StrEnum):
@@ -36,7 +36,7 @@ class Sure(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of this server now and after the change, with the range that it is expected in."""
+    """A figure of this server now and after the change, with the range in which it is expected."""
 
     name: str
     """``WAL``, ``full-page images``, ``pg_wal at most``, ``recovery reads at most``, ..."""
@@ -50,7 +50,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One change that is advised, with why."""
+    """A change that is advised, and why."""
 
     rule: str
     weight: Weight
@@ -60,17 +60,17 @@ class Advice:
     """Sentences with this server's own figures."""
     changes: tuple[Change, ...] = ()
     steps: tuple[str, ...] = ()
-    """SQL or other lines, where it is no matter of settings."""
+    """SQL or other lines, if the change is not one of settings."""
     figures: tuple[Figure, ...] = ()
     costs: tuple[str, ...] = ()
     """What it costs or risks."""
     durability: DurabilityClass = DurabilityClass.NONE
-    """What a crash may cost when it is followed."""
+    """What a crash may cost if the advice is followed."""
     sure: Sure = Sure.HIGH
     unknown: tuple[str, ...] = ()
     """What the rule could not know."""
     benefit: float = 0.0
-    """Orders advice of one weight: bytes of WAL an hour that it saves."""
+    """Orders advice of the same weight: bytes of WAL that it saves each hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,4 +91,4 @@ class Unseen:
 
 Found: TypeAlias = Advice | Fine | Unseen
 Rule: TypeAlias = Callable[[ServerCase], Found | None]
-"""None where the rule has no object: slots on a server without any, settings that the version has not."""
+"""None if the rule has no object: slots on a server without any, settings that the version does not have."""

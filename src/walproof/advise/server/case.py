@@ -1,4 +1,4 @@
-"""What rules of advice are given: a server's window, its WAL where it was recorded, its owner's limits."""
+"""What rules of advice are given: a server's window, its WAL if it was recorded, its owner's limits."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from walproof.settings.durability import DurabilityClass
 from walproof.wal.totals import RelationTotals, WalStats, WalTotals
 
 LEAST_WAL_BYTES = 16 << 20
-"""WAL below which a window says nothing of what the server writes."""
+"""With less WAL than this, a window says nothing about what the server writes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerCase:
-    """All that a rule may look at."""
+    """Everything that a rule may look at."""
 
     window: ServerWindow
     wal: WalStats | None = None
-    """Of the window's WAL, where it was recorded."""
+    """Totals of the window's WAL, if it was recorded."""
     whatif: Study | None = None
     """What that WAL would be with other settings."""
     limits: Limits = field(default_factory=Limits)
     may_lose: DurabilityClass = DurabilityClass.NONE
     """What the owner allows a crash to cost."""
     startup_budget_s: float | None = None
-    """After which an orchestrator ends a server that starts."""
+    """The time after which an orchestrator ends a server that is starting."""
     recovery_band: float = 1.0
     """How many times longer a recovery may be than ``whatif`` says, in 1 of 20 cases."""
 
@@ -43,7 +43,7 @@ class ServerCase:
 
     @property
     def wal_bytes(self) -> float | None:
-        """WAL that was written in the window; None of a standby, or without looks."""
+        """Bytes of WAL written in the window; None for a standby, or without looks."""
         looks = self.window.looks
         if self.wal is not None:
             return float(self.wal.accounting.total_bytes)
@@ -53,7 +53,7 @@ class ServerCase:
 
     @property
     def wal_per_hour(self) -> float | None:
-        """WAL an hour; None where the window has no length."""
+        """Bytes of WAL per hour; None if the window has no length."""
         written = self.wal_bytes
         return None if written is None or self.hours <= 0 else written / self.hours
 
@@ -61,7 +61,7 @@ class ServerCase:
     def image_share(self) -> float | None:
         """Share of full-page images in the window's WAL: read from it, else estimated from their number.
 
-        The estimate takes 8 kB for an image, which is too much where wal_compression is on.
+        The estimate assumes 8 kB for an image, which is too much if wal_compression is on.
         """
         if self.wal is not None:
             return self.wal.images.bytes / max(1, self.wal.accounting.total_bytes)
@@ -73,22 +73,22 @@ class ServerCase:
 
     @property
     def writes(self) -> bool:
-        """Whether so much was written that rates of the window mean something."""
+        """Whether enough was written for the window's rates to mean something."""
         return (self.wal_bytes or 0.0) >= LEAST_WAL_BYTES
 
     @property
     def why_no_wal(self) -> str:
-        """Why rules that read the WAL cannot."""
+        """Why rules cannot read the WAL."""
         if self.wal is None and (self.wal_bytes is None or self.writes):
             return "the WAL was not recorded"
         return "too little WAL was written in the window"
 
     def relation_wal(self, filenode: int) -> float | None:
-        """WAL bytes of a relation in the window; None where the WAL was not recorded."""
+        """WAL bytes of a relation in the window; None if the WAL was not recorded."""
         return self._of_relation(filenode, lambda totals: totals.combined_bytes)
 
     def relation_images(self, filenode: int) -> float | None:
-        """Bytes of its full-page images in the window; None where the WAL was not recorded."""
+        """Bytes of its full-page images in the window; None if the WAL was not recorded."""
         return self._of_relation(filenode, lambda totals: totals.image_bytes)
 
     def _of_relation(self, filenode: int, bytes_of: Callable[[WalTotals], int]) -> float | None:
@@ -98,6 +98,6 @@ class ServerCase:
         return float(sum(bytes_of(row.totals) for row in rows))
 
     def is_on(self, name: str) -> bool | None:
-        """A boolean setting; None where the version has none."""
+        """A boolean setting; None if the version does not have it."""
         value = self.window.value(name)
         return None if value is None else value == "on"

@@ -1,4 +1,5 @@
-"""Rules about checkpoints: how often they begin, how they are spread, and what that writes."""
+"""Rules about checkpoints: how often they begin, how they are spread, and how much is written because of
+that."""
 
 from __future__ import annotations
 
@@ -13,9 +14,9 @@ from walproof.settings.change import Change
 from walproof.units import format_bytes, format_duration
 
 REQUESTED_SHARE = 0.1
-"""Of all checkpoints, those that WAL forces: above it max_wal_size is what decides."""
+"""The share of checkpoints that WAL forces above which max_wal_size decides."""
 LEAST_CHECKPOINTS = 10
-"""Since statistics were reset: below it a share says nothing."""
+"""With fewer checkpoints since statistics were reset, a share says nothing."""
 WORTH = 0.1
 """Share of the WAL that a larger max_wal_size has to save before it is advised."""
 ENOUGH = 1.03
@@ -23,7 +24,7 @@ ENOUGH = 1.03
 
 
 def max_wal_size(case: ServerCase) -> Found | None:
-    """Checkpoints that WAL forces: from the what-if curve where WAL was recorded, else from their number."""
+    """Checkpoints that WAL forces: from the what-if curve if WAL was recorded, else from their number."""
     if case.window.is_in_recovery:
         return None
     if case.whatif is not None and case.writes:
@@ -68,7 +69,7 @@ def _from_curve(case: ServerCase, study: Study) -> Found:
     ]
     title = " and ".join(f"{change.name} = {change.value}" for change in changes)
     unit = "bytes/h" if study.hours is not None else "bytes"
-    # A size that was not simulated may fill up wholly.
+    # A size that was not simulated may be filled completely.
     is_simulated = size_mb == chosen.target.max_wal_size_mb
     room = chosen.pg_wal_most if is_simulated else max(chosen.pg_wal_most, (size_mb or 0) << 20)
     distance = chosen.distance_most if is_simulated else max(chosen.distance_most, (size_mb or 0) << 20)
@@ -218,7 +219,7 @@ def _from_counters(case: ServerCase) -> Found | None:
     size = window.base("max_wal_size")
     if size is None:
         return Unseen("max_wal_size", "its setting is not known")
-    # Without the WAL nothing says where the curve ends: double, and look again.
+    # Without the WAL nothing says where the curve ends, so double it and look again.
     larger = round(size * 2)
     return Advice(
         "max_wal_size",
@@ -242,7 +243,7 @@ def _from_counters(case: ServerCase) -> Found | None:
 
 
 def completion_target(case: ServerCase) -> Found | None:
-    """checkpoint_completion_target below 0.9: the checkpoint's writes come in a burst."""
+    """checkpoint_completion_target is below 0.9, so the checkpoint's writes come in a burst."""
     target = case.window.base("checkpoint_completion_target")
     if target is None:
         return Unseen("checkpoint_completion_target", "its setting is not known")

@@ -11,10 +11,10 @@ from walproof.settings.durability import DurabilityClass
 from walproof.units import format_duration
 
 FULL_SHARE = 0.02
-"""wal_buffers_full for a commit: above it backends write WAL because the buffers are full."""
+"""wal_buffers_full per commit; above this, backends write WAL because the buffers are full."""
 LEAST_COMMITS = 1000
 FLUSH_WAIT_SHARE = 0.3
-"""Of what active backends were seen doing: waiting for a flush of WAL."""
+"""The share of what active backends were seen doing that waiting for a flush of WAL has to reach."""
 LEAST_SAMPLES = 30
 _ROLES = 3
 
@@ -25,9 +25,7 @@ def wal_buffers(case: ServerCase) -> Found | None:
         return None
     full, commits = case.window.grown("wal_buffers_full"), case.window.grown("commits")
     if full is None:
-        return Unseen(
-            "wal_buffers", "pg_stat_wal is there from 14 on" if case.major < 14 else "no pg_stat_wal"
-        )
+        return Unseen("wal_buffers", "pg_stat_wal exists from 14 on" if case.major < 14 else "no pg_stat_wal")
     if not commits or commits < LEAST_COMMITS:
         return Unseen("wal_buffers", f"{commits or 0:.0f} commits in the window, too few")
     share = full / commits
@@ -105,7 +103,7 @@ def flushes(case: ServerCase) -> Found | None:
 
 
 def commit_delay(case: ServerCase) -> Found | None:
-    """commit_delay is set: does it batch anything?"""
+    """Whether commit_delay, if it is set, batches anything."""
     delay, siblings = case.window.base("commit_delay"), case.window.base("commit_siblings")
     if delay is None or siblings is None:
         return Unseen("commit_delay", "its setting is not known")

@@ -72,11 +72,11 @@ def _without_limit(case: ServerCase, held: list[ServerSlot], idle: list[ServerSl
     return Advice(
         "slots",
         Weight.DANGER,
-        "Bring back who uses the idle slots, or drop them" if idle else "Limit what slots may keep",
+        "Bring back the users of the idle slots, or drop them" if idle else "Limit what slots may keep",
         tuple(evidence),
         changes,
         steps=(
-            *(("-- only where its standby or subscriber does not come back:",) if idle else ()),
+            *(("-- only if its standby or subscriber does not come back:",) if idle else ()),
             *(f"SELECT pg_drop_replication_slot('{_quoted(slot.name)}');" for slot in idle),
         ),
         costs=costs,
@@ -96,7 +96,7 @@ def _quoted(name: str) -> str:
 
 
 def archiver(case: ServerCase) -> Found | None:
-    """An archiver that fails, or is slower than WAL is made."""
+    """An archiver that fails, or is slower than WAL is generated."""
     mode = case.window.value("archive_mode")
     if mode in (None, "off"):
         return None if mode == "off" else Unseen("archiver", "archive_mode is not known")
@@ -127,7 +127,7 @@ def archiver(case: ServerCase) -> Found | None:
         return Advice(
             "archiver",
             Weight.DANGER,
-            "Make the archiver faster than WAL is made",
+            "Make the archiver faster than WAL is generated",
             (
                 f"{waiting} segments wait for it; in {format_duration(window.seconds)} {made:.0f} were "
                 "made and "

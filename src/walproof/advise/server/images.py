@@ -13,16 +13,17 @@ from walproof.units import format_bytes
 from walproof.wal.whatif import Compression
 
 IMAGE_SHARE = 0.3
-"""Of the WAL, full-page images: below it compression has little to do."""
+"""The share of full-page images in the WAL below which compression has little to do."""
 WORTH = 0.1
 HINT_SHARE = 0.1
 UUID_SHARE = 0.1
-"""Of the WAL, images of indexes that begin with a uuid. Keys in order fill page after page: hardly any."""
+"""The share of the WAL that images of indexes on a leading uuid have to reach. Ordered keys, which fill page
+after page, cause hardly any."""
 _METHODS: tuple[Compression, ...] = ("lz4", "zstd", "pglz")
 
 
 def wal_compression(case: ServerCase) -> Found | None:
-    """wal_compression off while images make much of the WAL."""
+    """wal_compression is off while images are much of the WAL."""
     value, share = case.window.value("wal_compression"), case.image_share
     if value is None:
         return Unseen("wal_compression", "its setting is not known")
@@ -86,9 +87,9 @@ def wal_compression(case: ServerCase) -> Found | None:
 
 
 def _methods(case: ServerCase) -> tuple[Compression, ...]:
-    """What this build of the server can compress with, least CPU first."""
+    """The methods that this build of the server can compress with, least CPU first."""
     setting = case.window.settings["wal_compression"]
-    # 14 and older have a boolean, which is pglz; a recording does not say what the build has.
+    # 14 and older have a boolean, which means pglz; a recording does not say what the build has.
     known = setting.values or ("pglz", "lz4", "zstd")
     if case.major < 15:
         return ("pglz",)
@@ -106,11 +107,8 @@ def _word(case: ServerCase, method: Compression) -> str:
 
 
 def _of_hints_alone(case: ServerCase) -> float | None:
-    """Share of the WAL that hint bits cost; None where it was not simulated.
-
-    A hint bit takes the image of a page that the next change would otherwise take, so the images that they
-    have are more than those that they cost.
-    """
+    """Share of the WAL that hint bits cost; None if it was not simulated. A hint bit causes the image of a
+    page that the next change would otherwise cause, so they have more images than they cost."""
     study = case.whatif
     if study is None:
         return None
@@ -141,7 +139,7 @@ def random_keys(case: ServerCase) -> Found | None:
         (
             f"Images of indexes that begin with a uuid make {say_percent(share)} of the WAL: {named}.",
             "Keys in random order (uuid v4) touch another page with nearly every row, and after each "
-            "checkpoint every page that is touched writes a full-page image.",
+            "checkpoint every page that is touched causes a full-page image.",
         ),
         costs=("New keys tell when they were made. Old ones stay.",),
         sure=Sure.MEDIUM,
@@ -154,7 +152,7 @@ def random_keys(case: ServerCase) -> Found | None:
 
 
 def hint_images(case: ServerCase) -> Found | None:
-    """Images that are there only because a hint bit was set."""
+    """Images that exist only because a hint bit was set."""
     if case.wal is None or not case.writes:
         return Unseen("hint images", case.why_no_wal)
     images = case.wal.images
@@ -171,7 +169,7 @@ def hint_images(case: ServerCase) -> Found | None:
     return Advice(
         "hint images",
         Weight.GAIN,
-        "VACUUM tables after they were filled, before others read them",
+        "VACUUM tables after they are filled, before others read them",
         (
             f"{images.hint_count} images ({format_bytes(images.hint_bytes)}, {say_percent(share)} of "
             "the WAL) were "

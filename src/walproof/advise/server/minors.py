@@ -1,4 +1,4 @@
-"""The rule about minor releases: known fixes of the write path above the installed one."""
+"""The rule about minor releases: known fixes of the write path that are newer than the installed one."""
 
 from __future__ import annotations
 

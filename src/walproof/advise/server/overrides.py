@@ -1,4 +1,4 @@
-"""A rule about settings of roles and databases, which hold instead of the server's."""
+"""A rule about settings of roles and databases, which override the server's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WRITING = (
     "synchronous_commit", "commit_delay", "commit_siblings", "wal_compression", "wal_skip_threshold",
     "session_replication_role",
 )  # fmt: skip
-"""Settings of sessions that shape WAL or what a commit waits for."""
+"""Session settings that shape WAL or what a commit waits for."""
 _NAMED = 5
 
 
@@ -37,7 +37,7 @@ def overrides(case: ServerCase) -> Found | None:
                 f"wal_writer_delay ({delay}).",
             ),
             steps=tuple(_reset(override) for override in loose[:_NAMED]),
-            costs=("Their commits wait for the disk. Sessions that are there keep what they have.",),
+            costs=("Their commits wait for the disk. Existing sessions keep what they have.",),
             sure=Sure.HIGH,
             unknown=("whether that loss is accepted: then say --may-lose commits",),
         )

@@ -1,4 +1,4 @@
-"""A server of which only a recording is there: its settings, and no look at it."""
+"""A server of which there is only a recording: its settings, and no look at it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from walproof.units import format_duration
 
 
 def recovery_prefetch(case: ServerCase) -> Found | None:
-    """recovery_prefetch off: redo waits for each page that it reads."""
+    """recovery_prefetch is off: redo waits for each page that it reads."""
     value = case.window.value("recovery_prefetch")
     if value is None:
         return None if case.major < 15 else Unseen("recovery_prefetch", "its setting is not known")
@@ -57,7 +57,7 @@ def startup_budget(case: ServerCase) -> Found | None:
         (
             f"With the present settings {away}, and the probe ends a server that is not up after "
             f"{format_duration(budget_s)}.",
-            "A crash recovery that is ended begins anew: the server may never come up.",
+            "A crash recovery that is ended has to start over: the server may never come up.",
         ),
         steps=(
             f"# Kubernetes: startupProbe.failureThreshold * periodSeconds >= {enough_s}",
@@ -71,7 +71,7 @@ def startup_budget(case: ServerCase) -> Found | None:
 
 
 def log_checkpoints(case: ServerCase) -> Found | None:
-    """log_checkpoints off: nobody will know why a checkpoint began."""
+    """log_checkpoints is off: nobody will know why a checkpoint began."""
     on = case.is_on("log_checkpoints")
     if on is None:
         return Unseen("log_checkpoints", "its setting is not known")

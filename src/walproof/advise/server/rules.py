@@ -1,4 +1,4 @@
-"""The rules of advice: what each asks is data (``rules.csv``), what it finds a function of the case."""
+"""The rules of advice: what each asks is data (``rules.csv``); what it finds is a function of the case."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ RULES: Mapping[str, Rule] = {
 
 @dataclass(frozen=True, slots=True)
 class RuleText:
-    """What is known of a rule without a server."""
+    """What is known about a rule without a server."""
 
     name: str
     family: str
     question: str
     looks_at: str
     since: int
-    """First major version in which what it looks at is there."""
+    """The first major version that has what it looks at."""
     source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Advised:
-    """What all rules found, advice in the order in which it should be read."""
+    """What all rules found, with advice in the order in which it should be read."""
 
     case: ServerCase
     advice: tuple[Advice, ...]
@@ -82,7 +82,7 @@ class Advised:
 
 @functools.cache
 def rule_texts() -> Mapping[str, RuleText]:
-    """Name -> question, what it looks at and source, of every rule."""
+    """Name -> question, what it looks at, and source, for every rule."""
     with _TABLE.open(newline="", encoding="utf-8") as file:
         return {
             row["rule"]: RuleText(

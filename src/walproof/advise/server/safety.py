@@ -14,11 +14,12 @@ from walproof.units import format_bytes
 
 _NAMED = 3
 _PASSING = 10
-"""Rows inserted for one that is there: what an unlogged table holds is on its way to somewhere else."""
+"""Rows inserted for each row that is there, from which on an unlogged table only passes rows on to somewhere
+else."""
 
 
 def fsync(case: ServerCase) -> Found | None:
-    """fsync = off: after a crash of the machine the cluster may be lost."""
+    """fsync is off: after a crash of the machine the cluster may be lost."""
     if case.is_on("fsync") is None:
         return Unseen("fsync", "its setting is not known")
     if case.is_on("fsync"):
@@ -41,7 +42,7 @@ def fsync(case: ServerCase) -> Found | None:
 
 
 def full_page_writes(case: ServerCase) -> Found | None:
-    """full_page_writes = off: a page that is torn by a crash stays torn."""
+    """full_page_writes is off: a page that is torn by a crash stays torn."""
     if case.is_on("full_page_writes") is None:
         return Unseen("full_page_writes", "its setting is not known")
     if case.is_on("full_page_writes"):
@@ -52,7 +53,7 @@ def full_page_writes(case: ServerCase) -> Found | None:
         "Turn full_page_writes on",
         ("full_page_writes is off: a page that is half written when the power fails is not repaired.",),
         (Change("full_page_writes", "on"),),
-        costs=("WAL grows by the images of pages, the more the more often checkpoints begin.",),
+        costs=("WAL grows by the images of pages, and the more often checkpoints begin, the more it grows.",),
         unknown=(
             "whether file system and disk write 8 kB as a whole for the server, which no cloud's claim "
             "of atomic "
@@ -62,7 +63,8 @@ def full_page_writes(case: ServerCase) -> Found | None:
 
 
 def synchronous_commit(case: ServerCase) -> Found | None:
-    """synchronous_commit = off against what the owner allows, and remote levels that nothing waits for."""
+    """synchronous_commit is off against what the owner allows, or has a remote level that nothing waits
+    for."""
     level, names = case.window.value("synchronous_commit"), case.window.value("synchronous_standby_names")
     if level is None or names is None:
         return Unseen("synchronous_commit", "its setting is not known")
@@ -151,7 +153,7 @@ def unlogged(case: ServerCase) -> Found | None:
 
 
 def _named(tables: Sequence[ServerTable]) -> str:
-    """The largest of them, and how many more."""
+    """The largest tables, and how many more there are."""
     largest = sorted(tables, key=lambda table: -table.bytes)
     rest = f" and {len(tables) - _NAMED} more" if len(tables) > _NAMED else ""
     return (
@@ -181,7 +183,7 @@ def pending(case: ServerCase) -> Found | None:
 
 
 def autovacuum(case: ServerCase) -> Found | None:
-    """autovacuum off: pages are frozen all at once one day."""
+    """autovacuum is off: one day pages are frozen all at once."""
     if case.is_on("autovacuum") is None:
         return Unseen("autovacuum", "its setting is not known")
     if case.is_on("autovacuum") and case.is_on("track_counts") is not False:

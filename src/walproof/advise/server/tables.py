@@ -1,4 +1,5 @@
-"""Rules about tables that write more than they have to: frozen all at once, logged only to pass through."""
+"""Rules about tables that write more than they have to: they are frozen all at once, or logged although they
+only pass rows on."""
 
 from __future__ import annotations
 
@@ -10,13 +11,13 @@ from walproof.settings.durability import DurabilityClass
 from walproof.units import format_bytes
 
 NEAR = 0.75
-"""Of autovacuum_freeze_max_age: from here on a table is soon vacuumed as a whole."""
+"""The share of autovacuum_freeze_max_age from which a table will soon be vacuumed as a whole."""
 LEAST_STORM_BYTES = 16 << 20
 STORM_HOURS = 1.0
-"""As much as is written in so many hours anyway is no storm."""
+"""What is anyway written within so many hours is not a storm."""
 LEAST_STAGED = 10_000
 STAGED_SHARE = 0.8
-"""Of a table's rows that were inserted: gone without having been deleted, so by TRUNCATE."""
+"""The share of a table's inserted rows that are gone without having been deleted, and thus by TRUNCATE."""
 _NAMED = 3
 
 
@@ -64,7 +65,7 @@ def _aged(table: ServerTable, limit: float) -> str:
 
 
 def staging(case: ServerCase) -> Found | None:
-    """Tables that are filled and truncated again and again, and logged all the same."""
+    """Tables that are filled and truncated again and again, but logged all the same."""
     if case.window.is_in_recovery:
         return None
     passing = [table for table in case.window.tables if not table.is_unlogged and _is_staged(table)]
@@ -77,7 +78,7 @@ def staging(case: ServerCase) -> Found | None:
             for table in passing[:_NAMED]
         ]
     )
-    evidence = [f"Filled and truncated again and again, and logged: {named}."]
+    evidence = [f"Filled and truncated again and again, but logged: {named}."]
     written = sum(case.relation_wal(table.filenode) or 0.0 for table in passing if table.filenode)
     if case.wal is not None and written:
         share = written / max(1, case.wal.accounting.total_bytes)
@@ -106,6 +107,6 @@ def staging(case: ServerCase) -> Found | None:
 
 
 def _is_staged(table: ServerTable) -> bool:
-    """Rows that are neither there nor deleted were truncated. Those of before the statistics hide some."""
+    """Rows that are neither there nor deleted were truncated. Rows from before the statistics hide some."""
     truncated = table.inserted - table.deleted - table.live
     return table.inserted >= LEAST_STAGED and truncated >= STAGED_SHARE * table.inserted

@@ -9,11 +9,11 @@ from walproof.facts.server import ServerIndex, ServerTable
 from walproof.units import format_bytes, format_duration
 
 LEAST_STATISTICS_S = 7 * 86400
-"""Statistics younger than a week have not seen the weekly job that needs the index."""
+"""Statistics younger than a week have not seen a weekly job that needs the index."""
 LEAST_INDEX_BYTES = 1 << 20
 LEAST_UPDATES = 10_000
 HOT_SHARE = 0.5
-"""Of a table's updates, those that needed no entry in any index."""
+"""The share of a table's updates that needed no entry in any index."""
 FILLFACTOR = 85
 _NAMED = 5
 
@@ -46,7 +46,7 @@ def unused_indexes(case: ServerCase) -> Found | None:
         evidence.append(f"They make {say_percent(share)} of the WAL that was recorded.")
     if case.window.standbys_asked:
         evidence.append(
-            f"Asked as well, and no reader there: {say_count(case.window.standbys_asked, 'standby')}."
+            f"Asked as well, without a reader there: {say_count(case.window.standbys_asked, 'standby')}."
         )
     unasked = len(case.window.standbys) > case.window.standbys_asked
     count = "an index" if len(idle) == 1 else f"{len(idle)} indexes"
@@ -81,8 +81,9 @@ def _named(case: ServerCase, index: ServerIndex) -> str:
 
 
 def hot_updates(case: ServerCase) -> Found | None:
-    """Tables whose updates write every index, for want of room on the page."""
-    # Before its rows were updated once, a table that was just filled has no room anywhere, and makes it.
+    """Tables whose updates write to every index, for want of room on the page."""
+    # Until its rows have been updated once, a table that was just filled has no room anywhere; updates make
+    # it.
     busy = [table for table in case.window.tables if table.updated >= max(LEAST_UPDATES, table.live)]
     if not busy:
         return None
@@ -125,7 +126,7 @@ def _updated(table: ServerTable) -> str:
 
 
 def statistics_age(case: ServerCase) -> str | None:
-    """A sentence about since when the server counts."""
+    """A sentence that says since when the server counts."""
     counted_s = case.window.counted_s
     if counted_s is None:
         return None

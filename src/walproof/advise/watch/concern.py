@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 SETTLED_S = 10.0
-"""Rules about rates say nothing before a server has been seen for so long."""
+"""Rules about rates say nothing until a server has been watched for so long."""
 
 
 class Severity(IntEnum):
-    """As monitoring systems count them."""
+    """Severities as monitoring systems count them."""
 
     WARNING = 1
     CRITICAL = 2
@@ -27,18 +27,18 @@ class Concern:
     evidence: tuple[str, ...]
     advice: tuple[str, ...] = ()
     since: float | None = None
-    """When it began, seconds of the epoch by the server's clock; None where only the first sighting is
-    known, which `Concerns` fills in."""
+    """When it began, in seconds of the epoch by the server's clock; None if only the first sighting is known,
+    which `Concerns` fills in."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """From when on something is a concern, seconds."""
+    """The limits, in seconds, beyond which something is a concern."""
 
     recovery_s: float | None = None
-    """Longest crash recovery (--recovery-target)."""
+    """The longest crash recovery (--recovery-target)."""
     full_warning_s: float = 4 * 3600.0
-    """Until pg_wal is full."""
+    """Time until pg_wal is full."""
     full_critical_s: float = 3600.0
     lag_warning_s: float = 15.0
     """Age of what a standby has replayed."""

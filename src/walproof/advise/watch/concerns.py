@@ -18,7 +18,7 @@ from walproof.facts.watch import CrashClock, WalCauses
 
 
 class Concerns:
-    """Follows the concerns of one server: what goes and comes back begins anew."""
+    """Follows the concerns of one server. A concern that goes and comes back begins again."""
 
     def __init__(self, limits: Thresholds) -> None:
         self._limits = limits
@@ -33,8 +33,8 @@ class Concerns:
         now: float,
         windows: Sequence[ReplicationWindow] = (),
     ) -> tuple[Concern, ...]:
-        """The worst first. ``pairs``: standby -> what sessions on both servers say of ``windows``; ``now``:
-        Unix time."""
+        """The concerns, the worst first. ``pairs``: standby -> what sessions on both servers say of
+        ``windows``; ``now``: Unix time."""
         at = now if seen.look is None else seen.look.at
         found = list(self._found(seen, clock, causes, pairs, windows, at))
         self._since = {concern.key: self._since.get(concern.key, concern.since or at) for concern in found}
@@ -72,5 +72,5 @@ class Concerns:
             yield from recovery(clock, self._limits)
         if causes is not None:
             for storm in storms(causes, at):
-                # When it began is to be seen at first alone: later that is longer ago than the window.
+                # When it began can be seen only at first: later that is longer ago than the window.
                 yield replace(storm, since=self._since.get(storm.key, storm.since))

@@ -10,7 +10,7 @@ from walproof.units import format_bytes, format_duration
 
 
 def recovery(clock: CrashClock, limits: Thresholds) -> Iterator[Concern]:
-    """Crash recovery that takes longer than it may."""
+    """Crash recovery would take longer than it may."""
     target = limits.recovery_s
     if target is None or clock.warm.high <= target:
         return

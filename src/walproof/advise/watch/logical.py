@@ -1,4 +1,4 @@
-"""Rules about logical replication: consumers that are late, subscriptions for which nothing works.
+"""Rules about logical replication: consumers that are late, subscriptions for which no worker runs.
 
 A slot that nobody reads, or that holds too much, is the business of `advise.watch.wal`, whatever its kind.
 """
@@ -32,7 +32,7 @@ def consumers(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
             (
                 f"{format_bytes(state.behind_bytes)} and {least}{format_duration(state.behind_s)} of WAL are "
                 "not confirmed" + (f", {format_bytes(growth)}/s more" if growth > 0 else ""),
-                *((f"its walsender was seen last in: {state.wait}",) if state.wait else ()),
+                *((f"its walsender was last seen in: {state.wait}",) if state.wait else ()),
                 *((f"the slot holds {format_bytes(state.held_bytes)}",) if state.held_bytes else ()),
             ),
             ("Look at what applies its changes: locks, missing indexes or replica identity, its own log.",),
@@ -58,7 +58,7 @@ def subscriptions(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
             yield Concern(
                 key,
                 Severity.CRITICAL,
-                f'Nothing works for subscription "{subscription.name}", although it is enabled.',
+                f'No worker runs for subscription "{subscription.name}", although it is enabled.',
                 (
                     f"no apply worker was seen for {format_duration(seen.seen_s)}",
                     *_errors(subscription.errors),

@@ -1,8 +1,7 @@
 """Rules about standbys: those of `advise.replica`, asked of what the upstream shows.
 
-The upstream alone shows on which way WAL is late, and not what replay waits for; that needs a session on the
-standby. So a cause that lies on the standby is named where the standby is watched, too (`pair`).
-"""
+The upstream shows where WAL is late, but not what replay waits for, which takes a session on the standby. So
+a cause that lies on the standby is named if the standby is watched, too (`pair`)."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from walproof.facts.replication import ReplicationWindow
 from walproof.units import format_bytes, format_duration
 
 _STATES = (Cause.MISSING_SEGMENT, Cause.WALRECEIVER_ABSENT, Cause.REPLAY_PAUSED)
-"""Causes that are named before the lag is long: nothing will arrive, or be replayed, by itself."""
+"""Causes that are named before the lag is long: by itself nothing will arrive or be replayed."""
 
 
 def standbys(
@@ -29,7 +28,8 @@ def standbys(
         if state.split.lag_s < max(STALE_S, limits.lag_warning_s):
             continue
         found = diagnose(state.window)
-        # What the startup process waits for is only seen on the standby: no advice about looking longer.
+        # What the startup process waits for is seen only on the standby, so there is no advice to look
+        # longer.
         causes = [cause for cause in found.causes if cause.cause not in (Cause.REPLAY, Cause.UNEXPLAINED)]
         key = f"standby {state.name}"
         if causes:

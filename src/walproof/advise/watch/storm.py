@@ -10,10 +10,10 @@ from walproof.facts.watch import WalCause, WalCauses
 from walproof.units import format_bytes
 
 _SHARE = 0.25
-"""Of all WAL: what one kind of work on one relation writes."""
+"""The share of all WAL that one kind of work on one relation has to write."""
 _IMAGES_PER_RECORD = 0.05
-"""Keys in order fill a page with hundreds of records before they leave it, so one in hundreds has an image. A
-random one may touch another page each time: up to one image a record in a large index."""
+"""Keys in order fill a page with hundreds of records before they leave it, so one in hundreds has an image.
+Random keys may touch another page each time, which causes up to one image per record in a large index."""
 _UPDATES_PER_RUN = 20.0
 """Short transactions that share a table take turns; one that updates many rows makes long runs, which short
 ones interrupt."""
@@ -53,7 +53,7 @@ def _random_keys(cause: WalCause) -> Concern:
         (
             "Keys that grow (a bigint, uuidv7() of 18) touch few pages between two checkpoints; "
             "uuidv4 keys touch all.",
-            "A larger max_wal_size makes checkpoints, and so images, fewer.",
+            "With a larger max_wal_size there are fewer checkpoints, and so fewer images.",
         ),
     )
 

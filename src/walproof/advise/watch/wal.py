@@ -14,7 +14,7 @@ from walproof.units import format_bytes, format_duration
 STILL_S = 20.0
 """An archiver that has segments waiting and finishes none for so long is stuck."""
 _BACKLOG = 4
-"""Segments that have to wait, more than before, until an archiver is said to fall behind."""
+"""How many more segments than before have to wait until an archiver is said to fall behind."""
 _SETTLED_ARCHIVE_S = 20.0
 
 
@@ -64,7 +64,7 @@ def slots(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
                 Severity.CRITICAL,
                 f'Slot "{slot.name}" has lost WAL that its consumer needs: it can never go on.',
                 ("its wal_status is lost", f"max_slot_wal_keep_size is {_limit(seen)}"),
-                ("Make its consumer anew, and drop the slot.",),
+                ("Set up its consumer again, and drop the slot.",),
             )
         elif slot.wal_status == "unreserved":
             yield Concern(
@@ -131,8 +131,8 @@ def archive(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
         yield Concern(
             "archiver",
             Severity.WARNING,
-            "The archive falls behind: every call succeeds, and they are too slow together.",
-            (f"{_a_minute(state.made_per_s)} segments a minute are made, "
+            "The archive falls behind: every call succeeds, but together they are too slow.",
+            (f"{_a_minute(state.made_per_s)} segments a minute are generated, "
              f"{_a_minute(state.archived_per_s)} archived", waits),
             ("Archive several segments at once or compress less; a larger wal_segment_size makes fewer "
              "calls (initdb only).",),
@@ -148,7 +148,7 @@ def _falls_behind(state: ArchiveState, seen: Assessment) -> bool:
 
 
 def holder_words(holder: Holder) -> str:
-    """Who holds WAL, as a page says it."""
+    """The holder of WAL, in the words of a page."""
     match holder.kind:
         case HolderKind.SLOT:
             return f'slot "{holder.name}"'
