@@ -93,7 +93,7 @@ def test_the_baseline_under_another_name_is_toggled(embedded: Install) -> None:
     )  # fmt: skip
     plan = resolve(study, Overrides(), folder=Path("/somewhere"), given=(embedded,))
     assert plan.toggles_all
-    assert plan.variant("same").design_reason == "it differs in nothing from the baseline"
+    assert plan.variant("same").design_reason == "it does not differ from the baseline"
 
 
 def test_a_study_file_has_servers_for_each_trial_unless_it_says_otherwise(embedded: Install) -> None:

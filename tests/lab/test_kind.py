@@ -97,7 +97,7 @@ def test_conditions_are_those_of_the_kind(embedded: Install) -> None:
             StudyError, match=rf"\[variant.{table}\], which has no meaning in a study of replay"
         ):
             _plan(embedded, {"replay": {}, "variant": [variant]})
-    with pytest.raises(StudyError, match=r"has \[variant.cut\], and the study has no power cuts"):
+    with pytest.raises(StudyError, match=r"has \[variant.cut\], but the study has no power cuts"):
         _plan(embedded, {"variant": [{"name": "a", "cut": {}}]})
 
 

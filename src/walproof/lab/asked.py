@@ -1,4 +1,4 @@
-"""What a study is resolved with: what the command line changes in it, and where its files are."""
+"""What a study is resolved with: the changes from the command line, and where its files are."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ class Overrides:
     device: str | None = None
     """The emulated disk, as typed."""
     power_cut_images: int | None = None
-    """Images of a power cut in each trial."""
+    """How many images of a power cut there are in each trial."""
     design: str | None = None
     """As typed: a value of ``[design] design``."""
     settle_s: float | None = None
-    """Load before windows and slices, so that they lie where the server is steady."""
+    """Seconds of load before windows and slices, so that they lie where the server is steady."""
     passes: int | None = None
-    """Passes of a start, where variants are toggled or take turns."""
+    """Passes in each start, if variants are toggled or take turns."""
     waldir: Path | None = None
-    """One variant more: the baseline with pg_wal in that folder."""
+    """The folder for pg_wal of one additional variant, which is otherwise the baseline."""
     fail_if: tuple[Promise, ...] = ()
-    """What the run has to decide."""
+    """The promises that the run has to decide."""
     between: bool = False
-    """Each variant once more, with its standbys on other hosts."""
+    """Whether each variant is run once more, with its standbys on other hosts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A study file and all that its plan depends on beside it."""
+    """A study file, and everything else that its plan depends on."""
 
     study: StudyFile
     overrides: Overrides
     scripts: Path
-    """Folder that the study's file names are relative to."""
+    """The folder that file names in the study are relative to."""
     driver: Install
 
     @property
@@ -60,18 +60,18 @@ class Asked:
 
     @property
     def place(self) -> Placing:
-        """Where windows and slices lie after the checkpoint before the load."""
+        """Where windows and slices lie after the checkpoint that precedes the load."""
         if self.overrides.settle_s is not None:
             return Placing.STEADY
         return Placing(self.study.design.place)
 
     @property
     def settle_s(self) -> float:
-        """Load between that checkpoint and them where the place is steady."""
+        """Seconds of load between that checkpoint and them if the place is steady."""
         return self.study.design.settle if self.overrides.settle_s is None else self.overrides.settle_s
 
     def refuse_device(self) -> None:
-        """For kinds whose trials flush nothing that matters. Raises StudyError."""
+        """Refuse an emulated disk, for kinds whose trials flush nothing that matters. Raises StudyError."""
         if self.overrides.device is not None:
             raise StudyError(
                 "--device has no meaning in a study of replay or of a live stream",
@@ -82,9 +82,9 @@ class Asked:
 
 
 def text_of(value: str, folder: Path, noun: str, *, must: bool = False) -> str:
-    """The text of a file named ``value``, or ``value`` itself where it is not the name of an SQL file.
+    """The text of a file named ``value``, or ``value`` itself if it is not the name of an SQL file.
 
-    ``must``: it is the name of a file. Raises StudyError.
+    ``must``: it has to be the name of a file. Raises StudyError.
     """
     if not must and not value.strip().endswith(".sql"):
         return value

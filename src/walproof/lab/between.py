@@ -1,8 +1,7 @@
 """Standbys on other hosts, in the words of a study: ``distance = "hosts"``.
 
-That is a level of what lies between the servers, beside distances that are emulated, so the real way can be a
-factor's level or a variant's, and is compared as they are.
-"""
+It is one level of what lies between the servers, in addition to emulated distances. So the real way can be a
+level of a factor or of a variant, and is compared as those are."""
 
 from __future__ import annotations
 
@@ -34,11 +33,9 @@ def standby_hosts(plan: Plan) -> int:
 
 
 def with_hosts(study: StudyFile, *, has_standbys: bool) -> StudyFile:
-    """The study with each variant once more, its standbys on other hosts, where nothing is emulated.
-
-    Of a factorial design the factor ``distance`` has one more level. A study that names hosts itself is left
-    as it is. Raises StudyError for one that has no standbys.
-    """
+    """The study with each variant once more, with its standbys on other hosts, where nothing is emulated. In
+    a factorial design the factor ``distance`` gets one more level. A study that names hosts itself is left as
+    it is. Raises StudyError for a study without standbys."""
     if not has_standbys:
         raise StudyError(
             f'study "{study.name}" has no standbys, which could be on other hosts',

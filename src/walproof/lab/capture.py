@@ -1,4 +1,4 @@
-"""Takes a recording of a running server's WAL, beside production.
+"""Takes a recording of a running server's WAL, alongside production.
 
 One session holds a temporary slot and streams from it; a second one asks how far the WAL has come. Whatever
 becomes of walproof, the server ends the first session, and the slot with it. While walproof lives, it ends
@@ -50,11 +50,11 @@ MAX_RETAINED_BYTES = 1 << 30
 _POLL_S = 0.2
 _POSITION_S = 1.0
 _LAST_WORD_S = 2.0
-"""How long the stream may take to say why it ended, once the other session has."""
+"""How long the stream may take to say why it ended, once the other session has ended."""
 _END_PATIENCE_S = 30.0
 _GONE_PATIENCE_S = 10.0
 _POSITION_BYTES = 64
-"""Of one position in the JSON, at most."""
+"""The most bytes of one position in the JSON."""
 _ROOM_MOST_BYTES = 16 << 20
 _SYNCHRONOUS = "synchronous_standby_names would make a synchronous standby of the recording"
 
@@ -73,7 +73,7 @@ class CaptureOrder:
     max_retained_bytes: int = MAX_RETAINED_BYTES
     """WAL that the server may keep for the recording."""
     timeout_s: float = PATIENCE_S
-    """After so many seconds without a word, server and walproof give each other up."""
+    """After so many seconds of silence, server and walproof give each other up."""
     is_stripped: bool = False
     """Whether contents and names never reach the disk."""
 
@@ -85,11 +85,11 @@ class Beginning:
     slot: str
     is_encrypted: bool
     max_slot_wal_keep_size: str
-    """The server's own limit for every slot; -1 is none."""
+    """The server's own limit for every slot; -1 means none."""
 
 
 Tell = Callable[[Beginning], None]
-"""Told once, when WAL is about to come."""
+"""Called once, when WAL is about to come."""
 
 
 def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell: Tell) -> Recording:
@@ -177,7 +177,7 @@ class _Capture:
             why = one_line(error)
             if not self.positions:
                 raise ProbeError("could not ask how far the WAL has come", detail=why) from error
-            # Where walproof stood still the server has ended both sessions, and the stream knows why.
+            # If walproof stood still, the server has ended both sessions, and the stream knows why.
             self._receiver.over.wait(_LAST_WORD_S)
         return self._receiver.ended or why
 
@@ -208,7 +208,8 @@ class _Capture:
         return "time"
 
     def _catch_up(self, end: Lsn) -> str | None:
-        """Wait for what was written until now, which is part of the recording; why not longer, if so."""
+        """Wait for what was written until now, which is part of the recording. Returns why it waited no
+        longer, if so."""
         until = time.monotonic() + _END_PATIENCE_S
         excess = None
         while self._receiver.position < end and time.monotonic() < until and excess is None:
@@ -236,9 +237,9 @@ class _Capture:
 
     def _retained(self, look: SlotLook) -> int:
         if look.confirmed is None:
-            # The server has dropped the slot, and keeps nothing: the receiver knows why the stream ended.
+            # The server has dropped the slot, and keeps nothing; the receiver knows why the stream ended.
             return 0
-        # Before the first reply the slot holds all since the redo point, which a server keeps without it.
+        # Before the first reply the slot holds everything since the redo point, which a server keeps anyway.
         return look.inserted - max(look.confirmed, self._start)
 
 
@@ -269,10 +270,10 @@ class _Room:
 
 
 def _prepare(control: psycopg.Connection[TupleRow], order: CaptureOrder) -> tuple[dict[str, str], int]:
-    """Settings and the size of a segment, of a server that may be recorded. Raises ProbeError."""
+    """Settings and segment size of a server that may be recorded. Raises ProbeError."""
     try:
         if _one(control, "SELECT pg_is_in_recovery()") == "True":
-            raise ProbeError("the server is a standby", hint="Name its primary: there WAL is written.")
+            raise ProbeError("the server is a standby", hint="Name its primary, where WAL is written.")
         rows = control.execute(
             "SELECT name, current_setting(name) FROM pg_settings WHERE name = ANY (%s) ORDER BY name",
             [list(RECORDED_SETTINGS)],
@@ -284,7 +285,7 @@ def _prepare(control: psycopg.Connection[TupleRow], order: CaptureOrder) -> tupl
     if is_synchronous:
         raise ProbeError(
             _SYNCHRONOUS,
-            detail="Commits would wait for it, or be released by it instead of a real standby.",
+            detail="Commits would wait for it, or be released by it instead of by a real standby.",
             hint="Have it name standbys by application_name, or give the recording another: "
             "application_name=NAME in the connection string.",
         )
@@ -313,7 +314,7 @@ def _wait_until_gone(control: psycopg.Connection[TupleRow], slot: str) -> None:
 
 
 def _now() -> float:
-    """Unix time in ms, which is what a recording keeps."""
+    """Unix time rounded to ms, as a recording keeps it."""
     return round(time.time(), 3)
 
 

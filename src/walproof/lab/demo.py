@@ -1,4 +1,4 @@
-"""A throw-away server, badly configured and under load: what a first look at advice is taken at.
+"""A throw-away server, badly configured and under load, for a first look at advice.
 
 Two sessions update rows at random and insert rows with random keys. Everything is gone at the end.
 """
@@ -33,7 +33,7 @@ SETTINGS = {
     "commit_delay": "1000",
     "commit_siblings": "1",
 }
-"""Each of them has been somebody's default, or advice of somebody's."""
+"""Each of these settings has been somebody's default or advice."""
 _ROWS = 150_000
 _SETUP = (
     "CREATE TABLE orders (id int PRIMARY KEY, customer int NOT NULL, state text NOT NULL, note text)",

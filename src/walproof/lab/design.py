@@ -70,8 +70,8 @@ class Design:
 
 
 def round_order(cells: Sequence[Item], seed: int, round_number: int) -> tuple[Item, ...]:
-    """The cells of one round in random order: always the same for a seed and a round, so that a run that
-    is resumed goes on in the order that it had begun."""
+    """The cells of one round in random order. It is always the same for a seed and a round, so a resumed run
+    goes on in the order in which it began."""
     order = list(cells)
     random.Random(f"{seed}/{round_number}").shuffle(order)  # a text seeds the same on every machine
     return tuple(order)
@@ -93,7 +93,7 @@ def factorial_design(factors: Mapping[str, Sequence[str]], fraction: str = "full
     name = _canonical_name(fraction, len(factors))
     _check_fits(factors, fraction, name)
     signs = _plackett_burman(len(factors)) if name == _PLACKETT_BURMAN else _regular(_GENERATORS[name])
-    # Fewest changes first: the first cell is then the one of reference levels.
+    # Fewest changes first, so the first cell is the one of reference levels.
     signs.sort(key=lambda cell: (sum(sign > 0 for sign in cell), [-sign for sign in cell]))
     cells = tuple(
         {name: levels[sign > 0] for (name, levels), sign in zip(factors.items(), cell, strict=True)}

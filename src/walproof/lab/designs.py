@@ -1,9 +1,7 @@
-"""By which design each variant of a plan is measured: toggled, sliced, or with servers of its own.
-
-Decided by what a variant differs in from the baseline: the table ``settings/designs.csv`` says which settings
-a reload changes at once and without leaving anything behind, and which act under load alone. Every other
-variant is measured as ever.
-"""
+"""Chooses the design by which each variant of a plan is measured: toggled, sliced, or with servers of its
+own. This depends on how a variant differs from the baseline: the table ``settings/designs.csv`` says which
+settings a reload changes at once and without leaving anything behind, and which act only under load. Every
+other variant has servers of its own."""
 
 from __future__ import annotations
 
@@ -26,16 +24,16 @@ from walproof.settings.designs import designs, unsliced, untoggled
 from walproof.units import format_bytes
 
 _TOGGLED_GUARD_S = 0.03
-"""Sessions take new settings when their next statement begins, and what a predecessor's commits left is
-flushed meanwhile."""
+"""The guard time. Sessions take new settings when their next statement begins, and what a predecessor's
+commits left is flushed meanwhile."""
 _SLICED_GUARD_S = 0.05
-"""Sessions of a load that was woken finish what they had begun before it was stopped."""
+"""The guard time, in which sessions of a woken load finish what they had begun before it was stopped."""
 DEFAULT_STARTS = 2
 DEFAULT_SLICED_STARTS = 8
 _PASSES = {Design.TOGGLED: 40, Design.SLICED: 8}
 _QUICK_PASSES = {Design.TOGGLED: 20, Design.SLICED: 4}
 _MEMORY_SHARE = 0.5
-"""Of the machine's memory: what servers that are up at once may take by themselves."""
+"""The share of the machine's memory that servers that are up at once may take."""
 _SLEEPS = re.compile(r"^\s*\\sleep\b", re.MULTILINE)
 _ORDER = (Design.FRESH, Design.TOGGLED, Design.SLICED)
 _TOGGLES_SOME = "toggles those that can be, and gives the others servers of their own."
@@ -45,7 +43,7 @@ _SHARED = {
 }
 
 Reasons = Mapping[str, str | None]
-"""Variant -> what keeps it from a design; None where nothing does."""
+"""Variant -> what keeps it from a design; None if nothing does."""
 
 
 def with_designs(
@@ -96,10 +94,8 @@ def with_designs(
 def cuts_of(
     asked: Asked, variants: Sequence[Variant], baseline: str, rounds: int, *, is_typed: bool
 ) -> tuple[Toggling | None, Toggling | None]:
-    """How the slices of toggled variants are cut, and those of sliced ones; None where there are none.
-
-    ``rounds`` of the plan; ``is_typed``: they, or what ends them, were asked for.
-    """
+    """How the slices of toggled and of sliced variants are cut; None if there are no such variants.
+    ``rounds`` are the plan's; ``is_typed``: they, or what ends them, were typed."""
     found: list[Toggling | None] = []
     for design, guard_s, starts in (
         (Design.TOGGLED, _TOGGLED_GUARD_S, DEFAULT_STARTS),
@@ -113,7 +109,7 @@ def cuts_of(
         passes = table.passes or _PASSES[design]
         if overrides.quick:
             passes = min(passes, _QUICK_PASSES[design])
-        # Where all others have another design, the starts alone say how many rounds there are.
+        # If all others have another design, only the starts say how many rounds there are.
         is_alone = all(variant.design is not Design.FRESH for variant in variants) and not overrides.quick
         most = rounds if is_typed else starts if is_alone else min(rounds, starts)
         reference = baseline if baseline in names else _second_name(baseline, design)
@@ -135,7 +131,7 @@ def _refuse(choice: str, whole: str | None, reasons: Reasons, auto: str) -> None
 
 
 def _chosen(against_toggled: str | None, against_sliced: str | None) -> Design:
-    """From what keeps a variant from either design."""
+    """The reason for servers of its own, from what keeps a variant from either design."""
     if against_toggled is None:
         return Design.TOGGLED
     return Design.SLICED if against_sliced is None else Design.FRESH
@@ -169,7 +165,7 @@ def _second_name(baseline: str, design: Design) -> str:
 def _why(reference: Variant, variant: Variant, design: Design) -> str:
     names = sorted({*variant.settings, *variant.implied} | {*reference.settings, *reference.implied})
     if not names:
-        return "it differs in nothing from the baseline"
+        return "it does not differ from the baseline"
     if design is Design.TOGGLED:
         return f"a reload changes {' and '.join(names)}, and nothing is left behind"
     if any(name.lower() not in designs() for name in names):
@@ -186,7 +182,7 @@ def _whole_study(
     workloads: Sequence[Workload],
     measured: Sequence[str],
 ) -> str | None:
-    """What in the study as a whole needs a server for each trial; None where nothing does."""
+    """What in the study as a whole needs a server for each trial; None if nothing does."""
     probes = asked.overrides.probes if asked.overrides.probes is not None else asked.study.design.probes
     if not half.toggles:
         return f"a study of {kind.noun} has no load to cut into slices"
@@ -215,7 +211,7 @@ def _whole_study(
 
 
 def _unslept(workloads: Sequence[Workload]) -> str | None:
-    """What in a load goes on by the clock while the load is stopped; None where nothing does."""
+    """What in a load goes on by the clock while the load is stopped; None if nothing does."""
     for workload in workloads:
         if workload.rate_tps is not None:
             return "an offered rate goes on while a load is stopped, so that transactions would be owed"
@@ -227,7 +223,7 @@ def _unslept(workloads: Sequence[Workload]) -> str | None:
 def _untoggled(
     base: dict[str, str], variant: Variant, reference: Variant, installs: Sequence[Install]
 ) -> str | None:
-    """What keeps the variant from being toggled; None where nothing does."""
+    """What keeps the variant from being toggled; None if nothing does."""
     if variant.waldir != reference.waldir:
         return "its WAL is in another folder"
     for name in _differing(base, variant, reference, installs):
@@ -244,7 +240,7 @@ def _unsliced(
     *,
     is_asked: bool,
 ) -> str | None:
-    """What keeps the variant from being measured on servers that take turns; None where nothing does."""
+    """What keeps the variant from being measured on servers that take turns; None if nothing does."""
     if variant.waldir != reference.waldir and not is_asked:
         return "its WAL is in another folder"
     for name in _differing(base, variant, reference, installs):
@@ -256,7 +252,7 @@ def _unsliced(
 def _differing(
     base: dict[str, str], variant: Variant, reference: Variant, installs: Sequence[Install]
 ) -> list[str]:
-    """Settings in which the two are not equal, in the alphabet's order."""
+    """Settings in which the two differ, in alphabetical order."""
     catalogue = Catalogue.for_version(installs[0].version_num)
     ours = {**base, **variant.settings, **variant.implied}
     theirs = {**base, **reference.settings, **reference.implied}
@@ -273,10 +269,8 @@ def _beyond_memory(
     installs: Sequence[Install],
     workloads: Sequence[Workload],
 ) -> str | None:
-    """Why the servers cannot be up at once; None where they can.
-
-    Asked of the memory that there is, not of what is free: a plan that is resumed is chosen alike.
-    """
+    """Why the servers cannot be up at once; None if they can. This depends on the machine's memory, not on
+    what is free, so that the same is chosen when a plan is resumed."""
     clients = max(workload.clients for workload in workloads)
     needed = sum(
         server_bytes(installs[0].version_num, {**base, **variant.settings, **variant.implied}, clients)

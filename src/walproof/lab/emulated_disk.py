@@ -19,7 +19,7 @@ _UNDO_BYTES_MOST = 4 << 30
 def emulated_disk(
     workspace: Workspace, folder: Path, device: str | None, *, can_lose_power: bool = False
 ) -> Iterator[SimulatedDisk | None]:
-    """The disk under ``folder``'s data, whose environment the server needs; None where it is this machine's.
+    """The disk under ``folder``'s data, whose environment the server needs; None if it is this machine's.
 
     Raises DiskError.
     """
@@ -37,7 +37,7 @@ def emulated_disk(
 
 
 def _undo_bytes() -> int:
-    """More than by default where half of the memory file system has room for it.
+    """More than by default if half of the memory file system has room for it.
 
     A server with small shared_buffers writes gigabytes between two flushes; of the log, only what is used
     takes memory.

@@ -28,16 +28,16 @@ from walproof.workload.ledger import Record
 
 
 class Follower(Protocol):
-    """A running standby. A method raises ClusterError or ProbeError; HostError where its host is lost."""
+    """A running standby. A method raises ClusterError or ProbeError; HostError if its host is lost."""
 
     def wait_for_replay(self, lsn: Lsn) -> None:
         """Return when it has replayed up to ``lsn``."""
 
     def received(self) -> Lsn:
-        """Up to where it has WAL. It accepts connections."""
+        """The end of the WAL that it has. It must accept connections."""
 
     def begin_looking(self, replay_cpu_share: float) -> None:
-        """Find its startup process, which gets that share of a core at most from now on."""
+        """Find its startup process, which from now on gets at most that share of a core."""
 
     def look(self) -> StandbyLook:
         """What it shows now, between ``begin_looking`` and ``end_looking``."""
@@ -49,10 +49,10 @@ class Follower(Protocol):
         """Count CPU time of its processes from now on."""
 
     def end_cpu(self) -> float:
-        """What they used since then, as seconds of one core a core of its machine."""
+        """CPU that they have used since then, in seconds of one core for each core of its machine."""
 
     def promote(self) -> float:
-        """Make it a primary; seconds that this took."""
+        """Make it a primary; return the seconds that this took."""
 
     def kill(self) -> None:
         """End it as a power cut would."""
@@ -66,7 +66,7 @@ class Follower(Protocol):
 
 @contextmanager
 def looked_at(follower: Follower, replay_cpu_share: float) -> Iterator[None]:
-    """For as long as the block lasts it can be looked at."""
+    """It can be looked at for as long as the block lasts."""
     follower.begin_looking(replay_cpu_share)
     try:
         yield
@@ -87,11 +87,11 @@ class FollowerHere:
         self._cpu_since_s = 0.0
 
     def wait_for_replay(self, lsn: Lsn) -> None:
-        """As the standby's own."""
+        """As the method of the standby itself."""
         self._standby.wait_for_replay(lsn)
 
     def received(self) -> Lsn:
-        """Asked of itself: nobody else may be left."""
+        """The standby itself is asked, because nobody else may be left."""
         with self._standby.connect() as session:
             row = session.execute(
                 "SELECT greatest(pg_last_wal_receive_lsn(), pg_last_wal_replay_lsn())"
@@ -100,7 +100,7 @@ class FollowerHere:
         return Lsn.parse(str(row[0]))
 
     def begin_looking(self, replay_cpu_share: float) -> None:
-        """Raises ProbeError when its startup process is not to be seen."""
+        """Raises ProbeError if its startup process cannot be seen."""
         pid = self._startup_pid()
         if replay_cpu_share < 1:
             self._looking.enter_context(CpuShare(pid, replay_cpu_share, lambda: _cpu_s(pid)))
@@ -123,7 +123,7 @@ class FollowerHere:
         standby = self._standby
         self._cpu = CpuProbe()
         self._cpu_since_s = time.monotonic()
-        # No load generator of it can be on this machine: walproof stands for it, and is not counted.
+        # Its load generator cannot be on this machine: walproof stands in for it, and is not counted.
         self._cpu.start(
             Subject(
                 standby.conninfo, standby.data, standby.log, standby.pid, os.getpid(),
@@ -138,30 +138,30 @@ class FollowerHere:
         return used_s / (time.monotonic() - self._cpu_since_s) / (os.cpu_count() or 1)
 
     def promote(self) -> float:
-        """By this machine's clock."""
+        """The time by this machine's clock."""
         begun = time.monotonic()
         self._standby.promote()
         return time.monotonic() - begun
 
     def kill(self) -> None:
-        """As the standby's own."""
+        """As the method of the standby itself."""
         self._standby.kill()
 
     def check_books(self, known: Record) -> Books:
-        """By a session of the superuser over its socket."""
-        # It has synchronous_standby_names of nobody: nothing there waits.
+        """Compare through a session of the superuser over its socket."""
+        # Its synchronous_standby_names is empty, so nothing waits there.
         with self._standby.connect() as session:
             return check_books(session, known, has_amcheck=has_extension(self._standby.install, "amcheck"))
 
     def log_tail(self) -> str:
-        """As the standby's own."""
+        """As the method of the standby itself."""
         return self._standby.log_tail()
 
     def _startup_pid(self) -> int:
         for pid in children(self._standby.pid):
             if read_startup(pid) is not None:
                 return pid
-        raise ProbeError("the standby's startup process is not to be seen in /proc")
+        raise ProbeError("the standby's startup process cannot be seen in /proc")
 
 
 def _cpu_s(pid: int) -> float | None:

@@ -19,7 +19,7 @@ def gate_of(
     workloads: Sequence[Workload],
     variants: Sequence[Variant],
 ) -> Gate | None:
-    """What the plan has to decide; None where nothing was promised. Raises StudyError."""
+    """What the plan has to decide; None if nothing was promised. Raises StudyError."""
     promises, against = asked.overrides.fail_if, asked.study.against
     if not promises:
         return None
@@ -39,7 +39,7 @@ def gate_of(
             f'against names workload "{against}", which the study does not have',
             detail=f"Workloads: {', '.join(workload.name for workload in workloads)}.",
         )
-    # The baseline that servers of their own have, beside toggled variants, is compared with nothing then.
+    # Then the baseline for variants with servers of their own, beside toggled ones, is compared with nothing.
     designs = {variant.design for variant in variants if variant.design_reason is not None} or {Design.FRESH}
     for design in designs:
         _check_metrics(promises, kind, _OF_DESIGN.get(design))
@@ -66,7 +66,7 @@ def _check_compared(installs: Sequence[Install], variants: Sequence[Variant], ag
     if len(found) > 1:
         raise StudyError(
             f"the gate compares {' and '.join(found)} at once",
-            detail="Which of them broke a promise could not be told.",
+            detail="It could not be told which of them broke a promise.",
             hint="Compare one; settings that both sides have are --base of compare and --set of run.",
         )
 

@@ -1,4 +1,4 @@
-"""What a run hears of those who look at it: requests in the store, looked for between trials."""
+"""What a run is asked by those who look at it: requests in the store, looked for between trials."""
 
 from __future__ import annotations
 
@@ -21,11 +21,9 @@ class Requests(Protocol):
 
 
 class Hearing:
-    """The requests of one run, from the moment at which a process begins to carry it out.
-
-    A stop that was asked before that is not granted: whoever gave the command again meant it to go on.
-    Rounds that were granted to an earlier process are still to be run.
-    """
+    """The requests of one run, from the moment at which a process begins to carry it out. A stop that was
+    requested earlier is not granted: whoever gave the command again meant the run to go on. Rounds that were
+    granted to an earlier process are still to be run."""
 
     def __init__(self, store: Requests, run: Run, progress: Progress) -> None:
         self._store, self._run, self._progress = store, run, progress
@@ -45,7 +43,7 @@ class Hearing:
 
     @property
     def trials_most(self) -> int:
-        """Trials there can be."""
+        """How many trials there can be."""
         return replace(self._run, requests=tuple(self._answered)).trials_most
 
     def listen(self) -> None:
@@ -65,7 +63,7 @@ class Hearing:
                 self._answer(request, f"{count} after the planned ones", is_granted=True)
 
     def end(self) -> None:
-        """Refuse what came too late: the run has ended. Raises StoreError."""
+        """Refuse requests that came too late, because the run has ended. Raises StoreError."""
         for request in self._store.requests(self._run.id):
             if request.answered_at is None:
                 self._answer(request, "the run had ended", is_granted=False)

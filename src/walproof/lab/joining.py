@@ -18,7 +18,7 @@ class Joining(Protocol):
     """One trial's way from a primary to its standbys."""
 
     def settings_for(self, primary: Cluster) -> Mapping[str, str]:
-        """What the primary has to be started with, beside its own settings, to be reached by them."""
+        """Settings that the primary needs in addition to its own, to be reached by the standbys."""
 
     def joined(
         self, primary: Cluster, plans: Sequence[StandbyPlan], settings: Mapping[str, str]
@@ -27,10 +27,11 @@ class Joining(Protocol):
         begins and are gone when it ends. Raises ClusterError; HostError where a host is lost."""
 
     def slow_down(self) -> None:
-        """Put the emulated way between them, which streams; nothing where the way is real."""
+        """Put the emulated way between the servers, which are streaming; do nothing if the way is real."""
 
     def sever(self) -> None:
-        """The primary's machine is about to end: nothing more arrives over an emulated way."""
+        """Cut the way, because the primary's machine is about to end: nothing more arrives over an emulated
+        way."""
 
     def metrics(self) -> Mapping[str, float]:
         """What was measured of the way, for the trial's facts."""
@@ -43,11 +44,11 @@ class OtherHosts(Protocol):
         """For one trial."""
 
     def facts(self) -> Mapping[str, str]:
-        """Of the hosts and the network between them, for the run's environment."""
+        """Facts about the hosts and the network between them, for the run's environment."""
 
 
 class JoinedHere:
-    """Standbys of this machine: over a unix socket, or over a link that is slower."""
+    """Standbys on this machine, over a unix socket or over a slower link."""
 
     def __init__(
         self, workspace: Workspace, delay_s: float, bytes_per_s: int | None, *, delay_at_once: bool = False
@@ -67,7 +68,7 @@ class JoinedHere:
     def joined(
         self, primary: Cluster, plans: Sequence[StandbyPlan], settings: Mapping[str, str]
     ) -> Iterator[Mapping[str, Follower]]:
-        """Those that follow the primary do so over the link; those of a cascade without it."""
+        """Standbys that follow the primary do so over the link; those of a cascade do without it."""
         with ExitStack() as stack:
             if self._delay_at_once or self._delay_s or self._bytes_per_s is not None:
                 link = Link(self._workspace, primary, delay_s=self._delay_s if self._delay_at_once else 0.0)
@@ -83,7 +84,7 @@ class JoinedHere:
                     self._workspace.remove_folder(self._workspace.folder / plan.name)
 
     def slow_down(self) -> None:
-        """Not before: a stream begins with the whole segment."""
+        """Slow the link down only now, because a stream begins with a whole segment."""
         if self._link is not None:
             self._link.shape(delay_s=self._delay_s, bytes_per_s=self._bytes_per_s)
 
@@ -93,5 +94,5 @@ class JoinedHere:
             self._link.sever()
 
     def metrics(self) -> Mapping[str, float]:
-        """None: what is emulated is known."""
+        """Nothing, because what is emulated is known."""
         return {}

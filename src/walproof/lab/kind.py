@@ -21,7 +21,7 @@ class Length:
     """How long all trials of a plan take at most, in seconds."""
 
     window_s: float
-    """Of it inside windows."""
+    """The part of it that lies inside windows."""
     duration_s: float
 
 
@@ -37,7 +37,8 @@ class LabKind(ABC, Generic[K]):
     variant_tables: ClassVar[Mapping[str, type[Table]]] = {}
     """Name -> table of ``[[variant]]``."""
     works_in_memory: ClassVar[bool] = False
-    """Whether its clusters live in memory where the user names no folder: their disk is simulated anyway."""
+    """Whether its clusters live in memory if the user names no folder, because their disk is simulated
+    anyway."""
     moves_wal: ClassVar[bool] = False
     """Whether a variant may have its WAL in another folder."""
     has_standbys: ClassVar[bool] = False
@@ -47,17 +48,17 @@ class LabKind(ABC, Generic[K]):
     cuts_on_request: ClassVar[bool] = False
     """Whether ``--power-cut`` has a meaning."""
     instead_of_additions: ClassVar[str | None] = None
-    """A hint for who wants to add a crash or a power cut."""
+    """A hint for whoever wants to add a crash or a power cut."""
     hint_when_missing: ClassVar[str | None] = None
-    """Where to get what ``missing`` names."""
+    """A hint that says where to get what ``missing`` names."""
 
     @abstractmethod
     def sign(self, study: StudyFile) -> str | None:
-        """What in the file says that it is of this kind, ``[replay]``; None when nothing does."""
+        """The table, such as ``[replay]``, that says that the file is of this kind; None if there is none."""
 
     @abstractmethod
     def resolve(self, asked: Asked) -> K:
-        """The plan's kind. Raises StudyError when the study has what has no meaning in it."""
+        """The plan's kind. Raises StudyError if something in the study has no meaning for it."""
 
     def workload(self, workload: Workload, kind: K, asked: Asked) -> Workload:
         """The workload, as this kind drives it."""
@@ -78,7 +79,7 @@ class LabKind(ABC, Generic[K]):
         return None
 
     def risk(self, variant: Variant) -> DurabilityClass:
-        """What the conditions of a variant may lose, whatever its settings."""
+        """What may be lost because of a variant's conditions, whatever its settings."""
         return DurabilityClass.NONE
 
     def loses_power(self, plan: Plan) -> bool:
@@ -91,17 +92,17 @@ class LabKind(ABC, Generic[K]):
         return has_device or self.loses_power(plan)
 
     def wal_bytes(self, plan: Plan, wal_bytes: int) -> int:
-        """WAL that a trial keeps at most, where max_wal_size allows ``wal_bytes``."""
+        """The most WAL that a trial keeps, if max_wal_size allows ``wal_bytes``."""
         return wal_bytes
 
     def disk_bytes(self, plan: Plan, wal_bytes: int) -> int | None:
-        """Disk that the run takes; None: pgbench's tables and a copy of them."""
+        """Disk space that the run takes; None: that of pgbench's tables and a copy of them."""
         return None
 
     def length(self, plan: Plan, length: Length) -> Length:
-        """How long the plan takes, where its windows and their overhead take ``length``."""
+        """How long the plan takes, if its windows and their overhead take ``length``."""
         return length
 
     @abstractmethod
     def prepare(self, bench: Bench) -> Trials:
-        """Make what all trials start from. Raises a WalproofError."""
+        """Prepare what all trials start from. Raises a WalproofError."""

@@ -35,7 +35,8 @@ def prepare_tables(bench: Bench) -> dict[tuple[str, str], Path]:
 
 
 def watching_settings(plan: Plan, cluster: Cluster) -> dict[str, str]:
-    """What every server of a trial has so that probes see something; settings of a study go before them."""
+    """Settings that every server of a trial has so that probes see something; a study's settings take
+    precedence."""
     watching = {"log_checkpoints": "on"}
     if "wal" in plan.probes and cluster.install.version_num >= 140000:
         watching["track_wal_io_timing"] = "on"
@@ -45,7 +46,7 @@ def watching_settings(plan: Plan, cluster: Cluster) -> dict[str, str]:
 def open_server(
     bench: Bench, order: TrialOrder, cluster: Cluster, observing: Mapping[str, str], measured: Measured
 ) -> None:
-    """Start the trial's server, with settings that only observe, and bring it where windows begin."""
+    """Start the trial's server, with settings that only observe, and bring it to where windows begin."""
     plan = bench.plan
     cluster.start({**watching_settings(plan, cluster), **observing, **bench.settings(order)})
     settings, _ = server_facts(cluster.conninfo)

@@ -1,7 +1,5 @@
-"""Where after the checkpoint before the load windows and slices lie: right after it, or where it is steady.
-
-The same for all variants: so much load runs before the first slice or window of each.
-"""
+"""Where windows and slices lie after the checkpoint that precedes the load: right after it, or where the load
+is steady. It is the same for all variants: so much load runs before the first slice or window of each."""
 
 from __future__ import annotations
 

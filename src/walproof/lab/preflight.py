@@ -1,4 +1,4 @@
-"""What a plan needs of this machine, checked before the first trial and complained of all at once."""
+"""What a plan needs from this machine, checked before the first trial and reported all at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from walproof.units import format_bytes
 from walproof.workload.pgbench import setup_description
 
 _SHM_BYTES = 16 << 20
-"""Dynamic shared memory of a server without parallel queries takes about 1 MB; room for some."""
+"""Dynamic shared memory of a server without parallel queries takes about 1 MB; this leaves room for some."""
 _TRIAL_OVERHEAD_S = 1.0
 _COPY_BYTES_PER_S = 300e6
 _LOAD_BYTES_PER_S = 100e6
@@ -42,7 +42,7 @@ class Needs:
 
 
 def estimate(plan: Plan, templates_folder: Path) -> Needs:
-    """What ``plan`` takes at most; templates that exist already cost nothing more."""
+    """The most that ``plan`` takes; templates that already exist cost nothing more."""
     half = lab_kind(plan.kind)
     sizes = {w.name: EMPTY_CLUSTER_BYTES + w.scale * SCALE_BYTES + SEGMENTS_BYTES for w in plan.workloads}
     missing = [
@@ -53,7 +53,8 @@ def estimate(plan: Plan, templates_folder: Path) -> Needs:
             templates_folder / templates.key_of(install, plan.initdb_options, setup_description(workload))
         ).exists()
     ]
-    # Of each design whose trials are starts: how many, how long their slices, how many servers in each.
+    # For each design whose trials are starts: how many starts, how long their slices, how many servers in
+    # each.
     cuts = [
         (cut.starts, cut.start_s(variants), servers)
         for cut, variants, servers in (
@@ -147,7 +148,7 @@ def _machine(plan: Plan) -> list[str]:
 
 
 def _builds(plan: Plan) -> list[str]:
-    """What each server's own binary says against each variant.
+    """What each server's own binary objects to in each variant.
 
     The table of settings knows what a version has; only the install knows what it was built with
     (wal_compression=lz4 needs a build with lz4) and whether it brought contrib along.

@@ -1,6 +1,6 @@
-"""Receives WAL in a thread: from the stream into segments, and back what has reached the disk.
+"""Receives WAL in a thread: from the stream into segments, and reports back what has reached the disk.
 
-What is flushed here may be recycled there, and nothing else. The thread holds one message at a time; while
+Only what is flushed here may be recycled there. The thread holds one message at a time; while
 the disk is slow the network's buffers fill, and the server keeps the rest.
 """
 
@@ -42,7 +42,7 @@ class Receiver:
         self._told_s = time.monotonic()
         self._longest_s = 0.0
         self.ended: str | None = None
-        """Why it ended by itself, in a sentence or as `DISK`."""
+        """Why it ended by itself, as a sentence or as `DISK`."""
         self.over = threading.Event()
         """Set when it no longer receives."""
 
@@ -110,7 +110,7 @@ class Receiver:
             self._longest_s = max(self._longest_s, untold_s)
             is_due = untold_s >= _STATUS_S
             if untold_s >= self._silence_s:
-                # It was walproof that stood still: what the server said meanwhile is read first.
+                # It was walproof that stood still, so what the server said meanwhile is read first.
                 heard_s = now
             if message is None:
                 if now - heard_s >= self._silence_s:

@@ -16,11 +16,11 @@ from walproof.lab.schedule import Enough, Progress, RoundCells
 from walproof.lab.trial import TrialOrder
 
 RunOne = Callable[[TrialOrder], tuple[Trial, tuple[Series, ...]]]
-"""Runs one trial: what goes wrong with it is in its facts."""
+"""Runs one trial; what goes wrong with it is in its facts."""
 
 
 class TrialStore(Requests, Protocol):
-    """Where trials of a run are stored: a `Store`, or what goes on while one is away (`KeptTrials`)."""
+    """Where trials of a run are stored: a `Store`, or its stand-in while a store is away (`KeptTrials`)."""
 
     def trials(self, run_id: str) -> tuple[Trial, ...]:
         """Every trial that is stored."""
@@ -32,13 +32,13 @@ class TrialStore(Requests, Protocol):
         """Store a finished trial."""
 
     def finish_run(self, run_id: str) -> None:
-        """Store that no round is missing."""
+        """Record that no round is missing."""
 
 
 def conduct(
     store: TrialStore, run: Run, run_one: RunOne, cells_of: RoundCells, enough: Enough, progress: Progress
 ) -> None:
-    """Run what is missing of ``run``. A trial is stored when it ends, so an interruption loses one at most.
+    """Run what is missing of ``run``. A trial is stored when it ends, so an interruption loses at most one.
 
     ``run_one`` runs a trial; ``cells_of`` says which cells a round has; after every whole round ``enough``
     and the budget are asked. What is asked of the run meanwhile is heard before every trial: a stop ends it
@@ -85,7 +85,7 @@ def conduct(
 
 
 def _affordable(plan: Plan, before: Sequence[Trial]) -> bool:
-    """Whether a round as long as the longest before it still fits into the budget. The first always does."""
+    """Whether a round as long as the longest so far still fits into the budget. The first always does."""
     if plan.budget_s is None or not before:
         return True
     lengths: dict[int, float] = defaultdict(float)

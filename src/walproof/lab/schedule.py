@@ -1,5 +1,5 @@
-"""What the lab is told from outside: which cells a round has, when enough has been measured, and whom to tell
-about progress."""
+"""What the lab is told from outside: which cells a round has, when enough has been measured, and where to
+report progress."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from walproof.facts import Cell, Request, Run, Trial
 RoundCells = Callable[[int, Sequence[Trial]], Collection[Cell]]
 """Asked before every round, with its number and the trials of all rounds before it: which cells it has.
 
-None of them ends the run. Injected, for the same reason as Enough; a function of its arguments alone, so that
-a run that is resumed goes on as it had begun."""
+A round without cells ends the run. It is injected for the same reason as Enough. It is a function of its
+arguments alone, so that a resumed run goes on as it began."""
 
 Enough = Callable[[Sequence[Trial]], bool]
-"""Asked after every whole round; True ends the run. Injected, because conclusions are not the lab's."""
+"""Asked after every whole round; True ends the run. It is injected, because conclusions are not the lab's."""
 
 
 class Progress(Protocol):
     """Whoever watches a run."""
 
     def preparing(self, what: str) -> None:
-        """Something that takes a while before the first trial."""
+        """Something before the first trial takes a while."""
 
     def run_started(self, run: Run, stored: Sequence[Trial], trials_most: int) -> None:
         """Trials begin; ``stored`` are those of an interrupted run that is now resumed."""
@@ -37,4 +37,5 @@ class Progress(Protocol):
         """Every cell of a round has been tried; ``trials`` are all so far."""
 
     def request_heard(self, request: Request, trials_most: int) -> None:
-        """Somebody asked something of the run; the request has its answer, ``trials_most`` holds since."""
+        """Somebody asked something of the run; the request has its answer, and ``trials_most`` applies from
+        now on."""

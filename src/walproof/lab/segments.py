@@ -1,4 +1,4 @@
-"""A folder of segments that are received: as pg_receivewal names, pads and completes them.
+"""A folder of received segments, named, padded and completed as by pg_receivewal.
 
 An incomplete segment ends in ``.partial``, has its full size from the beginning, and is zeros where nothing
 has arrived. Space is reserved, not written, so a full disk is noticed before a segment begins
@@ -16,7 +16,7 @@ from walproof.units import Lsn
 from walproof.wal.images import ImageSamples
 
 SYNC_BYTES = 16 << 20
-"""At most so much is received between two flushes to disk, whatever the size of a segment."""
+"""The most bytes received between two flushes to disk, whatever the size of a segment."""
 
 
 def segment_start(lsn: int, segment_bytes: int) -> Lsn:
@@ -41,7 +41,7 @@ class SegmentFolder:
 
     @property
     def received(self) -> int:
-        """Where what arrives next begins."""
+        """Where the next bytes to arrive begin."""
         return self.written
 
     def write(self, data: memoryview) -> None:
@@ -60,11 +60,11 @@ class SegmentFolder:
                 self.flush()
 
     def finish(self) -> ImageSamples | None:
-        """What the images told, where they are not kept."""
+        """What the images told, if they are not kept."""
         return None
 
     def flush(self) -> None:
-        """Return when all that was written is on disk."""
+        """Return when everything written is on disk."""
         if self._file is not None and self.flushed < self.written:
             os.fdatasync(self._file)
             if not self._is_listed:
@@ -114,10 +114,8 @@ class SegmentFolder:
 
 
 class StrippedFolder(SegmentFolder):
-    """The same without contents, which never reach the disk. Raises WalError for WAL that cannot be read.
-
-    What has arrived of a record that is not complete is in memory only, and not confirmed.
-    """
+    """The same, but without contents, which never reach the disk. Raises WalError for WAL that cannot be
+    read. What has arrived of an incomplete record is only in memory, and not confirmed."""
 
     def __init__(self, folder: Path, timeline: int, segment_bytes: int, start: Lsn) -> None:
         super().__init__(folder, timeline, segment_bytes, start)
@@ -126,11 +124,11 @@ class StrippedFolder(SegmentFolder):
 
     @property
     def received(self) -> int:
-        """Where what arrives next begins."""
+        """Where the next bytes to arrive begin."""
         return self._received
 
     def write(self, data: memoryview) -> None:
-        """Append what can be told of it."""
+        """Append what can be kept of it."""
         self._received += len(data)
         super().write(memoryview(self._stripper.push(bytes(data))))
 

@@ -87,7 +87,7 @@ def execute(
 
 @contextmanager
 def _our_run(store: Store, unfinished: Run | None, begin: Callable[[], Run]) -> Iterator[Run]:
-    """The unfinished run, or one that begins where there is none or another process goes on with it."""
+    """The unfinished run, or a new one if there is none or another process goes on with it."""
     run = unfinished or begin()
     while True:
         with store.claim(run.id) as is_ours:
@@ -141,9 +141,8 @@ def opened_bench(
 def find_unfinished(store: Store, plan: Plan, command: Sequence[str], host: str | None = None) -> Run | None:
     """The interrupted run that ``plan`` continues. Raises StudyError when the study changed meanwhile.
 
-    In a shared store there are runs of other machines, and such as another process is carrying out just now:
-    they are left alone.
-    """
+    In a shared store there are runs of other machines, and runs that another process is carrying out: they
+    are left alone."""
     digest = plan_hash(plan)
     here = machine_facts()
     open_runs = [
@@ -169,7 +168,7 @@ def find_unfinished(store: Store, plan: Plan, command: Sequence[str], host: str 
 
 
 def _is_of_machine(run: Run, machine: Mapping[str, str]) -> bool:
-    """Whether nothing that the run's environment says of its machine differs."""
+    """Whether nothing that the run's environment says about its machine differs."""
     return all(run.environment.facts.get(name, value) == value for name, value in machine.items())
 
 
@@ -179,7 +178,7 @@ def _is_free(store: Store, run: Run) -> bool:
 
 
 def differences(before: Plan, now: Plan) -> list[str]:
-    """One line for each part of a plan that is not as it was."""
+    """One line for each part of a plan that has changed."""
     old, new = to_data(before), to_data(now)
     lines = []
     for key, value in new.items():
@@ -204,7 +203,7 @@ def _short(item: object) -> str:
 
 
 def _check_simulated_disk(reachable: dict[str, Install], workspace: Workspace) -> None:
-    """Refuse before the first trial what would fail in each. Raises DiskError."""
+    """Refuse before the first trial what would fail in every trial. Raises DiskError."""
     for install in reachable.values():
         check_program(Path(install.bindir) / "postgres")
     folder = workspace.make_folder("check")

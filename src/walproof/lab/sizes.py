@@ -18,12 +18,12 @@ SEGMENTS_BYTES = 96 << 20
 """Recycled segments (min_wal_size) that every template keeps."""
 SEGMENT_BYTES = 16 << 20
 ROW_BYTES, ROW_IMAGE_BYTES, ROW_WAL_BYTES = 160, 60, 300
-"""A row of the partitioned tables: with its index entry, as its part of a leaf page, and as WAL without
-images (measured on 18)."""
+"""Bytes of a row of the partitioned tables with its index entry, of its part of a leaf page, and of its WAL
+without images (measured on 18)."""
 
 
 def shared_buffers(version_num: int, settings: Mapping[str, str]) -> int:
-    """Of a server under ``settings``, in buffers of 8 kB."""
+    """shared_buffers of a server under ``settings``, in buffers of 8 kB."""
     setting = Catalogue.for_version(version_num).get("shared_buffers")
     return int(parse(setting, settings.get("shared_buffers", _SHARED_BUFFERS)))
 

@@ -1,12 +1,11 @@
 """In which order the slices of a start come. Pure: a seed in, orders out.
 
-Every pass holds each variant once. What a slice leaves to the next, a variant leaves to all others about
-equally often: each pass is drawn among the orders that keep three tables nearly even, of who follows whom
-within passes, of who follows whom from one pass to the next, and of who stands at which place. Within a
-pass no variant follows itself; from pass to pass one may, or two variants could only alternate, and each
-would have one predecessor. (Williams, "Experimental designs balanced for the estimation of residual effects
-of treatments", Australian Journal of Scientific Research A 2, 1949, has squares for passes that stand
-apart.)
+Every pass holds each variant once. What a slice leaves behind reaches all other variants about equally often:
+each pass is drawn among the orders that keep three tables nearly even: which variant follows which within
+passes, which follows which from one pass to the next, and which stands at which place. Within a pass no
+variant follows itself; from pass to pass one may, or two variants could only alternate, and each would have
+one predecessor. (Williams, "Experimental designs balanced for the estimation of residual effects of
+treatments", Australian Journal of Scientific Research A 2, 1949, has squares for passes that stand apart.)
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from itertools import pairwise, permutations
 from math import factorial
 
 _SLACK = 6.0
-"""Unevenness that is given for orders that nobody can foretell: the evenest alone would be a rhythm."""
+"""The unevenness accepted for orders that nobody can foretell: only the evenest would be a rhythm."""
 _ALL_TRIED = 5
-"""Of so many variants all orders are weighed; of more, as many drawn ones."""
+"""Up to so many variants all orders are weighed; with more, as many drawn ones."""
 
 
 def slice_orders(variants: Sequence[str], passes: int, seed: str) -> tuple[tuple[str, ...], ...]:
@@ -50,7 +49,7 @@ def _candidates(variants: Sequence[str], draw: random.Random) -> Iterator[tuple[
 
 
 def _events(order: Sequence[str], last: str | None) -> list[tuple[str, str, str]]:
-    """(table, row, column) of everything that the order adds."""
+    """Table, row and column of everything that the order adds."""
     events = [("within", name, other) for name, other in pairwise(order)]
     events += [("place", name, str(place)) for place, name in enumerate(order)]
     if last is not None:
@@ -59,5 +58,5 @@ def _events(order: Sequence[str], last: str | None) -> list[tuple[str, str, str]
 
 
 def _unevenness(order: Sequence[str], last: str | None, seen: Counter[tuple[str, str, str]]) -> int:
-    """How much the order adds to the squares of all counts: least where it adds to the rarest."""
+    """How much the order adds to the squares of all counts; the least if it adds to the rarest."""
     return sum(2 * seen[event] + 1 for event in _events(order, last))

@@ -29,7 +29,7 @@ _BUILT_IN = resources.files("walproof") / "studies"
 
 _DEFAULT_ROUNDS = 5
 _MOST_ROUNDS = 50
-"""When a half-width or a budget ends the run and the study names no other bound."""
+"""The most rounds if a half-width or a budget ends the run and the study names no other bound."""
 
 
 def built_in_names() -> tuple[str, ...]:
@@ -39,7 +39,7 @@ def built_in_names() -> tuple[str, ...]:
 
 
 def read_study(name: str) -> tuple[StudyFile, str, Path]:
-    """(study, its text, folder that its scripts are relative to) of a built-in name or a TOML file.
+    """The study of a built-in name or a TOML file, its text, and the folder that its scripts are relative to.
 
     Raises StudyError.
     """
@@ -148,7 +148,7 @@ class Version:
     """A version of a workload's scripts and tables."""
 
     keys: Mapping[str, object]
-    """Of ``[[workload]]``, its name among them."""
+    """Keys of ``[[workload]]``, among them its name."""
     scripts: Sequence[ScriptTable] = ()
 
     @property
@@ -200,7 +200,7 @@ def _installs(specs: Sequence[str]) -> tuple[Install, ...]:
 
 
 def _stop_rule(study: StudyFile, overrides: Overrides) -> tuple[int, float | None, float | None]:
-    """(most rounds, half-width, budget). The command line's rule replaces the study's as a whole."""
+    """The most rounds, half-width and budget. The command line's rule replaces the study's as a whole."""
     design = study.design
     if overrides.fail_if:
         # A gate ends by itself; what the study says of rounds is for studies that only measure.

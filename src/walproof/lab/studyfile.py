@@ -54,7 +54,7 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     def find(self, cls: type[T]) -> T | None:
-        """The table of that class within it, which a kind of study brings along; None where it has none."""
+        """The table of that class within it, which a kind of study brings along; None if it has none."""
         return next((value for value in vars(self).values() if isinstance(value, cls)), None)
 
 
@@ -100,9 +100,9 @@ class VariantTable(Table):
     settings: Settings = {}
     note: str | None = None
     optional: bool = False
-    """Left out, and named, where an install does not have it."""
+    """Whether the variant is left out, and named, if an install does not have what it needs."""
     waldir: str | None = None
-    """Folder that pg_wal is moved to, absolute or beside the study."""
+    """The folder that pg_wal is moved to, absolute or relative to the study."""
 
 
 DesignChoice = Literal["auto", "fresh", "toggled", "sliced"]
@@ -115,7 +115,7 @@ class DesignTable(Table):
 
     design: DesignChoice = "fresh"
     passes: Annotated[int, Field(ge=2)] | None = None
-    """Of a start; 40 where settings are toggled, 8 where servers take turns."""
+    """Passes in each start; the default is 40 if settings are toggled, 8 if servers take turns."""
     slice: Annotated[Duration, Field(ge=0.05)] = 0.3
     rounds: PositiveInt | None = None
     within: Annotated[float, Field(gt=0, lt=1)] | None = None
@@ -123,9 +123,9 @@ class DesignTable(Table):
     fraction: str = "full"
     checkpoint: Literal["before window", "none"] = "before window"
     place: Literal["after checkpoint", "steady"] = "after checkpoint"
-    """Where after that checkpoint windows and slices lie."""
+    """Where windows and slices lie after that checkpoint."""
     settle: Annotated[Duration, Field(gt=0)] = 30.0
-    """Load between the two where the place is ``steady``."""
+    """Load between the two if the place is ``steady``."""
     seed: int = 1
     probes: tuple[str, ...] | None = None
     flush_rates: bool = False

@@ -1,4 +1,4 @@
-"""The frame of every trial: a clone in its own folder, what has been seen so far, and the facts of it.
+"""The frame of every trial: a clone in its own folder, what has been seen so far, and its facts.
 
 What is done within the frame is the kind's (:mod:`walproof.lab.kinds`).
 """
@@ -36,7 +36,7 @@ class TrialOrder:
     workload: str
     variant: str
     is_first: bool = True
-    """No trial of its cell has been run before."""
+    """Whether no trial of its cell has been run before."""
 
 
 class Measured:
@@ -56,7 +56,7 @@ class Measured:
 
     @contextmanager
     def added(self, what: str) -> Iterator[None]:
-        """Something that was added to the trial: if it fails, what was measured before it still holds."""
+        """Run something that was added to the trial: if it fails, what was measured before still holds."""
         try:
             yield
         except WalproofError as error:
@@ -64,7 +64,7 @@ class Measured:
             self.log = None
 
     def add(self, probe: str, seen: Observation) -> None:
-        """What a probe saw."""
+        """Take over what a probe saw."""
         self.metrics.update(seen.metrics)
         self.series.update(seen.series)
         self.warnings += [f"{probe}: {warning}" for warning in seen.warnings]
@@ -85,7 +85,7 @@ class Bench:
     keep_failures: Path | None = None
     """Folder in which images that fail after a power cut are kept."""
     other_hosts: OtherHosts | None = None
-    """Hosts for standbys; None: there is this machine alone."""
+    """Hosts for standbys; None: there is only this machine."""
 
     def far_way(self) -> Joining:
         """The way of one trial to standbys on other hosts, which the plan was checked to have."""
@@ -157,8 +157,8 @@ class Trials(ABC):
         """
 
     def test_itself(self) -> dict[str, str]:
-        """Facts of the environment that are found before every campaign. Raises a WalproofError where what
-        would measure cannot."""
+        """Facts of the environment that are found before every campaign. Raises a WalproofError if what would
+        measure cannot do so."""
         return {}
 
     def forget(self) -> None:  # noqa: B027 - most kinds keep nothing

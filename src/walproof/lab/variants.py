@@ -61,7 +61,7 @@ def typed_variants(asked: Asked, kind: Kind, half: LabKind[Any]) -> tuple[list[V
 def _with_wal_folder(
     variants: Sequence[Variant], asked: Asked, kind: Kind, half: LabKind[Any]
 ) -> list[Variant]:
-    """The variants, and one more where the command line names a folder for WAL."""
+    """The variants, and one more if the command line names a folder for WAL."""
     study, overrides = asked.study, asked.overrides
     found = list(variants)
     if overrides.waldir is not None:
@@ -85,7 +85,7 @@ def _with_wal_folder(
 
 
 def _cell_name(cell: Mapping[str, str], factors: Mapping[str, Sequence[str]]) -> str:
-    """Every level; of many factors, those that are not the reference's."""
+    """A name of all levels or, if there are many factors, of those that are not the reference's."""
     if len(factors) > _NAMED_FACTORS:
         changed = {name: level for name, level in cell.items() if level != factors[name][0]}
         return ", ".join(f"{name}={level}" for name, level in changed.items()) or "reference"
@@ -125,7 +125,7 @@ def available(
 def _lack(
     base: Mapping[str, str], cell: Variant, chosen: Sequence[Install], half: LabKind[Any]
 ) -> str | None:
-    """What keeps an install from running the variant, its version or its build; or this machine."""
+    """What keeps an install from running the variant: its version, its build, or this machine."""
     for install in chosen:
         if (reason := half.missing(cell, install)) is not None:
             return reason
@@ -145,7 +145,7 @@ def _lack(
 
 
 def check_settings(base: Mapping[str, str], cells: Sequence[Variant], chosen: Sequence[Install]) -> None:
-    """Refuse what no server would take, all of it at once. Raises SettingError."""
+    """Refuse what no server would accept, all at once. Raises SettingError."""
     problems: dict[str, SettingError] = {}
     for install in chosen:
         catalogue = Catalogue.for_version(install.version_num)
@@ -199,7 +199,7 @@ def with_room(base: Mapping[str, str], workloads: Sequence[Workload]) -> dict[st
 
 
 def _room(settings: Mapping[str, str], workloads: Sequence[Workload]) -> dict[str, str]:
-    """max_connections, where the load and the probes would not fit into it as it is."""
+    """max_connections, if the load and the probes would not fit into it as it is."""
     needed = max(workload.clients for workload in workloads) + _PROBE_CONNECTIONS
     present = settings.get("max_connections", str(_DEFAULT_MAX_CONNECTIONS))
     if not present.isdigit() or int(present) >= needed + _RESERVED_CONNECTIONS:
@@ -208,4 +208,4 @@ def _room(settings: Mapping[str, str], workloads: Sequence[Workload]) -> dict[st
 
 
 _RESERVED_CONNECTIONS = 3
-"""superuser_reserved_connections, left free as the server would."""
+"""superuser_reserved_connections, which are left free as by the server."""

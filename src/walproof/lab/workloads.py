@@ -62,7 +62,7 @@ def workload_of(table: WorkloadTable, asked: Asked) -> Workload:
 
 
 def _statements(table: WorkloadTable, scripts: Path) -> Workload:
-    """A workload of single statements: what shapes a load has no meaning for it."""
+    """A workload of single statements, for which settings that shape a load have no meaning."""
     return Workload(
         name=table.name,
         builtin=None,
@@ -93,7 +93,7 @@ def _script(table: ScriptTable, number: int, scripts: Path) -> Script:
 
 
 def require_unique(noun: str, names: Sequence[str]) -> None:
-    """Refuse two of a name. Raises StudyError."""
+    """Refuse two with the same name. Raises StudyError."""
     for name in names:
         if names.count(name) > 1:
             raise StudyError(f'two of the {noun}s are called "{name}"', hint="Give each its own name.")

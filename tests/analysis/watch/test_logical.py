@@ -81,7 +81,7 @@ def test_a_consumer_that_catches_up_soon_is_no_concern() -> None:
     [
         (WatchedSubscription("s", True, "s", True, 1.0, 0), None),
         (WatchedSubscription("s", False, "s", False, None, 0), "is disabled"),
-        (WatchedSubscription("s", True, "s", False, None, 7), "Nothing works"),
+        (WatchedSubscription("s", True, "s", False, None, 7), "No worker runs"),
         (WatchedSubscription("s", True, "s", True, 90.0, None), "hears nothing"),
     ],
 )

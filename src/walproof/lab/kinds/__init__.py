@@ -1,1 +1,1 @@
-"""One kind of study a folder: its tables in a study file, what is prepared, its trials."""
+"""A folder for each kind of study: its tables in a study file, what is prepared, its trials."""

@@ -1,4 +1,4 @@
-"""Every kind of study, a line each, and which of them a study file describes."""
+"""Every kind of study, with a line for each, and which of them a study file describes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One power cut, from the moment that is drawn to the verdict on what is left."""
+"""A power cut, from the draw of its moment to the verdict on what is left."""

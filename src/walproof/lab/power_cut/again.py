@@ -1,4 +1,4 @@
-"""A kept image once more: the verdict again, and a server on it for whoever wants to see."""
+"""A kept image once more: its verdict again, and a server on it for whoever wants to look."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Replay:
         self._workspace.__exit__(None, None, None)
 
     def judge(self) -> Verdict:
-        """What a server makes of it this time."""
+        """The verdict on it this time."""
         with self._copy("again") as cluster:
             case = self.case
             return judge(
@@ -102,7 +102,7 @@ def cut_again(
 ) -> CheckedImage:
     """Repeat the cut of a stored trial and build that image from its seed; a failing one is kept in ``keep``.
 
-    Event, number and choices are the same; when clients and checkpoints write is not. ``pg`` names the
+    Event, number and choices are the same, but not when clients and checkpoints write. ``pg`` names the
     install (None: one of this machine that is of its version). Raises a WalproofError.
     """
     assert trial.cut is not None

@@ -38,7 +38,7 @@ _THINK_S = 0.015
 _LONGEST_S = 3.0
 """After this time power is cut, even if the moment that was drawn has not come."""
 _GIVEN_LONGEST_S = 30.0
-"""The same of a moment that was not drawn, but asked for."""
+"""The same for a moment that was not drawn but asked for."""
 _PANIC_PATIENCE_S = 2.0
 _CHECKPOINT_PAUSE_S = 0.05
 _TABLESPACE = "ledger_space"
@@ -53,7 +53,7 @@ _MOMENTS: Mapping[Event, tuple[int, int]] = {
     Event.RELATION_FLUSH: (50, 1_200),
     Event.RENAME: (2, 40),
 }
-# Rarer, and asked for by name alone.
+# Rarer, and only asked for by name.
 _ON_REQUEST: Mapping[Event, tuple[int, int]] = {Event.TORN_MAP: (1, 12)}
 _FLUSHES = frozenset({Event.WAL_FLUSH, Event.RELATION_FLUSH})
 _TORN = frozenset({Event.TORN_WRITE, Event.TORN_PAGE})
@@ -73,7 +73,7 @@ class CutLab:
 
     workspace: Workspace
     install: Install
-    """Whose binaries the server's user can reach."""
+    """The install, whose binaries the server's user can reach."""
     pgbench: Path
     template: Path
     has_amcheck: bool
@@ -88,9 +88,9 @@ class CutOrder:
     conditions: CutConditions
     images: int
     workload: Workload | None = None
-    """pgbench's load beside the ledger; None: the ledger alone."""
+    """pgbench's load in addition to the ledger; None: only the ledger."""
     survivals: tuple[Survival, ...] = ()
-    """Of the images in turn; empty: those of the conditions."""
+    """What survives in the images in turn; empty: as the conditions say."""
     moment: tuple[Event, int] | None = None
     """Event and number; None: drawn from the seed. With failing_flush the flush that fails."""
     swallowed: str = ""
@@ -154,7 +154,7 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
                 moment_text = _let_a_flush_fail(cluster, disk, *moment, longest_s)
             else:
                 moment_text = _cut_at(disk, *moment, longest_s)
-            # A PANIC ends processes wherever they are, also within a write; when all are gone nothing moves
+            # A PANIC ends processes wherever they are, also within a write. When all are gone, nothing moves
             # any more, and what a cut would undo was kept before each write.
             has_ended = not cluster.is_running()
             if not has_ended:
@@ -166,7 +166,8 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
         status = disk.status()
         record = ledger.known_before(load.ledger.record(), status.cut_monotonic_ns)
         if has_ended and not order.conditions.failing_flush:
-            # Nobody knows in the middle of what. If of a write, the disk says so, too; this is the reason.
+            # Nobody knows what it was in the middle of. If it was a write, the disk says so, too; this is the
+            # reason.
             raise DiskError(
                 "the run is void: the server ended before its power was cut", detail=cluster.log_tail()
             )
@@ -195,7 +196,7 @@ def cut_power(lab: CutLab, order: CutOrder) -> CutFacts:
 
 
 def cut_metrics(cut: CutFacts) -> dict[str, float]:
-    """What a table can hold of a cut: counts of images by state, commits lost, windows in ms."""
+    """The metrics of a cut: counts of images by state, commits lost, windows in ms."""
     metrics = {"cut_acknowledged": float(cut.acknowledged), "cut_images": float(len(cut.images))}
     for state, count in cut.counts.items():
         metrics[f"cut_images.{state.value.replace(' ', '_')}"] = float(count)
@@ -210,9 +211,9 @@ def may_be_unflushed(path: str) -> bool:
     """Whether PostgreSQL may leave that file unflushed at a checkpoint, because it can do without it."""
     name = Path(path).name
     return (
-        # Caches and notes that the server makes anew.
+        # Caches and notes that the server makes again.
         name in {"pg_internal.init", "postmaster.opts", "postmaster.pid", "current_logfiles"}
-        # Emptied or made anew at start (xlog.c, StartupXLOG): statistics of a clean stop, snapshots,
+        # Emptied or made again at start (xlog.c, StartupXLOG): statistics of a clean stop, snapshots,
         # notifications, subtransactions and serializable transactions of before the crash.
         or path.split("/")[0]
         in {"pg_stat", "pg_stat_tmp", "pg_snapshots", "pg_notify", "pg_subtrans", "pg_serial"}
@@ -220,7 +221,7 @@ def may_be_unflushed(path: str) -> bool:
 
 
 def _is_trickle(order: CutOrder, rng: random.Random) -> bool:
-    """A load that is not busy gets near the bound of asynchronous commits; other settings see it at times."""
+    """A trickle of commits gets near the bound of asynchronous commits; other settings have it at times."""
     if order.conditions.failing_flush or order.conditions.event is not None:
         return False
     is_asynchronous = order.settings.get("synchronous_commit") == "off"
@@ -291,20 +292,20 @@ def _make_tables(cluster: Cluster, disk: SimulatedDisk, conditions: CutCondition
 
 
 class _Load:
-    """Everything that uses the server until it is gone."""
+    """Run everything that uses the server until it is gone."""
 
     def __init__(
         self, lab: CutLab, cluster: Cluster, disk: SimulatedDisk, order: CutOrder, is_trickle: bool
     ) -> None:
         self.checkpoints = 0
         self.covered_sequence = 0
-        """Changes up to this number happened before the last checkpoint that has ended began."""
+        """Changes up to this number happened before the beginning of the last checkpoint that has ended."""
         self._cluster = cluster
         self._disk = disk
         self._pgbench: PgbenchRun | None = None
         sessions, think_s = ((ledger.LIGHT_SESSION,), _THINK_S) if is_trickle else (range(SESSIONS), 0.0)
         self.ledger = ledger.LedgerLoad(cluster.conninfo, sessions, think_s=think_s)
-        # A checkpoint flushes the WAL: a trickle that is to lose much goes without.
+        # A checkpoint flushes the WAL, so a trickle that is to lose much goes without.
         self._checkpointer = None if is_trickle else threading.Thread(target=self._checkpoint, daemon=True)
         if order.workload is not None and not is_trickle:
             seed = order.seed % 2**31
@@ -314,7 +315,7 @@ class _Load:
             self._checkpointer.start()
 
     def end(self) -> None:
-        """After the server is gone."""
+        """Take what clients were told, after the server is gone."""
         if self._pgbench is not None:
             self._pgbench.kill()
         if self._checkpointer is not None:
@@ -344,11 +345,9 @@ def _cut_at(disk: SimulatedDisk, event: Event, count: int, longest_s: float) -> 
 def _let_a_flush_fail(
     cluster: Cluster, disk: SimulatedDisk, event: Event, count: int, longest_s: float
 ) -> str:
-    """EIO once: the server has to PANIC, because what it thought to have written is gone.
-
-    Unless it can do without: of a segment that is only being made, an ERROR is enough. Then it goes on, and
-    the images show whether it was right.
-    """
+    """Let a flush fail with EIO once. The server has to PANIC, because what it thought to have written is
+    gone, unless it can do without: for a segment that is only being made, an ERROR is enough. Then it goes
+    on, and the images show whether it was right."""
     disk.arm_failure(event, count)
     deadline = time.monotonic() + longest_s
     while cluster.is_running() and time.monotonic() < deadline:
@@ -371,7 +370,7 @@ def _let_a_flush_fail(
 
 
 def _is_expected(order: CutOrder, state: ImageState) -> bool:
-    """Whether an image of that state is no failure: the last commits may go where that was chosen."""
+    """Whether an image of that state is not a failure: the last commits may be lost if that was chosen."""
     may_lose = (
         order.settings.get("synchronous_commit") == "off"
         or order.settings.get("fsync") == "off"
@@ -413,7 +412,7 @@ def _check_image(
             lab.workspace.remove_folder(folder)
 
     found = look()
-    # The same bytes once more: what is found once only is not in them.
+    # The same bytes once more: what is found only once is not in them.
     again = found if _is_expected(order, found.state) else look()
     checked = CheckedImage(
         number=number,
@@ -436,6 +435,6 @@ def _check_image(
             + (again.state.value if again.reason is None else f"{again.state.value}: {again.reason}")
             + f" (cut at {facts.moment}, seed {order.seed}, image {number} from seed {seed})"
             + ("" if checked.kept is None else f'; kept in "{checked.kept}"'),
-            hint="Something else on this machine disturbed the server, or recovery has not one outcome.",
+            hint="Something on this machine disturbed the server, or recovery has more than one outcome.",
         )
     return checked

@@ -52,7 +52,7 @@ def keep_image(
     Raises DiskError.
     """
     name = f"{case.cut.seed:x}-{case.image.number}"
-    # The same seed again is another case: the load had another timing.
+    # The same seed again is another case, because the load had another timing.
     again = (f"{name}.{number}" for number in count(2))
     folder = folder.absolute()
     home = folder / next(candidate for candidate in chain([name], again) if not (folder / candidate).exists())
@@ -106,7 +106,8 @@ def copy_case(case: KeptCase, folder: Path, target: Path, user: ServerUser | Non
 
 
 def _lead_links(folder: Path, before: Path) -> None:
-    """Links into the image, which was in ``before``, lead into ``folder``, its copy. Raises DiskError."""
+    """Make links into the image, which was in ``before``, lead into its copy, ``folder``. Raises
+    DiskError."""
     for name in FOLDERS:
         for link in [path for path in (folder / name).rglob("*") if path.is_symlink()]:
             old = link.readlink()

@@ -1,4 +1,4 @@
-"""Is it the simulator? Four cuts whose outcome is known, before every campaign.
+"""Tests the simulator: four cuts whose outcome is known, before every campaign.
 
     everything kept, fsync=off                as after kill -9: nothing may be lost
     nothing kept, fsync=off                   every image must be caught
@@ -26,7 +26,8 @@ _SETTINGS = {
     "min_wal_size": "32MB",
 }
 _ATTEMPTS = 8
-"""Cuts in the middle of a page that are tried: redo does not read a page that was new, and heals it."""
+"""How many cuts in the middle of a page are tried: redo does not read a page that was new, and so heals
+it."""
 _KEPT = Survival("everything", unit_bytes=512)
 _MIXED = Survival("random", 0.5, 512)
 
@@ -84,7 +85,7 @@ def _images(lab: CutLab, case: _Case, number: int) -> tuple[CheckedImage, ...]:
             CutOrder(
                 seed=1000 * number + attempt,
                 settings={**_SETTINGS, **case.settings},
-                # Nothing by itself: a slow machine must not turn one case into another.
+                # Nothing is written by itself: a slow machine must not turn one case into another.
                 conditions=CutConditions(unit_bytes=512, writeback_s=None),
                 images=len(case.survivals),
                 survivals=case.survivals,

@@ -21,22 +21,20 @@ from walproof.postgres.build import has_extension
 
 CUT_S = 2.0
 IMAGE_S = 0.5
-"""A power cut with its load, and each of its images, where the clusters are small (2 cores)."""
+"""Seconds of a power cut with its load, and of each of its images, with small clusters (2 cores)."""
 
 
 @dataclass(frozen=True, slots=True)
 class PowerCutTrials:
-    """Cuts of a plan that has them."""
+    """The power cuts of a plan that has them."""
 
     bench: Bench
     labs: Mapping[tuple[str, str, bool], CutLab]
     """(install, workload, whether it has checksums) -> what its power cuts start from."""
 
     def test_itself(self) -> dict[str, str]:
-        """Before every campaign, a resumed one too: is it the server that fails, or the simulator?
-
-        Raises DiskError.
-        """
+        """Test the simulator before every campaign, also a resumed one, since a failure could be its own.
+        Raises DiskError."""
         self.bench.progress.preparing("self-test of the power cuts")
         lab = next(lab for (_, _, has_checksums), lab in self.labs.items() if has_checksums)
         return {"self_test": run_self_test(lab)}

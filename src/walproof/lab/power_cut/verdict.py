@@ -19,7 +19,8 @@ from walproof.workload.ledger import Record
 FOLDERS = ("data", "wal", "space")
 """The roots of the simulated disk under a cluster: data directory, WAL, a tablespace."""
 _END_PATIENCE_S = 5.0
-"""For a server that is ending: why, its postmaster says a moment after its clients have noticed."""
+"""How long to wait for a server that is ending: its postmaster says why a moment after its clients have
+noticed."""
 _MAPS = {"vm": "visibility map", "fsm": "free space map"}
 
 
@@ -49,8 +50,8 @@ def judge(
     ``settings`` are those of the server whose power was cut at ``cut_ns`` (time.monotonic_ns); ``sizes`` as
     :func:`walproof.disk.image.durable_sizes`.
 
-    Raises DiskError when there is none, because something else than the image ended or hindered the server.
-    """
+    Raises DiskError if there is no verdict, because something other than the image ended or hindered the
+    server."""
     torn = _torn_pages(cluster, sizes) if has_checksums else 0
     books: Books | None = None
     own_files: frozenset[str] = frozenset()
@@ -68,11 +69,11 @@ def judge(
     except DisturbedError as error:
         raise DiskError(f"the run is void: {error.message}", detail=error.detail) from error
     except ClusterError as error:
-        # Of a refused connection libpq tells the way to the server, too; that it did not start is the state.
+        # For a refused connection libpq also tells the way to the server; that it did not start is the state.
         refused = error.message.rpartition("FATAL: ")[2].rpartition("did not start: ")[2].strip()
         is_cut_off = "FATAL: " not in error.message
     except psycopg.Error as error:
-        # Of the looking at files, or of the checkpoint: the books themselves report what fails.
+        # From looking at files, or from the checkpoint: the books themselves report what fails.
         assert books is not None
         is_cut_off = isinstance(error, psycopg.OperationalError)
         books = Books(books.lost, books.oldest_lost_ns, books.hole, books.unbalanced, str(error).strip())
@@ -104,8 +105,8 @@ def _disturbance(cluster: Cluster, *, is_cut_off: bool) -> str | None:
 
 
 def _torn_pages(cluster: Cluster, sizes: Mapping[str, int]) -> int:
-    """Damaged pages that redo would have to read. Others it makes anew: pages that were not there before, and
-    the maps of free space and visibility."""
+    """Damaged pages that redo would have to read. It makes others again: pages that were not there before,
+    and the maps of free space and visibility."""
     folders = [cluster.folder / name for name in FOLDERS]
     torn = 0
     for page in damaged_pages(cluster.data):
@@ -148,6 +149,6 @@ def _files(connection: psycopg.Connection[tuple[object, ...]]) -> frozenset[str]
 def _is_owned(page: DamagedPage, own_files: frozenset[str]) -> bool:
     path = Path(page.path)
     first = str(path.with_name(path.name.split(".")[0].split("_")[0]))
-    # Other databases are not written to: nothing in them may be damaged.
+    # Other databases are not written to, so nothing in them may be damaged.
     folder = str(Path(first).parent)
     return first in own_files or all(str(Path(file).parent) != folder for file in own_files)

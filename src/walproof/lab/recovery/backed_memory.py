@@ -8,10 +8,9 @@ so that equal recoveries differ by what ran before them. Here memory is used onc
     all of it is touched -> of each 64 kB, 60 kB are free again: what the measurement then takes
                          -> 4 kB stay: only larger blocks are given back (page_reporting_order)
 
-What is freed goes to a list of the processor that freed it (mm/page_alloc.c, per_cpu_pages), hundreds of
-megabytes of it, and who runs on another one does not get it. So the measured process has to run on that one.
-Where memory belongs to the machine all this takes a fraction of a second and changes nothing.
-"""
+Freed memory, hundreds of megabytes of it, goes to a list of the processor that freed it (mm/page_alloc.c,
+per_cpu_pages), and a process on another processor does not get it. So the measured process has to run on that
+one. Where memory belongs to the machine all this takes a fraction of a second and changes nothing."""
 
 from __future__ import annotations
 
@@ -34,14 +33,15 @@ class BackedMemory:
     """Free memory that is the machine's own."""
 
     processor: int
-    """The one on whose list it is."""
+    """The processor on whose list it is."""
     touch_us: float
-    """What the first touch of 8 kB of it took; 0 where there was nothing to touch."""
+    """How long the first touch of 8 kB of it took; 0 if there was nothing to touch."""
 
 
 @contextmanager
 def backed_memory(wanted: int) -> Iterator[BackedMemory]:
-    """Make ``wanted`` bytes of free memory, or half of what is available, this machine's own meanwhile."""
+    """For as long as the block lasts, ``wanted`` bytes of free memory, or half of what is available, are this
+    machine's own."""
     # Not the first, which serves most interrupts.
     processor = max(os.sched_getaffinity(0))
     size = min(wanted, available_memory() // 2)
@@ -51,7 +51,7 @@ def backed_memory(wanted: int) -> Iterator[BackedMemory]:
         return
     with on_processor(processor):
         began = time.perf_counter()
-        # Page by page of the smallest size: those are what shared_buffers takes.
+        # Page by page, in the smallest size, which is what shared_buffers takes.
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
         memory = mmap.mmap(-1, size, flags=flags)
         touch_us = (time.perf_counter() - began) * 1e6 / (size / _BUFFER_BYTES)
@@ -63,7 +63,8 @@ def backed_memory(wanted: int) -> Iterator[BackedMemory]:
 
 @contextmanager
 def on_processor(processor: int) -> Iterator[None]:
-    """This thread runs on that processor meanwhile, and programs that it starts do as long as they run."""
+    """Meanwhile this thread runs on that processor, and so do programs that it starts, for as long as they
+    run."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {processor})
     try:

@@ -40,16 +40,16 @@ from walproof.wal.recovery import (
 from walproof.wal.segment import segment_name, segment_start
 
 NEED_BYTES = 5 << 30
-"""Of the scratch folder: the filled cluster, its image, and a clone of that."""
+"""Bytes that the scratch folder needs: the filled cluster, its image, and a clone of that."""
 LARGE_BUFFERS, SMALL_BUFFERS = 65536, 8192
 """512 and 64 MB."""
 CHECKPOINTS_AFTER = (
     ("dropped", Cache.WARM), ("scatter", Cache.WARM), ("image", Cache.WARM), ("uuid", Cache.COLD),
 )  # fmt: skip
-"""Phases at whose end a shortened replay ends, for the sake of its checkpoint: of few pages in order, of as
-many in no order, of more of both, of all that there is room for."""
+"""Phases after which a shortened replay ends, for the sake of its checkpoint: of few pages in order, of as
+many in no order, of more of both, and of as many as there is room for."""
 _READS_PAGES = 32768
-"""Of a file of 256 MB."""
+"""Pages of a file of 256 MB."""
 
 
 def calibrate(
@@ -103,7 +103,7 @@ def _replay_all(
     sizes: tuple[int, int],
     read_ahead_kb: int,
 ) -> tuple[tuple[PhaseReplay, ...], tuple[ColdReplay, ...], tuple[CheckpointRun, ...]]:
-    """Recover the image again and again. ``sizes``: shared_buffers, the large and the small ones."""
+    """Recover the image again and again. ``sizes``: the large and the small shared_buffers."""
     install, large = image.install, sizes[0]
     bounds = [spans[0][1], *(end for _, _, end in spans)]
     start = find_redo(image.wal).redo
@@ -125,7 +125,7 @@ def _replay_all(
     checkpoints = [_checkpoint_run(spans[-1][0], timed, last) for timed in replays]
     for name, cache in CHECKPOINTS_AFTER:
         place = next(i for i, (phase, _, _) in enumerate(spans) if phase == name)
-        # What making room does beside is told by the whole replays, too, and where nothing is cached.
+        # What else making room does is also told by the whole replays, and by those where nothing is cached.
         for buffers in sizes if cache is Cache.COLD else sizes[:1]:
             progress(f'checkpoint after phase "{name}", {cache.value} cache')
             until = segment_name(spans[place][2], found.timeline, found.segment_size)
@@ -160,14 +160,14 @@ class _Replay:
 
 
 def _prefetches(install: Install) -> tuple[bool, ...]:
-    """Values of recovery_prefetch to replay with: what the calls of the prefetcher cost is the difference."""
+    """Values of recovery_prefetch to replay with; the difference is the cost of the prefetcher's calls."""
     return (True, False) if install.version_num >= 150000 else (False,)
 
 
 def _phase_rows(
     replay: _Replay, spans: Sequence[tuple[str, Lsn, Lsn]], found: RecoveryAnalysis
 ) -> list[PhaseReplay]:
-    """CPU of each phase's segments, beside what they hold."""
+    """CPU of each phase's segments, together with what they hold."""
     size = found.segment_size
     seen = replay.measured.course.segments_cpu_s()
     costs: dict[int, float] = {segment_start(name, size): cpu for name, cpu in seen.items()}
@@ -217,7 +217,7 @@ def _cold(
     found: RecoveryAnalysis,
     warm: Sequence[PhaseReplay],
 ) -> tuple[tuple[ColdReplay, ...], list[CheckpointRun | None]]:
-    """Phases replayed with a cold cache, each beside the median of its ``warm`` replays; and checkpoints."""
+    """Phases replayed with a cold cache, each with the median of its ``warm`` replays; and checkpoints."""
     places = {name: place for place, (name, _, _) in enumerate(spans)}
     cold, checkpoints = [], []
     for prefetch in _prefetches(image.install):
@@ -250,7 +250,7 @@ def _replay_settings(install: Install, buffers: int, prefetch: bool) -> dict[str
     settings = {
         "shared_buffers": f"{buffers * PAGE_BYTES >> 10}kB",
         "autovacuum": "off",
-        # What it writes during replay, the checkpoint does not: how much is a matter of time.
+        # What it writes during replay, the checkpoint need not write; how much depends on time.
         "bgwriter_lru_maxpages": "0",
         # Segments are recycled, as on a server that may have so many.
         "max_wal_size": "20GB",

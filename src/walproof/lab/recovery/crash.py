@@ -45,10 +45,10 @@ from walproof.wal.segment import segment_name
 from walproof.wal.whatif import identify
 
 _PATIENCE_S = 1800.0
-"""Longest recovery that is waited for."""
+"""The longest recovery that is waited for."""
 _OTHER_MEMORY = 64 << 20
 _NO_DISK = ("tmpfs", "ramfs")
-"""What initdb chooses on any machine of today (src/bin/initdb/initdb.c, test_config_settings)."""
+"""What initdb chooses on any modern machine (src/bin/initdb/initdb.c, test_config_settings)."""
 
 
 class Cache(Enum):
@@ -82,7 +82,7 @@ class MeasuredRecovery:
     cache: Cache
     log: str
     answer: tuple[object, ...] | None = None
-    """Row that the query gave, once the server was ready."""
+    """The row that the query returned once the server was ready."""
 
 
 def crash_server(cluster: Cluster) -> CrashImage:
@@ -97,7 +97,7 @@ def take_crash_image(cluster: Cluster, folder: Path) -> CrashImage:
     """Copy the files of a running server as they are at one moment. Raises DiskError."""
     with cluster.suspended():
         _copy(cluster.data, to=folder)
-    # Of the server that lives on: nobody is to take the copy for its own.
+    # The file belongs to the server that lives on: nobody is to take the copy for its own.
     with acting_as(cluster.user):
         (folder / "data" / "postmaster.pid").unlink(missing_ok=True)
     templates.sync(folder)
@@ -134,11 +134,12 @@ def recover(
             if iops is not None:
                 limit = stack.enter_context(ReadLimit(workspace.helper(), find_device(folder), iops))
             buffers = shared_buffers(image.install.version_num, settings)
-            # A little more than shared_buffers: the server has other memory, too.
+            # A little more than shared_buffers, because the server has other memory, too.
             need = buffers * PAGE_BYTES * 5 // 4 + _OTHER_MEMORY
             wal_bytes = 0
             if cache is Cache.COLD:
-                # And the kernel, for pages that are read and written; for WAL, in large blocks.
+                # The kernel needs memory as well, for pages that are read and written and, in large blocks,
+                # for WAL.
                 drop_cache(folder / "data")
                 wal_bytes = folder_bytes(folder / "data" / "pg_wal")
                 need += folder_bytes(folder / "data") - wal_bytes
@@ -146,7 +147,7 @@ def recover(
             stack.enter_context(MemoryReserve(wal_bytes, memory.processor))
             try:
                 with on_processor(memory.processor):
-                    # Into a recycled segment the server would write new WAL, and so into the image's.
+                    # The server would write new WAL into a recycled segment, and so into the image's.
                     kept = {"wal_recycle": "off"} if shares_wal else {}
                     cluster.launch({"log_checkpoints": "on", **settings, **kept})
                 if limit is not None:
@@ -184,7 +185,7 @@ def _clone(image: CrashImage, folder: Path, until: str | None, *, shares_wal: bo
 
 
 def _copy_with_links(image: CrashImage, data: Path) -> None:
-    """Everything but the WAL is a copy."""
+    """Copy everything but the WAL."""
     source = image.folder / "data"
     with acting_as(server_user()):
         data.mkdir()
@@ -194,18 +195,16 @@ def _copy_with_links(image: CrashImage, data: Path) -> None:
 
 
 def _redo_segment(image: CrashImage) -> str:
-    """Where redo begins, says the control file: the first segment that its server had to keep.
-
+    """The segment in which redo begins, according to the control file: the first that its server had to keep.
     Older ones were kept for us (wal_keep_size). The checkpoint at the end would remove them, at up to 5 ms
-    each, which no server does that had removed them before.
-    """
+    each; a server that has already removed them would not have to."""
     redo, timeline = read_redo(image.folder / "data")
     _, segment_size = identify(image.wal, start=redo)
     return segment_name(redo, timeline, segment_size)
 
 
 def _end_segment(wal: Path) -> str:
-    """Of the segment with the end of the WAL, where a server that has recovered goes on, the name.
+    """Name of the segment with the end of the WAL, where a recovered server goes on.
 
     Reading it also brings all of it into the kernel's cache, as copying would.
     """
@@ -214,10 +213,8 @@ def _end_segment(wal: Path) -> str:
 
 
 def _copy(*paths: Path, to: Path, links: bool = False) -> None:
-    """Copy files and folders with all that belongs to them; what ``to`` has of them it loses.
-
-    ``links``: the same files under another name instead. Raises DiskError.
-    """
+    """Copy files and folders with everything in them, replacing what ``to`` has of them. ``links``: make hard
+    links to the same files instead. Raises DiskError."""
     how = ["--link"] if links else ["--reflink=auto", "--sparse=never", "--remove-destination"]
     done = subprocess.run(
         ["cp", "--archive", *how, "--target-directory", str(to), "--", *map(str, paths)],
@@ -232,7 +229,7 @@ def _copy(*paths: Path, to: Path, links: bool = False) -> None:
 def drop_cache(folder: Path) -> None:
     """Make the kernel forget every file of a folder; what is dirty must have been synced before.
 
-    (posix_fadvise(2), POSIX_FADV_DONTNEED.) Raises DiskError where there is no disk to read from again.
+    (posix_fadvise(2), POSIX_FADV_DONTNEED.) Raises DiskError if there is no disk to read from again.
     """
     check_disk(folder)
     with acting_as(server_user()):
@@ -247,12 +244,12 @@ def drop_cache(folder: Path) -> None:
 
 
 def check_disk(folder: Path, need_bytes: int = 0) -> None:
-    """Raises DiskError: no disk under the folder, or too little space on it."""
+    """Raises DiskError if there is no disk under the folder, or too little space on it."""
     mount = find_mount(folder)
     if mount is not None and mount.filesystem in _NO_DISK:
         raise DiskError(
             f'folder "{folder}" is in memory ({mount.filesystem})',
-            detail="There is no disk to read from and to write to, so nothing can be said of one.",
+            detail="There is no disk to read from and write to, so nothing can be said about one.",
             hint="Name a folder on the server's own kind of disk with --on.",
         )
     free = shutil.disk_usage(folder).free

@@ -1,4 +1,4 @@
-"""How quickly the disk under a folder gives pages that nobody has in memory."""
+"""How quickly the disk under a folder delivers pages that nobody has in memory."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
-"""What the kernel does for replay, measured by itself, as phases of nothing else.
+"""What the kernel does for replay, measured by itself, in phases of nothing else.
 
     first use of shared memory                      page faults; comes with the page that is put there
     posix_fadvise(2), WILLNEED, of a cached page    what the prefetcher asks for; with reading it
     pread(2) of a cached page                       a miss of shared_buffers; with making room for it
 
-In a replay each comes with something else, so that only sums can be told, and from replays of different
-minutes. What the server does beside the call is left to the phases of the load.
-"""
+In a replay each comes with something else, so only sums could be told, and from replays at different times.
+What the server does in addition to the call is left to the phases of the load."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from walproof.wal.recovery import PAGE_BYTES, QUANTITIES
 
 
 def first_use(buffers: int) -> PhaseReplay:
-    """That many buffers of shared memory, each used for the first time."""
+    """Use that many buffers of shared memory for the first time."""
     size = buffers * PAGE_BYTES
     with (
         backed_memory(size * 5 // 4) as memory,
@@ -44,10 +43,8 @@ def first_use(buffers: int) -> PhaseReplay:
 
 
 def cached_pages(folder: Path, buffers: int) -> tuple[PhaseReplay, PhaseReplay]:
-    """Pages that the kernel has, twice as many as buffers and in no order: asked for, and read.
-
-    ``folder``: on the disk of the servers. Raises DiskError.
-    """
+    """Ask for and read pages that the kernel has, twice as many as buffers and in no order. ``folder`` is on
+    the servers' disk. Raises DiskError."""
     size = buffers * PAGE_BYTES
     order = list(range(2 * buffers))
     random.Random(0).shuffle(order)

@@ -27,8 +27,8 @@ from walproof.units import Lsn
 from walproof.wal.recovery import PAGE_BYTES
 
 _LOAD_BUFFERS = 196608
-"""1.5 GB, in which all pages of the load find room: one that was written before the crash is newer than the
-records that made it, which replay then skips."""
+"""1.5 GB, in which all pages of the load find room: a page that was written before the crash is newer than
+the records that made it, and replay would skip those."""
 _LOAD_SETTINGS = {
     "fsync": "off",
     "autovacuum": "off",
@@ -36,7 +36,7 @@ _LOAD_SETTINGS = {
     "checkpoint_timeout": "1h",
     "synchronous_commit": "off",
     "wal_compression": "off",
-    # Pages stay in shared_buffers: see _LOAD_BUFFERS.
+    # Pages stay in shared_buffers; see _LOAD_BUFFERS.
     "bgwriter_lru_maxpages": "0",
     "full_page_writes": "on",
     "maintenance_work_mem": "256MB",
@@ -50,14 +50,15 @@ _FILL = (
 )
 _PLAIN_TEXT = "repeat('x', 100)"
 _PACKED_TEXT = "md5(n::text) || repeat(' ', 68)"
-"""Of tables whose images are compressed: a part that is worth it and one that is not, as in most tables."""
+"""Contents of tables whose images are compressed: one part that is worth it and one that is not, as in most
+tables."""
 _ROWS_A_PAGE = 48
 _PAGES = {"scattered": 12000, "updated": 20000, "full_pages": 12000, "other": 6000, "bare": 6000,
           "bare_random": 12000, "few": 2500, "packed": 3000, "packed_lz4": 3000, "packed_zstd": 3000,
           "erased": 6000}  # fmt: skip
 _UUIDS, _FEW_UUIDS = 1_200_000, 400_000
 Progress = Callable[[str], None]
-"""Told what is being done."""
+"""Called with what is being done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Phase:
     name: str
     statements: tuple[str, ...]
     settings: tuple[tuple[str, str], ...] = ()
-    """Changed for the phase alone."""
+    """Settings that are changed only for the phase."""
 
 
 def crash_of_load(
@@ -78,7 +79,7 @@ def crash_of_load(
     share: float,
     initdb_options: tuple[str, ...] = (),
 ) -> CrashImage:
-    """A crash at the end of that share of the calibration's load, for those who want to recover it.
+    """A crash at the end of that share of the calibration's load, for whoever wants to recover it.
 
     Raises ClusterError and DiskError.
     """
@@ -97,7 +98,7 @@ class RecoveryLoad:
         self._workspace = workspace
 
     def crash(self, progress: Progress) -> tuple[Machine, CrashImage, list[tuple[str, Lsn, Lsn]]]:
-        """(the machine, the image of a crash, name and locations of each phase)."""
+        """The machine, the image of a crash, and the name and locations of each phase."""
         progress("filling tables")
         folder = self._workspace.make_folder("calibration")
         empty = templates.prepare_empty(self._workspace, self._install, self._options)
@@ -167,7 +168,7 @@ class RecoveryLoad:
         """Run a phase, up to the switch at its end; False where the server cannot."""
         for name, value in phase.settings:
             if name == "full_page_writes":
-                # Of the whole server, not of a session; the checkpointer makes it known.
+                # A setting of the whole server, not of a session; the checkpointer makes it known.
                 _execute(connection, f"ALTER SYSTEM SET {name} = {value}")
                 _reload(connection, name, value)
             elif not _can_compress(connection, value):
@@ -219,14 +220,15 @@ def _phases(share: float) -> tuple[Phase, ...]:
     def insert(into: str, values: str, rows: int) -> str:
         return f"INSERT INTO {into} SELECT {values} FROM generate_series(1, {count(rows)}) n"
 
-    # As in texts: some words again and again, most of them seldom.
+    # As in texts, some words come again and again, most of them seldom.
     words = (
         "SELECT to_tsvector('simple', string_agg('w' || (w * 0 + 100000 * random() ^ 3)::int, ' '))"
         " FROM generate_series(1, 20 + n * 0) w"
     )
 
     def in_turn(rows: int, *statements: str) -> str:
-        """So many transactions, each of one of the statements: nobody can tell which."""
+        """SQL of so many transactions, each with one of the statements, in an order that nobody can
+        foretell."""
         which = " ".join(f"WHEN {number} THEN {statement};" for number, statement in enumerate(statements))
         return (
             f"DO $$ BEGIN FOR n IN 1..{count(rows)} LOOP"
@@ -253,7 +255,7 @@ def _phases(share: float) -> tuple[Phase, ...]:
         to_keyed,
         f"DELETE FROM full_pages WHERE id = {picked('full_pages')}",
     )
-    # The same on pages that the processor has, which tells what no order costs from what pages do.
+    # The same on pages in the processor's cache, which tells the cost of random order from that of pages.
     mixed_few = in_turn(
         120_000,
         _update("few", "id = (SELECT (random() * 4000)::int)"),
@@ -267,8 +269,8 @@ def _phases(share: float) -> tuple[Phase, ...]:
         # Staging tables: files that replay makes, fills and removes again.
         Phase("dropped", tuple(statement for _ in range(20) for statement in staging)),
         Phase("scatter", (_update("scattered", "id % 144 = 0"),)),
-        # Early, where large shared_buffers have room: pages are read and nothing makes room for them, which
-        # tells what reading costs from what making room does.
+        # Early, when large shared_buffers still have room: pages are read and nothing makes room for them,
+        # which tells what reading costs from what making room does.
         Phase("random read", (update_at_random("bare_random", 30_000),), (("full_page_writes", "off"),)),
         Phase("image", (_update("other", "id % 48 = 0"),)),
         Phase("hot", tuple(_update("other", f"id % 48 = {row}") for row in range(1, 9))),
@@ -304,7 +306,8 @@ def _phases(share: float) -> tuple[Phase, ...]:
             ),
         ),
         Phase("gin", (insert("worded", f"({words})", 40_000),)),
-        # Whose end nobody measures: it closes the segments of the one before, and is long enough to be seen.
+        # Nobody measures the end of this phase: it closes the segments of the previous one, and is long
+        # enough to be seen.
         Phase("end", ("INSERT INTO narrow SELECT n, n FROM generate_series(1, 60000) n",)),
     )
 
@@ -314,7 +317,7 @@ def _pages(table: str, share: float) -> int:
 
 
 def _switch(connection: psycopg.Connection[tuple[object, ...]]) -> Lsn:
-    """End the segment; where the next one begins."""
+    """End the segment; return where the next one begins."""
     _execute(connection, "SELECT txid_current()")
     row = connection.execute(
         "SELECT pg_switch_wal()::text, pg_size_bytes(current_setting('wal_segment_size'))"
@@ -338,7 +341,8 @@ def _can_compress(connection: psycopg.Connection[tuple[object, ...]], method: st
 
 
 def _reload(connection: psycopg.Connection[tuple[object, ...]], name: str, value: str) -> None:
-    """Return when the server has taken a setting over; and its checkpointer, which is told after us."""
+    """Return when the server has taken over a setting, and so has its checkpointer, which is told after
+    us."""
     _execute(connection, "SELECT pg_reload_conf()")
     deadline = time.monotonic() + 10
     while _show(connection, name) != value and time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""Memory that a virtual machine really has, kept aside and given out as the kernel's cache of files grows.
+"""Memory that a virtual machine really has, kept aside and released as the kernel's cache of files grows.
 
 A recovery with a cold cache reads WAL for seconds, into blocks so large that a host takes them back when
 they are free (see ``walproof.lab.recovery.backed_memory``), and where memory has to come from the host the
@@ -22,12 +22,12 @@ from walproof.lab.recovery.backed_memory import available_memory, on_processor
 _CHUNK = 16 << 20
 """Freed at once."""
 _AHEAD = 128 << 20
-"""Free before it is wanted."""
+"""How many bytes are freed before they are wanted."""
 _PERIOD_S = 0.01
 
 
 def file_cache() -> int:
-    """Bytes of files that the kernel keeps in memory; shared memory, which it counts with them, left out."""
+    """Bytes of files that the kernel keeps in memory, without shared memory, which it counts with them."""
     memory = psutil.virtual_memory()
     return int(memory.cached - memory.shared)
 
@@ -35,9 +35,8 @@ def file_cache() -> int:
 class MemoryReserve:
     """Context manager: while it lasts, the cache of files grows into up to ``wanted`` bytes of this memory.
 
-    At most half of what is available is kept aside. ``processor``: the one on which memory will be used, and
-    so has to be freed. ``cached`` tells the size of the cache, in bytes.
-    """
+    At most half of what is available is kept aside. ``processor``: the processor on which memory will be
+    used, and so has to be freed. ``cached`` tells the size of the cache, in bytes."""
 
     def __init__(self, wanted: int, processor: int, cached: Callable[[], int] = file_cache) -> None:
         size = min(wanted, available_memory() // 2)

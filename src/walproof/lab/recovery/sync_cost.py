@@ -1,4 +1,4 @@
-"""What the sync of a data directory costs on a disk: each file, each one to be flushed, each MB.
+"""What the sync of a data directory costs on a disk, for each file, each file to be flushed, and each MB.
 
 The calls are the server's own (src/backend/storage/file/fd.c, SyncDataDirectory): with ``fsync`` a walk that
 asks the kernel to begin writing, and one that waits for each file; with ``syncfs`` one call.
@@ -23,7 +23,7 @@ _SYNC_FILE_RANGE_WRITE = 2
 
 
 def measure_sync(folder: Path) -> SyncCosts:
-    """Of the folder's disk, in a second or two. Raises DiskError."""
+    """Measure the folder's disk, in a second or two. Raises DiskError."""
     root = folder / "sync-cost"
     try:
         root.mkdir()
@@ -40,7 +40,7 @@ def _measure(root: Path) -> SyncCosts:
     for path in files:
         path.write_bytes(bytes(PAGE_BYTES))
     sync_filesystem(root)
-    # On a disk that others use a flush takes now this long, now that: not the best, the usual one.
+    # On a disk that others use, the time of a flush varies: the usual one is taken, not the best.
     clean_s = median(_timed(lambda: sync_files(files)) for _ in range(3))
     flushed = files[:_FLUSHED]
     for path in flushed:
@@ -71,7 +71,7 @@ def _timed(call: Callable[[], None]) -> float:
 
 
 def sync_files(paths: list[Path]) -> None:
-    """As a server does with recovery_init_sync_method = fsync. Raises OSError."""
+    """Sync as a server does with recovery_init_sync_method = fsync. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     for path in paths:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
@@ -86,7 +86,7 @@ def sync_files(paths: list[Path]) -> None:
 
 
 def sync_filesystem(folder: Path) -> None:
-    """All of the file system that holds the folder, with syncfs(2). Raises OSError."""
+    """Sync the whole file system that holds the folder, with syncfs(2). Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

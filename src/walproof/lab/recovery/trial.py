@@ -1,4 +1,4 @@
-"""The end of a trial whose server is killed: how long it is away, and what its WAL says of other settings.
+"""The end of a trial whose server is killed: how long it is away, and what its WAL says about other settings.
 
 [ measured window ] -> SIGKILL of every process -> clone -> start, cache warm
                                                 -> clone -> start, nothing in the page cache
@@ -83,7 +83,8 @@ def crash_and_recover(
 def _recover_flushed(
     disk: SimulatedDisk, image: CrashImage, workspace: Workspace, settings: Mapping[str, str]
 ) -> MeasuredRecovery:
-    """From the files as they are when all is lost that was not flushed: replay has the most to do."""
+    """Recover from the files as they are when everything that was not flushed is lost: replay has the most to
+    do."""
     folder = workspace.make_folder("power-cut")
     try:
         build_image(disk, [folder / "data"], 0, Survival("nothing"))
@@ -95,7 +96,7 @@ def _recover_flushed(
 
 
 def _cold(measured: MeasuredRecovery, prefix: str) -> dict[str, float]:
-    """What differs with a cold cache: the work is the same."""
+    """The metrics that differ with a cold cache; the work is the same."""
     times = _times(measured, prefix)
     names = (f"recovery_{prefix}{name}" for name in ("redo_s", "cpu_s", "s"))
     return {name: times[name] for name in names if name in times}
@@ -110,7 +111,7 @@ def predict_variants(wal: Path, start: Lsn, settings: Mapping[str, Mapping[str, 
     ``predicted_wal_bytes.NAME``, ``predicted_images.NAME``, and of recovery from a crash at the end
     ``predicted_recovery_wal_bytes.NAME`` and its work, ``predicted_QUANTITY.NAME``
     (``walproof.wal.recovery.QUANTITIES`` and ``RecoveryWork.checkpoint``).
-    ``start`` is just behind a checkpoint. Raises WalError.
+    ``start`` is just after a checkpoint. Raises WalError.
     """
     version, segment_size = identify(wal, start=start)
     targets = [
@@ -141,7 +142,8 @@ def _recovery_work(
     *,
     prefetch: bool,
 ) -> dict[str, float]:
-    """Of a crash at the end: the records since the simulated redo point, with the simulated images."""
+    """Work after a crash at the end: the records since the simulated redo point, with the simulated
+    images."""
     redo = Lsn(found.start + outcome.crash_offset)
     images: Images = "first" if target.full_page_writes else "off"
     analysis = analyse(wal, start=redo, end=found.end, buffers=[buffers], images=images, crashed=buffers)

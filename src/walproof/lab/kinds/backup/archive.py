@@ -48,13 +48,13 @@ class Archive:
         return shlex.quote(str(self.folder)).replace("%", "%%")
 
     def count_bytes(self) -> int:
-        """Bytes of all that was archived: whole segments, without what is being copied."""
+        """Bytes of everything archived: whole segments, without what is being copied."""
         with acting_as(self.user):
             whole = (file for file in self.folder.iterdir() if not file.name.endswith(_PART))
             return sum(file.lstat().st_size for file in whole)
 
     def finish(self, cluster: Cluster) -> None:
-        """Make the running server archive all WAL up to now. Raises ClusterError when it does not."""
+        """Make the running server archive all WAL up to now. Raises ClusterError if it does not."""
         with cluster.connect() as session:
             # A switch does nothing in a segment that holds no record yet; a transaction id writes one.
             session.execute("SELECT txid_current()")

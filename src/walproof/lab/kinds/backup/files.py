@@ -1,4 +1,4 @@
-"""Files of a backup: how many bytes they are."""
+"""How many bytes the files of a backup have."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from walproof.privilege.user import ServerUser
 
 
 def folder_bytes(folder: Path, user: ServerUser | None) -> int:
-    """Bytes of all files below ``folder``, which is ``user``'s; 0 where there is none."""
+    """Bytes of all files below ``folder``, which is ``user``'s; 0 if there are none."""
     with acting_as(user):
         return sum(file.lstat().st_size for file in folder.rglob("*") if not file.is_dir())

@@ -52,7 +52,7 @@ class BackupLab(LabKind[Backup]):
         return backup_of(asked.study.find(BackupTable) or BackupTable(), asked.quick)
 
     def variant(self, variant: Variant, kind: Backup, table: VariantTable | None) -> Variant:
-        """With how its backup is taken."""
+        """The variant, with how its backup is taken."""
         return replace(variant, conditions=conditions_of(options_of(table)))
 
     def missing(self, variant: Variant, install: Install) -> str | None:
@@ -60,7 +60,8 @@ class BackupLab(LabKind[Backup]):
         return lack(variant.conditions_as(BackupConditions), install)
 
     def disk_bytes(self, plan: Plan, wal_bytes: int) -> int | None:
-        """A server, its backups, what is unpacked of them, the restored cluster, and its WAL twice."""
+        """Room for a server, its backups, what is unpacked of them, the restored cluster, and its WAL
+        twice."""
         sizes = [
             EMPTY_CLUSTER_BYTES + workload.scale * SCALE_BYTES + SEGMENTS_BYTES for workload in plan.workloads
         ]
@@ -78,7 +79,7 @@ class BackupLab(LabKind[Backup]):
 
 
 def _copies(conditions: BackupConditions) -> int:
-    """Data directories that a trial has at most: the server's, its backups and the restored ones."""
+    """The most data directories of a trial: the server's, its backups and the restored ones."""
     backups = 2 if conditions.mode == "incremental" else 1
     return 2 + (backups if conditions.compress == "none" else 2 * backups)
 
@@ -91,7 +92,7 @@ class BackupTrials(Trials):
     tables: Mapping[tuple[str, str], Path]
 
     def run(self, order: TrialOrder, measured: Measured) -> None:
-        """A backup beside the load; when its server is gone, the way back."""
+        """Take a backup beside the load; when its server is gone, restore it."""
         bench, number = self.bench, order.number
         workspace = bench.workspace
         folder = workspace.make_folder(f"backup-{number}")

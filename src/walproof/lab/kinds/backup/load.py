@@ -1,6 +1,6 @@
 """The load beside a base backup: pgbench, whose throughput counts, and a ledger that knows every commit.
 
-Both go on until they are told to pause, since nobody knows before how long a backup takes. The ledger's
+Both go on until they are told to pause, since nobody knows in advance how long a backup takes. The ledger's
 sessions think between commits, so that they take little from pgbench's.
 """
 
@@ -19,7 +19,7 @@ from walproof.workload.ledger import LIGHT_SESSION, LedgerLoad, Record
 from walproof.workload.pgbench import PgbenchRun
 
 _SESSIONS = ((LIGHT_SESSION, 0, 1), (2, 3))
-"""Of the ledger, before and after a pause: each session numbers its transactions from 1."""
+"""Sessions of the ledger before and after a pause; each numbers its transactions from 1."""
 _THINK_S = 0.02
 _LONGEST_S = 24 * 3600.0
 _END_PATIENCE_S = 60.0
@@ -36,7 +36,7 @@ class BackupLoad:
         self._records: list[Record] = []
         self._logs: list[Path] = []
         self.connected_at = 0.0
-        """Unix time at which pgbench had its first connections; known after the first pause."""
+        """Unix time at which pgbench first had its connections; known after the first pause."""
 
     def __enter__(self) -> BackupLoad:
         return self
@@ -79,7 +79,7 @@ class BackupLoad:
 
     @property
     def logs(self) -> list[Path]:
-        """pgbench's logs of every transaction until the last pause, which all runs share a folder for."""
+        """pgbench's logs of every transaction until the last pause; all its runs share a folder for them."""
         return self._logs
 
     @property

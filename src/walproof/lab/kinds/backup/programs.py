@@ -26,7 +26,7 @@ _SAID_LINES = 5
 
 
 def lack(conditions: BackupConditions, install: Install) -> str | None:
-    """What an install, or this machine, lacks for a backup taken so; None for nothing."""
+    """What an install, or this machine, lacks for a backup taken this way; None if it lacks nothing."""
     programs = ["pg_basebackup"]
     if conditions.mode == "incremental":
         if install.version_num < _INCREMENTAL_FROM:
@@ -54,10 +54,8 @@ def lack_of_program(install: Install, name: str) -> str | None:
 
 @functools.cache
 def _ended(path: str) -> int | None:
-    """Exit status of the program's --version; None where there is no program.
-
-    Being there is not enough: the pg_verifybackup of a repackaged install ended with a segmentation fault.
-    """
+    """Exit status of the program's --version; None if there is no program. That it exists is not enough: the
+    pg_verifybackup of a repackaged install ended with a segmentation fault."""
     if not os.access(path, os.X_OK):
         return None
     done = subprocess.run(
@@ -71,9 +69,8 @@ def take_backup(
 ) -> None:
     """Take a base backup of the running ``cluster`` into the new folder ``target``.
 
-    ``since``: the manifest of the backup that it is an increment of. Without its WAL, which is archived;
-    pg_basebackup ends when it is. Raises ClusterError.
-    """
+    ``since``: the manifest of the backup that it adds to. The WAL is left out, because it is archived;
+    pg_basebackup ends when it has been. Raises ClusterError."""
     words = [
         f"--host={cluster.sockets}", f"--port={cluster.port}", f"--username={SUPERUSER}", "--no-password",
         f"--pgdata={target}", "--wal-method=none", f"--checkpoint={conditions.checkpoint}",
@@ -95,7 +92,7 @@ def combine(install: Install, full: Path, increment: Path, target: Path, user: S
 
 
 def verify(install: Install, backup: Path, user: ServerUser | None) -> None:
-    """Compare the files of a backup with its manifest, but for its WAL. Raises ClusterError."""
+    """Compare the files of a backup, except its WAL, with its manifest. Raises ClusterError."""
     run_program(program(install, "pg_verifybackup"), ["--no-parse-wal", "--quiet", str(backup)], user)
 
 

@@ -2,7 +2,7 @@
 
     copy, unpack or combine -> pg_verifybackup -> start -> recovery to the moment -> the books
 
-The time until back is that of all but the verification, which no server waits for.
+The time until the server is back counts everything but the verification, for which no server waits.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def restore(
 
 
 def _put_back(cluster: Cluster, conditions: BackupConditions, taken: Taken, measured: Measured) -> None:
-    """Make the data directory of the backup, as any tool or hand would: bytes are copied."""
+    """Make the data directory from the backup, as any tool or person would: bytes are copied."""
     user, began_s = cluster.user, time.monotonic()
     is_packed = conditions.compress != "none"
     if taken.full is None:
@@ -90,7 +90,7 @@ def _put_back(cluster: Cluster, conditions: BackupConditions, taken: Taken, meas
 
 
 def _copy(backup: Path, data: Path, user: ServerUser | None) -> None:
-    # Not shared extents: a backup is not on the disk of the server that it brings back.
+    # No shared extents: a backup is not on the disk of the server that it brings back.
     run_program(_found("cp"), ["--archive", "--reflink=never", "--", str(backup), str(data)], user)
 
 
@@ -111,7 +111,7 @@ def _found(program: str) -> str:
 
 
 def _recover(cluster: Cluster, settings: dict[str, str]) -> float:
-    """Start the server and wait until it accepts writes at the target; the time that took, in seconds.
+    """Start the server and wait until it accepts writes at the target; return the seconds that this took.
 
     Raises ClusterError.
     """
@@ -143,11 +143,9 @@ def _accepts_writes(cluster: Cluster) -> bool:
 
 
 def _check(cluster: Cluster, moment: Moment) -> list[str]:
-    """Look at everything that can be looked at; what is odd and does no harm, in words.
-
-    Raises WorkloadError when what was acknowledged by the moment is not there, what began after it is, or
-    anything does not add up or cannot be read. Stops the server.
-    """
+    """Look at everything that can be looked at; return what is odd but does no harm, in words. Raises
+    WorkloadError if something that was acknowledged by the moment is missing, something that began after it
+    is there, or anything does not add up or cannot be read. Stops the server."""
     has_amcheck = has_extension(cluster.install, "amcheck")
     with cluster.connect() as session:
         books = check_books(session, moment.known, has_amcheck=has_amcheck)
@@ -155,7 +153,7 @@ def _check(cluster: Cluster, moment: Moment) -> list[str]:
         row = session.execute("SHOW data_checksums").fetchone()
         has_checksums = row == ("on",)
     lost = f"{books.lost} commits that were acknowledged before {moment.at} are gone" if books.lost else None
-    # A row of a commit that began after the moment is, to the books, of no commit at all.
+    # To the books, a row of a commit that began after the moment belongs to no commit at all.
     complaint = books.wrong or books.hole or lost or books.unbalanced
     if complaint is None and rows["indexonlyscan"] != rows["seqscan"]:
         complaint = (
@@ -181,7 +179,7 @@ def _check(cluster: Cluster, moment: Moment) -> list[str]:
 
 
 def _accounts(session: psycopg.Connection[tuple[object, ...]], way: str) -> int:
-    """Rows of pgbench's largest table, read in one way.
+    """Count the rows of pgbench's largest table, read in only one way.
 
     An incremental backup can bring back a visibility map that is older than its table; index-only scans
     believe it.

@@ -1,4 +1,5 @@
-"""What a study of backup says beyond settings: how each variant takes its backup, and what cannot be set."""
+"""What a study of backup says beyond settings: how each variant takes its backup, and which settings it must
+not have."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def _rate(value: object) -> int:
     except UnitError as error:
         raise ValueError(f'{error.message}; a rate looks like "32MB/s"') from None
     if per.strip() != "s" or not _SLOWEST_BYTES_PER_S <= rate <= _FASTEST_BYTES_PER_S:
-        raise ValueError("expected a size a second, from 32kB/s to 1GB/s as pg_basebackup takes it")
+        raise ValueError("expected a size per second from 32kB/s to 1GB/s, which pg_basebackup accepts")
     return rate
 
 

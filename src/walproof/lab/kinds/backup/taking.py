@@ -3,11 +3,10 @@
     [full backup] -> load -> BACKUP (the load goes on, or pauses) -> load -> the moment -> load -> stop
      incremental      tps                 tps, WAL, time                                  all WAL archived
 
-The moment is one of the clock, as a DBA would name it (recovery_target_time), and on one machine that is
-exact: a commit has its time before its WAL is inserted and is acknowledged after that, so what was
-acknowledged before the moment has an earlier time and lies before every record with a later one; and recovery
-stops at the first of those. A clock that is set during a trial makes it fail, and nothing else.
-"""
+The moment is a time, as a DBA would name it (recovery_target_time), and on one machine that is exact: a
+commit gets its time before its WAL is inserted and is acknowledged after that. So what was acknowledged
+before the moment has an earlier time and lies before every record with a later one, and recovery stops at the
+first of those. If the clock is set during a trial, the trial fails and nothing else happens."""
 
 from __future__ import annotations
 
@@ -39,14 +38,14 @@ _BEYOND_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What is restored to, and what has to be there then."""
+    """The moment that is restored to, and what has to be there then."""
 
     at: str
     """As recovery_target_time."""
     lsn: Lsn
     """How far WAL was written."""
     known: Record
-    """Commits that had begun by then; those that had been acknowledged by then have their time."""
+    """Commits that had begun by then; those that had been acknowledged by then have the time of that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class Taken:
     folder: Path
     full: Path | None
     start: Lsn
-    """Where recovery of it begins."""
+    """Where its recovery begins."""
     moment: Moment
 
 
@@ -144,7 +143,7 @@ def _back_up(
 def _measure_load(
     load: BackupLoad, before: _Span, backup: _Span | None, moment_at: float, measured: Measured
 ) -> None:
-    """Throughput before the backup and, where the load goes on, while it is taken."""
+    """Throughput before the backup and, if the load goes on, while it is taken."""
     if before.closed_at <= before.opened_at:
         raise WorkloadError("the load before the backup was too short", hint="Use a longer duration.")
     seen = read_pgbench_logs(load.logs, before.opened_at, before.closed_at).metrics
@@ -163,7 +162,7 @@ def _measure_load(
 
 
 def _now(cluster: Cluster) -> tuple[str, Lsn]:
-    """(the server's clock as recovery_target_time takes it, how far WAL is written)."""
+    """The server's clock as recovery_target_time accepts it, and how far WAL is written."""
     with cluster.connect() as session:
         row = session.execute(
             "SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '+00',"
@@ -174,7 +173,7 @@ def _now(cluster: Cluster) -> tuple[str, Lsn]:
 
 
 def _known(record: Record, before_ns: int, after_ns: int) -> Record:
-    """What has to be there at a moment between those two, and what may be.
+    """What has to be there at a moment between those two, and what may be there.
 
     Raises WorkloadError when the ledger has nothing on either side of it.
     """

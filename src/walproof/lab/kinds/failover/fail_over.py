@@ -3,9 +3,9 @@
     primary <--link, delay--> standby(s)     ledger: every acknowledged commit is remembered outside
     [ load ] -> link and primary end at once -> promote -> the books
 
-The primary ends for good, as by a power cut with the loss of its disk: what it did not send is gone. The
-standby's machine goes on, so WAL that it has written and not flushed is there: remote_write loses nothing.
-Over a real network the kernel of the primary's machine goes on, too, and sends what it was given.
+The primary ends for good, as by a power cut that also destroys its disk: what it did not send is gone. The
+standby's machine goes on, so WAL that it has written but not flushed is still there: remote_write loses
+nothing. Over a real network the kernel of the primary's machine goes on, too, and sends what it was given.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from walproof.workload.ledger import (
 )
 
 STANDBY = "standby"
-# At the primary these would make a commit wait for something else than what is compared.
+# On the primary these would make a commit wait for something other than what is compared.
 _SETTINGS = {"autovacuum": "off", **SETTINGS}
 
 
 @dataclass(frozen=True, slots=True)
 class PairConditions:
-    """What the pair is made of, beside its settings."""
+    """What the pair is made of, apart from its settings."""
 
     distance_s: float = 0.0
     """Delay one way."""
@@ -62,18 +62,18 @@ class Layout:
     """Which standbys there are, and for which of them a commit waits."""
 
     upstreams: Mapping[str, str]
-    """Name -> whom it follows."""
+    """Standby -> the server that it follows."""
     synchronous: str
     """synchronous_standby_names of the primary."""
     lost_with_primary: tuple[str, ...] = ()
-    """Standbys that end with it: of the same site."""
+    """Standbys at the primary's site, which end with it."""
 
 
 _THREE = (STANDBY, f"{STANDBY}_2", f"{STANDBY}_3")
 LAYOUTS: Mapping[StandbysLayout, Layout] = {
     "one": Layout({STANDBY: PRIMARY}, STANDBY),
     "any 2 of 3": Layout(dict.fromkeys(_THREE, PRIMARY), f"ANY 2 ({', '.join(_THREE)})"),
-    # The near one is lost with its primary; what the far one has not been sent by then is gone.
+    # The near one is lost with its primary; what has not been sent to the far one by then is gone.
     "cascade": Layout({STANDBY: PRIMARY, "far": STANDBY}, STANDBY, lost_with_primary=(STANDBY,)),
 }
 
@@ -106,7 +106,7 @@ def fail_over(
             server.environment.update(disk.environment)
 
     def slow_down(standby: Standby) -> None:
-        # After a base backup the first start flushes each file; a clean stop spares the slow disk that.
+        # After a base backup the first start flushes each file; a clean stop spares the slow disk this.
         standby.start(complete)
         standby.stop("fast")
         put_disk_under(standby, conditions.standby_device)
@@ -156,7 +156,7 @@ def fail_over(
 
 
 def _successor(left: Sequence[Follower]) -> Follower:
-    """Who is promoted: the one that has most of the WAL."""
+    """The standby to promote: the one that has most of the WAL."""
     return left[0] if len(left) == 1 else max(left, key=lambda standby: standby.received())
 
 
@@ -170,7 +170,7 @@ def _load(
     load.start()
     time.sleep(failover.load_s)
     moment_ns = time.monotonic_ns()
-    # What is on the way is lost with the primary's machine; nothing is acknowledged from now on.
+    # WAL on the way is lost with the primary's machine; from now on nothing is acknowledged.
     way.sever()
     for standby in site:
         standby.kill()
@@ -179,7 +179,7 @@ def _load(
 
 
 def _latencies(record: Record, load_s: float) -> dict[str, float]:
-    """Of the light session, which only inserts and updates; the rate is of all sessions."""
+    """Latencies are of the light session, which only inserts and updates; the rate is of all sessions."""
     took_ms = np.array(
         [
             (commit.ended_ns - commit.began_ns) / 1e6

@@ -44,11 +44,11 @@ class FailoverLab(LabKind[Failover]):
         return failover_workload(workload, kind)
 
     def variant(self, variant: Variant, kind: Failover, table: VariantTable | None) -> Variant:
-        """With what is about its pair apart."""
+        """The variant, with what concerns its pair kept apart."""
         return with_pair(variant)
 
     def simulates_disk(self, plan: Plan) -> bool:
-        """The primary's, or a standby's alone."""
+        """WAL of the primary, or only of a standby."""
         standbys = [variant.conditions_as(FailoverConditions).standby_device for variant in plan.variants]
         return any(device is not None for device in (plan.device, *standbys))
 
@@ -65,7 +65,7 @@ class FailoverLab(LabKind[Failover]):
         return len(plan.installs) * empty + servers * (empty + wal_bytes)
 
     def prepare(self, bench: Bench) -> Trials:
-        """Nothing: every pair is made anew."""
+        """Prepare nothing: every pair is made from scratch."""
         return _Trials(bench)
 
 

@@ -53,7 +53,7 @@ def check_pair(study: StudyFile) -> None:
 
 
 def conditions_of(settings: Mapping[str, str]) -> FailoverConditions:
-    """What is about the pair among what was typed. Raises StudyError."""
+    """The part of what was typed that concerns the pair. Raises StudyError."""
     between_hosts = settings.get(DISTANCE) == HOSTS
     emulated = [name for name in (BANDWIDTH, STANDBY_DEVICE) if settings.get(name, NOTHING) != NOTHING]
     if between_hosts and emulated:
@@ -71,7 +71,7 @@ def conditions_of(settings: Mapping[str, str]) -> FailoverConditions:
 
 
 def with_pair(variant: Variant) -> Variant:
-    """The variant with what is about its pair taken out of its settings."""
+    """The variant, with what concerns its pair taken out of its settings."""
     settings = {name: value for name, value in variant.settings.items() if name not in READERS}
     return replace(variant, settings=settings, conditions=conditions_of(variant.settings))
 
@@ -121,7 +121,7 @@ def _bandwidth(text: str) -> int | None:
         ) from None
     if per.strip() != "s" or bytes_per_s < _NARROWEST_BYTES_PER_S:
         raise StudyError(
-            f'{BANDWIDTH} "{text}" is impossible', detail="Expected a size a second, 16kB/s or more."
+            f'{BANDWIDTH} "{text}" is impossible', detail="Expected a size per second, 16kB/s or more."
         )
     return bytes_per_s
 

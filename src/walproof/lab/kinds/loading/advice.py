@@ -28,11 +28,12 @@ STEPS: Mapping[str, tuple[LoadStep, ...]] = {
     "late foreign keys": ("late foreign keys",),
     "triggers off": ("triggers off",),
 }
-"""How steps are called in the recipe, and what they are."""
+"""The names of steps in the recipe, and what they are."""
 _SLOW_ROWS, _BATCH_ROWS_MOST = 2_000, 20_000
 _BATCHES = (100, 1_000, 10_000, 100_000)
 _SESSIONS = (2, 4, 8, 16)
-"""Tried upward, as batches are (walproof.analysis.sweep): the last ones only where those before them gain."""
+"""They are tried upward, as batches are (walproof.analysis.sweep): the last ones only if the previous ones
+gain."""
 _CREATE = re.compile(
     r"CREATE\s+(?:UNLOGGED\s+)?TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?((?:[\w$]+|\"[^\"]+\")(?:\.(?:[\w$]+|\"[^\"]+\"))?)"
     r"(?!.*\bPARTITION\s+OF\b)",
@@ -63,7 +64,7 @@ def only_table(ddl: str) -> str:
         raise StudyError(
             f"the DDL makes {len(names)} tables" if names else "the DDL makes no table",
             detail=f"Tables: {', '.join(names)}." if names else None,
-            hint="Name the one to load behind a colon: --table FILE.sql:NAME.",
+            hint="Name the one to load after a colon: --table FILE.sql:NAME.",
         )
     return names[0]
 

@@ -1,4 +1,4 @@
-"""A load whose power is cut in its middle: what is in the table on disks as they could have been left.
+"""A load whose power is cut in the middle: what is in the table on disks as they could have been left.
 
     clone -> server on the simulated disk -> half of the rows are on their way -> cut
           -> for each image: build it, recover, read the whole table
@@ -28,7 +28,7 @@ from walproof.probe.protocol import Observation
 
 ROWS_MOST = 10_000
 SURVIVALS = (Survival("nothing", unit_bytes=512), Survival("random", 0.5, 512), Survival("by age", 0.5, 4096))
-"""Of the images in turn: the most pessimistic first."""
+"""What survives in the images in turn, the most pessimistic first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class LoadCutLab:
 
     workspace: Workspace
     install: Install
-    """Whose binaries the server's user can reach."""
+    """The install, whose binaries the server's user can reach."""
     prepared: PreparedLoad
     load: Load
 
@@ -63,7 +63,7 @@ def cut_load(
                 cluster.start(settings)
                 disk.check_attached()
                 with cluster.connect() as session:
-                    # What was there before is durable: the load alone is in doubt.
+                    # What was there before is durable: only the load is in doubt.
                     session.execute("CHECKPOINT")
                 table_load = TableLoad(cluster, lab.prepared, lab.load, method)
 

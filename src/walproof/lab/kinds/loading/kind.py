@@ -32,7 +32,7 @@ from walproof.probe.server_settings import server_facts
 from walproof.settings.durability import DurabilityClass
 
 _LOADED_ROW_BYTES = 4 << 10
-"""WAL of a loaded row with several indexes, generously (bulk-load: 500 bytes)."""
+"""A generous estimate of the WAL of a loaded row with several indexes (bulk-load: 500 bytes)."""
 
 
 class LoadingLab(LabKind[Load]):
@@ -42,7 +42,7 @@ class LoadingLab(LabKind[Load]):
     tables: ClassVar = {"load": LoadTable}
     variant_tables: ClassVar = {"load": MethodTable}
     moves_wal = True
-    instead_of_additions = "[load] has crash and power_cut of its own."
+    instead_of_additions = "[load] has its own crash and power_cut."
 
     def sign(self, study: StudyFile) -> str | None:
         """Its table."""
@@ -60,11 +60,11 @@ class LoadingLab(LabKind[Load]):
         return load_workload(workload, asked.study)
 
     def variant(self, variant: Variant, kind: Load, table: VariantTable | None) -> Variant:
-        """With how it loads."""
+        """The variant, with how it loads."""
         return replace(variant, conditions=method_of(method_table(table)))
 
     def missing(self, variant: Variant, install: Install) -> str | None:
-        """What its method needs of the server or of this machine."""
+        """What its method needs from the server or this machine."""
         reason = missing_for(variant.conditions_as(LoadMethod), install)
         return None if reason is None else f"PostgreSQL {install.label}: {reason}"
 
@@ -74,7 +74,7 @@ class LoadingLab(LabKind[Load]):
         return DurabilityClass.TABLE if is_unlogged else DurabilityClass.NONE
 
     def loses_power(self, plan: Plan) -> bool:
-        """In the first round, where the study wants it."""
+        """Power is cut in the first round, if the study wants it."""
         return plan.kind_as(Load).power_cut > 0
 
     def wal_bytes(self, plan: Plan, wal_bytes: int) -> int:
@@ -96,8 +96,8 @@ class _Trials(Trials):
     loads: Mapping[str, PreparedLoad]
 
     def run(self, order: TrialOrder, measured: Measured) -> None:
-        """The variant's load; the first time, where the study wants it, one more whose server is killed, and
-        one whose power is cut."""
+        """Run the variant's load. The first time, if the study wants it, there is one more whose server is
+        killed, and one whose power is cut."""
         bench, load = self.bench, self.load
         prepared, settings = self.loads[order.install], self._settings(order)
         with bench.cluster(order, f"trial-{order.number}", prepared.folder, measured) as (cluster, _):

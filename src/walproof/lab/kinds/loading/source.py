@@ -50,29 +50,30 @@ from walproof.workload.loading.table import Column, Session, Table, read_table
 _FACTS_FILE = "load.json"
 _FORMAT = 4
 _DISK_FACTOR = 8
-"""Room that a trial needs, in sizes of the rows as text: heap, indexes, a second copy of both, and WAL."""
+"""Room that a trial needs, in multiples of the rows as text: heap, indexes, a second copy of both, and
+WAL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What is there after so many rows were loaded."""
+    """What is there after a number of rows were loaded."""
 
     contents: Contents
     elsewhere: Mapping[str, int]
-    """Rows of the other tables."""
+    """How many rows the other tables have."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedLoad:
-    """A template, and what its facts say."""
+    """A template, with its facts."""
 
     folder: Path
     rows: int
     filled: int
-    """Rows that the table holds before."""
+    """Rows that the table holds before the load."""
     text_bytes: int
     columns: tuple[str, ...]
-    """Those that are loaded."""
+    """Rows that are loaded."""
     compared: tuple[str, ...]
     """Columns whose values two loads of the same rows agree on."""
     differing: tuple[str, ...]
@@ -199,7 +200,7 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
             source.fill_table(session, table, load.filled)
             rows = load.rows
         else:
-            # Beside the cluster's folder: what is in that is the servers' user's.
+            # Beside the cluster's folder, whose contents belong to the servers' user.
             with tempfile.TemporaryDirectory(dir=cluster.folder.parent) as ours:
                 file = Path(load.file)
                 if file.suffix == parquet.SUFFIX:
@@ -211,7 +212,7 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
         facts = _expect(session, table, columns, sorted(counts), load.filled)
         with acting_as(cluster.user):
             text_bytes = _write(session, columns, cluster.folder, load.filled)
-        # COPY wrote every value, but a client of Python's needs one for each that it sends.
+        # COPY wrote every value, but a Python client needs a value of its own for each that it sends.
         as_values = [
             min(rows, method.rows_most or rows) for method in methods if method.feed not in READY_BYTES
         ]
@@ -229,7 +230,7 @@ def _fill(cluster: Cluster, load: Load, methods: list[LoadMethod], seed: int) ->
         with acting_as(cluster.user):
             (cluster.folder / _FACTS_FILE).write_text(said)
     with cluster.connect() as superuser:
-        # What was rolled back has left its dead rows, in catalogs as well: an empty table has to be an empty
+        # What was rolled back has left dead rows, in catalogs as well: an empty table has to be an empty
         # file.
         superuser.execute("VACUUM (FULL)")
         if not load.ddl_as_superuser:
@@ -291,7 +292,8 @@ def _write(session: Session, columns: tuple[Column, ...], folder: Path, filled: 
 
 
 def _check_values(cluster: Cluster, columns: tuple[Column, ...], count: int) -> None:
-    """Raises WorkloadError where one of the first ``count`` rows holds what Python has no value for."""
+    """Raises WorkloadError if one of the first ``count`` rows holds something that Python has no value
+    for."""
     try:
         with acting_as(cluster.user):
             file = (cluster.folder / TEXT_FILE).open("rb")

@@ -54,7 +54,7 @@ def check_load(study: StudyFile, table: LoadTable) -> None:
     if table.filled and table.file is not None:
         raise StudyError(
             "rows of a file cannot be loaded into a table that holds generated rows",
-            detail="Their keys could meet.",
+            detail="Their keys could collide.",
             hint="Let rows be generated, or leave the table empty.",
         )
     for variant in study.variant:
@@ -85,7 +85,7 @@ def method_table(variant: VariantTable | None) -> MethodTable:
 
 
 def method_of(table: MethodTable) -> LoadMethod:
-    """The method as it was typed, with the batch that its feed has by itself."""
+    """The method as it was typed, with the default batch of its feed."""
     batch_rows = table.batch_rows
     if batch_rows is None and table.feed in ("values", "unnest"):
         batch_rows = 1_000 if table.feed == "values" else 10_000
@@ -93,7 +93,7 @@ def method_of(table: MethodTable) -> LoadMethod:
 
 
 def missing_for(method: LoadMethod, install: Install) -> str | None:
-    """What keeps ``install`` or this machine from the method, whatever the table; None for nothing."""
+    """What keeps ``install`` or this machine from the method, whatever the table; None if nothing does."""
     return unavailable(method, install.version_num)
 
 
@@ -118,7 +118,7 @@ def load_of(table: LoadTable, quick: bool, scripts: Path) -> Load:
 
 
 def load_workload(workload: Workload, study: StudyFile) -> Workload:
-    """The load as a workload: of one session as long as no variant says otherwise."""
+    """The load as a workload of one session, unless a variant says otherwise."""
     most = max((method_table(variant).sessions for variant in study.variant), default=1)
     return replace(workload, builtin=None, duration_s=None, transactions=1, clients=most, protocol="extended")
 

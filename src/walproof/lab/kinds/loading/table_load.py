@@ -36,19 +36,19 @@ from walproof.workload.loading.table import Session, Table, read_table
 from walproof.workload.loading.target import Target
 
 _WATCHING = ("waits", "cpu", "io", "disk")
-"""Probes that have something to say of a load; its WAL is told by locations."""
+"""Probes that have something to say about a load; its WAL is measured by locations."""
 _PATIENCE_S = 300.0
 _SLOWEST_ROWS_PER_S = 20
 _DRIVER_CPU = "cpu_s.pgbench"
-"""What the CPU probe calls its driver: here one client of several, each of which reports its own CPU."""
+"""The CPU probe's name for the driver, which here is one of several clients; each reports its own CPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """A load that was ended in its middle."""
+    """A load that was ended in the middle."""
 
     table: Table
-    """As it was before."""
+    """The table's definition before the load."""
     acknowledged: int
     """Rows whose commit the clients had been told of."""
 
@@ -118,17 +118,16 @@ class TableLoad:
 
     @property
     def rows(self) -> int:
-        """How many it loads."""
+        """How many rows it loads."""
         return self._rows
 
     def break_off(self, settings: Mapping[str, str]) -> Observation:
-        """Kill the server when half of the rows are on their way, start it again and look what is there.
+        """Kill the server when half of the rows are on their way, start it again, and look at what is there.
 
         ``settings`` are those of the new start.
 
-        Metrics: ``crash_rows_share`` of the rows that are in the table, ``crash_lacks``: indexes,
-        constraints and triggers that the table has no more or are off, and 1 more where it is unlogged.
-        """
+        Metrics: ``crash_rows_share`` of the rows that are in the table, ``crash_lacks``: indexes, constraints
+        and triggers that the table no longer has or that are off, and 1 more if it is unlogged."""
         interrupted = self.interrupt(self._cluster.kill)
         self._cluster.forget_postmaster()
         self._cluster.start(settings)
@@ -191,7 +190,7 @@ class TableLoad:
                 self._loader,
                 str(self._prepared.folder),
                 self._method.feed,
-                # A batch that holds all of a session is not handed out in parts, and so has no middle.
+                # A batch that holds all rows of a session is not handed out in parts, and so has no middle.
                 None if is_broken_off and (batch_rows or 0) >= stop - start else batch_rows,
                 start,
                 stop,
@@ -297,7 +296,7 @@ class _Phases:
 
 
 def _run(session: Session, commands: Sequence[str]) -> None:
-    """Each by itself. Raises WorkloadError naming the statement."""
+    """Run each statement by itself. Raises WorkloadError naming the statement."""
     for command in commands:
         try:
             session.execute(command.encode())

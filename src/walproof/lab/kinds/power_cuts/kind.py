@@ -25,17 +25,18 @@ class PowerCutsLab(LabKind[PowerCuts]):
     cuts_on_request = True
 
     def sign(self, study: StudyFile) -> str | None:
-        """``only``: without it, the cuts are added to a study of throughput."""
+        """Power cuts are a kind of their own if ``only`` is set; else they are added to a study of
+        throughput."""
         table = study.find(PowerCutTable)
         return "[power_cut] only" if table is not None and table.only else None
 
     def resolve(self, asked: Asked) -> PowerCuts:
-        """As many images as the command line wants, or the file."""
+        """The number of images is that of the command line, or else of the file."""
         table = asked.study.find(PowerCutTable) or PowerCutTable()
         return PowerCuts(asked.overrides.power_cut_images or table.images)
 
     def variant(self, variant: Variant, kind: PowerCuts, table: VariantTable | None) -> Variant:
-        """With the disk under it."""
+        """The variant, with the disk under it."""
         typed = None if table is None else table.find(CutTable)
         return replace(variant, conditions=conditions_of(typed or CutTable()))
 
@@ -45,7 +46,7 @@ class PowerCutsLab(LabKind[PowerCuts]):
         return DurabilityClass.TABLE if is_unlogged else DurabilityClass.NONE
 
     def length(self, plan: Plan, length: Length) -> Length:
-        """No window; a cut and its images."""
+        """There is no window, only a cut and its images."""
         trials = plan.rounds * len(plan.cells)
         return Length(0.0, trials * (CUT_S + plan.kind.cut_images * IMAGE_S))
 

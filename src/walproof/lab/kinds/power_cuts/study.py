@@ -1,4 +1,4 @@
-"""What a study file says of power cuts: how many images, and the disk under each variant."""
+"""What a study file says about power cuts: how many images there are, and the disk under each variant."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def conditions_of(table: CutTable) -> CutConditions:
     """What was typed, as facts. Raises StudyError for a moment that cannot come."""
     if table.event is not None and table.failing_flush and not table.event.endswith(" flush"):
         raise StudyError(
-            f'[variant.cut] event = "{table.event}" is no flush that could fail',
+            f'[variant.cut] event = "{table.event}" is not a flush that could fail',
             hint='With failing_flush it is "wal flush" or "relation flush".',
         )
     if table.event is not None and table.event.startswith("torn ") and table.unit == "8kB":
         raise StudyError(
             f'[variant.cut] event = "{table.event}" cannot come where units are 8 kB',
-            detail="Writes of a page are then whole or not there.",
+            detail="Writes of a page are then either whole or not there.",
         )
     return CutConditions(
         unit_bytes=None if table.unit is None else _UNITS[table.unit],

@@ -37,7 +37,7 @@ class ReplayLab(LabKind[Replay]):
     kind = Replay
     tables: ClassVar = {"replay": ReplayTable}
     hint_when_missing = (
-        "Kernel audit needs root (CAP_AUDIT_CONTROL), the audit tools, and that nobody else uses it."
+        "Kernel audit needs root (CAP_AUDIT_CONTROL) and the audit tools, and nobody else may be using it."
     )
 
     def sign(self, study: StudyFile) -> str | None:
@@ -55,7 +55,7 @@ class ReplayLab(LabKind[Replay]):
         return replay_workload(workload, kind)
 
     def variant(self, variant: Variant, kind: Replay, table: VariantTable | None) -> Variant:
-        """With what is no setting apart."""
+        """The variant, with what is not a setting kept apart."""
         return with_conditions(variant)
 
     def missing(self, variant: Variant, install: Install) -> str | None:
@@ -64,7 +64,7 @@ class ReplayLab(LabKind[Replay]):
         return None if refusal is None else f"kernel audit: {refusal}"
 
     def disk_bytes(self, plan: Plan, wal_bytes: int) -> int | None:
-        """Recordings, which are kept for all of the run."""
+        """Recordings, which are kept for the whole run."""
         replay = plan.kind_as(Replay)
         recordings = {
             recording_key(plan, install.label, variant)
@@ -74,7 +74,7 @@ class ReplayLab(LabKind[Replay]):
         # Base and WAL, in which at most every leaf page that was there has an image, in whole segments.
         each = EMPTY_CLUSTER_BYTES + replay.preloaded_rows * (ROW_BYTES + ROW_IMAGE_BYTES)
         each += replay.rows * (ROW_BYTES + ROW_WAL_BYTES) + 2 * SEGMENT_BYTES
-        # Beside them, the copy that is replayed, or the primary whose WAL is recorded.
+        # In addition, the copy that is replayed, or the primary whose WAL is recorded.
         empty = EMPTY_CLUSTER_BYTES + SEGMENTS_BYTES
         return len(recordings) * each + (each + SEGMENTS_BYTES) + len(plan.installs) * empty
 
@@ -93,8 +93,8 @@ class _Trials(Trials):
     recordings: Mapping[tuple[str, str], ReplayRecording]
 
     def run(self, order: TrialOrder, measured: Measured) -> None:
-        """Replay the variant's WAL. In the first round it is replayed before, as warm-up and to count system
-        calls, and the baseline's once more for a profile."""
+        """Replay the variant's WAL. In the first round it is replayed once before, as a warm-up and to count
+        system calls, and the baseline's once more for a profile."""
         bench = self.bench
         run = ReplayRun(
             bench.workspace,

@@ -1,9 +1,8 @@
 """The WAL that trials replay again and again: a base backup, and the segments of a fixed load after it.
 
 Rows are counted, not time, and exactly one checkpoint precedes the load: its share of full-page images is
-then the same whoever writes it. It is made once for each install and each set of what the primary is made
-with; variants that differ in what only a standby reads share a recording.
-"""
+then the same whoever writes it. It is made once for each install and each configuration of the primary;
+variants that differ only in what a standby reads share a recording."""
 
 from __future__ import annotations
 
@@ -55,7 +54,8 @@ class ReplayRecording:
     records: int
     images: int
     wal_bytes: int
-    """From ``start`` to ``end``, without what the switch of segments after the base backup left unused."""
+    """Bytes from ``start`` to ``end``, without what the switch of segments after the base backup left
+    unused."""
 
 
 def prepare_recordings(bench: Bench) -> dict[tuple[str, str], ReplayRecording]:
@@ -75,7 +75,7 @@ def prepare_recordings(bench: Bench) -> dict[tuple[str, str], ReplayRecording]:
 
 
 def recording_key(plan: Plan, install: str, variant: Variant) -> RecordingKey:
-    """What a variant's WAL is made with: variants with the same key share a recording."""
+    """The key of what a variant's WAL is made with; variants with the same key share a recording."""
     return (
         install,
         variant.conditions_as(ReplayConditions).checksums,
@@ -112,7 +112,8 @@ def _record(
             base = take_base_backup(primary, folder / "data")
             with primary.connect() as session:
                 insert_rows(session, replay.rows, rows_per_commit=replay.rows_per_commit, seed=plan.seed)
-                # An asynchronous commit is flushed a moment later; one that waits flushes all before it.
+                # An asynchronous commit is flushed a moment later; a commit that waits flushes everything
+                # before it.
                 session.execute("SET synchronous_commit = on")
                 session.execute("CREATE TABLE load_has_ended ()")
                 row = session.execute("SELECT pg_current_wal_flush_lsn()").fetchone()

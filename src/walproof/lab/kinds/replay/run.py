@@ -79,7 +79,7 @@ class ReplayRun:
         with ExitStack() as stack:
             audit: KernelAudit | None = None
             if self._conditions.kernel_audit != "off":
-                # Before the server starts: only what is started later is audited.
+                # Before the server starts, because only what is started later is audited.
                 audit = stack.enter_context(KernelAudit(self._workspace, self._conditions.kernel_audit))
             copy = stack.enter_context(_Copy(self._workspace, self._install, self._recording, name))
             cluster = copy.cluster
@@ -134,8 +134,8 @@ class ReplayRun:
         return Observation(metrics)
 
     def profile(self, name: str) -> Observation:
-        """Replay once more and count stacks of the startup process, by perf or, where there is none, by
-        looking at its kernel stacks (:mod:`walproof.probe.profile`)."""
+        """Replay once more and count stacks of the startup process, by perf or, if there is none, by looking
+        at its kernel stacks (:mod:`walproof.probe.profile`)."""
         with (
             _Copy(self._workspace, self._install, self._recording, name, holds_wal=True) as copy,
             tempfile.TemporaryDirectory(dir=self._workspace.folder) as ours,
@@ -170,7 +170,7 @@ class ReplayRun:
         raise ClusterError(f"no startup process came: {cluster.last_complaint()}", detail=cluster.log_tail())
 
     def _wait(self, cluster: Cluster, pid: int) -> tuple[float, StartupProcess]:
-        """(seconds until all was replayed, the startup process's counters then)."""
+        """Seconds until everything was replayed, and the startup process's counters then."""
         begun = time.monotonic()
         answers = self._settings.get("hot_standby", "on") != "off"
         last_cpu_s, flat_since = -1.0, begun
@@ -185,7 +185,7 @@ class ReplayRun:
                     if reached is not None and reached >= self._recording.end:
                         return time.monotonic() - begun, read_startup(pid) or now
                 elif now.cpu_s - last_cpu_s > 0.001 or state_of(pid) != "S":
-                    # Without sessions: it has ended when it sleeps and its CPU time stands still.
+                    # Without sessions, it has ended when it sleeps and its CPU time stands still.
                     last_cpu_s, flat_since, seen = now.cpu_s, time.monotonic(), now
                 elif time.monotonic() - flat_since > _FLAT_S and seen is not None:
                     return flat_since - begun, now
@@ -271,7 +271,7 @@ class _Copy:
 
     def release_wal(self, startup_pid: int) -> None:
         """Let the startup process find the segments that were held back."""
-        # The first of them last: when it is found, all are there.
+        # The first of them is moved last: when it is found, all are there.
         with acting_as(self.cluster.user):
             for segment in sorted(self._held.iterdir(), reverse=True):
                 segment.rename(self.cluster.data / "pg_wal" / segment.name)

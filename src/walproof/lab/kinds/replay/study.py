@@ -1,9 +1,8 @@
-"""What a study of replay says beyond settings: its load, and factors that are no settings.
+"""What a study of replay says beyond settings: its load, and factors that are not settings.
 
 ``data_checksums`` (on, off) is chosen at initdb, ``cache`` (warm, cold) and ``kernel_audit`` (off, quiet,
-recording) before each trial. All else that varies are settings, of which each server, primary and standby,
-gets those that mean something to it.
-"""
+recording) before each trial. Everything else that varies is a setting; each server, primary or standby, gets
+those that mean something to it."""
 
 from __future__ import annotations
 
@@ -45,10 +44,7 @@ def check_replay(study: StudyFile) -> None:
 
 
 def check_conditions(study: StudyFile) -> list[tuple[str, str]]:
-    """Every value that a setting or a condition takes in the study; refuses what none can be.
-
-    Raises StudyError.
-    """
+    """Every value that a setting or a condition takes. Raises StudyError for an impossible one."""
     values = [(name, value) for name, levels in study.factors.items() for value in levels]
     values += [(name, value) for variant in study.variant for name, value in variant.settings.items()]
     for name, value in values:
@@ -60,7 +56,7 @@ def check_conditions(study: StudyFile) -> list[tuple[str, str]]:
 
 
 def conditions_of(settings: Mapping[str, str]) -> ReplayConditions:
-    """What is no setting among what was typed."""
+    """The part of what was typed that is not a setting."""
     return ReplayConditions(
         checksums=settings.get(CHECKSUMS) == "on",
         is_cold=settings.get(CACHE) == "cold",
@@ -69,7 +65,7 @@ def conditions_of(settings: Mapping[str, str]) -> ReplayConditions:
 
 
 def with_conditions(variant: Variant) -> Variant:
-    """The variant with what is no setting taken out of its settings."""
+    """The variant, with what is not a setting taken out of its settings."""
     settings = {name: value for name, value in variant.settings.items() if name not in LEVELS}
     return replace(variant, settings=settings, conditions=conditions_of(variant.settings))
 

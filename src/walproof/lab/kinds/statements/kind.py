@@ -1,4 +1,4 @@
-"""A study of statements, live: each is measured by itself on a quiet server."""
+"""A study of statements, live: each statement is measured by itself on a quiet server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class StatementsLab(LabKind[Statements]):
         return "[[workload.statement]]" if has_any else None
 
     def resolve(self, asked: Asked) -> Statements:
-        """The statements are in the workloads, in all of them."""
+        """The kind, if every workload has statements."""
         for workload in asked.study.workload:
             if not workload.statement:
                 raise StudyError(
@@ -68,7 +68,7 @@ class _Trials(Trials):
             for statement in statements:
                 measured.metrics.update(counter.measure(statement))
         measured.window_start, measured.window_s = opened_at, time.time() - opened_at
-        # A method has a sum only where it counted every statement.
+        # A method has a sum only if it counted every statement.
         found: dict[str, list[float]] = {}
         for name, value in measured.metrics.items():
             quantity, _, which = name.partition(".")

@@ -37,7 +37,7 @@ class StreamingLab(LabKind[Streaming]):
         return None if study.find(StreamingTable) is None else "[streaming]"
 
     def resolve(self, asked: Asked) -> Streaming:
-        """The rows that are there before, and those of a transaction."""
+        """The rows that are there before the load, and those of a transaction."""
         check_streaming(asked.study, asked.driver)
         asked.refuse_device()
         return streaming_of(asked.study.find(StreamingTable) or StreamingTable())
@@ -47,7 +47,7 @@ class StreamingLab(LabKind[Streaming]):
         return streaming_workload(workload)
 
     def variant(self, variant: Variant, kind: Streaming, table: VariantTable | None) -> Variant:
-        """With what is no setting apart."""
+        """The variant, with what is not a setting kept apart."""
         return with_stream(variant)
 
     def missing(self, variant: Variant, install: Install) -> str | None:

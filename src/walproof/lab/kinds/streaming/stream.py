@@ -4,10 +4,9 @@
                                                      ' window  '
                                                      [ sampled, startup's CPU counted   ]
 
-What the startup process costs is counted until all rows of the load are replayed, and divided by them: a
-primary that writes less is then no standby that replays faster. Primary and pgbench share this machine, with
-the standby, too, unless that is on another host.
-"""
+What the startup process costs is counted until all rows of the load are replayed, and divided by their
+number, so that a primary that writes less does not look like a standby that replays faster. Primary and
+pgbench share this machine, also with the standby unless that is on another host."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ from walproof.workload.pgbench import PgbenchRun
 STANDBY = "standby"
 _CATCH_UP_PATIENCE_S = 300.0
 _POLL_S = 0.01
-# All WAL of the load is decoded at its end; a standby without sessions is known by its messages alone.
+# All WAL of the load is decoded at its end; a standby without sessions is known only by its messages.
 _OBSERVING = {"wal_keep_size": "1TB", "wal_receiver_status_interval": "1s"}
 
 
@@ -56,7 +55,7 @@ class StreamOrder:
     seed: int
     checkpoint_before: bool
     replay_cpu_share: float = 1.0
-    """Of one core, for the standby's startup process."""
+    """The share of one core for the standby's startup process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +198,8 @@ def _wait_for_replay(sampler: StreamSampler, standby: Follower, end: Lsn) -> Non
 
 
 def _shares(cpu_s: Mapping[str, float], load_s: float) -> dict[str, float]:
-    """Of the cores of the primary's machine: what the primary used of them, and what was not idle at all."""
+    """Shares of the cores of the primary's machine: what the primary used of them, and what was not idle at
+    all."""
     shares = {"primary_cpu_share": cpu_s["server_cpu_s"] / load_s / (os.cpu_count() or 1)}
     if "host_cpu_busy_share" in cpu_s:
         shares["host_cpu_busy_share"] = cpu_s["host_cpu_busy_share"]
@@ -209,7 +209,7 @@ def _shares(cpu_s: Mapping[str, float], load_s: float) -> dict[str, float]:
 def _replay_metrics(
     samples: Sequence[StreamSample], ended_s: float, end: Lsn, rows: float
 ) -> dict[str, float]:
-    """``samples``: the first is from before the load."""
+    """``samples``: the first was taken before the load."""
     first = samples[0]
     last_of_load = max(i for i, sample in enumerate(samples) if sample.at_s <= ended_s)
     at_end = samples[last_of_load]
@@ -242,7 +242,7 @@ def _replay_metrics(
 
 
 def _wal_metrics(primary: Cluster, start: Lsn, end: Lsn, rows: float, load_s: float) -> dict[str, float]:
-    """From the WAL itself, of the load alone."""
+    """Metrics of the load's WAL, from the WAL itself."""
     found = stats(primary.data / "pg_wal", start=start, end=end)
     wal_bytes = float(end - start)
     return {
@@ -257,7 +257,7 @@ def _wal_metrics(primary: Cluster, start: Lsn, end: Lsn, rows: float, load_s: fl
 def _series(
     samples: Sequence[StreamSample], began_s: float
 ) -> dict[str, tuple[tuple[float, ...], tuple[float, ...]]]:
-    """``lag_bytes.<stage>`` until all was replayed."""
+    """``lag_bytes.<stage>`` until everything was replayed."""
     times = tuple(round(sample.at_s - began_s, 3) for sample in samples)
     by_stage = zip(*(sample.stages for sample in samples), strict=True)
     return {

@@ -1,9 +1,8 @@
-"""What a study of a live stream says beyond settings: its load, what it is sent over, what replays it.
+"""What a study of a live stream says beyond settings: its load, the way it is sent, and what replays it.
 
 ``data_checksums`` is chosen at initdb; ``distance`` and ``bandwidth`` are those of the link between the
 servers (``distance = "hosts"``: there is none, the standby is on another host); ``replay_cpu`` (``5%``) is
-what the standby's startup process gets of one core at most.
-"""
+the most of one core that the standby's startup process gets."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ def check_streaming(study: StudyFile, driver: Install) -> None:
         if workload.transactions is not None or workload.warmup:
             raise StudyError(
                 f'workload "{workload.name}" of a study of a live stream has no fixed length',
-                detail="Its trials have a duration, and no warm-up: every standby begins alike.",
+                detail="Its trials have a duration, and no warm-up, so that every standby begins alike.",
             )
     values = replay.check_conditions(study)
     for name, value in values:
@@ -56,12 +55,12 @@ def check_streaming(study: StudyFile, driver: Install) -> None:
         raise StudyError(
             f"pgbench {driver.version} cannot make the load of a live stream",
             detail="It sends a transaction's INSERTs in a pipeline, which pgbench has from 14 on.",
-            hint="--pg embedded, beside the others, brings a newer one.",
+            hint="--pg embedded, in addition to the others, brings a newer one.",
         )
 
 
 def with_stream(variant: Variant) -> Variant:
-    """The variant with what is no setting taken out of its settings."""
+    """The variant, with what is not a setting taken out of its settings."""
     apart = {REPLAY_CPU, *replay.LEVELS, *failover.READERS}
     pair = failover.conditions_of(variant.settings)
     return replace(

@@ -39,23 +39,23 @@ class ThroughputLab(LabKind[Throughput]):
     cuts_on_request = True
 
     def sign(self, study: StudyFile) -> str | None:
-        """A study is of throughput where nothing says otherwise."""
+        """A study is of throughput if nothing says otherwise."""
         return None
 
     def resolve(self, asked: Asked) -> Throughput:
-        """With the crash or the power cut that is asked for."""
+        """The kind, with the crash or the power cut that is asked for."""
         kind = Throughput(added_to(asked))
         if not kind.cut_images:
             for variant in asked.study.variant:
                 if variant.find(CutTable) is not None:
                     raise StudyError(
-                        f'variant "{variant.name}" has [variant.cut], and the study has no power cuts',
+                        f'variant "{variant.name}" has [variant.cut], but the study has no power cuts',
                         hint="Add [power_cut] to the study, or --power-cut N to the command.",
                     )
         return kind
 
     def variant(self, variant: Variant, kind: Throughput, table: VariantTable | None) -> Variant:
-        """With the disk under its power cuts, where it has some."""
+        """The variant, with the disk under its power cuts, if it has any."""
         if not kind.cut_images:
             return variant
         typed = None if table is None else table.find(CutTable)
@@ -67,7 +67,7 @@ class ThroughputLab(LabKind[Throughput]):
         return DurabilityClass.TABLE if is_unlogged else DurabilityClass.NONE
 
     def loses_power(self, plan: Plan) -> bool:
-        """Of the server that is measured, or of another one after it."""
+        """WAL of the server that is measured, or of another one after it."""
         crash = plan.kind.added_crash
         return plan.kind.cut_images > 0 or (crash is not None and crash.power_cut)
 
@@ -79,7 +79,7 @@ class ThroughputLab(LabKind[Throughput]):
         return replace(length, duration_s=length.duration_s + cuts_s)
 
     def prepare(self, bench: Bench) -> Trials:
-        """pgbench's tables, and clusters for power cuts where the study has them."""
+        """pgbench's tables, and clusters for power cuts if the study has them."""
         cuts = prepare_cuts(bench) if bench.plan.kind.cut_images else None
         return _Trials(bench, prepare_tables(bench), cuts)
 
@@ -127,7 +127,7 @@ class _Trials(Trials):
         plan, settings = self.bench.plan, self.bench.settings(order)
         measured.add("recovery", crash_and_recover(cluster, self.bench.workspace, settings, crash, disk))
         if crash.predict and measured.wal_start is not None:
-            # From the baseline alone; of the others, how much they wrote.
+            # Predicted from the baseline alone; of the others only the bytes that they wrote are kept.
             every = {
                 variant.name: plan.settings_of(variant)
                 for variant in plan.variants

@@ -1,4 +1,4 @@
-"""Slices as they were cut, and as they are stored: the same for one server and for several."""
+"""Slices as they were cut, and as they are stored, the same for one server and for several."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Seen:
 
     @property
     def length_s(self) -> float:
-        """From its begin to its end."""
+        """Seconds from its beginning to its end."""
         return self.end.at - self.begin.at
 
 
 def stored(seen: Sequence[Seen], counted: Sequence[Counted], *, has_latencies: bool) -> tuple[Slice, ...]:
-    """A start's slices in their order, each with what was counted in it."""
+    """The slices of a start in order, each with what was counted in it."""
     before = [None, *(slice_.variant for slice_ in seen)]
     return tuple(
         Slice(

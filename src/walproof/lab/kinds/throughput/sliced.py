@@ -4,9 +4,8 @@
 
 All servers are up and all sessions are connected, but only one pgbench is awake; the others are stopped
 (SIGSTOP), so that slices of all variants stand beside each other in time. A stopped pgbench does not stop its
-clock: there are no latencies, and no offered rates. What servers do while their load is stopped is measured
-in each slice of another: CPU time and bytes, of WAL and to disk.
-"""
+clock, so there are no latencies and no offered rates. What servers do while their load is stopped is measured
+in each slice of another: CPU time and bytes, of WAL and to disk."""
 
 from __future__ import annotations
 
@@ -39,14 +38,14 @@ from walproof.probe.slices import (
 from walproof.workload.pgbench import PgbenchRun
 
 WAITING_CPU_MOST = 0.02
-"""Share of a CPU that servers which wait may take together."""
+"""The share of a CPU that waiting servers may take together."""
 _PATIENCE_S = 60.0
 _WARM_S = 1.0
-"""Load of each server before the first slice at least."""
+"""The least load of each server before the first slice, in seconds."""
 _SLACK = 5
-"""pgbench is given so many times the time that the slices take; it is ended when they are done."""
+"""pgbench is given this many times the time that the slices take; it is ended when they are done."""
 _DRAIN_S = 0.1
-"""Longest wait for statements that were under way when their load was stopped."""
+"""The longest wait for statements that were under way when their load was stopped."""
 _ACTIVE = (
     "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench' AND state = 'active' "
     "AND wait_event_type IS DISTINCT FROM 'Lock'"
@@ -64,7 +63,7 @@ class _Server:
     load: PgbenchRun
     checkpoints: CheckpointProbe = field(default_factory=CheckpointProbe)
     stopped_at_lsn: int | None = None
-    """Where its WAL ended when its load was stopped."""
+    """Where its WAL ended when its load was last stopped."""
 
     def wake(self, guard_s: float) -> int:
         """Let the load go on. Returns the bytes of WAL that the server wrote since it was stopped."""
@@ -86,15 +85,15 @@ class _Server:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A slice, and what went on beside it."""
+    """A slice, and what went on at the same time."""
 
     slice: Seen
     waiting_cpu_s: float
-    """Of all other servers."""
+    """CPU of all other servers."""
     waiting_wal_bytes: int
-    """Of this server, since its slice before."""
+    """WAL of this server since its previous slice."""
     waiting_written_bytes: int
-    """To disk, by all other servers."""
+    """Bytes written to disk by all other servers."""
 
 
 def take_turns(bench: Bench, order: TrialOrder, template: Path, measured: Measured) -> None:
@@ -108,7 +107,7 @@ def take_turns(bench: Bench, order: TrialOrder, template: Path, measured: Measur
     orders = slice_orders(names, slicing.passes, f"{bench.plan.seed}/{order.round}")
     with ExitStack() as stack:
         servers: dict[str, _Server] = {}
-        # In another order each time: who is first gets its files and its memory first.
+        # In another order each time, because the first server gets its files and its memory first.
         for name in orders[0]:
             servers[name] = _opened(bench, replace(order, variant=name), template, measured, stack)
         try:
@@ -198,7 +197,7 @@ def _grown(before: Mapping[int, int], after: Mapping[int, int]) -> int:
 
 
 def _counted(seen: Sequence[Seen], servers: Mapping[str, _Server]) -> tuple[Slice, ...]:
-    """Without latencies: those of a load that was stopped hold the time for which it was."""
+    """Slices without latencies, because those of a stopped load include the time for which it was stopped."""
     counts = {
         name: iter(
             count_transactions(
@@ -211,7 +210,7 @@ def _counted(seen: Sequence[Seen], servers: Mapping[str, _Server]) -> tuple[Slic
 
 
 def _note(measured: Measured, turns: Sequence[_Turn], loaded_s: float, *, has_checkpoint: bool) -> None:
-    """What is known of the start as a whole."""
+    """Metrics of the start as a whole."""
     seen = [turn.slice for turn in turns]
     measured.window_start = seen[0].begin.at
     measured.window_s = seen[-1].end.at - seen[0].begin.at

@@ -1,4 +1,4 @@
-"""What a study file says of what comes after each window: a crash, or a power cut."""
+"""What a study file says about what comes after each window: a crash, or a power cut."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def added_to(asked: Asked) -> Crash | PowerCut | None:
     if crash is not None and images is not None:
         raise StudyError(
             "a study has [crash] or [power_cut]",
-            hint="[crash] power_cut = true recovers from a power cut, too.",
+            hint="[crash] power_cut = true also recovers from a power cut.",
         )
     if images is not None:
         return PowerCut(images)

@@ -2,10 +2,9 @@
 
     clone, start, CHECKPOINT?, pgbench, warm-up -> [ reload, guard, slice ] ... -> pgbench ends -> stop
 
-Before each slice the settings of its variant replace those of the slice before (a file and SIGHUP). The slice
-begins when a session has been seen to have them and the guard time has passed. So the server is its own
-control: memory layout, caches, tables and WAL are the same for all variants.
-"""
+Before each slice the settings of its variant replace those of the previous slice (a file and SIGHUP). The
+slice begins when a session has been seen to have them and the guard time has passed. So the server is its own
+control: memory layout, caches, tables and WAL are the same for all variants."""
 
 from __future__ import annotations
 
@@ -30,13 +29,14 @@ from walproof.probe.throughput import read_pgbench_logs
 from walproof.workload.pgbench import PgbenchRun
 
 _MARKER = "walproof.slice"
-"""A setting of ours, which nothing acts on: a session that has a slice's number has its settings."""
+"""A setting of ours on which nothing acts: a session that has a slice's number in it has the slice's
+settings."""
 _POLL_S = 0.001
 _PATIENCE_S = 60.0
 _SETTLE_S = 1.0
-"""Load before the first slice at least."""
+"""The least load before the first slice, in seconds."""
 _SLACK = 5
-"""pgbench is given so many times the time that the slices take; it is ended when they are done."""
+"""pgbench is given this many times the time that the slices take; it is ended when they are done."""
 
 Connection = psycopg.Connection[tuple[object, ...]]
 

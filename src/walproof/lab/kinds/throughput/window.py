@@ -62,7 +62,7 @@ def _watch(
     probes: list[tuple[str, Probe]],
     measured: Measured,
 ) -> tuple[Summary, float, float]:
-    """(pgbench's summary, when the window opened, when it closed)."""
+    """pgbench's summary, when the window opened, and when it closed."""
     launched_at = time.time()
     _wait(load, launched_at + workload.warmup_s)
     subject = Subject(
@@ -82,7 +82,7 @@ def _watch(
     deadline = launched_at + load.longest_s
     _wait(load, deadline)
     closed_at = time.time()
-    # In reverse: the first of them waits for the server's statistics, which would stretch the others.
+    # In reverse, because the first of them waits for the server's statistics, which would stretch the others.
     for name, probe in reversed(probes):
         try:
             measured.add(name, probe.stop())
