@@ -107,7 +107,7 @@ def test_a_study_of_statements_has_no_load_beside_them(embedded: Install) -> Non
         _plan(embedded, {"workload": mixed})
 
 
-@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(TABLES, 2)))
+@pytest.mark.parametrize(("kind", "other"), list(itertools.combinations(TABLES, 2)))
 def test_a_study_of_two_kinds_is_refused(embedded: Install, kind: str, other: str) -> None:
     with pytest.raises(StudyError, match="a study is of one kind") as raised:
         _plan(embedded, {**TABLES[kind], **TABLES[other]})

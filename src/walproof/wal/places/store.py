@@ -27,7 +27,7 @@ _REQUESTS = 10
 _LISTED = 1000
 """Objects in one answer of a store."""
 _BODIES = 4
-"""How often a piece is fetched whose bytes did not all come."""
+"""How often a piece is fetched if not all of its bytes came."""
 _CHUNK_BYTES = 256 << 10
 """Least of an answer that the library hands over at once, but for its end."""
 _SMALL_BYTES = 64 << 20
@@ -129,11 +129,9 @@ class Store:
         return self.wait(self.start(ask))
 
     def fetch(self, key: str, start: int, end: int, etag: str = "") -> bytes:
-        """Bytes of an object, less only where it ends; of the object with that mark, if one is given.
-
-        A body that breaks off is the library's to repeat; one that ends early without an error is repeated
-        here. Raises WalError, ObjectError.
-        """
+        """Bytes of an object, fewer only where it ends. If a mark is given, the object must have it. A body
+        that breaks off is requested again by the library; one that ends early without an error is requested
+        again here. Raises WalError, ObjectError."""
         for attempt in range(_BODIES):
             with _translated(self.root, self.path(key)):
                 answer = self._get(key, start, end, etag)

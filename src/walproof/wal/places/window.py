@@ -22,13 +22,13 @@ PIECE_BYTES = 4 << 20
 """``PIECE_SIZE`` of crates/walproof-wal."""
 HEAD_BYTES = 64 << 10
 MOST_THREADS = 4
-"""Threads of the decoder: each has a piece of its own besides those here."""
+"""The most threads of the decoder; each has a piece of its own in addition to those here."""
 RUN = 4
 """Pieces that one request fetches at most: a segment of the usual size."""
 AHEAD = 8
 """Pieces that are fetched ahead, for all threads together."""
 MOST_BYTES = 16 * PIECE_BYTES
-"""Of all pieces together."""
+"""The most bytes of all pieces together."""
 LEAST_BYTES = 128 << 10
 """What a piece counts as, however short it is: else as many small objects would be held as there are."""
 

@@ -3,7 +3,7 @@
 The first line names the format. Each other line is the result of one file: its path, size and time of change
 (for an object also its etag), and the facts, with a checksum of the line. Lines are added while files are
 verified, so that a run that is killed loses little; a line that is cut off is not believed. At the end the
-file is written anew, with the files that are still there.
+file is rewritten, with the files that are still there.
 
 In memory is only where each line is: the facts of an archive of many segments would not fit."""
 
@@ -61,7 +61,7 @@ class KeptResults:
                 self._write(f"{_FORMAT}\n".encode())
             else:
                 self._find_lines(len(first))
-                # After a line that was cut off begins a new one.
+                # A new line begins after one that was cut off.
                 self._write(b"\n")
         except OSError as error:
             self._close()
@@ -72,7 +72,8 @@ class KeptResults:
 
     @staticmethod
     def _locked(path: Path) -> BinaryIO:
-        """The file, opened and locked; who waited for nobody knows that it was not exchanged meanwhile."""
+        """The file, opened and locked. Whoever did not have to wait knows that it was not replaced
+        meanwhile."""
         stream = path.open("a+b")
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -102,7 +103,7 @@ class KeptResults:
             self._stream = None
 
     def find(self, file: WalFile, segment_size: int, *, wants_sha1: bool) -> FileFacts | None:
-        """The facts of that file, if it has not changed since."""
+        """The facts of a file, if it has not changed since."""
         place = self._lines.get(_key(file, segment_size))
         if place is None:
             return None
