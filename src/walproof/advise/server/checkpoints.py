@@ -155,7 +155,8 @@ def _chosen(limits: Limits, study: Study) -> Prediction:
 
 
 def _needed_mb(limits: Limits, study: Study, chosen: Prediction) -> int | None:
-    """A power of two that this rate of WAL does not reach in checkpoint_timeout; None where cycles tell more.
+    """A power of two that this rate of WAL does not reach within checkpoint_timeout; None if cycles tell
+    more.
 
     A checkpoint begins at max_wal_size / (1 + checkpoint_completion_target) (CalculateCheckpointSegments).
     """
