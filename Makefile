@@ -64,8 +64,9 @@ bench: $(READY) ## our own speed: share of time inside windows, cost of the prob
 	PYTHONPATH=. $(BIN)/python bench/preload_overhead.py
 	PYTHONPATH=. $(BIN)/python bench/capture_speed.py
 
-docs: $(READY) ## write the tables of docs/metrics.md again, from the table of metrics
+docs: $(READY) ## write the tables of docs/metrics.md again, from the table of metrics, and docs/glossary.md from its table
 	$(BIN)/python bench/metrics_page.py
+	PYTHONPATH=. $(BIN)/python bench/ship/glossary.py
 
 format: $(READY) ## rewrite sources in the project's format
 	$(BIN)/ruff format .
