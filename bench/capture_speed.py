@@ -25,10 +25,10 @@ from pathlib import Path
 
 from tests.wal.server import BINDIRS, Server
 from walproof.analysis.interval import mean_interval
-from walproof.lab.receiver import Receiver
+from walproof.lab.receiver import SegmentReceiver
 from walproof.lab.segments import SegmentFolder
 from walproof.probe.connection import connect_foreign, streaming_parameters
-from walproof.probe.replication import WalStream
+from walproof.probe.replication import ReplicationStream
 from walproof.settings.session import PATIENCE_S
 from walproof.units import Lsn
 
@@ -136,9 +136,12 @@ def receive(conninfo: str, slot: str, folder: str, start: str, end: str) -> None
     began, spent = time.monotonic(), time.process_time()
     with connect_foreign(conninfo) as control:
         parameters = streaming_parameters(conninfo, control, PATIENCE_S)
-        with WalStream(parameters) as stream, SegmentFolder(Path(folder), 1, SEGMENT, first) as segments:
+        with (
+            ReplicationStream(parameters) as stream,
+            SegmentFolder(Path(folder), 1, SEGMENT, first) as segments,
+        ):
             stream.start(slot, first, 1)
-            with Receiver(stream, segments, PATIENCE_S, lambda: None) as receiver:
+            with SegmentReceiver(stream, segments, PATIENCE_S, lambda: None) as receiver:
                 receiver.wait_for(last, PATIENT_S)
                 receiver.stop()
                 assert receiver.position >= last, receiver.ended

@@ -41,9 +41,9 @@ from walproof.probe.cpu import CpuProbe
 from walproof.probe.protocol import Subject
 from walproof.probe.waits import WaitProbe
 from walproof.workload.loading.client import Order
+from walproof.workload.loading.load_target import LoadTarget
 from walproof.workload.loading.rows import TEXT_FILE
 from walproof.workload.loading.sessions import LoadSessions
-from walproof.workload.loading.target import Target
 
 COLUMNS = ("id", "account", "amount", "kind", "payload")
 TYPES = ("bigint", "bigint", "double precision", "text", "text")
@@ -186,7 +186,7 @@ def by_psql(psql: Path, cluster: Cluster, folder: Path) -> Taken:
 def by_client(cluster: Cluster, folder: Path, table: str, rows: int, sessions: int) -> Taken:
     """From the first session's begin to the last one's end."""
     feed: LoadFeed = "copy"
-    target = Target(table, COLUMNS, TYPES, BASES)
+    target = LoadTarget(table, COLUMNS, TYPES, BASES)
     bounds = [rows * number // sessions for number in range(sessions + 1)]
     orders = [
         Order(cluster.conninfo, str(folder), feed, None, bounds[i], bounds[i + 1], False, target)

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from walproof.disk.simulated import Event
+from walproof.disk.simulated import CutEvent
 from walproof.errors import WalproofError
 from walproof.facts import CheckedImage, CutConditions, ImageState, Install, Workload
 from walproof.lab.power_cut.cut import (
@@ -73,7 +73,7 @@ def run(
     conditions: CutConditions,
     cuts: int,
     images: int,
-    moment: tuple[Event, int] | None = None,
+    moment: tuple[CutEvent, int] | None = None,
     builtins: Sequence[str] = BUILTINS,
 ) -> Campaign:
     """Carry out so many cuts."""
@@ -173,7 +173,7 @@ def main() -> int:
                 conditions,
                 arguments.bad,
                 arguments.images,
-                (Event.TORN_PAGE, 500),
+                (CutEvent.TORN_PAGE, 500),
                 # Pages that are only read get hint bits, and with checksums an image of each in the WAL all
                 # the same: redo heals them.
                 UPDATING,

@@ -24,7 +24,7 @@ from pathlib import Path
 from walproof.analysis.interval import mean_interval
 from walproof.disk.simulated import STATE_FOLDER, DiskModel, SimulatedDisk
 from walproof.facts import Workload
-from walproof.lab.target import target_of
+from walproof.lab.pgbench_target import target_of
 from walproof.postgres import template as templates
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.cluster import Cluster

@@ -24,8 +24,8 @@ import psycopg
 from walproof.analysis.carry_over import fit_carry_over
 from walproof.analysis.toggled import estimate
 from walproof.facts import Slice, Workload
+from walproof.lab.pgbench_target import target_of
 from walproof.lab.slice_order import slice_orders
-from walproof.lab.target import target_of
 from walproof.postgres import template as templates
 from walproof.postgres.cache import cache_folder
 from walproof.postgres.cluster import Cluster

@@ -24,8 +24,8 @@ from tests.advise.server.stored import CUTS, plain
 from walproof.analysis.whatif import Question
 from walproof.units import Lsn
 from walproof.wal import stats
-from walproof.wal.target import target_of
 from walproof.wal.whatif import identify, simulate
+from walproof.wal.whatif_target import target_of
 
 TRANSACTIONS = 120_000
 SIZES_MB = (16, 32, 64)

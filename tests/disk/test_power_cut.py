@@ -9,7 +9,7 @@ import pytest
 from tests.disk.server import SETTINGS, Load, lost_after, simulated
 from walproof.disk.device import parse_device
 from walproof.disk.image import Survival
-from walproof.disk.simulated import DiskModel, Event
+from walproof.disk.simulated import CutEvent, DiskModel
 from walproof.errors import DiskError
 from walproof.facts import Install
 from walproof.postgres.workspace import Workspace
@@ -21,21 +21,21 @@ IMAGES = (Survival("nothing"), Survival(), Survival("random", 0.8, 4096), Surviv
 
 
 def test_full_durability_loses_nothing(install: Install, workspace: Workspace) -> None:
-    _loses_nothing(install, workspace, Event.TORN_WRITE, 900)
+    _loses_nothing(install, workspace, CutEvent.TORN_WRITE, 900)
 
 
 def test_full_durability_with_the_wal_elsewhere(embedded: Install, workspace: Workspace) -> None:
-    _loses_nothing(embedded, workspace, Event.WAL_FLUSH, 700, wal_elsewhere=True)
+    _loses_nothing(embedded, workspace, CutEvent.WAL_FLUSH, 700, wal_elsewhere=True)
 
 
 def test_full_durability_by_synchronous_writes(embedded: Install, workspace: Workspace) -> None:
-    _loses_nothing(embedded, workspace, Event.RELATION_FLUSH, 80, wal_sync_method="open_datasync")
+    _loses_nothing(embedded, workspace, CutEvent.RELATION_FLUSH, 80, wal_sync_method="open_datasync")
 
 
 def _loses_nothing(
     install: Install,
     workspace: Workspace,
-    event: Event,
+    event: CutEvent,
     count: int,
     *,
     wal_elsewhere: bool = False,
@@ -64,7 +64,7 @@ def test_fsync_off_is_caught_and_kill_9_catches_nothing(install: Install, worksp
     with simulated(install, workspace, DiskModel()) as (cluster, disk):
         cluster.start({**SETTINGS, "fsync": "off"})
         load = Load(cluster)
-        disk.arm(Event.WAL_WRITE, 900)
+        disk.arm(CutEvent.WAL_WRITE, 900)
         assert disk.wait_for_cut(30), disk.status()
         disk.settle()
         cluster.kill()
@@ -82,7 +82,7 @@ def test_a_lost_rename_of_a_cut_is_harmless_with_full_durability(
     with simulated(embedded, workspace, DiskModel(names="strict")) as (cluster, disk):
         cluster.start(SETTINGS)
         load = Load(cluster)
-        disk.arm(Event.RENAME, 4)
+        disk.arm(CutEvent.RENAME, 4)
         assert disk.wait_for_cut(60), disk.status()
         disk.settle()
         cluster.kill()
@@ -107,7 +107,7 @@ def _panic(install: Install, workspace: Workspace) -> None:
     with simulated(install, workspace, DiskModel()) as (cluster, disk):
         cluster.start(SETTINGS)
         load = Load(cluster)
-        disk.arm_failure(Event.WAL_FLUSH, 200)
+        disk.arm_failure(CutEvent.WAL_FLUSH, 200)
         deadline = time.monotonic() + 30
         while cluster.is_running():
             assert time.monotonic() < deadline, disk.status()

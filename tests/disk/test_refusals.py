@@ -13,7 +13,7 @@ import pytest
 from walproof.disk import preload
 from walproof.disk.image import image_path
 from walproof.disk.preload import check_program
-from walproof.disk.simulated import STATE_FOLDER, DiskModel, Event, SimulatedDisk
+from walproof.disk.simulated import STATE_FOLDER, CutEvent, DiskModel, SimulatedDisk
 from walproof.errors import DiskError
 from walproof.facts import Install
 from walproof.privilege.acting import acting_as
@@ -141,7 +141,7 @@ def test_a_state_that_was_exchanged_for_a_link(open_place: Path) -> None:
         with pytest.raises((OSError, DiskError)):
             disk.cut()
         with pytest.raises((OSError, DiskError)):
-            disk.arm(Event.WAL_WRITE, 1)
+            disk.arm(CutEvent.WAL_WRITE, 1)
     assert precious.read_bytes() == before
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from walproof.errors import StudyError
 from walproof.lab.design import (
-    Design,
+    FactorialDesign,
     factorial_design,
     fractions_for,
     full_factorial,
@@ -45,7 +45,7 @@ def two_level(count: int) -> dict[str, tuple[str, str]]:
     return dict.fromkeys(NAMES[:count], ("on", "off"))
 
 
-def signs_of(design: Design) -> list[tuple[int, ...]]:
+def signs_of(design: FactorialDesign) -> list[tuple[int, ...]]:
     return [tuple(1 if level == "off" else -1 for level in cell.values()) for cell in design.cells]
 
 

@@ -12,12 +12,12 @@ import psutil
 import pytest
 
 from walproof.disk.image import Survival
-from walproof.disk.simulated import DiskModel, Event, SimulatedDisk
+from walproof.disk.simulated import CutEvent, DiskModel, SimulatedDisk
 from walproof.errors import DiskError, WorkloadError
 from walproof.facts import CutConditions, CutFacts, ImageState, Install, NameRule, Workload
 from walproof.lab.power_cut import cut as power_cut
 from walproof.lab.power_cut import self_test
-from walproof.lab.power_cut.again import Replay, find_image
+from walproof.lab.power_cut.again import ReopenedImage, find_image
 from walproof.lab.power_cut.cut import (
     CutLab,
     CutOrder,
@@ -89,7 +89,7 @@ def _told(*cuts: CutFacts) -> str:
     return "\n" + "\n".join(lines)
 
 
-SOON = (Event.TORN_WRITE, 1500)
+SOON = (CutEvent.TORN_WRITE, 1500)
 
 
 def test_full_durability_loses_nothing(install: Install, memory: Workspace, tmp_path: Path) -> None:
@@ -106,14 +106,14 @@ def test_full_durability_when_names_are_lost(
     embedded: Install, memory: Workspace, names: NameRule, tmp_path: Path
 ) -> None:
     conditions = CutConditions(names=names)
-    order = CutOrder(2, {}, conditions, images=3, moment=(Event.RENAME, 4), keep=tmp_path)
+    order = CutOrder(2, {}, conditions, images=3, moment=(CutEvent.RENAME, 4), keep=tmp_path)
     cut = _cut(_lab(embedded, memory), order)
     assert all(image.state.is_sound for image in cut.images), _told(cut)
 
 
 def test_a_failing_flush_is_survived(embedded: Install, memory: Workspace, tmp_path: Path) -> None:
     conditions = CutConditions(failing_flush=True)
-    order = CutOrder(3, {}, conditions, images=3, moment=(Event.WAL_FLUSH, 200), keep=tmp_path)
+    order = CutOrder(3, {}, conditions, images=3, moment=(CutEvent.WAL_FLUSH, 200), keep=tmp_path)
     cut = _cut(_lab(embedded, memory), order)
     assert all(image.state.is_sound for image in cut.images), _told(cut)
     # Of a segment that was only being made no PANIC is needed.
@@ -151,7 +151,7 @@ def test_a_swallowed_flush_of_the_commit_status_is_caught(embedded: Install, mem
     nothing = (Survival("nothing"),)
     order = CutOrder(
         9, {}, CutConditions(writeback_s=None), images=1, survivals=nothing,
-        moment=(Event.RELATION_FLUSH, 150), swallowed="pg_xact/",
+        moment=(CutEvent.RELATION_FLUSH, 150), swallowed="pg_xact/",
     )  # fmt: skip
     cut = _cut(lab, order)
     assert cut.unflushed == ("pg_xact/0000",)
@@ -173,7 +173,7 @@ def test_a_failing_image_is_kept_and_repeated(embedded: Install, memory: Workspa
         folder = Path(str(image.kept))
         before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         assert read_case(folder).image == image
-        with Replay(folder, memory.work) as replay:
+        with ReopenedImage(folder, memory.work) as replay:
             again = replay.judge()
         assert (again.state, again.torn_pages, again.lost_commits) == (
             image.state,
@@ -183,7 +183,7 @@ def test_a_failing_image_is_kept_and_repeated(embedded: Install, memory: Workspa
         assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
         assert {path.lstat().st_uid for path in folder.rglob("*")} == {os.geteuid()}
     folder = folder.rename(tmp_path / "moved")
-    with Replay(folder, memory.work) as replay:
+    with ReopenedImage(folder, memory.work) as replay:
         assert replay.judge().state is image.state
     # Whoever makes an image may put links into it, and programs that its case names.
     (folder / "data" / "pg_tblspc" / "1").symlink_to("/etc")
@@ -191,12 +191,12 @@ def test_a_failing_image_is_kept_and_repeated(embedded: Install, memory: Workspa
     (folder / "case.json").write_text(case.replace(embedded.bindir, str(tmp_path)))
     with (
         pytest.raises(DiskError, match='link of the image leads out of it: "data/pg_tblspc/1"'),
-        Replay(folder, memory.work) as replay,
+        ReopenedImage(folder, memory.work) as replay,
     ):
         replay.judge()
     folder.chmod(0o777)
     with pytest.raises(DiskError, match="others may write to it"):
-        Replay(folder, memory.work)
+        ReopenedImage(folder, memory.work)
     with pytest.raises(DiskError, match="is not a kept image"):
         read_case(tmp_path)
     with pytest.raises(DiskError, match="does not exist in this run"):
@@ -230,7 +230,7 @@ def test_what_is_found_once_only_is_no_verdict(
 def test_a_server_that_ends_before_the_cut_is_no_verdict(
     embedded: Install, memory: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def shoot_and_wait(disk: SimulatedDisk, event: Event, count: int, _longest_s: float) -> str:
+    def shoot_and_wait(disk: SimulatedDisk, event: CutEvent, count: int, _longest_s: float) -> str:
         servers = [
             process
             for process in psutil.Process().children()

@@ -24,7 +24,7 @@ from walproof.facts.kinds import Backup, BackupConditions
 from walproof.lab.asked import Overrides
 from walproof.lab.kinds.backup import archive as archives
 from walproof.lab.kinds.backup import programs, restoring, taking
-from walproof.lab.kinds.backup.archive import Archive
+from walproof.lab.kinds.backup.archive import ArchiveFolder
 from walproof.lab.kinds.backup.kind import BackupTrials
 from walproof.lab.kinds.backup.load import BackupLoad
 from walproof.lab.preflight import check, estimate
@@ -133,7 +133,7 @@ class Case:
     order: TrialOrder
     taken: taking.Taken
     folder: Path
-    archive: Archive
+    archive: ArchiveFolder
 
     def restore(self, name: str, **moment: Any) -> Measured:
         """Restore it into a new folder, to that moment or to another."""
@@ -155,7 +155,7 @@ def _taken(install: Install, work: Path, **options: Any) -> Iterator[Case]:
         assert isinstance(trials, BackupTrials)
         bench = trials.bench
         folder = bench.workspace.make_folder("backup")
-        archive = Archive(folder / "it's 100% WAL", bench.workspace.user)
+        archive = ArchiveFolder(folder / "it's 100% WAL", bench.workspace.user)
         archive.make()
         with bench.cluster(order, "trial", trials.tables[(install.label, "w")], Measured()) as (cluster, _):
             taken = taking.take(bench, order, cluster, folder, archive, Measured())
@@ -276,7 +276,7 @@ def test_wal_that_is_not_archived_is_told(
     folder = workspace.make_folder("cluster")
     templates.clone(templates.prepare_empty(workspace, embedded, ()), folder)
     cluster = Cluster(embedded, workspace, folder)
-    archive = Archive(folder / "wal", workspace.user)
+    archive = ArchiveFolder(folder / "wal", workspace.user)
     cluster.start({"fsync": "off", **archive.archiving})
     try:
         archive.make()

@@ -23,7 +23,7 @@ from tests.postgres.replication import query, wait_until
 from walproof.facts import Install, TrialState
 from walproof.facts.kinds import BackupConditions
 from walproof.lab.asked import Overrides
-from walproof.lab.kinds.backup.archive import Archive
+from walproof.lab.kinds.backup.archive import ArchiveFolder
 from walproof.lab.kinds.backup.programs import combine, take_backup
 from walproof.lab.kinds.backup.taking import MANIFEST
 from walproof.lab.kinds.replay.recording import checksum_options
@@ -78,7 +78,7 @@ def _combined(
         Cluster(install, workspace, workspace.make_folder(f"{name}-{number}")) for name in ("one", "two")
     )
     backups = workspace.make_folder(f"backups-{number}")
-    archive = Archive(backups / "wal", workspace.user)
+    archive = ArchiveFolder(backups / "wal", workspace.user)
     archive.make()
     templates.clone(templates.prepare_empty(workspace, install, options), source.folder)
     source.start({**QUIET, **archive.archiving, "summarize_wal": "on", "wal_log_hints": "off"})

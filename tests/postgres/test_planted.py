@@ -159,7 +159,7 @@ _LOADS = textwrap.dedent(
     """
     from walproof.workload.loading.client import Order
     from walproof.workload.loading.sessions import LoadSessions
-    from walproof.workload.loading.target import Target
+    from walproof.workload.loading.load_target import Target
     from walproof.errors import WorkloadError
 
     target = Target("t", ("a",), ("integer",), ("int4",))

@@ -10,8 +10,8 @@ import pytest
 
 from walproof.probe.checkpoints import (
     CheckpointEnd,
-    CheckpointKind,
     CheckpointProbe,
+    CheckpointReason,
     CheckpointStart,
     observe_checkpoints,
     parse_checkpoint_line,
@@ -48,19 +48,19 @@ def test_reads_the_complete_line_of_every_version(versions: str, what: str) -> N
 @pytest.mark.parametrize(
     ("flags", "kind"),
     [
-        ("time", CheckpointKind.TIMED),
-        ("wal", CheckpointKind.REQUESTED),
-        ("wal time", CheckpointKind.REQUESTED),
-        ("immediate force wait", CheckpointKind.IMMEDIATE),
-        ("fast force wait", CheckpointKind.IMMEDIATE),
-        ("force wait", CheckpointKind.IMMEDIATE),
-        ("immediate force wait wal time", CheckpointKind.IMMEDIATE),
-        ("shutdown immediate", CheckpointKind.IMMEDIATE),
-        ("end-of-recovery immediate wait", CheckpointKind.IMMEDIATE),
-        ("immediate force wait flush-all", CheckpointKind.IMMEDIATE),
+        ("time", CheckpointReason.TIMED),
+        ("wal", CheckpointReason.REQUESTED),
+        ("wal time", CheckpointReason.REQUESTED),
+        ("immediate force wait", CheckpointReason.IMMEDIATE),
+        ("fast force wait", CheckpointReason.IMMEDIATE),
+        ("force wait", CheckpointReason.IMMEDIATE),
+        ("immediate force wait wal time", CheckpointReason.IMMEDIATE),
+        ("shutdown immediate", CheckpointReason.IMMEDIATE),
+        ("end-of-recovery immediate wait", CheckpointReason.IMMEDIATE),
+        ("immediate force wait flush-all", CheckpointReason.IMMEDIATE),
     ],
 )
-def test_kind_is_read_from_the_flags(flags: str, kind: CheckpointKind) -> None:
+def test_kind_is_read_from_the_flags(flags: str, kind: CheckpointReason) -> None:
     assert parse_checkpoint_line(_line(1.25, f"checkpoint starting: {flags}")) == CheckpointStart(
         _NOON + 1.25, kind
     )
@@ -91,7 +91,7 @@ def test_a_window_without_a_checkpoint() -> None:
     metrics, t_s, values = _observe()
     assert metrics["checkpoint_active_share"] == 0
     assert (t_s, values) == ((0, 10), (0, 0))
-    assert {metrics[f"checkpoints_{kind.value}"] for kind in CheckpointKind} == {0}
+    assert {metrics[f"checkpoints_{kind.value}"] for kind in CheckpointReason} == {0}
 
 
 def test_checkpoints_inside_the_window() -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.probe.conftest import Server
 from walproof.errors import ProbeError
 from walproof.probe.connection import connect_foreign, streaming_parameters
-from walproof.probe.replication import Piece, StreamEnd, WalStream
+from walproof.probe.replication import ReplicationStream, StreamEnd, WalData
 from walproof.probe.slot import is_named, look_at_slot
 from walproof.units import Lsn
 
@@ -30,7 +30,7 @@ def test_a_slot_that_nobody_streams_from_is_given_up(server: Server) -> None:
     assert server.version_num >= 140000
     with (
         connect_foreign(server.conninfo) as control,
-        WalStream(streaming_parameters(server.conninfo, control, 1.0)) as stream,
+        ReplicationStream(streaming_parameters(server.conninfo, control, 1.0)) as stream,
     ):
         stream.make_slot(SLOT)
         assert look_at_slot(control, SLOT).confirmed is not None
@@ -41,7 +41,7 @@ def test_a_slot_that_nobody_streams_from_is_given_up(server: Server) -> None:
 
 def test_wal_comes_and_the_slot_follows_what_is_confirmed(server: Server) -> None:
     with connect_foreign(server.conninfo) as control:
-        with WalStream(streaming_parameters(server.conninfo, control, 30.0)) as stream:
+        with ReplicationStream(streaming_parameters(server.conninfo, control, 30.0)) as stream:
             stream.make_slot(SLOT)
             identity = stream.identify()
             start = Lsn(identity.flushed - identity.flushed % (16 << 20))
@@ -49,7 +49,7 @@ def test_wal_comes_and_the_slot_follows_what_is_confirmed(server: Server) -> Non
             end = int(start)
             while end < identity.flushed:
                 message = stream.receive(10)
-                assert isinstance(message, Piece)
+                assert isinstance(message, WalData)
                 assert message.start == end
                 end += len(message.data)
             stream.confirm(end, end, wants_reply=False)
@@ -64,7 +64,7 @@ def test_wal_comes_and_the_slot_follows_what_is_confirmed(server: Server) -> Non
 def test_a_command_that_fails_says_why(server: Server) -> None:
     with (
         connect_foreign(server.conninfo) as control,
-        WalStream(streaming_parameters(server.conninfo, control, 30.0)) as stream,
+        ReplicationStream(streaming_parameters(server.conninfo, control, 30.0)) as stream,
     ):
         with pytest.raises(ProbeError, match="START_REPLICATION failed") as caught:
             stream.start("absent", Lsn(0), 1)
@@ -72,7 +72,7 @@ def test_a_command_that_fails_says_why(server: Server) -> None:
         assert stream.identify().timeline == 1
 
 
-def _receive_all(stream: WalStream) -> None:
+def _receive_all(stream: ReplicationStream) -> None:
     while True:
         stream.receive(10)
 

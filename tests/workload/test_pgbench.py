@@ -18,7 +18,7 @@ from walproof.postgres.cluster import SUPERUSER, Cluster
 from walproof.postgres.install import find_driver
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
-from walproof.workload.pgbench import PgbenchRun, Target, initialise, read_summary
+from walproof.workload.pgbench import PgbenchRun, PgbenchTarget, initialise, read_summary
 
 VERSION_13 = """\
 transaction type: <builtin: TPC-B (sort of)>
@@ -88,8 +88,8 @@ def pgbench(install: Install) -> Path:
     return find_driver([install])[0]
 
 
-def _target(cluster: Cluster) -> Target:
-    return Target(cluster.sockets, cluster.port, SUPERUSER, "postgres")
+def _target(cluster: Cluster) -> PgbenchTarget:
+    return PgbenchTarget(cluster.sockets, cluster.port, SUPERUSER, "postgres")
 
 
 def _count(cluster: Cluster, table: str) -> int:

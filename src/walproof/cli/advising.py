@@ -236,8 +236,8 @@ def case_of(
     from walproof.analysis.whatif import Question, study
     from walproof.wal import stats
     from walproof.wal.recording import find_recording, recorded_versions
-    from walproof.wal.target import SETTINGS, target_of
     from walproof.wal.whatif import identify, simulate
+    from walproof.wal.whatif_target import SETTINGS, target_of
 
     recording = find_recording([folder])
     if recording is None:

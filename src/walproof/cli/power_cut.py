@@ -18,7 +18,7 @@ from walproof.cli.status import Status
 
 if TYPE_CHECKING:
     from walproof.facts import CheckedImage, CutFacts
-    from walproof.lab.power_cut.again import Replay
+    from walproof.lab.power_cut.again import ReopenedImage
     from walproof.lab.power_cut.verdict import Verdict
 
 app = typer.Typer(help="Look at what power cuts left.", no_args_is_help=True, rich_markup_mode=None)
@@ -83,7 +83,7 @@ def replay(
     Exit status 1 when the verdict is another one than before. With --json there is no psql.
     """
     from walproof.errors import DiskError
-    from walproof.lab.power_cut.again import Replay
+    from walproof.lab.power_cut.again import ReopenedImage
 
     say_server_user()
     work = options.memory_folder(on)
@@ -101,7 +101,7 @@ def replay(
         if not folder.is_same:
             raise typer.Exit(Status.CHECK_FAILED)
         return
-    with Replay(folder, work, pg) as replayed:
+    with ReopenedImage(folder, work, pg) as replayed:
         kept = replayed.case
         if not json:
             sys.stdout.write(_case_text(replayed))
@@ -117,7 +117,7 @@ def replay(
         raise typer.Exit(Status.CHECK_FAILED)
 
 
-def _case_text(replayed: Replay) -> str:
+def _case_text(replayed: ReopenedImage) -> str:
     kept = replayed.case
     cut = kept.cut
     return (
@@ -158,7 +158,7 @@ def _verdict_data(found: Verdict | CheckedImage) -> dict[str, object]:
     }
 
 
-def _look_around(replayed: Replay) -> None:
+def _look_around(replayed: ReopenedImage) -> None:
     from walproof.errors import ClusterError
 
     try:

@@ -14,7 +14,7 @@ from walproof.report.tune.names import name_of
 from walproof.report.tune.view import promises_text
 from walproof.settings.tuning import movables
 from walproof.units import format_bytes, format_duration
-from walproof.wal.target import SETTINGS
+from walproof.wal.whatif_target import SETTINGS
 
 if TYPE_CHECKING:
     from walproof.cli.tune import TuneOptions

@@ -13,7 +13,7 @@ from walproof.errors import SettingError
 from walproof.facts.watch import CrashClock, SizeCurve
 from walproof.observe.feed import FeedBeginning
 from walproof.wal.rolling import SPAN_S, RollingWhatIf
-from walproof.wal.target import SETTINGS, target_of
+from walproof.wal.whatif_target import SETTINGS, target_of
 
 _ASK_S_LEAST, _ASK_S_MOST = 20.0, 300.0
 _ASK_SHARE = 20.0

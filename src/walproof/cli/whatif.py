@@ -175,8 +175,8 @@ def predict_whatif(
     from walproof.analysis.whatif import Limits, Question, study
     from walproof.report.wal.whatif import Asked
     from walproof.wal.recording import recorded_versions
-    from walproof.wal.target import asks_for_hint_records, target_of
     from walproof.wal.whatif import identify, simulate, simulate_here
+    from walproof.wal.whatif_target import asks_for_hint_records, target_of
 
     limits = Limits(order.wal_disk_bytes, order.wal_bytes_per_hour, order.recovery_s)
     recorded = _recorded_settings(paths)
@@ -230,7 +230,7 @@ def predict_whatif(
 def _recorded_settings(paths: Sequence[WalPath]) -> dict[str, str] | None:
     """The server's settings, of a folder that ``walproof wal capture`` wrote; None where there is none."""
     from walproof.wal.recording import find_recording
-    from walproof.wal.target import SETTINGS
+    from walproof.wal.whatif_target import SETTINGS
 
     recording = find_recording(paths)
     if recording is None:

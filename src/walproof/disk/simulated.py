@@ -33,7 +33,7 @@ _OVERHEAD_BYTES = 64 * 1024**2
 _SETTLE_PATIENCE_S = 5.0
 
 
-class Event(StrEnum):
+class CutEvent(StrEnum):
     """The kind of event at which the power is cut: at the n-th of them."""
 
     WAL_WRITE = "wal write"
@@ -82,7 +82,7 @@ class DiskStatus:
     """Largest size of the undo log."""
     void: tuple[str, ...]
     """Reasons why no verdict may be drawn from the run; empty when there are none."""
-    counts: Mapping[Event, int]
+    counts: Mapping[CutEvent, int]
     """Events since the start."""
 
 
@@ -169,15 +169,15 @@ class SimulatedDisk:
                 hint="A security module or a filesystem mounted with noexec can prevent that.",
             )
 
-    def arm(self, event: Event, count: int) -> None:
+    def arm(self, event: CutEvent, count: int) -> None:
         """Cut the power at the ``count``-th such event from now on (1: the next)."""
         assert count > 0, count
         self._arm(event, count, fails=False)
 
-    def arm_failure(self, event: Event, count: int) -> None:
+    def arm_failure(self, event: CutEvent, count: int) -> None:
         """Let the ``count``-th flush from now on fail with EIO and lose what it should have written."""
         assert count > 0, count
-        assert event in (Event.WAL_FLUSH, Event.RELATION_FLUSH), event
+        assert event in (CutEvent.WAL_FLUSH, CutEvent.RELATION_FLUSH), event
         self._arm(event, count, fails=True)
 
     def has_triggered(self) -> bool:
@@ -220,7 +220,7 @@ class SimulatedDisk:
             sequence=raw["sequence"],
             undo_bytes_max=raw["undo_bytes_max"],
             void=tuple(raw["void"]),
-            counts={Event(name): count for name, count in raw["counts"].items()},
+            counts={CutEvent(name): count for name, count in raw["counts"].items()},
         )
 
     def unflushed(self, sequence: int) -> tuple[UnflushedFile, ...]:
@@ -242,7 +242,7 @@ class SimulatedDisk:
                         files.append(UnflushedFile(root, str(path.relative_to(root)), changes))
         return tuple(files)
 
-    def _arm(self, event: Event, count: int, *, fails: bool) -> None:
+    def _arm(self, event: CutEvent, count: int, *, fails: bool) -> None:
         with acting_as(self.user):
             _native.disk_arm(self.state, _native.disk_events().index(event.value), count, fails)
 

@@ -25,11 +25,11 @@ from psycopg.rows import TupleRow
 
 from walproof.errors import ProbeError
 from walproof.files import make_private, private_folder, write_whole
-from walproof.lab.receiver import DISK, Receiver
+from walproof.lab.receiver import DISK, SegmentReceiver
 from walproof.lab.segments import SYNC_BYTES, SegmentFolder, StrippedFolder, segment_start
 from walproof.probe.connection import connect_foreign, one_line, streaming_parameters
 from walproof.probe.relations import read_relations
-from walproof.probe.replication import WalStream
+from walproof.probe.replication import ReplicationStream
 from walproof.probe.slot import SlotLook, look_at_slot
 from walproof.settings.session import PATIENCE_S
 from walproof.units import Lsn, format_bytes
@@ -110,7 +110,7 @@ def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell
         slot = f"walproof_{secrets.token_hex(6)}"
         with (
             _Room(order) as room,
-            WalStream(streaming_parameters(order.conninfo, control, order.timeout_s)) as stream,
+            ReplicationStream(streaming_parameters(order.conninfo, control, order.timeout_s)) as stream,
         ):
             stream.make_slot(slot)
             identity = stream.identify()
@@ -121,7 +121,7 @@ def capture(order: CaptureOrder, watch: Watch, is_over: Callable[[], bool], tell
             tell(Beginning(slot, stream.is_encrypted, _one(control, "SHOW max_slot_wal_keep_size")))
             with (
                 kind(order.folder, identity.timeline, segment_bytes, start) as segments,
-                Receiver(stream, segments, order.timeout_s, lambda: _hang_up(control)) as receiver,
+                SegmentReceiver(stream, segments, order.timeout_s, lambda: _hang_up(control)) as receiver,
             ):
                 made = _Capture(order, control, receiver, slot)
                 why = made.run(watch, is_over)
@@ -155,7 +155,7 @@ class _Capture:
         self,
         order: CaptureOrder,
         control: psycopg.Connection[TupleRow],
-        receiver: Receiver,
+        receiver: SegmentReceiver,
         slot: str,
     ) -> None:
         self._order = order

@@ -55,7 +55,7 @@ Signs = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class FactorialDesign:
     """The cells of a factorial study and what they can tell."""
 
     fraction: str
@@ -77,7 +77,7 @@ def round_order(cells: Sequence[Item], seed: int, round_number: int) -> tuple[It
     return tuple(order)
 
 
-def factorial_design(factors: Mapping[str, Sequence[str]], fraction: str = "full") -> Design:
+def factorial_design(factors: Mapping[str, Sequence[str]], fraction: str = "full") -> FactorialDesign:
     """The design of that name over these factors.
 
     ``full``; ``half`` and ``quarter``; ``2^(k-p)`` as in the tables; ``plackett-burman-12`` (main effects
@@ -86,10 +86,10 @@ def factorial_design(factors: Mapping[str, Sequence[str]], fraction: str = "full
     """
     _check_levels(factors)
     if fraction == "full":
-        return Design(fraction, tuple(full_factorial(factors)), None, ())
+        return FactorialDesign(fraction, tuple(full_factorial(factors)), None, ())
     if fraction == _ONE_AT_A_TIME:
         alias = "interactions are not seen: no cell changes two factors"
-        return Design(fraction, tuple(_one_at_a_time(factors)), None, (alias,))
+        return FactorialDesign(fraction, tuple(_one_at_a_time(factors)), None, (alias,))
     name = _canonical_name(fraction, len(factors))
     _check_fits(factors, fraction, name)
     signs = _plackett_burman(len(factors)) if name == _PLACKETT_BURMAN else _regular(_GENERATORS[name])
@@ -99,7 +99,7 @@ def factorial_design(factors: Mapping[str, Sequence[str]], fraction: str = "full
         {name: levels[sign > 0] for (name, levels), sign in zip(factors.items(), cell, strict=True)}
         for cell in signs
     )
-    return Design(name, cells, resolution(signs), _aliases(tuple(factors), signs))
+    return FactorialDesign(name, cells, resolution(signs), _aliases(tuple(factors), signs))
 
 
 def full_factorial(factors: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:

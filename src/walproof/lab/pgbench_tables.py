@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from walproof.facts import Plan
-from walproof.lab.target import target_of
+from walproof.lab.pgbench_target import target_of
 from walproof.lab.trial import Bench, Measured, TrialOrder
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster

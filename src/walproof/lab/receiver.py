@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from walproof.errors import ProbeError, WalError
 from walproof.lab.segments import SegmentFolder
-from walproof.probe.replication import Keepalive, StreamEnd, WalStream
+from walproof.probe.replication import Keepalive, ReplicationStream, StreamEnd
 from walproof.units import Lsn
 
 DISK = "disk"
@@ -22,11 +22,15 @@ _WAIT_S = 0.2
 _STATUS_S = 1.0
 
 
-class Receiver:
+class SegmentReceiver:
     """Context manager: receives from a stream that was started at the segments' start."""
 
     def __init__(
-        self, stream: WalStream, segments: SegmentFolder, silence_s: float, at_silence: Callable[[], None]
+        self,
+        stream: ReplicationStream,
+        segments: SegmentFolder,
+        silence_s: float,
+        at_silence: Callable[[], None],
     ) -> None:
         """``silence_s``: how long the server may say nothing, though it was asked to.
 
@@ -64,7 +68,7 @@ class Receiver:
         if self._fault is not None:
             raise self._fault
 
-    def __enter__(self) -> Receiver:
+    def __enter__(self) -> SegmentReceiver:
         self._thread.start()
         return self
 

@@ -23,7 +23,7 @@ from walproof.observe import watch_queries as queries
 from walproof.observe.backoff import Backoff
 from walproof.observe.pace import Pace
 from walproof.probe.connection import connect_foreign, one_line, streaming_parameters
-from walproof.probe.replication import Keepalive, Piece, StreamEnd, TimelineEnd, WalStream
+from walproof.probe.replication import Keepalive, ReplicationStream, StreamEnd, TimelineEnd, WalData
 from walproof.probe.slot import look_at_slot
 from walproof.probe.startup import is_here
 from walproof.settings.session import PATIENCE_S
@@ -171,7 +171,7 @@ class WalFeed:
         with connect_foreign(self._conninfo) as control:
             _refuse(control)
             parameters = streaming_parameters(self._conninfo, control, PATIENCE_S)
-            with WalStream(parameters) as stream:
+            with ReplicationStream(parameters) as stream:
                 slot = f"walproof_watch_{secrets.token_hex(6)}"
                 stream.make_slot(slot)
                 beginning = _beginning(control, stream, self._settings)
@@ -183,7 +183,7 @@ class WalFeed:
                 self._receive(stream, control, slot, backoff)
 
     def _receive(
-        self, stream: WalStream, control: psycopg.Connection[TupleRow], slot: str, backoff: Backoff
+        self, stream: ReplicationStream, control: psycopg.Connection[TupleRow], slot: str, backoff: Backoff
     ) -> None:
         end = self._look(control, slot)
         told_s = heard_s = time.monotonic()
@@ -225,7 +225,7 @@ class WalFeed:
                 end = self._look(control, slot)
                 told_s = time.monotonic()
 
-    def _next(self, stream: WalStream, slot: str) -> Piece | Keepalive | None:
+    def _next(self, stream: ReplicationStream, slot: str) -> WalData | Keepalive | None:
         """The next message, also where the WAL goes on with another timeline. Raises StreamEnd, WalError."""
         try:
             return stream.receive(_WAIT_S)
@@ -292,7 +292,9 @@ def _refuse(control: psycopg.Connection[TupleRow]) -> None:
         raise ProbeError(_SYNCHRONOUS)
 
 
-def _beginning(control: psycopg.Connection[TupleRow], stream: WalStream, names: list[str]) -> FeedBeginning:
+def _beginning(
+    control: psycopg.Connection[TupleRow], stream: ReplicationStream, names: list[str]
+) -> FeedBeginning:
     """Asked for after the slot is made, so that WAL from the redo point on is kept."""
     identity = stream.identify()
     row = control.execute(

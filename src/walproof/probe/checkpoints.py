@@ -40,7 +40,7 @@ _LOOK_BACK_BYTES = 1 << 20
 opened."""
 
 
-class CheckpointKind(Enum):
+class CheckpointReason(Enum):
     """Why a checkpoint started."""
 
     TIMED = "timed"
@@ -57,7 +57,7 @@ class CheckpointStart:
 
     at: float
     """Unix time in seconds."""
-    kind: CheckpointKind
+    kind: CheckpointReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,12 @@ def _unix_time(stamp: str) -> float:
     return datetime.strptime(stamp, "%Y-%m-%d %H:%M:%S.%f").replace(tzinfo=UTC).timestamp()
 
 
-def _kind(flags: list[str]) -> CheckpointKind:
+def _kind(flags: list[str]) -> CheckpointReason:
     # Flags add up while a request waits: "immediate force wait time" was requested, whatever else was due.
     # "fast" is what PostgreSQL 19 calls "immediate".
     if not {"immediate", "fast", "force", "shutdown", "end-of-recovery"}.isdisjoint(flags):
-        return CheckpointKind.IMMEDIATE
-    return CheckpointKind.REQUESTED if "wal" in flags else CheckpointKind.TIMED
+        return CheckpointReason.IMMEDIATE
+    return CheckpointReason.REQUESTED if "wal" in flags else CheckpointReason.TIMED
 
 
 class CheckpointProbe:
@@ -159,7 +159,7 @@ def observe_checkpoints(
     """What the log lines of a window (Unix times in seconds) say. ``active``: the window opened during a
     checkpoint."""
     duration = max(window_end - window_start, 1e-9)
-    started = dict.fromkeys(CheckpointKind, 0)
+    started = dict.fromkeys(CheckpointReason, 0)
     ends: list[CheckpointEnd] = []
     steps = [(0.0, 1.0 if active else 0.0)]
     unread = 0

@@ -48,7 +48,7 @@ class SystemIdentity:
     """End of the WAL that may be streamed."""
 
 
-class Piece(NamedTuple):
+class WalData(NamedTuple):
     """WAL that arrived."""
 
     start: int
@@ -68,7 +68,7 @@ class StreamEnd(ProbeError):
 
 
 class TimelineEnd(StreamEnd):
-    """All of a timeline has come, and the server's WAL goes on with another one: `WalStream.start` again."""
+    """All of a timeline has come, and the WAL goes on with another: call `ReplicationStream.start` again."""
 
     def __init__(self, timeline: int, lsn: Lsn) -> None:
         super().__init__(f"the server switched to timeline {timeline}")
@@ -79,7 +79,7 @@ class TimelineEnd(StreamEnd):
         return (TimelineEnd, (self.timeline, self.lsn))
 
 
-class WalStream:
+class ReplicationStream:
     """Context manager: one replication session. A single thread may use it at a time."""
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
@@ -125,7 +125,7 @@ class WalStream:
             f'START_REPLICATION SLOT "{slot}" PHYSICAL {lsn} TIMELINE {timeline}', pq.ExecStatus.COPY_BOTH
         )
 
-    def receive(self, patience_s: float) -> Piece | Keepalive | None:
+    def receive(self, patience_s: float) -> WalData | Keepalive | None:
         """Return the next message; None if no whole one has come within ``patience_s``. Raises StreamEnd."""
         try:
             length, message = self._connection.get_copy_data(1)
@@ -149,7 +149,7 @@ class WalStream:
             raise self._end()
         view = memoryview(message)
         if view[0] == _DATA:
-            return Piece(_DATA_HEAD.unpack_from(view)[0], view[_DATA_HEAD.size :])
+            return WalData(_DATA_HEAD.unpack_from(view)[0], view[_DATA_HEAD.size :])
         if view[0] == _KEEP:
             end, _, wants_reply = _KEEPALIVE.unpack_from(view)
             return Keepalive(end, bool(wants_reply))
@@ -164,7 +164,7 @@ class WalStream:
         except psycopg.Error as error:
             raise StreamEnd(_words(str(error))) from error
 
-    def __enter__(self) -> WalStream:
+    def __enter__(self) -> ReplicationStream:
         return self
 
     def __exit__(

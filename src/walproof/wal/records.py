@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from walproof._native import WalRecords
 from walproof.errors import WalError
 from walproof.units import Lsn
-from walproof.wal.places.opened import Path, Reading, reading
+from walproof.wal.places.opened import OpenPlaces, Path, reading
 from walproof.wal.progress import Observe
 from walproof.wal.totals import FORKS
 
@@ -188,7 +188,7 @@ def _cells(row: RecordRow) -> Iterator[tuple[object, ...]]:
 
 
 def _reader(
-    wal: Reading, start: Lsn | None, end: Lsn | None, timeline: int | None, allow_gaps: bool
+    wal: OpenPlaces, start: Lsn | None, end: Lsn | None, timeline: int | None, allow_gaps: bool
 ) -> WalRecords:
     return wal.call(WalRecords, wal.sources, start, end, timeline, allow_gaps=allow_gaps)
 

@@ -22,7 +22,7 @@ from walproof._native import wal_strip
 from walproof.errors import WalError
 from walproof.files import PRIVATE_FILE, private_folder, sync_folder
 from walproof.wal.images import ImageSamples, read_images, write_images
-from walproof.wal.places.opened import Path, Reading, open_places
+from walproof.wal.places.opened import OpenPlaces, Path, open_places
 from walproof.wal.progress import Observe
 from walproof.wal.recording import (
     RECORDED_SETTINGS,
@@ -60,7 +60,7 @@ def strip(
     with open_places(paths) as places:
         recordings, told = read_recordings(places), read_images(places)
         with _made(folder):
-            wal = Reading(places, threads=1)
+            wal = OpenPlaces(places, threads=1)
             done, (forks, nanoseconds) = wal.call(
                 wal_strip, wal.sources, folder, timeline, wal.observed(observe)
             )

@@ -18,7 +18,7 @@ from walproof.errors import WalError
 from walproof.units import Lsn
 from walproof.wal.clock import Clock, times_elsewhere
 from walproof.wal.native import from_native
-from walproof.wal.places.opened import Path, Reading, open_places, reading
+from walproof.wal.places.opened import OpenPlaces, Path, open_places, reading
 from walproof.wal.places.place import Place
 from walproof.wal.progress import Observe
 from walproof.wal.totals import Gap, gaps_of
@@ -314,7 +314,7 @@ Simulator = Callable[[Asked, Observe | None], Mapping[str, Any]]
 
 def simulate_here(places: Sequence[Place]) -> Simulator:
     """The simulator that reads the WAL on this machine."""
-    wal = Reading(places, threads=1)
+    wal = OpenPlaces(places, threads=1)
 
     def run(asked: Asked, observe: Observe | None) -> Mapping[str, Any]:
         return wal.call(

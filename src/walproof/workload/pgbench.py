@@ -32,7 +32,7 @@ _TRANSACTIONS_ALLOWANCE_S = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class PgbenchTarget:
     """The unix socket that pgbench connects to."""
 
     host: Path
@@ -64,7 +64,9 @@ class PgbenchRun:
     Always ended with ``finish`` or ``kill``.
     """
 
-    def __init__(self, pgbench: Path, workload: Workload, target: Target, folder: Path, seed: int) -> None:
+    def __init__(
+        self, pgbench: Path, workload: Workload, target: PgbenchTarget, folder: Path, seed: int
+    ) -> None:
         self.workload = workload
         self.folder = folder
         self._output = folder / "pgbench.out"
@@ -157,7 +159,7 @@ class PgbenchRun:
         self._process.wait()
 
 
-def initialise(pgbench: Path, workload: Workload, target: Target) -> None:
+def initialise(pgbench: Path, workload: Workload, target: PgbenchTarget) -> None:
     """Make and fill the workload's tables (pgbench --initialize, then its own SQL).
 
     Raises WorkloadError with what pgbench or the server said.

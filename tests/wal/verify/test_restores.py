@@ -16,7 +16,7 @@ from tests.wal.verify.layouts import Laid, lay
 from tests.wal.verify.restore import ENDED_BEFORE, STOPPED, outcome, restore
 from tests.wal.verify.source import Source, make_source
 from walproof.wal.verify.verify import verify
-from walproof.wal.verify.windows import Window
+from walproof.wal.verify.windows import RestoreWindow
 
 pytestmark = pytest.mark.live
 
@@ -31,7 +31,7 @@ def served(request: pytest.FixtureRequest) -> Iterator[Source]:
         yield make_source(request.param, folder)
 
 
-def _log(source: Source, archive: Path, window: Window, folder: Path, **target: str) -> str:
+def _log(source: Source, archive: Path, window: RestoreWindow, folder: Path, **target: str) -> str:
     settings = {
         "recovery_target_timeline": str(window.timeline),
         # Reading ahead meets a file of a wrong size, and gives up, before what comes before it is replayed.
@@ -42,11 +42,11 @@ def _log(source: Source, archive: Path, window: Window, folder: Path, **target: 
     return restore(source.bindir, backup, f'cp "{archive}/%f" "%p"', folder / "restored", settings)
 
 
-def _attempt(source: Source, archive: Path, window: Window, folder: Path, **target: str) -> str:
+def _attempt(source: Source, archive: Path, window: RestoreWindow, folder: Path, **target: str) -> str:
     return outcome(_log(source, archive, window, folder, **target))
 
 
-def _check(source: Source, archive: Path, window: Window, folder: Path) -> None:
+def _check(source: Source, archive: Path, window: RestoreWindow, folder: Path) -> None:
     """The last record is reached, and nothing after it; the same for the last transaction's time."""
     at = _attempt(source, archive, window, folder, recovery_target_lsn=str(window.last_record))
     assert at == f'recovery stopping after WAL location (LSN) "{window.last_record}"', at
@@ -61,7 +61,7 @@ def _check(source: Source, archive: Path, window: Window, folder: Path) -> None:
         assert ENDED_BEFORE in after, after
 
 
-def _windows(root: Path, source: Source) -> list[Window]:
+def _windows(root: Path, source: Source) -> list[RestoreWindow]:
     """Of the archive alone, with backups where pg_basebackup put them."""
     (archive,) = verify([root], backups=[source.folder / f"backup{number}" for number in (1, 2)]).archives
     return list(archive.windows)

@@ -21,7 +21,7 @@ from tests.workload.loading.shop import NARROW, REPLAY, SHOP
 from walproof.errors import StudyError, WorkloadError
 from walproof.facts import Install, Load, LoadMethod
 from walproof.lab.kinds.loading.cut import LoadCutLab, cut_load
-from walproof.lab.kinds.loading.source import Expected, prepare_loads
+from walproof.lab.kinds.loading.source import ExpectedTable, prepare_loads
 from walproof.lab.kinds.loading.table_load import TableLoad
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import discover
@@ -107,7 +107,7 @@ def test_drivers_with_their_own_types(embedded: Install, workspace: Workspace) -
             TableLoad(cluster, prepared, plan.kind_as(Load), variant.conditions_as(LoadMethod)).measure(())
             _empty(cluster, "narrow")
         other = {
-            count: Expected(Contents(wanted.contents.rows, "1"), wanted.elsewhere)
+            count: ExpectedTable(Contents(wanted.contents.rows, "1"), wanted.elsewhere)
             for count, wanted in prepared.expected.items()
         }
         with pytest.raises(WorkloadError, match="does not hold the rows") as raised:

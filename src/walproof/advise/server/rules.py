@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from walproof.advise.server import (
+    after_crash,
     checkpoints,
     commits,
     holding,
     images,
     minors,
     overrides,
-    recovery,
     safety,
     tables,
     wasted,
@@ -50,9 +50,9 @@ RULES: Mapping[str, Rule] = {
     "HOT updates": wasted.hot_updates,
     "freezing": tables.freezing,
     "staging": tables.staging,
-    "recovery_prefetch": recovery.recovery_prefetch,
-    "startup budget": recovery.startup_budget,
-    "log_checkpoints": recovery.log_checkpoints,
+    "recovery_prefetch": after_crash.recovery_prefetch,
+    "startup budget": after_crash.startup_budget,
+    "log_checkpoints": after_crash.log_checkpoints,
 }
 
 

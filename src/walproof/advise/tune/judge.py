@@ -22,8 +22,8 @@ from walproof.settings.rules import contradictions
 from walproof.settings.value import parse
 from walproof.units import Lsn, format_bytes, format_duration
 from walproof.wal.recovery import PAGE_BYTES
-from walproof.wal.target import SETTINGS, target_of
 from walproof.wal.whatif import Target, identify, simulate
+from walproof.wal.whatif_target import SETTINGS, target_of
 
 _BACKEND_BYTES = 8 << 20
 """Of a session without parallel queries or large sorts."""

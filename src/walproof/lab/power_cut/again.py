@@ -29,7 +29,7 @@ from walproof.privilege.environment import terminal_environment
 from walproof.privilege.user import running_as, server_user
 
 
-class Replay:
+class ReopenedImage:
     """A kept image in a workspace of its own. Context manager; everything is removed at its end."""
 
     def __init__(self, folder: Path, work: Path, pg: str | None = None) -> None:
@@ -43,7 +43,7 @@ class Replay:
         self._workspace = Workspace(work, user)
         self._install = reachable_install(resolve(self.case.install, pg), user)
 
-    def __enter__(self) -> Replay:
+    def __enter__(self) -> ReopenedImage:
         self._workspace.__enter__()
         return self
 

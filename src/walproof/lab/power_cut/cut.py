@@ -20,12 +20,12 @@ from pathlib import Path
 import psycopg
 
 from walproof.disk.image import Survival, build_image, durable_sizes
-from walproof.disk.simulated import STATE_FOLDER, DiskModel, Event, SimulatedDisk
+from walproof.disk.simulated import STATE_FOLDER, CutEvent, DiskModel, SimulatedDisk
 from walproof.errors import ClusterError, DiskError, WorkloadError
 from walproof.facts import CheckedImage, CutConditions, CutFacts, ImageState, Install, UnitBytes, Workload
+from walproof.lab.pgbench_target import target_of
 from walproof.lab.power_cut.kept_image import KeptCase, keep_image
 from walproof.lab.power_cut.verdict import FOLDERS, Verdict, judge
-from walproof.lab.target import target_of
 from walproof.postgres import template as templates
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.workspace import Workspace
@@ -44,19 +44,19 @@ _CHECKPOINT_PAUSE_S = 0.05
 _TABLESPACE = "ledger_space"
 
 # How many events of a kind a busy load makes in a second or so (2 cores): the moment is drawn from these.
-_MOMENTS: Mapping[Event, tuple[int, int]] = {
-    Event.WAL_WRITE: (800, 10_000),
-    Event.WAL_FLUSH: (300, 4_000),
-    Event.TORN_WRITE: (1_500, 20_000),
-    Event.TORN_PAGE: (500, 9_000),
-    Event.RELATION_WRITE: (500, 9_000),
-    Event.RELATION_FLUSH: (50, 1_200),
-    Event.RENAME: (2, 40),
+_MOMENTS: Mapping[CutEvent, tuple[int, int]] = {
+    CutEvent.WAL_WRITE: (800, 10_000),
+    CutEvent.WAL_FLUSH: (300, 4_000),
+    CutEvent.TORN_WRITE: (1_500, 20_000),
+    CutEvent.TORN_PAGE: (500, 9_000),
+    CutEvent.RELATION_WRITE: (500, 9_000),
+    CutEvent.RELATION_FLUSH: (50, 1_200),
+    CutEvent.RENAME: (2, 40),
 }
 # Rarer, and only asked for by name.
-_ON_REQUEST: Mapping[Event, tuple[int, int]] = {Event.TORN_MAP: (1, 12)}
-_FLUSHES = frozenset({Event.WAL_FLUSH, Event.RELATION_FLUSH})
-_TORN = frozenset({Event.TORN_WRITE, Event.TORN_PAGE})
+_ON_REQUEST: Mapping[CutEvent, tuple[int, int]] = {CutEvent.TORN_MAP: (1, 12)}
+_FLUSHES = frozenset({CutEvent.WAL_FLUSH, CutEvent.RELATION_FLUSH})
+_TORN = frozenset({CutEvent.TORN_WRITE, CutEvent.TORN_PAGE})
 _PAGE_BYTES = 8192
 _SURVIVALS = (
     Survival("random", 0.5),
@@ -91,7 +91,7 @@ class CutOrder:
     """pgbench's load in addition to the ledger; None: only the ledger."""
     survivals: tuple[Survival, ...] = ()
     """What survives in the images in turn; empty: as the conditions say."""
-    moment: tuple[Event, int] | None = None
+    moment: tuple[CutEvent, int] | None = None
     """Event and number; None: drawn from the seed. With failing_flush the flush that fails."""
     swallowed: str = ""
     """See :class:`DiskModel`."""
@@ -228,9 +228,9 @@ def _is_trickle(order: CutOrder, rng: random.Random) -> bool:
     return rng.random() < (0.5 if is_asynchronous else 0.15)
 
 
-def _draw_moment(order: CutOrder, rng: random.Random) -> tuple[Event, int]:
+def _draw_moment(order: CutOrder, rng: random.Random) -> tuple[CutEvent, int]:
     if order.conditions.event is not None:
-        events = {Event(order.conditions.event)}
+        events = {CutEvent(order.conditions.event)}
     elif order.conditions.failing_flush:
         events = set(_FLUSHES)
     else:
@@ -334,7 +334,7 @@ class _Load:
             pass  # the server is gone
 
 
-def _cut_at(disk: SimulatedDisk, event: Event, count: int, longest_s: float) -> str:
+def _cut_at(disk: SimulatedDisk, event: CutEvent, count: int, longest_s: float) -> str:
     disk.arm(event, count)
     if disk.wait_for_cut(longest_s):
         return f"{event.value} {count}"
@@ -343,7 +343,7 @@ def _cut_at(disk: SimulatedDisk, event: Event, count: int, longest_s: float) -> 
 
 
 def _let_a_flush_fail(
-    cluster: Cluster, disk: SimulatedDisk, event: Event, count: int, longest_s: float
+    cluster: Cluster, disk: SimulatedDisk, event: CutEvent, count: int, longest_s: float
 ) -> str:
     """Let a flush fail with EIO once. The server has to PANIC, because what it thought to have written is
     gone, unless it can do without: for a segment that is only being made, an ERROR is enough. Then it goes

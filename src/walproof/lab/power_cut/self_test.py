@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from walproof.disk.image import Survival
-from walproof.disk.simulated import Event
+from walproof.disk.simulated import CutEvent
 from walproof.errors import DiskError
 from walproof.facts import CheckedImage, CutConditions
 from walproof.lab.power_cut.cut import CutLab, CutOrder, cut_power
@@ -36,7 +36,7 @@ _MIXED = Survival("random", 0.5, 512)
 class _Case:
     name: str
     settings: Mapping[str, str]
-    moment: tuple[Event, int]
+    moment: tuple[CutEvent, int]
     survivals: tuple[Survival, ...]
     is_caught: bool
     """Whether every image has to fail; otherwise none may."""
@@ -44,17 +44,19 @@ class _Case:
 
 
 _CASES = (
-    _Case("everything kept, fsync=off", {"fsync": "off"}, (Event.WAL_WRITE, 1500), (_KEPT,), is_caught=False),
-    _Case("fsync=off", {"fsync": "off"}, (Event.WAL_WRITE, 1500), (_MIXED, _MIXED), is_caught=True),
+    _Case(
+        "everything kept, fsync=off", {"fsync": "off"}, (CutEvent.WAL_WRITE, 1500), (_KEPT,), is_caught=False
+    ),
+    _Case("fsync=off", {"fsync": "off"}, (CutEvent.WAL_WRITE, 1500), (_MIXED, _MIXED), is_caught=True),
     _Case(
         "torn page, full_page_writes=off",
         {"full_page_writes": "off"},
-        (Event.TORN_PAGE, 700),
+        (CutEvent.TORN_PAGE, 700),
         (_KEPT, _MIXED, _MIXED),
         is_caught=True,
         needs_torn_page=True,
     ),
-    _Case("full durability", {}, (Event.TORN_PAGE, 700), (_KEPT, _MIXED, _MIXED), is_caught=False),
+    _Case("full durability", {}, (CutEvent.TORN_PAGE, 700), (_KEPT, _MIXED, _MIXED), is_caught=False),
 )
 
 

@@ -31,8 +31,8 @@ from walproof.postgres.workspace import Workspace
 from walproof.probe.protocol import Observation
 from walproof.units import Lsn
 from walproof.wal.recovery import Images, analyse
-from walproof.wal.target import SETTINGS, target_of
 from walproof.wal.whatif import Outcome, Target, WhatIf, identify, simulate
+from walproof.wal.whatif_target import SETTINGS, target_of
 
 
 def crash_and_recover(

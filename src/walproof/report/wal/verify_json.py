@@ -6,11 +6,11 @@ import json
 from typing import Any
 
 from walproof.report.wal.verify_verdict import verdict
-from walproof.wal.verify.backups import Backup
+from walproof.wal.verify.backups import BaseBackup
 from walproof.wal.verify.chain import Ending
 from walproof.wal.verify.problems import KINDS, Problem
 from walproof.wal.verify.verify import Verification, VerifiedArchive
-from walproof.wal.verify.windows import ArchiveRange, Window
+from walproof.wal.verify.windows import ArchiveRange, RestoreWindow
 
 
 def verification_json(found: Verification) -> str:
@@ -53,7 +53,7 @@ def _archive(archive: VerifiedArchive) -> dict[str, Any]:
     }
 
 
-def _backup(backup: Backup) -> dict[str, Any]:
+def _backup(backup: BaseBackup) -> dict[str, Any]:
     return {
         "name": backup.name,
         "tool": backup.tool,
@@ -65,7 +65,7 @@ def _backup(backup: Backup) -> dict[str, Any]:
     }
 
 
-def _window(window: Window) -> dict[str, Any]:
+def _window(window: RestoreWindow) -> dict[str, Any]:
     return {
         "backup": window.backup.name,
         "timeline": window.timeline,

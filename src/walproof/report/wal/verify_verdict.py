@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from walproof.units import Lsn
 from walproof.wal.verify.verify import VerifiedArchive
-from walproof.wal.verify.windows import Window
+from walproof.wal.verify.windows import RestoreWindow
 
 _SPANS_MOST = 3
 
@@ -33,7 +33,7 @@ def moment(unix_s: float | None) -> str:
 
 def spans(archive: VerifiedArchive) -> tuple[Span, ...]:
     """What can be restored along the newest timeline that each backup leads to, in order of place."""
-    newest: dict[str, Window] = {}
+    newest: dict[str, RestoreWindow] = {}
     for window in archive.windows:
         known = newest.get(window.backup.name)
         if known is None or (window.timeline, window.end) > (known.timeline, known.end):

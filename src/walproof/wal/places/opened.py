@@ -76,7 +76,7 @@ def open_places(paths: Iterable[Path]) -> Iterator[tuple[Place, ...]]:
         yield tuple(open_place(path, stack) for path in paths)
 
 
-class Reading:
+class OpenPlaces:
     """The places to read, for the native module."""
 
     def __init__(self, places: Sequence[Place], threads: int) -> None:
@@ -108,7 +108,7 @@ class Reading:
 
 
 def call(places: Iterable[Place], function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """See ``Reading.call``."""
+    """See ``OpenPlaces.call``."""
     found, failure = attempt(places, function, *args, **kwargs)
     if failure is not None:
         raise failure
@@ -163,7 +163,7 @@ def _interruptible(connections: Sequence[Connection], function: Callable[[], _T]
 
 
 @contextmanager
-def reading(paths: Iterable[Path], threads: int = 1) -> Iterator[Reading]:
+def reading(paths: Iterable[Path], threads: int = 1) -> Iterator[OpenPlaces]:
     """Open and list places. Raises WalError."""
     with open_places(paths) as places:
-        yield Reading(places, threads)
+        yield OpenPlaces(places, threads)

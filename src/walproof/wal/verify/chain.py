@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from walproof._native import wal_join
 from walproof.units import Lsn
 from walproof.wal.segment import segment_name
-from walproof.wal.verify.backups import Backup
+from walproof.wal.verify.backups import BaseBackup
 from walproof.wal.verify.facts import Begun, Stretch
 from walproof.wal.verify.files import damage
 from walproof.wal.verify.problems import Problem
@@ -31,7 +31,7 @@ class Ending:
 
 
 @dataclass(slots=True)
-class Run:
+class SegmentRun:
     """WAL of one timeline in which every record follows from the one before."""
 
     timeline: int
@@ -62,15 +62,15 @@ class Run:
 class Chains:
     """Runs of each timeline in order of place, and what is wrong between segments."""
 
-    runs: dict[int, list[Run]] = field(default_factory=dict)
+    runs: dict[int, list[SegmentRun]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
-    def holds(self, run: Run, number: int, segment_size: int) -> bool:
+    def holds(self, run: SegmentRun, number: int, segment_size: int) -> bool:
         """Whether a run goes on without a break after the segment with that number."""
         is_full = run.carry is not None or run.end >= (number + 1) * segment_size
         return run.last_number > number or (run.last_number == number and is_full)
 
-    def run_at(self, timeline: int, lsn: Lsn) -> Run | None:
+    def run_at(self, timeline: int, lsn: Lsn) -> SegmentRun | None:
         """The run of a timeline's own segments that holds a location."""
         runs = self.runs.get(timeline, [])
         place = bisect_right(runs, lsn, key=lambda run: run.start)
@@ -80,7 +80,7 @@ class Chains:
         return run if lsn <= run.end or run.carry is not None else None
 
 
-def build_chains(reading: Reading, timelines: Timelines, backups: Sequence[Backup]) -> Chains:
+def build_chains(reading: Reading, timelines: Timelines, backups: Sequence[BaseBackup]) -> Chains:
     """Join the segments of an archive."""
     chains = Chains()
     for timeline in sorted(reading.segments):
@@ -89,7 +89,7 @@ def build_chains(reading: Reading, timelines: Timelines, backups: Sequence[Backu
 
 
 def missing(
-    reading: Reading, timeline: int, first: int, last: int, backups: Sequence[Backup] = ()
+    reading: Reading, timeline: int, first: int, last: int, backups: Sequence[BaseBackup] = ()
 ) -> Problem:
     """The problem that segments are missing. ``last``: the last of them."""
     size = reading.segment_size
@@ -117,7 +117,7 @@ class _Builder:
         reading: Reading,
         timelines: Timelines,
         chains: Chains,
-        backups: Sequence[Backup],
+        backups: Sequence[BaseBackup],
         timeline: int,
     ) -> None:
         self._reading, self._chains, self._backups = reading, chains, backups
@@ -130,8 +130,8 @@ class _Builder:
             if parent == timeline
         ]
         self._last = max(*self._own, *children, 0)
-        self._runs: list[Run] = chains.runs.setdefault(timeline, [])
-        self._run: Run | None = None
+        self._runs: list[SegmentRun] = chains.runs.setdefault(timeline, [])
+        self._run: SegmentRun | None = None
 
     def build(self) -> None:
         """Go through the timeline's segments in order."""
@@ -165,7 +165,7 @@ class _Builder:
             self._chains.problems.append(problem)
         elif first in self._own and (edge := self._edge(before)) is not None:
             start = self._reading.start_of(first)
-            self._run = Run(self._timeline, start, start, first, first, follows_parent=True)
+            self._run = SegmentRun(self._timeline, start, start, first, first, follows_parent=True)
             self._run.last_record, self._run.carry, self._run.unread_segments = edge
         return first
 
@@ -237,8 +237,8 @@ class _Builder:
         assert segment.facts is not None
         return stretch.start if segment.facts.head != "rest" else (stretch.first or stretch.end)
 
-    def _open(self, start: Lsn, number: int) -> Run:
-        self._run = Run(self._timeline, start, start, number, number)
+    def _open(self, start: Lsn, number: int) -> SegmentRun:
+        self._run = SegmentRun(self._timeline, start, start, number, number)
         return self._run
 
     def _extend(self, stretch: Stretch, number: int) -> None:

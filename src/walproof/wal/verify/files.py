@@ -22,14 +22,14 @@ _OF_FILE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class ExpectedSystem:
     """The system and version whose WAL an archive should hold."""
 
     system_identifier: int | None
     version: int | None
 
 
-def file_problems(file: WalFile, facts: FileFacts, start: Lsn, reference: Reference) -> list[Problem]:
+def file_problems(file: WalFile, facts: FileFacts, start: Lsn, reference: ExpectedSystem) -> list[Problem]:
     """Everything that is wrong, or only the worst if it explains the rest. ``start``: where the segment
     begins."""
     foreign = _foreign(file, facts, start, reference)
@@ -47,7 +47,7 @@ def file_problems(file: WalFile, facts: FileFacts, start: Lsn, reference: Refere
     return found
 
 
-def _foreign(file: WalFile, facts: FileFacts, start: Lsn, reference: Reference) -> Problem | None:
+def _foreign(file: WalFile, facts: FileFacts, start: Lsn, reference: ExpectedSystem) -> Problem | None:
     """The problem that the file holds other WAL."""
     expected, got = reference.system_identifier, facts.system_identifier
     if expected is not None and got is not None and expected != got:

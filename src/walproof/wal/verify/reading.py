@@ -17,7 +17,7 @@ from walproof.wal.places.opened import attempt, call
 from walproof.wal.places.place import Status
 from walproof.wal.progress import Observe
 from walproof.wal.verify.facts import FileFacts
-from walproof.wal.verify.files import Reference, file_problems
+from walproof.wal.verify.files import ExpectedSystem, file_problems
 from walproof.wal.verify.kept import KeptResults
 from walproof.wal.verify.layouts.archive import Archive
 from walproof.wal.verify.names import WalFile
@@ -61,7 +61,7 @@ class Reading:
 
     archive: Archive
     segment_size: int
-    reference: Reference
+    reference: ExpectedSystem
     segments: dict[int, dict[int, Segment]] = field(default_factory=dict)
     """Segments by timeline and number."""
     partials: dict[tuple[int, int], Segment] = field(default_factory=dict)
@@ -258,7 +258,7 @@ def _batches(wanted: Sequence[Wanted], threads: int) -> Iterator[list[Wanted]]:
         yield batch
 
 
-def _reference(archive: Archive, facts: Iterable[FileFacts]) -> Reference:
+def _reference(archive: Archive, facts: Iterable[FileFacts]) -> ExpectedSystem:
     """Which system's WAL it should be: what the tool's catalogue says, else what most files say."""
     said = Counter(
         (fact.system_identifier, fact.version) for fact in facts if fact.system_identifier and fact.version
@@ -267,7 +267,7 @@ def _reference(archive: Archive, facts: Iterable[FileFacts]) -> Reference:
     if identifier is None and said:
         identifier = said.most_common(1)[0][0][0]
     versions = [version for (system, version), _ in said.most_common() if system == identifier]
-    return Reference(identifier, archive.version or (versions[0] if versions else None))
+    return ExpectedSystem(identifier, archive.version or (versions[0] if versions else None))
 
 
 def _sort_out(reading: Reading, facts: dict[str, FileFacts], gone: set[str]) -> None:

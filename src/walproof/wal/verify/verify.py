@@ -19,7 +19,7 @@ from walproof.units import Lsn
 from walproof.wal.places.opened import Path, call, open_places
 from walproof.wal.progress import Observe
 from walproof.wal.segment import segment_name
-from walproof.wal.verify.backups import Backup, BrokenBackup, read_label
+from walproof.wal.verify.backups import BaseBackup, BrokenBackup, read_label
 from walproof.wal.verify.chain import build_chains
 from walproof.wal.verify.files import condensed
 from walproof.wal.verify.kept import KeptResults
@@ -29,7 +29,7 @@ from walproof.wal.verify.names import segment_file
 from walproof.wal.verify.problems import Problem, Severity
 from walproof.wal.verify.reading import Reading, Since, Verifier, read_archive, verify_here
 from walproof.wal.verify.timelines import read_timelines
-from walproof.wal.verify.windows import ArchiveRange, Window, ranges, windows
+from walproof.wal.verify.windows import ArchiveRange, RestoreWindow, ranges, windows
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,8 @@ class VerifiedArchive:
     """Files of a server's pg_wal that wait to be written."""
     wal_bytes: int
     """Bytes of segments, unpacked."""
-    backups: tuple[Backup, ...]
-    windows: tuple[Window, ...]
+    backups: tuple[BaseBackup, ...]
+    windows: tuple[RestoreWindow, ...]
     ranges: tuple[ArchiveRange, ...]
     problems: tuple[Problem, ...]
     """Includes notes; the worst come first, then by place."""
@@ -176,18 +176,18 @@ def _ordered(problems: Iterable[Problem]) -> list[Problem]:
     return sorted(dict.fromkeys(problems), key=place)
 
 
-def _backups(archive: Archive, reading: Reading) -> tuple[tuple[Backup, ...], list[Problem]]:
+def _backups(archive: Archive, reading: Reading) -> tuple[tuple[BaseBackup, ...], list[Problem]]:
     """Backups with what their labels add, and what is wrong with descriptions. If no backup was found, those
     that only left their label in the archive are taken: they are elsewhere."""
-    labels: list[Backup] = []
+    labels: list[BaseBackup] = []
     problems: list[Problem] = []
     for file in archive.listing.labels:
         label = call(archive.places, read_label, file)
-        if isinstance(label, Backup):
+        if isinstance(label, BaseBackup):
             labels.append(label)
         else:
             problems.append(Problem("backup unreadable", f"label of a backup: {label.reason}", label.path))
-    described: list[Backup] = []
+    described: list[BaseBackup] = []
     for backup in archive.backups:
         if isinstance(backup, BrokenBackup):
             problems.append(Problem("backup unreadable", backup.reason, backup.path))
@@ -209,13 +209,13 @@ def _backups(archive: Archive, reading: Reading) -> tuple[tuple[Backup, ...], li
     return tuple(sorted(described, key=lambda backup: (backup.stop, backup.name))), problems
 
 
-def _is_of_another(backup: Backup, reading: Reading) -> bool:
+def _is_of_another(backup: BaseBackup, reading: Reading) -> bool:
     """Whether it is a backup of an earlier cluster at this place (Barman keeps both in one folder)."""
     identifier = reading.reference.system_identifier
     return None not in (identifier, backup.system_identifier) and identifier != backup.system_identifier
 
 
-def _with_label(backup: Backup, labels: Sequence[Backup]) -> Backup:
+def _with_label(backup: BaseBackup, labels: Sequence[BaseBackup]) -> BaseBackup:
     if backup.stopped_at is not None:
         return backup
     label = next(
@@ -228,7 +228,7 @@ def _with_label(backup: Backup, labels: Sequence[Backup]) -> Backup:
     )
     if label is None:
         return backup
-    return Backup(
+    return BaseBackup(
         backup.name, backup.tool, backup.path, backup.timeline, backup.start, backup.stop, label.stopped_at,
         backup.system_identifier, backup.version,
     )  # fmt: skip

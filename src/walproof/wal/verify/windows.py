@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from walproof.units import Lsn
-from walproof.wal.verify.backups import Backup
-from walproof.wal.verify.chain import Chains, Ending, Run, missing, partial_ends
+from walproof.wal.verify.backups import BaseBackup
+from walproof.wal.verify.chain import Chains, Ending, SegmentRun, missing, partial_ends
 from walproof.wal.verify.problems import Problem
 from walproof.wal.verify.reading import Reading
 from walproof.wal.verify.timelines import Timelines
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class RestoreWindow:
     """What can be restored from one backup along one timeline."""
 
-    backup: Backup
+    backup: BaseBackup
     timeline: int
     """``recovery_target_timeline``."""
     start: Lsn
@@ -71,16 +71,16 @@ def _seconds(time_us: int | None) -> float | None:
 
 
 def windows(
-    reading: Reading, timelines: Timelines, chains: Chains, backups: Sequence[Backup]
-) -> tuple[tuple[Window, ...], tuple[Problem, ...]]:
+    reading: Reading, timelines: Timelines, chains: Chains, backups: Sequence[BaseBackup]
+) -> tuple[tuple[RestoreWindow, ...], tuple[Problem, ...]]:
     """A window for each backup and timeline that it can be restored along; backups that cannot be
     restored."""
-    found: list[Window] = []
+    found: list[RestoreWindow] = []
     problems: list[Problem] = []
     partials = {(timeline, number): (path, end) for timeline, number, end, path in partial_ends(reading)}
     for backup in backups:
         found_here = list(_windows(reading, timelines, chains, backup, partials))
-        found += [item for item in found_here if isinstance(item, Window)]
+        found += [item for item in found_here if isinstance(item, RestoreWindow)]
         problems += [item for item in found_here if isinstance(item, Problem)]
     return tuple(found), tuple(problems)
 
@@ -89,9 +89,9 @@ def _windows(
     reading: Reading,
     timelines: Timelines,
     chains: Chains,
-    backup: Backup,
+    backup: BaseBackup,
     partials: dict[tuple[int, int], tuple[str, Lsn]],
-) -> Iterator[Window | Problem]:
+) -> Iterator[RestoreWindow | Problem]:
     targets = [backup.timeline] + [
         timeline
         for timeline in sorted(set(reading.segments) | set(timelines.ancestors))
@@ -128,7 +128,7 @@ class _Way:
     """The WAL from a backup's start along the path to one timeline."""
 
     def __init__(
-        self, reading: Reading, timelines: Timelines, chains: Chains, backup: Backup, target: int
+        self, reading: Reading, timelines: Timelines, chains: Chains, backup: BaseBackup, target: int
     ) -> None:
         self._reading, self._timelines, self._chains = reading, timelines, chains
         self._backup, self._target = backup, target
@@ -176,7 +176,7 @@ class _Way:
             run = following
         return self
 
-    def _take(self, run: Run, before: int | None) -> None:
+    def _take(self, run: SegmentRun, before: int | None) -> None:
         """Add a run, up to the segment that the next timeline begins after."""
         size = self._reading.segment_size
         is_cut = before is not None and self._chains.holds(run, before, size)
@@ -198,7 +198,7 @@ class _Way:
         problem = missing(self._reading, child, number, number)
         self.ending = Ending("missing", problem.message, problem)
 
-    def window(self, partials: dict[tuple[int, int], tuple[str, Lsn]]) -> Window:
+    def window(self, partials: dict[tuple[int, int], tuple[str, Lsn]]) -> RestoreWindow:
         """The window that was found."""
         stopped = self._backup.stopped_at
         if stopped is not None and stopped == int(stopped):
@@ -208,7 +208,7 @@ class _Way:
         )
         start_time = stopped if stopped is not None else _seconds(self._start_time)
         end_time = _seconds(self._end_time)
-        return Window(
+        return RestoreWindow(
             self._backup, self._target, self._backup.stop, self.end, self._last_record, start_time,
             end_time if end_time is None or start_time is None or end_time > start_time else None,
             self.ending, self._unread,

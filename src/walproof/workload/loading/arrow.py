@@ -12,9 +12,9 @@ import importlib.util
 from typing import Any
 
 from walproof.errors import WorkloadError
+from walproof.workload.loading.load_target import LoadTarget
 from walproof.workload.loading.rows import Rows
 from walproof.workload.loading.table import Session
-from walproof.workload.loading.target import Target
 
 TYPES = {
     "int2": "int16", "int4": "int32", "int8": "int64", "float4": "float32", "float8": "float64",
@@ -37,7 +37,7 @@ def load_driver() -> None:
     ctypes.CDLL(driver._driver_path())
 
 
-def ingest(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
+def ingest(session: Session, target: LoadTarget, rows: Rows, batch_rows: int | None) -> None:
     """Build Arrow columns of Python values, which is part of the work, and ingest them in one transaction."""
     assert batch_rows is None
     driver: Any = importlib.import_module("adbc_driver_postgresql.dbapi")

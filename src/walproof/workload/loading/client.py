@@ -26,8 +26,8 @@ from walproof.facts import LoadFeed
 from walproof.privilege.user import become, from_words
 from walproof.workload.loading import arrow
 from walproof.workload.loading.feeds import FEEDS, READY_BYTES
+from walproof.workload.loading.load_target import LoadTarget
 from walproof.workload.loading.rows import Rows, value_loaders
-from walproof.workload.loading.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class Order:
     start: int
     stop: int
     is_broken_off: bool
-    target: Target
+    target: LoadTarget
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SessionOutcome:
     """What a session did. Times are of time.monotonic(), which all processes of a machine share."""
 
     began_s: float
@@ -66,7 +66,7 @@ def read_order(line: str) -> Order:
     target: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in data.pop("target").items()
     }
-    return Order(**data, target=Target(**target))
+    return Order(**data, target=LoadTarget(**target))
 
 
 def main() -> None:
@@ -90,7 +90,7 @@ def main() -> None:
     try:
         session = psycopg.connect(order.conninfo, autocommit=True)
     except psycopg.Error as error:
-        _say(json.dumps(asdict(Outcome(0.0, 0.0, 0.0, str(error).strip()))))
+        _say(json.dumps(asdict(SessionOutcome(0.0, 0.0, 0.0, str(error).strip()))))
         return
     _say("ready")
     if sys.stdin.readline() != "go\n":
@@ -106,7 +106,7 @@ def main() -> None:
             said += f" ({error.diag.context.splitlines()[0]})"
     except WorkloadError as error:
         said = error.message
-    outcome = Outcome(began_s, time.monotonic(), time.process_time() - cpu_s, said)
+    outcome = SessionOutcome(began_s, time.monotonic(), time.process_time() - cpu_s, said)
     session.close()
     _say(json.dumps(asdict(outcome)))
 
@@ -128,9 +128,9 @@ def _end_with_input() -> None:
     os._exit(1)
 
 
-def read_outcome(line: str) -> Outcome:
+def read_outcome(line: str) -> SessionOutcome:
     """From a line of JSON."""
-    return Outcome(**json.loads(line))
+    return SessionOutcome(**json.loads(line))
 
 
 if __name__ == "__main__":

@@ -3,12 +3,12 @@ transaction unless there are batches; ``target.first`` begins it."""
 
 from __future__ import annotations
 
+from walproof.workload.loading.load_target import LoadTarget
 from walproof.workload.loading.rows import Rows
 from walproof.workload.loading.table import Session
-from walproof.workload.loading.target import Target
 
 
-def copy_rows(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
+def copy_rows(session: Session, target: LoadTarget, rows: Rows, batch_rows: int | None) -> None:
     """Python values as text, row by row."""
     for batch in rows.batches(batch_rows):
         with session.transaction(), session.cursor() as cursor:
@@ -18,7 +18,7 @@ def copy_rows(session: Session, target: Target, rows: Rows, batch_rows: int | No
                     copy.write_row(row)
 
 
-def copy_binary(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
+def copy_binary(session: Session, target: LoadTarget, rows: Rows, batch_rows: int | None) -> None:
     """Python values in binary, row by row. The server converts nothing, so types have to be its own."""
     for batch in rows.batches(batch_rows):
         with session.transaction(), session.cursor() as cursor:
@@ -29,7 +29,7 @@ def copy_binary(session: Session, target: Target, rows: Rows, batch_rows: int | 
                     copy.write_row(row)
 
 
-def copy_ready(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
+def copy_ready(session: Session, target: LoadTarget, rows: Rows, batch_rows: int | None) -> None:
     """Bytes in COPY's text format, as a file has them."""
     if batch_rows is None:
         with session.transaction(), session.cursor() as cursor:
@@ -43,6 +43,6 @@ def copy_ready(session: Session, target: Target, rows: Rows, batch_rows: int | N
             copy.write(lines)
 
 
-def _begin(session: Session, target: Target) -> None:
+def _begin(session: Session, target: LoadTarget) -> None:
     for statement in target.first:
         session.execute(statement.encode())

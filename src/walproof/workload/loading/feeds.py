@@ -8,15 +8,15 @@ from typing import Protocol
 
 from walproof.facts import LoadFeed
 from walproof.workload.loading import arrow, copies, many_rows, row_by_row, staging
+from walproof.workload.loading.load_target import LoadTarget
 from walproof.workload.loading.rows import Rows
 from walproof.workload.loading.table import Session
-from walproof.workload.loading.target import Target
 
 
 class Feed(Protocol):
     """Sends ``rows`` through ``session``, which is in autocommit mode, a batch at a time (None: all)."""
 
-    def __call__(self, session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
+    def __call__(self, session: Session, target: LoadTarget, rows: Rows, batch_rows: int | None) -> None:
         """Raises psycopg.Error, or WorkloadError for another driver."""
 
 

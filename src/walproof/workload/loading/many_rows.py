@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from walproof.workload.loading.load_target import NATIVE, LoadTarget
 from walproof.workload.loading.rows import Rows
 from walproof.workload.loading.table import Session
-from walproof.workload.loading.target import NATIVE, Target
 
 PARAMETERS_MOST = 65_535
 """The most parameters of one statement: their number has 16 bits in the protocol."""
 
 
-def values(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
+def values(session: Session, target: LoadTarget, rows: Rows, batch_rows: int | None) -> None:
     """``VALUES (..), (..)`` with as many rows as the batch has and parameters allow; each is a
     transaction."""
     most = PARAMETERS_MOST // len(target.columns)
@@ -22,7 +22,7 @@ def values(session: Session, target: Target, rows: Rows, batch_rows: int | None)
         session.execute(statement, [value for row in batch for value in row])
 
 
-def unnest(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
+def unnest(session: Session, target: LoadTarget, rows: Rows, batch_rows: int | None) -> None:
     """``SELECT .. FROM unnest(array, array)``: a parameter for each column, whatever the rows."""
     kinds = [
         kind if base in NATIVE else "text" for kind, base in zip(target.types, target.bases, strict=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from psycopg import adapters, postgres
 from psycopg.pq import Format
 
-from walproof.workload.loading.target import NATIVE
+from walproof.workload.loading.load_target import NATIVE
 
 Row = tuple[object, ...]
 Loader = Callable[[bytes], object]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from walproof.errors import WorkloadError
 from walproof.privilege.environment import child_environment
 from walproof.privilege.user import server_user, to_words
-from walproof.workload.loading.client import Order, Outcome, order_line, read_outcome
+from walproof.workload.loading.client import Order, SessionOutcome, order_line, read_outcome
 
 _READY_PATIENCE_S = 300.0
 
@@ -75,7 +75,7 @@ class LoadSessions:
 
     def wait(self, patience_s: float) -> Loaded:
         """Wait until all have ended. Raises WorkloadError with the first complaint of a session."""
-        found: list[Outcome] = [read_outcome(line) for line in self._lines(patience_s)]
+        found: list[SessionOutcome] = [read_outcome(line) for line in self._lines(patience_s)]
         for outcome in found:
             if outcome.error is not None:
                 raise WorkloadError(f"the load failed: {outcome.error}")

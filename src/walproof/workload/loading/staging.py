@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from walproof.workload.loading.load_target import LoadTarget
 from walproof.workload.loading.rows import Rows
 from walproof.workload.loading.table import Session
-from walproof.workload.loading.target import Target
 
 _STAGE = "walproof_stage"
 
 
-def stage(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
+def stage(session: Session, target: LoadTarget, rows: Rows, batch_rows: int | None) -> None:
     """INSERT .. ON CONFLICT on the key: existing rows are updated."""
     updated = _updated(target)
     action = f"DO UPDATE SET {', '.join(f'{c} = excluded.{c}' for c in updated)}" if updated else "DO NOTHING"
@@ -23,7 +23,7 @@ def stage(session: Session, target: Target, rows: Rows, batch_rows: int | None) 
     )
 
 
-def merge(session: Session, target: Target, rows: Rows, batch_rows: int | None) -> None:
+def merge(session: Session, target: LoadTarget, rows: Rows, batch_rows: int | None) -> None:
     """MERGE on the key (PostgreSQL 15)."""
     updated = _updated(target)
     matched = f" WHEN MATCHED THEN UPDATE SET {', '.join(f'{c} = s.{c}' for c in updated)}" if updated else ""
@@ -39,13 +39,15 @@ def merge(session: Session, target: Target, rows: Rows, batch_rows: int | None) 
     )
 
 
-def _updated(target: Target) -> list[str]:
+def _updated(target: LoadTarget) -> list[str]:
     return [column for column in target.columns if column not in target.key]
 
 
-def _bring_over(session: Session, target: Target, rows: Rows, batch_rows: int | None, statement: str) -> None:
+def _bring_over(
+    session: Session, target: LoadTarget, rows: Rows, batch_rows: int | None, statement: str
+) -> None:
     listed = f"SELECT {target.column_list} FROM {target.table} LIMIT 0"
-    staged = Target(_STAGE, target.columns, target.types, target.bases)
+    staged = LoadTarget(_STAGE, target.columns, target.types, target.bases)
     blocks = rows.blocks() if batch_rows is None else rows.line_batches(batch_rows)
     portions = [blocks] if batch_rows is None else ([lines] for lines in blocks)
     for portion in portions:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from walproof.facts import LoadMethod, LoadStep
 from walproof.workload.loading import arrow
+from walproof.workload.loading.load_target import NATIVE
 from walproof.workload.loading.table import Column, Table
-from walproof.workload.loading.target import NATIVE
 
 _MERGE_FROM = 150000
 _NOT_VALID_FROM = 180000

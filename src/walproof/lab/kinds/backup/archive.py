@@ -19,7 +19,7 @@ _PART = ".part"
 
 
 @dataclass(frozen=True, slots=True)
-class Archive:
+class ArchiveFolder:
     """A folder of the servers' user."""
 
     folder: Path

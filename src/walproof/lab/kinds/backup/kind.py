@@ -11,7 +11,7 @@ from walproof.facts import Install, Plan, Variant
 from walproof.facts.kinds import Backup, BackupConditions
 from walproof.lab.asked import Asked
 from walproof.lab.kind import LabKind, Length
-from walproof.lab.kinds.backup.archive import Archive
+from walproof.lab.kinds.backup.archive import ArchiveFolder
 from walproof.lab.kinds.backup.programs import lack
 from walproof.lab.kinds.backup.restoring import restore
 from walproof.lab.kinds.backup.study import (
@@ -97,7 +97,7 @@ class BackupTrials(Trials):
         workspace = bench.workspace
         folder = workspace.make_folder(f"backup-{number}")
         restored = workspace.make_folder(f"restored-{number}")
-        archive = Archive(folder / "wal", workspace.user)
+        archive = ArchiveFolder(folder / "wal", workspace.user)
         try:
             archive.make()
             template = self.tables[(order.install, order.workload)]

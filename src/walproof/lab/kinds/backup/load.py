@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from types import TracebackType
 
-from walproof.lab.target import target_of
+from walproof.lab.pgbench_target import target_of
 from walproof.lab.trial import Bench, TrialOrder
 from walproof.postgres.cluster import Cluster
 from walproof.workload.ledger import LIGHT_SESSION, LedgerLoad, Record

@@ -16,9 +16,9 @@ import psycopg
 from walproof.disk.checksums import damaged_pages
 from walproof.errors import ClusterError, WalproofError, WorkloadError
 from walproof.facts.kinds import BackupConditions
-from walproof.lab.kinds.backup.archive import Archive
+from walproof.lab.kinds.backup.archive import ArchiveFolder
 from walproof.lab.kinds.backup.programs import combine, lack_of_program, run_program, verify
-from walproof.lab.kinds.backup.taking import MANIFEST, Moment, Taken
+from walproof.lab.kinds.backup.taking import MANIFEST, RestoreMoment, Taken
 from walproof.lab.trial import Bench, Measured, TrialOrder
 from walproof.postgres.build import has_extension
 from walproof.postgres.cluster import Cluster
@@ -32,7 +32,7 @@ _POLL_S = 0.01
 
 
 def restore(
-    bench: Bench, order: TrialOrder, taken: Taken, folder: Path, archive: Archive, measured: Measured
+    bench: Bench, order: TrialOrder, taken: Taken, folder: Path, archive: ArchiveFolder, measured: Measured
 ) -> None:
     """Restore the backup in the empty ``folder``, recover to its moment, and look at what is there.
 
@@ -142,7 +142,7 @@ def _accepts_writes(cluster: Cluster) -> bool:
         return False
 
 
-def _check(cluster: Cluster, moment: Moment) -> list[str]:
+def _check(cluster: Cluster, moment: RestoreMoment) -> list[str]:
     """Look at everything that can be looked at; return what is odd but does no harm, in words. Raises
     WorkloadError if something that was acknowledged by the moment is missing, something that began after it
     is there, or anything does not add up or cannot be read. Stops the server."""

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from walproof.errors import ClusterError, UnitError, WorkloadError
 from walproof.facts.kinds import Backup, BackupConditions
-from walproof.lab.kinds.backup.archive import Archive
+from walproof.lab.kinds.backup.archive import ArchiveFolder
 from walproof.lab.kinds.backup.files import folder_bytes
 from walproof.lab.kinds.backup.load import BackupLoad
 from walproof.lab.kinds.backup.programs import take_backup
@@ -37,7 +37,7 @@ _BEYOND_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class RestoreMoment:
     """The moment that is restored to, and what has to be there then."""
 
     at: str
@@ -56,7 +56,7 @@ class Taken:
     full: Path | None
     start: Lsn
     """Where its recovery begins."""
-    moment: Moment
+    moment: RestoreMoment
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,12 @@ class _Span:
 
 
 def take(
-    bench: Bench, order: TrialOrder, cluster: Cluster, folder: Path, archive: Archive, measured: Measured
+    bench: Bench,
+    order: TrialOrder,
+    cluster: Cluster,
+    folder: Path,
+    archive: ArchiveFolder,
+    measured: Measured,
 ) -> Taken:
     """Start the cluster, load it, back it up into ``folder``, and leave all its WAL in the archive.
 
@@ -110,7 +115,7 @@ def take(
     _measure_load(load, before, backup if conditions.is_loaded else None, moment_at, measured)
     start, end = _wal_range(target, cluster.user)
     measured.metrics["backup_needed_wal_bytes"] = float(end - start)
-    moment = Moment(at, lsn, _known(load.record, before_ns, after_ns))
+    moment = RestoreMoment(at, lsn, _known(load.record, before_ns, after_ns))
     return Taken(target, full, start, moment)
 
 
@@ -119,7 +124,7 @@ def _back_up(
     conditions: BackupConditions,
     target: Path,
     full: Path | None,
-    archive: Archive,
+    archive: ArchiveFolder,
     measured: Measured,
 ) -> _Span:
     """Take the backup that is measured."""

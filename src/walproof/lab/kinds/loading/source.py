@@ -55,7 +55,7 @@ WAL."""
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedTable:
     """What is there after a number of rows were loaded."""
 
     contents: Contents
@@ -78,7 +78,7 @@ class PreparedLoad:
     """Columns whose values two loads of the same rows agree on."""
     differing: tuple[str, ...]
     """All others: a trigger or a default gave them another value each time."""
-    expected: Mapping[int, Expected]
+    expected: Mapping[int, ExpectedTable]
 
     def rows_of(self, method: LoadMethod) -> int:
         """How many rows the method loads."""
@@ -317,7 +317,7 @@ def _read(folder: Path) -> PreparedLoad:
         compared=tuple(data["compared"]),
         differing=tuple(data["differing"]),
         expected={
-            int(count): Expected(Contents(**item["contents"]), item["elsewhere"])
+            int(count): ExpectedTable(Contents(**item["contents"]), item["elsewhere"])
             for count, item in data["expected"].items()
         },
     )

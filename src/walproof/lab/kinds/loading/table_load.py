@@ -28,12 +28,12 @@ from walproof.units import Lsn
 from walproof.workload.loading.client import Order
 from walproof.workload.loading.contents import contents_of, rows_elsewhere
 from walproof.workload.loading.feeds import READY_BYTES
+from walproof.workload.loading.load_target import LoadTarget
 from walproof.workload.loading.owner import loader_conninfo
 from walproof.workload.loading.rows import rows_done_at_half
 from walproof.workload.loading.sessions import LoadSessions
 from walproof.workload.loading.steps import Around, around
 from walproof.workload.loading.table import Session, Table, read_table
-from walproof.workload.loading.target import Target
 
 _WATCHING = ("waits", "cpu", "io", "disk")
 """Probes that have something to say about a load; its WAL is measured by locations."""
@@ -44,7 +44,7 @@ _DRIVER_CPU = "cpu_s.pgbench"
 
 
 @dataclass(frozen=True, slots=True)
-class Interrupted:
+class BrokenOffLoad:
     """A load that was ended in the middle."""
 
     table: Table
@@ -134,7 +134,7 @@ class TableLoad:
         rows, lacks = self.left_in(self._cluster, interrupted.table)
         return Observation({"crash_rows_share": rows / self._rows, "crash_lacks": float(lacks)})
 
-    def interrupt(self, end: Callable[[], None]) -> Interrupted:
+    def interrupt(self, end: Callable[[], None]) -> BrokenOffLoad:
         """Load until half of the rows are on their way, and let ``end`` end the server."""
         with self._cluster.connect(self._loader) as session:
             table = read_table(session, self._load.table)
@@ -150,7 +150,7 @@ class TableLoad:
             rows_done_at_half(order.stop - order.start, order.batch_rows, as_values=as_values)
             for order in orders
         )
-        return Interrupted(table, acknowledged)
+        return BrokenOffLoad(table, acknowledged)
 
     def left_in(self, cluster: Cluster, table: Table) -> tuple[int, int]:
         """(loaded rows, parts of its definition that it lacks) of the table in a cluster after recovery.
@@ -173,7 +173,7 @@ class TableLoad:
     def _orders(self, table: Table, about: Around, *, is_broken_off: bool = False) -> list[Order]:
         known = {column.name: column for column in table.columns}
         columns = [known[name] for name in self._prepared.columns]
-        target = Target(
+        target = LoadTarget(
             table=table.name,
             columns=tuple(column.name for column in columns),
             types=tuple(column.type for column in columns),

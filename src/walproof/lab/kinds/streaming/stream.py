@@ -21,7 +21,7 @@ from walproof.facts import Install, Script, Streaming, StreamingConditions, Work
 from walproof.lab.follower import Follower, looked_at
 from walproof.lab.joining import Joining
 from walproof.lab.kinds.replay.recording import checksum_options
-from walproof.lab.target import target_of
+from walproof.lab.pgbench_target import target_of
 from walproof.lab.trial import Bench
 from walproof.postgres import template as templates
 from walproof.postgres.chain import StandbyPlan

@@ -22,8 +22,8 @@ from walproof.facts import Slice
 from walproof.lab.kinds.throughput.seen import Seen, stored
 from walproof.lab.kinds.throughput.toggled import wait_until_connected
 from walproof.lab.pgbench_tables import open_server
+from walproof.lab.pgbench_target import target_of
 from walproof.lab.slice_order import slice_orders
-from walproof.lab.target import target_of
 from walproof.lab.trial import Bench, Measured, TrialOrder
 from walproof.postgres.cluster import Cluster
 from walproof.probe.checkpoints import CheckpointProbe

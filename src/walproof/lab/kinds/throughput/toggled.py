@@ -18,8 +18,8 @@ from walproof.errors import WorkloadError
 from walproof.facts import Toggling, Variant
 from walproof.lab.kinds.throughput.seen import Seen, stored
 from walproof.lab.pgbench_tables import open_server, watching_settings
+from walproof.lab.pgbench_target import target_of
 from walproof.lab.slice_order import slice_orders
-from walproof.lab.target import target_of
 from walproof.lab.trial import Bench, Measured, TrialOrder
 from walproof.postgres.cluster import Cluster
 from walproof.probe.checkpoints import CheckpointProbe

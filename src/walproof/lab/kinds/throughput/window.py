@@ -12,7 +12,7 @@ import time
 
 from walproof.errors import ProbeError, WorkloadError
 from walproof.facts import Workload
-from walproof.lab.target import target_of
+from walproof.lab.pgbench_target import target_of
 from walproof.lab.trial import Bench, Measured, TrialOrder
 from walproof.postgres.cluster import Cluster
 from walproof.probe.protocol import Probe, Subject

@@ -13,7 +13,7 @@ from walproof._native import wal_probe
 from walproof.errors import WalError
 from walproof.wal.places.opened import call
 from walproof.wal.places.place import MOST_FOLDERS, Place
-from walproof.wal.verify.backups import Backup, BrokenBackup, Found, read_manifest
+from walproof.wal.verify.backups import BaseBackup, BrokenBackup, Found, read_manifest
 from walproof.wal.verify.layouts import barman, pgbackrest, walg
 from walproof.wal.verify.layouts.archive import Archive, joined, listing_of, segment_of
 from walproof.wal.verify.names import Listing
@@ -156,7 +156,7 @@ def _with_backups(archives: Sequence[Archive], backups: Sequence[Found]) -> Iter
         for archive in archives
     ]
     for backup in backups:
-        identifier = backup.system_identifier if isinstance(backup, Backup) else None
+        identifier = backup.system_identifier if isinstance(backup, BaseBackup) else None
         place = systems.index(identifier) if identifier in systems and identifier is not None else None
         if place is None and (identifier is None or len(archives) == 1):
             place = 0

@@ -12,7 +12,7 @@ NATIVE = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LoadTarget:
     """The table that is loaded. Names are SQL, quoted if needed."""
 
     table: str

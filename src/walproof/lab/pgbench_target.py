@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from walproof.postgres.cluster import SUPERUSER, Cluster
-from walproof.workload.pgbench import Target
+from walproof.workload.pgbench import PgbenchTarget
 
 
-def target_of(cluster: Cluster) -> Target:
+def target_of(cluster: Cluster) -> PgbenchTarget:
     """The database postgres, as superuser, over the cluster's socket."""
-    return Target(cluster.sockets, cluster.port, SUPERUSER, "postgres")
+    return PgbenchTarget(cluster.sockets, cluster.port, SUPERUSER, "postgres")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from walproof.errors import SettingError
-from walproof.wal.target import target_of
+from walproof.wal.whatif_target import target_of
 
 SEGMENT = 16 << 20
 
