@@ -10,7 +10,7 @@ use crate::rng::Rng;
 use crate::state::BLOCK;
 use crate::undo::{Change, ChangeKind};
 
-/// PostgreSQL extends relations in pages, and filesystems move the end of a file over whole ones of them.
+/// PostgreSQL extends relations in pages, and filesystems move the end of a file by whole pages.
 const SIZE_STEP: u64 = 8192;
 
 /// The smallest part of a write that is written as a whole or not at all.
@@ -56,7 +56,7 @@ pub enum Survival {
     Everything,
     /// Each unit on its own, with this probability; the rest hold an older version, any of them.
     Random(f64),
-    /// What is older than a moment, about: dirty data is written back in the order of its age.
+    /// Roughly what is older than a moment, because dirty data is written back in the order of its age.
     ByAge,
 }
 
@@ -65,9 +65,9 @@ pub enum Survival {
 pub struct Moments {
     /// Truncations and changes of names up to this one survive.
     pub journal: u64,
-    /// Of data, where [`Survival::ByAge`] cuts.
+    /// For data: where [`Survival::ByAge`] cuts.
     pub age: u64,
-    /// How far around it.
+    /// How far the cut spreads around it.
     pub age_spread: u64,
 }
 
@@ -76,7 +76,7 @@ pub struct Moments {
 pub enum Source {
     /// Zeros.
     Zeros,
-    /// A record's block, from this offset in it; behind `valid` bytes of it are zeros.
+    /// A record's block, from this offset in it; after its `valid` bytes there are zeros.
     Saved {
         /// The record's index.
         record: u64,
@@ -118,7 +118,7 @@ struct Size {
     bytes: u64,
     /// Truncations that survive: numbers and the sizes that they left.
     survived: Vec<(u64, u64)>,
-    /// Those that do not.
+    /// Truncations that do not survive.
     lost: Vec<(u64, u64)>,
 }
 
@@ -152,7 +152,7 @@ pub fn file_image(
     FileImage { size: size.bytes, patches }
 }
 
-/// For each block its changes, oldest first: before number n it held that.
+/// For each block its changes, oldest first, each with what it held before that number.
 fn versions(changes: &[(u64, Change)], live_size: u64) -> BTreeMap<u64, Vec<(u64, Source)>> {
     let mut blocks: BTreeMap<u64, Vec<(u64, Source)>> = BTreeMap::new();
     let longest = changes.iter().filter(|(_, change)| change.kind == ChangeKind::Shrink);
@@ -291,7 +291,7 @@ fn patch_unit(
         }
     };
     let Some(before) = chosen else { return };
-    // Of a unit that is older than a truncation within it, the part behind that is zeros.
+    // Of a unit that is older than a truncation within it, the part after that is zeros.
     let cut = size.survived.iter().filter(|(sequence, left)| *sequence >= before && *left < end);
     let cut = cut.map(|(_, left)| *left).min().unwrap_or(end);
     for block in at / BLOCK..end.div_ceil(BLOCK) {

@@ -1,6 +1,6 @@
-//! How long a device takes: a latency for each flush, a bandwidth, and one queue for everybody.
+//! How long a device takes: it has a latency for each flush, a bandwidth, and one queue for everybody.
 //!
-//! PostgreSQL has one WAL flush under way at most (WALWriteLock), so the queue matters only when the flushes
+//! PostgreSQL has at most one WAL flush under way (WALWriteLock), so the queue matters only when the flushes
 //! of a checkpoint meet those of the WAL. Large flushes are therefore cut into quanta, between which others
 //! get their turn, as a device's own scheduler does.
 

@@ -5,7 +5,7 @@
 pub enum FileClass {
     /// A WAL segment, or one that is being made.
     Wal,
-    /// A fork of a relation, but for its visibility map.
+    /// A fork of a relation, except its visibility map.
     Relation,
     /// The visibility map of a relation.
     Map,
@@ -14,8 +14,8 @@ pub enum FileClass {
 }
 
 impl FileClass {
-    /// From a path relative to a root. A root of its own for WAL or a tablespace starts without its
-    /// folder's name, so the file's name has to be enough.
+    /// The class for a path relative to a root. In a root of its own for WAL or a tablespace, paths start
+    /// without the folder's name, so the file's name has to be enough.
     #[must_use]
     pub fn of(path: &[u8]) -> Self {
         let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
@@ -43,7 +43,7 @@ impl FileClass {
         }
     }
 
-    /// From what [`FileClass::code`] gave.
+    /// The class for a code that [`FileClass::code`] gave.
     #[must_use]
     pub const fn from_code(code: u64) -> Self {
         match code {
@@ -68,7 +68,7 @@ pub fn is_transient(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').any(|part| part.starts_with(b"pgsql_tmp") || part == b"pg_dynshmem")
 }
 
-/// A kind of moment. Power is cut at the n-th of a kind.
+/// A kind of event. Power is cut at the n-th event of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// A write into a WAL segment, before it happens.

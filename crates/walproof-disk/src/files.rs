@@ -1,7 +1,7 @@
 //! The table of files that were written, by device and inode number.
 //!
-//! Found without a lock; entered and given back under the lock of names. A place that was given back is used
-//! again, with another generation, so that a process that remembers it from before notices.
+//! Places are found without a lock, and entered and given back under the lock of names. A place that was
+//! given back is reused with another generation, so that a process that remembers it from before notices.
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -30,7 +30,7 @@ pub struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Over these slots, whose number is a power of two.
+    /// A table over these slots, whose number is a power of two.
     #[must_use]
     pub const fn new(header: &'a Header, slots: &'a [Slot]) -> Self {
         Self { header, slots }
@@ -90,7 +90,7 @@ impl<'a> Files<'a> {
         None
     }
 
-    /// Gives the place of a file that exists no more back. The caller has the lock of names and has dropped
+    /// Gives back the place of a file that no longer exists. The caller has the lock of names and has dropped
     /// the file's changes.
     pub fn give_back(&self, place: u64) {
         if let Some(slot) = self.slot(place) {

@@ -39,7 +39,7 @@ pub enum Entry {
     Folder(Path),
     /// A symbolic link and its target.
     Symlink(Path, Vec<u8>),
-    /// A file: the contents at the origin, changed as said; None: as they are.
+    /// A file with the contents at the origin, changed as said; None: as they are.
     File(Path, Origin, Option<FileImage>),
 }
 
@@ -57,8 +57,8 @@ pub struct Unflushed {
     pub changes: u64,
 }
 
-/// Files whose changes up to `sequence` no flush has covered: after a checkpoint that began at that number, a
-/// missing fsync. Those that nobody would miss are not told apart here.
+/// Files whose changes up to `sequence` no flush has covered: after a checkpoint that began at that number,
+/// each is a missing fsync. Files that nobody would miss are not told apart here.
 #[must_use]
 pub fn unflushed(snapshot: &Snapshot, sequence: u64) -> Vec<Unflushed> {
     let undo = snapshot.undo();
@@ -73,8 +73,8 @@ pub fn unflushed(snapshot: &Snapshot, sequence: u64) -> Vec<Unflushed> {
         .collect()
 }
 
-/// The image of that wish. `live` is the tree as the processes left it, `sizes` the sizes of its files and of
-/// those in the graveyard.
+/// The image that was asked for. `live` is the tree as the processes left it, `sizes` the sizes of its files
+/// and of those in the graveyard.
 ///
 /// # Errors
 /// [`Error::Void`] when something happened that was not seen, [`Error::History`] when the changes of names do

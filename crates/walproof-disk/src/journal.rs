@@ -66,7 +66,7 @@ pub struct NameEntry<'a> {
     pub parent_a: FileId,
     /// The second path, or a target.
     pub b: (u8, &'a [u8]),
-    /// Folder of the second path; that of the first where there is one path.
+    /// Folder of the second path; that of the first if there is only one path.
     pub parent_b: FileId,
 }
 

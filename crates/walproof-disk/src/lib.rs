@@ -22,7 +22,8 @@
 //! calls: no allocation, no system call), `snapshot` (reading it back), `content` (one file after a cut),
 //! `names` (which files exist), `image` (both).
 //!
-//! Pure: no clock, no files, no randomness but from seeds. Interception is in the crate walproof-preload.
+//! It is pure: it has no clock, no files, and no randomness but from seeds. Interception is in the crate
+//! walproof-preload.
 
 #![forbid(unsafe_code)]
 

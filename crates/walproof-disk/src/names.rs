@@ -23,7 +23,7 @@ pub enum Node {
 /// All names.
 pub type Tree = BTreeMap<Path, Node>;
 
-/// Takes the changes that do not survive back, in a tree that has all of them. `survives` has one value for
+/// Takes back the changes that do not survive, in a tree that has all of them. `survives` has one value for
 /// each change, in order.
 ///
 /// # Errors
@@ -40,8 +40,8 @@ pub fn rewind(mut tree: Tree, ops: &[NameOp], survives: &[bool]) -> Result<Tree,
     Ok(tree)
 }
 
-/// Makes a choice possible: what a change that survives is built on survives too, unless that is lost for
-/// certain; then the change is lost. `durable` are those that have to survive.
+/// Makes a choice possible: what a surviving change is built on survives too, unless that is lost for
+/// certain; then the change is lost, too. `durable` are those that have to survive.
 #[must_use]
 pub fn close(ops: &[NameOp], durable: &[bool], wanted: &[bool]) -> Vec<bool> {
     let mut kept: Vec<bool> = durable.iter().zip(wanted).map(|(must, want)| *must || *want).collect();
@@ -70,8 +70,8 @@ pub fn close(ops: &[NameOp], durable: &[bool], wanted: &[bool]) -> Vec<bool> {
     kept
 }
 
-fn touch(one: &NameOp, other: &NameOp) -> bool {
-    paths(one).any(|a| paths(other).any(|b| is_within(a, b) || is_within(b, a)))
+fn touch(earlier: &NameOp, other: &NameOp) -> bool {
+    paths(earlier).any(|a| paths(other).any(|b| is_within(a, b) || is_within(b, a)))
 }
 
 fn paths(op: &NameOp) -> impl Iterator<Item = &Path> {

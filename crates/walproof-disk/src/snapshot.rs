@@ -100,7 +100,7 @@ impl Snapshot {
     }
 }
 
-/// Reads one field after the other; zero behind the end.
+/// Reads one field after the other; zero beyond the end.
 struct Cursor<'a>(&'a [u8]);
 
 impl Cursor<'_> {

@@ -21,9 +21,9 @@ use crate::event::Event;
 
 /// Bytes of a block: the page of the kernel's cache, the unit in which old contents are kept.
 pub const BLOCK: u64 = 4096;
-/// Roots at most: a data directory, its WAL elsewhere, tablespaces.
+/// The most roots: a data directory, its WAL elsewhere, tablespaces.
 pub const ROOTS_MAX: usize = 8;
-/// Bytes of a path at most, with which PostgreSQL's own stay far below.
+/// The most bytes of a path; PostgreSQL's own stay far below that.
 pub const PATH_MAX: usize = 512;
 /// Bytes of the bitmap of one file: 1 GiB, PostgreSQL's segment of a relation, in blocks.
 pub const BITMAP_BYTES: u64 = 32 * 1024;
@@ -77,7 +77,7 @@ impl Text {
                 .all(|(byte, place)| *byte == place.load(Ordering::Relaxed))
     }
 
-    /// Whether `path` is this text or lies below it; then, the rest without the separator.
+    /// If `path` is this text or lies below it: the rest without the separator.
     pub fn rest_of<'a>(&self, path: &'a [u8]) -> Option<&'a [u8]> {
         let length = usize::try_from(self.length.load(Ordering::Acquire)).unwrap_or(0).min(PATH_MAX);
         let (head, rest) = path.split_at_checked(length)?;
@@ -449,7 +449,7 @@ fn put_text(bytes: &mut [u8], at: usize, text: &[u8]) -> Option<()> {
 }
 
 impl Header {
-    /// The sizes, when these bytes are a header of this version.
+    /// The sizes, if these bytes are a header of this version.
     #[must_use]
     pub fn geometry(&self) -> Option<Geometry> {
         if self.magic.load(Ordering::Acquire) != MAGIC {

@@ -21,12 +21,12 @@ pub fn history(bytes: &[u8]) {
 
     let ancestors: Vec<u32> =
         written.lines().filter_map(|line| line.split('\t').next()?.parse().ok()).collect();
-    assert!(ancestors.is_sorted_by(|one, next| one < next), "{ancestors:?}");
+    assert!(ancestors.is_sorted_by(|ancestor, next| ancestor < next), "{ancestors:?}");
     for segment in 0..PLACES {
         let wanted = SegmentName { timeline, log: 0, segment };
         let found = segments.find(wanted, 0, SEGMENT_SIZE);
         assert!(found.is_none_or(|name| name.timeline == timeline || ancestors.contains(&name.timeline)));
-        if ancestors.iter().chain([&timeline]).all(|one| (1..=TIMELINES).contains(one)) {
+        if ancestors.iter().chain([&timeline]).all(|found| (1..=TIMELINES).contains(found)) {
             assert!(found.is_some(), "nothing at place {segment} of the history {written}");
         }
         if let Some(name) = found {

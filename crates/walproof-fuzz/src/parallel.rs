@@ -42,7 +42,7 @@ fn totals(segments: &Arc<Segments>, range: Range, threads: usize) -> String {
     let mut relations: Vec<String> = stats
         .relations()
         .iter()
-        .map(|one| format!("{:?}", (one.relation, one.fork, one.totals, one.method, one.distinct_blocks())))
+        .map(|row| format!("{:?}", (row.relation, row.fork, row.totals, row.method, row.distinct_blocks())))
         .collect();
     relations.sort();
     let minutes: Vec<_> = stats.rate().minutes().collect();

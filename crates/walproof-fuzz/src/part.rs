@@ -3,7 +3,7 @@
 
 use walproof_wal::{join, Part};
 
-/// The bytes without the checksum, which is put behind them.
+/// The bytes without the checksum, which is put after them.
 pub fn part(body: &[u8]) {
     let _ = Part::from_bytes(body);
     let crc = crc32c::crc32c(body).to_le_bytes();
@@ -12,8 +12,8 @@ pub fn part(body: &[u8]) {
     let again = Part::from_bytes(&bytes).map(|again| again.to_bytes());
     assert!(again.is_ok_and(|again| again == bytes), "written again, it differs");
     let (from, to) = part.bounds();
-    if let (Ok(one), Ok(other)) = (Part::from_bytes(&bytes), Part::from_bytes(&bytes)) {
-        assert!(join(one, other).is_err() || from == to, "it follows from itself");
+    if let (Ok(part), Ok(other)) = (Part::from_bytes(&bytes), Part::from_bytes(&bytes)) {
+        assert!(join(part, other).is_err() || from == to, "it follows from itself");
     }
     if let Ok((stats, _)) = part.into_stats() {
         assert_eq!(stats.accounting.record_bytes, stats.totals().combined_bytes());

@@ -59,7 +59,7 @@ pub fn recovery(input: &[u8]) {
     let middle = wal.start.advance((wal.end - wal.start) / 2);
     let marked = analyse(Arc::clone(&segments), range, &Plan { marks: vec![middle], ..plan });
     assert!(marked.as_ref().is_ok_and(|marked| marked.last() == last), "{marked:?} {last:?}");
-    // Looked for from the end: it may be one behind a gap.
+    // Looked for from the end: it may be one after a gap.
     let checkpoint = last_checkpoint(&segments, range, 2);
     assert!(checkpoint.is_ok(), "{checkpoint:?}");
     if let Ok(checkpoint) = checkpoint.map(|found| found.filter(|found| found.lsn < stats.end)) {

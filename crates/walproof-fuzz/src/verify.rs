@@ -75,7 +75,7 @@ impl Place {
             assert!(at <= stretch.start && stretch.start <= stretch.end && stretch.end <= end, "{facts:?}");
             at = stretch.end;
         }
-        assert!(facts.faults.is_sorted_by(|one, next| one.lsn <= next.lsn), "{facts:?}");
+        assert!(facts.faults.is_sorted_by(|fault, next| fault.lsn <= next.lsn), "{facts:?}");
         facts
     }
 }

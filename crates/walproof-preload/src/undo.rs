@@ -72,7 +72,7 @@ impl Tracked {
 
     /// Before bytes `from..to` of the file, which has `size` bytes, are written or cut off. Locked.
     fn keep(&self, fd: c_int, from: u64, to: u64, size: u64, sequence: u64, time_ns: u64) {
-        // A write behind the end of the file changes the block that the end is in, too.
+        // A write beyond the end of the file also changes the block that the end is in.
         let mut block = from / BLOCK;
         let end = to.div_ceil(BLOCK).min(size.div_ceil(BLOCK));
         if from >= to || block >= end {
@@ -260,7 +260,7 @@ impl Tracked {
             (from..to.min(BITMAP_BYTES * 8)).filter(|block| clear_bit(bitmap, *block)).count() as u64;
         let before = slot.dirty_blocks.load(Relaxed);
         let all = from == slot.dirty_from.load(Relaxed) && to == slot.dirty_to.load(Relaxed);
-        // Blocks behind the bitmap's end are counted, not marked: they go with the whole file.
+        // Blocks beyond the bitmap's end are counted, not marked: they go with the whole file.
         let taken = if all { before } else { inside.min(before) };
         slot.dirty_blocks.store(before - taken, Relaxed);
         if all {
@@ -287,7 +287,7 @@ fn copy_by_hand(from: c_int, from_offset: u64, to: c_int, to_offset: u64, length
     }
 }
 
-/// Sets a block's bit; whether it was new. A block behind the end always is.
+/// Sets a block's bit; returns whether it was new. A block beyond the end always is.
 fn set_bit(bitmap: &[AtomicU8], block: u64) -> bool {
     let bit = 1u8 << (block % 8);
     bitmap.get((block / 8) as usize).is_none_or(|byte| byte.fetch_or(bit, Relaxed) & bit == 0)

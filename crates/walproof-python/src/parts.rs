@@ -42,7 +42,7 @@ impl WalPart {
         Ok(WalPart(Some(part)))
     }
 
-    /// Puts the part that follows behind this one. After an error nothing is left of this one.
+    /// Appends the part that follows. After an error nothing is left of this one.
     fn append(&mut self, py: Python<'_>, data: &[u8]) -> PyResult<()> {
         let part = self.take()?;
         let joined = Part::from_bytes(data)

@@ -35,9 +35,9 @@ pub fn wal_last_checkpoint<'py>(
         let first = walproof_wal::Reader::open(Arc::clone(&segments), range)?.first_lsn();
         Ok((last_checkpoint(&segments, range, threads)?, first))
     })?;
-    let checkpoint = found.map(|one| {
-        let is_shutdown = one.kind == walproof_wal::CheckpointKind::Shutdown;
-        (one.lsn.0, one.redo.0, is_shutdown, one.time_unix_s)
+    let checkpoint = found.map(|checkpoint| {
+        let is_shutdown = checkpoint.kind == walproof_wal::CheckpointKind::Shutdown;
+        (checkpoint.lsn.0, checkpoint.redo.0, is_shutdown, checkpoint.time_unix_s)
     });
     Ok((checkpoint, first.0))
 }

@@ -89,10 +89,10 @@ pub fn stats_dict<'py>(
     });
     dict.set_item("checkpoints", checkpoints.collect::<Vec<_>>())?;
 
-    let relations = stats.relations().iter().map(|one| {
-        let (at, totals) = (one.relation, columns(one.totals));
-        let method = one.method.map(|rmgr| rmgr.to_string().to_lowercase());
-        ((at.tablespace, at.database, at.relation, one.fork), method, totals, one.distinct_blocks())
+    let relations = stats.relations().iter().map(|row| {
+        let (at, totals) = (row.relation, columns(row.totals));
+        let method = row.method.map(|rmgr| rmgr.to_string().to_lowercase());
+        ((at.tablespace, at.database, at.relation, row.fork), method, totals, row.distinct_blocks())
     });
     dict.set_item("relations", relations.collect::<Vec<_>>())?;
     dict.set_item("no_relation", columns(stats.relations().none()))?;

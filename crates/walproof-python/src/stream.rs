@@ -87,16 +87,17 @@ impl WalLive {
     fn snapshot<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (snapshot, causes) = py.detach(|| (self.0.snapshot(), self.0.causes()));
         let dict = fields_dict(py, &snapshot)?;
-        let checkpoint = self.0.checkpoint().map(|one| {
-            let is_shutdown = one.kind == walproof_wal::CheckpointKind::Shutdown;
-            (one.lsn.0, one.redo.0, is_shutdown, one.time_unix_s)
+        let checkpoint = self.0.checkpoint().map(|checkpoint| {
+            let is_shutdown = checkpoint.kind == walproof_wal::CheckpointKind::Shutdown;
+            (checkpoint.lsn.0, checkpoint.redo.0, is_shutdown, checkpoint.time_unix_s)
         });
         dict.set_item("checkpoint", checkpoint)?;
         let rmgrs = causes.rmgrs.iter().map(|(rmgr, totals)| (rmgr.to_string(), columns(*totals)));
         dict.set_item("rmgrs", rmgrs.collect::<Vec<_>>())?;
         let relations = causes.relations.iter().map(|row| {
-            let (at, own) = (row.relation, row.changes);
-            let changes = (own.updates, own.update_bytes, own.update_runs, own.freezes, own.freeze_bytes);
+            let (at, made) = (row.relation, row.changes);
+            let changes =
+                (made.updates, made.update_bytes, made.update_runs, made.freezes, made.freeze_bytes);
             ((at.tablespace, at.database, at.relation), row.counted_from.0, columns(row.totals), changes)
         });
         dict.set_item("relations", relations.collect::<Vec<_>>())?;

@@ -25,10 +25,17 @@ type Done = ((u64, u64, u64, u64), Samples);
 
 /// As Python keeps it.
 fn told((samples, nanoseconds): (Vec<ForkSample>, [u64; 3])) -> Samples {
-    let rows = samples.iter().map(|one| {
-        let at = one.relation;
-        let sums = (one.count, one.plain_bytes, one.bytes, one.pointers, one.pointed_bytes, one.errors);
-        ((at.tablespace, at.database, at.relation, one.fork), sums)
+    let rows = samples.iter().map(|sample| {
+        let at = sample.relation;
+        let sums = (
+            sample.count,
+            sample.plain_bytes,
+            sample.bytes,
+            sample.pointers,
+            sample.pointed_bytes,
+            sample.errors,
+        );
+        ((at.tablespace, at.database, at.relation, sample.fork), sums)
     });
     (rows.collect(), nanoseconds)
 }

@@ -31,7 +31,7 @@ impl WalRebuilder {
         segment_size: u32,
         start: u64,
     ) -> PyResult<WalRebuilder> {
-        let found = PgVersion::ALL.into_iter().find(|one| one.major() == version);
+        let found = PgVersion::ALL.into_iter().find(|known| known.major() == version);
         let version = found.ok_or_else(|| refused(py, &format!("WAL of version {version} is not known")))?;
         let rebuilder = Rebuilder::new(version, system_identifier, timeline, segment_size, Lsn(start));
         Ok(WalRebuilder { rebuilder })
@@ -74,7 +74,7 @@ fn block(py: Python<'_>, raw: &RawBlock) -> PyResult<ToldBlock> {
                 Some(name) => Some(
                     Compression::ALL
                         .into_iter()
-                        .find(|one| one.name() == name)
+                        .find(|operation| operation.name() == name)
                         .ok_or_else(|| refused(py, &format!("unknown compression {name}")))?,
                 ),
             };

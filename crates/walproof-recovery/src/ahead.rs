@@ -1,9 +1,10 @@
-//! What the kernel reads for replay that asks for nothing ahead (`recovery_prefetch=off`): the page that is needed, and
-//! those behind it, where whoever reads seems to go through the file (`page_cache_sync_ra` and `page_cache_async_ra`,
-//! mm/readahead.c of Linux 6): because the page before was read last, or because pages before are in its cache, as most
-//! are in the end.
+//! What the kernel reads for replay that asks for nothing ahead (`recovery_prefetch=off`): the page that is
+//! needed, and those after it if the reader seems to go through the file (`page_cache_sync_ra` and
+//! `page_cache_async_ra`, mm/readahead.c of Linux 6): because the page before was read last, or because pages
+//! before are in its cache, as most are in the end.
 //!
-//! Where files end is not known from the WAL, so what is read beyond is not counted: only how often the disk is asked.
+//! The WAL does not tell where files end, so only reads of the disk are counted, not how much is read beyond
+//! the page.
 
 use walproof_wal::{ForkNumber, PageTable};
 
@@ -18,7 +19,7 @@ const MARKED: u8 = 2;
 /// A read of the disk began with it.
 const ASKED: u8 = 4;
 
-/// What the kernel knows of a file that is read (`struct file_ra_state`), in pages of 8 kB.
+/// What the kernel knows about a file that is read (`struct file_ra_state`), in pages of 8 kB.
 #[derive(Clone, Copy, Debug)]
 struct File {
     /// Read last.
@@ -32,7 +33,7 @@ struct File {
 /// The kernel's cache of relations' files, and reads of the disk for it.
 #[derive(Debug)]
 pub(crate) struct Ahead {
-    /// Pages that are read at once, at most (`read_ahead_kb` of the disk).
+    /// The most pages that are read at once (`read_ahead_kb` of the disk).
     most: u32,
     pages: PageTable<u8>,
     files: Vec<File>,

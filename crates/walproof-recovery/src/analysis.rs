@@ -1,4 +1,4 @@
-//! The pass: one thread decodes and numbers pages, the others simulate, a piece of the stream at a time.
+//! The pass: one thread decodes and numbers pages; the others simulate, a piece of the stream at a time.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
@@ -40,7 +40,7 @@ pub struct Plan {
     /// `shared_buffers` of the server that crashed, in buffers: pages that it had written are newer than their records.
     /// None: it had written none.
     pub crashed: Option<u32>,
-    /// Pages of 8 kB that the kernel reads at once, at most: `read_ahead_kb` of the disk.
+    /// The most pages of 8 kB that the kernel reads at once: `read_ahead_kb` of the disk.
     pub read_ahead: u32,
 }
 
@@ -48,7 +48,7 @@ named_fields! {
     /// The work from the beginning up to some location.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct Features {
-        /// Where the last record of it ends.
+        /// Where its last record ends.
         pub end: Lsn,
         /// What does not depend on `shared_buffers`.
         pub work: Work,
@@ -59,10 +59,10 @@ named_fields! {
     }
 }
 
-/// What the recording asks of recovery.
+/// What recovery has to do with the recording.
 #[derive(Debug)]
 pub struct Recovery {
-    /// What the WAL says of itself.
+    /// What the WAL says about itself.
     pub identity: WalIdentity,
     /// Timeline of the last record's page.
     pub timeline: u32,
@@ -72,7 +72,7 @@ pub struct Recovery {
     pub finish: Finish,
     /// WAL that was missing and passed over.
     pub gaps: Vec<Gap>,
-    /// Up to each mark that lies before the end, then up to the end.
+    /// The work up to each mark that lies before the end, then up to the end.
     pub features: Vec<Features>,
 }
 
@@ -87,7 +87,7 @@ impl Recovery {
     }
 }
 
-/// `maintenance_io_concurrency`, if nobody changed it; 0 where recovery does not prefetch (before 15).
+/// The default `maintenance_io_concurrency`; 0 if recovery does not prefetch (before 15).
 #[must_use]
 pub(crate) fn default_concurrency(version: PgVersion) -> u32 {
     match version {
@@ -263,9 +263,11 @@ fn simulate(
         stream.events.extend(piece.events);
         stream.pages = pages;
         let kept = stream.references.len().saturating_sub(look_ahead);
-        // Up to the end of a record behind which enough references are known.
-        let whole =
-            stream.references.get(..kept).and_then(|some| some.iter().rposition(|one| one.flags & LAST != 0));
+        // Up to the end of a record after which enough references are known.
+        let whole = stream
+            .references
+            .get(..kept)
+            .and_then(|some| some.iter().rposition(|reference| reference.flags & LAST != 0));
         if let Some(last) = whole {
             stream.replay(&mut all, last + 1);
         }
@@ -292,7 +294,7 @@ impl Stream {
         let now = self.events.partition_point(|(before, _)| *before < until || is_end);
         let (references, events) = (&self.references, self.events.get(..now).unwrap_or_default());
         let (base, pages) = (self.base, self.pages);
-        all.par_iter_mut().for_each(|one| match one {
+        all.par_iter_mut().for_each(|task| match task {
             Simulation::Pools(pools) => pools.replay(references, base, until, events, pages),
             Simulation::Dirty(dirty) => {
                 dirty.replay(references.get(..count).unwrap_or_default(), base, events, pages);
@@ -316,14 +318,14 @@ impl Stream {
 }
 
 impl Simulations {
-    /// Puts what was simulated beside what was counted; `places` tells which pages are neighbours. What the server wrote
-    /// that makes a difference, if that was asked for.
+    /// Joins what was simulated with what was counted; `places` tells which pages are neighbours. Also
+    /// returns what the server wrote that makes a difference, if that was asked for.
     fn add_to(self, buffers: &[u32], features: &mut [Features], places: &[(u32, u32)]) -> Option<Written> {
         let mut written = None;
         // By size and whether it prefetches.
         let mut found: BTreeMap<(u32, bool), Vec<PoolWork>> = BTreeMap::new();
-        for one in self.all {
-            match one {
+        for simulation in self.all {
+            match simulation {
                 Simulation::Recent(_, marks) => {
                     for (features, misses) in features.iter_mut().zip(marks) {
                         features.work.recent_misses = misses.recent;

@@ -1,4 +1,4 @@
-//! What the simulation needs of a record: little enough to be kept of every record between two checkpoints.
+//! What the simulation needs of a record, little enough to be kept for every record between two checkpoints.
 
 use walproof_wal::{BlockRef, PgVersion, Record, RmgrId};
 

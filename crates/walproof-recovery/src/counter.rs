@@ -1,4 +1,4 @@
-//! Counts what records ask of replay, and makes the stream of references that is simulated.
+//! Counts what replay has to do with records, and makes the stream of references that is simulated.
 
 use crate::ahead::Ahead;
 use crate::brief::Brief;
@@ -9,7 +9,7 @@ use crate::reference::{flags_of, Event, Images, Piece, Reference, BUILT, DONE, F
 use crate::work::Work;
 use crate::written::Written;
 
-/// The work from a redo point on, what needs simulations apart.
+/// The work from a redo point on, except what needs simulations.
 #[derive(Debug)]
 pub(crate) struct Counter {
     images: Images,

@@ -1,6 +1,6 @@
-//! Pages that are dirty at the end: the checkpoint has to get all of them to the disk, those that replay still holds
-//! and those that the kernel got before. And pages that were dirty when they were dropped: at the crash their file was
-//! gone or shorter, so replay had made them anew.
+//! Pages that are dirty at the end: the checkpoint has to get all of them to the disk, those that replay
+//! still holds and those that the kernel got before. Also pages that were dirty when they were dropped: at
+//! the crash their file was gone or shorter, so replay had made them again.
 
 use crate::pages::Page;
 use crate::reference::{Event, Reference, DONE, NOT_REPLAYED};
@@ -16,7 +16,7 @@ pub(crate) struct Dirty {
     pub(crate) marks: Vec<Mark>,
 }
 
-/// What there is at a mark.
+/// The counts at a mark.
 #[derive(Debug)]
 pub(crate) struct Mark {
     /// The dirty pages.
@@ -58,24 +58,24 @@ impl Dirty {
         }
     }
 
-    /// What it was before.
+    /// The value that it had before.
     fn replace(&mut self, page: Page, is_dirty: bool) -> bool {
-        self.is_dirty.get_mut(page as usize).is_some_and(|own| std::mem::replace(own, is_dirty))
+        self.is_dirty.get_mut(page as usize).is_some_and(|mark| std::mem::replace(mark, is_dirty))
     }
 }
 
 /// Runs of neighbouring blocks, which is how they are written (`BufferSync`, src/backend/storage/buffer/bufmgr.c, sorts
 /// them; the kernel joins neighbours); `places` has fork and block of each page.
 pub(crate) fn runs(pages: &[Page], places: &[(u32, u32)]) -> u64 {
-    let mut own: Vec<u64> = pages
+    let mut blocks: Vec<u64> = pages
         .iter()
         .filter_map(|page| places.get(*page as usize))
         .map(|(fork, block)| u64::from(*fork) << 32 | u64::from(*block))
         .collect();
-    own.sort_unstable();
-    let follows = own
+    blocks.sort_unstable();
+    let follows = blocks
         .windows(2)
-        .filter(|pair| matches!(pair, [one, next] if one + 1 == *next && next & LAST_BLOCK != 0))
+        .filter(|pair| matches!(pair, [block, next] if block + 1 == *next && next & LAST_BLOCK != 0))
         .count();
-    (own.len() - follows) as u64
+    (blocks.len() - follows) as u64
 }

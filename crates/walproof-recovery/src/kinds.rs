@@ -1,4 +1,5 @@
-//! Which records come unexpected: a processor foretells what code is next from what mostly came after the same code.
+//! Which records come unexpected: a processor predicts what code is next from what mostly came after the same
+//! code.
 
 use walproof_wal::RmgrId;
 
@@ -10,7 +11,7 @@ const CONTEXT: u64 = (1 << (4 * KIND_BITS)) - 1;
 const HASH_BITS: u32 = 16;
 /// 2^64 over the golden ratio (Knuth, The Art of Computer Programming, 6.4).
 const HASH: u64 = 0x9E37_79B9_7F4A_7C15;
-/// Of the counter of two bits that a processor has for a branch: how often it may be wrong before it changes its mind.
+/// How often a processor's two-bit counter of a branch may be wrong before the prediction changes.
 const SUREST: u8 = 3;
 
 /// What is expected in a context.
@@ -33,7 +34,7 @@ impl Kinds {
         Kinds { expected: vec![Expected::default(); 1 << HASH_BITS], history: 0 }
     }
 
-    /// Whether the record is of another kind than the one that mostly followed records like the four before it.
+    /// Whether the record's kind is not the one that mostly followed records like the four before it.
     #[inline]
     pub(crate) fn is_unforeseen(&mut self, rmgr: RmgrId, info: u8) -> bool {
         let kind = u16::from(rmgr.0) << 4 | u16::from(info >> 4);
@@ -63,9 +64,9 @@ mod tests {
 
     /// Places of the records that were not foreseen.
     fn unforeseen(kinds: &[(RmgrId, u8)]) -> Vec<usize> {
-        let mut own = Kinds::new();
+        let mut foreseen = Kinds::new();
         let places = kinds.iter().enumerate();
-        places.filter_map(|(place, kind)| own.is_unforeseen(kind.0, kind.1).then_some(place)).collect()
+        places.filter_map(|(place, kind)| foreseen.is_unforeseen(kind.0, kind.1).then_some(place)).collect()
     }
 
     #[test]

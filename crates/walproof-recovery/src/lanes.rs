@@ -1,4 +1,5 @@
-//! Sizes of `shared_buffers` that are simulated together: a lane each, and what is known in each a byte of a word.
+//! Sizes of `shared_buffers` that are simulated together: each is a lane, and what is known in it is a byte
+//! of a word.
 
 /// How many.
 pub(crate) const LANES: usize = 8;

@@ -1,4 +1,4 @@
-//! From recorded WAL to the work that crash recovery has with it.
+//! Finds the work that crash recovery has with recorded WAL.
 //!
 //! How long recovery takes depends on the machine; what it has to do does not, and all of it can be read from
 //! the WAL between the redo point and its end: records and bytes, images to restore, which references find their

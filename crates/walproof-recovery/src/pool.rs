@@ -39,11 +39,12 @@ named_fields! {
     /// What replay does with `shared_buffers` of one size.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct PoolWork {
-        /// References whose page was not there.
+        /// References whose page was not in a buffer.
         pub misses: u64,
-        /// Misses that had to read the page, from the kernel's cache or the disk: neither image nor initialisation.
+        /// Misses that had to read the page, from the kernel's cache or the disk, because there was neither
+        /// an image nor an initialisation.
         pub reads: u64,
-        /// Of these, pages far from the one of the same fork that was referenced before.
+        /// Of these, pages far from the previously referenced one of the same fork.
         pub far_reads: u64,
         /// Buffers used for the first time.
         pub frames: u64,
@@ -52,13 +53,14 @@ named_fields! {
         /// Of these, pages that came far from the one of the same fork before: they leave in about that order, and the
         /// kernel has to look each of them up.
         pub far_evictions: u64,
-        /// Of the evictions, pages that were not written before: the kernel's page is clean until then.
+        /// Of the evictions, pages that had not been written before: until then the kernel's page is clean.
         pub first_writes: u64,
         /// Pages that the prefetcher asked the kernel for.
         pub prefetches: u64,
-        /// Of a cold cache: pages that come from the disk.
+        /// With a cold cache: pages that come from the disk.
         pub disk_reads: u64,
-        /// Dirty pages in the buffers at last: what the checkpoint writes. The other dirty ones the kernel got before.
+        /// Dirty pages in the buffers at the end, which the checkpoint writes. The kernel already has the
+        /// other dirty ones.
         pub resident: u64,
     }
 }
@@ -79,7 +81,7 @@ pub(crate) struct Pools {
     is_before_19: bool,
     /// Where asked for: pages that were written, each before the reference of that number.
     pub(crate) written: Option<Vec<(Page, u64)>>,
-    /// What was changed, where it is to be undone.
+    /// What was changed, if it is to be undone.
     journal: Option<Vec<Change>>,
 }
 
@@ -98,7 +100,7 @@ enum Change {
     Grown(usize),
 }
 
-/// Notes a change where it is to be undone.
+/// Notes a change if it is to be undone.
 #[inline]
 fn note(journal: &mut Option<Vec<Change>>, change: Change) {
     if let Some(journal) = journal {
@@ -186,7 +188,7 @@ impl Pools {
         works.map(|(pool, resident)| (pool.size, PoolWork { resident, ..pool.work })).collect()
     }
 
-    /// What the works would be after [`Pools::replay`] of all of these, which is undone.
+    /// What the work would be after [`Pools::replay`] of all of these, which is then undone.
     pub(crate) fn works_after(
         &mut self,
         references: &[Reference],
@@ -292,14 +294,14 @@ impl Pools {
         }
         *state |= u64::from(held) << pool.shift;
         let frame = pool.take_frame(lane, &mut self.states, at, self.written.as_mut(), &mut self.journal);
-        if let Some(own) = pool.pages.get_mut(frame as usize) {
-            note(&mut self.journal, Change::Buffer(lane, frame, *own));
-            *own = reference.page;
+        if let Some(held_page) = pool.pages.get_mut(frame as usize) {
+            note(&mut self.journal, Change::Buffer(lane, frame, *held_page));
+            *held_page = reference.page;
         }
         let place = reference.page as usize * self.pools.len() + lane;
-        if let Some(own) = self.frames.get_mut(place) {
-            note(&mut self.journal, Change::Frame(place, *own));
-            *own = frame;
+        if let Some(held_frame) = self.frames.get_mut(place) {
+            note(&mut self.journal, Change::Frame(place, *held_frame));
+            *held_frame = frame;
         }
     }
 
@@ -311,20 +313,20 @@ impl Pools {
             return;
         };
         note(&mut self.journal, Change::State(page, *state));
-        for (lane, ((pool, frame), own)) in
+        for (lane, ((pool, frame), flags)) in
             self.pools.iter_mut().zip(frames).zip(state.to_le_bytes()).enumerate()
         {
             // Whose file was gone, or shorter, when the server crashed: there was nothing to be read.
-            pool.work.disk_reads -= u64::from(own & FROM_DISK != 0);
-            if own & HELD == 0 {
+            pool.work.disk_reads -= u64::from(flags & FROM_DISK != 0);
+            if flags & HELD == 0 {
                 continue;
             }
             if self.is_before_19 {
                 pool.free.push(*frame);
                 note(&mut self.journal, Change::Pushed(lane));
-            } else if let Some(own) = pool.pages.get_mut(*frame as usize) {
-                note(&mut self.journal, Change::Buffer(lane, *frame, *own));
-                *own = Page::MAX;
+            } else if let Some(held_page) = pool.pages.get_mut(*frame as usize) {
+                note(&mut self.journal, Change::Buffer(lane, *frame, *held_page));
+                *held_page = Page::MAX;
             }
         }
         *state = 0;
@@ -353,9 +355,9 @@ impl Pools {
             true
         };
         for lane in each(prefetchers.open_apart()) {
-            while prefetchers.next_apart(lane).is_some_and(|one| look(prefetchers, one)) {}
+            while prefetchers.next_apart(lane).is_some_and(|wanted| look(prefetchers, wanted)) {}
         }
-        while prefetchers.next_in_step().is_some_and(|one| look(prefetchers, one)) {}
+        while prefetchers.next_in_step().is_some_and(|wanted| look(prefetchers, wanted)) {}
     }
 }
 
@@ -408,17 +410,17 @@ impl Pool {
             let Some(page) = self.pages.get(at as usize) else { return at };
             let Some(state) = states.get_mut(*page as usize) else { return at };
             note(journal, Change::State(*page, *state));
-            let own = (*state >> self.shift) as u8;
-            if own & USAGE > 0 {
+            let usage = (*state >> self.shift) as u8;
+            if usage & USAGE > 0 {
                 *state -= 1 << self.shift;
                 continue;
             }
             *state &= !(u64::from(HELD | DIRTY | CAME_FAR) << self.shift);
-            if own & DIRTY != 0 {
+            if usage & DIRTY != 0 {
                 *state |= u64::from(WRITTEN) << self.shift;
-                self.work.first_writes += u64::from(own & WRITTEN == 0);
+                self.work.first_writes += u64::from(usage & WRITTEN == 0);
                 self.work.evictions += 1;
-                self.work.far_evictions += u64::from(own & CAME_FAR != 0);
+                self.work.far_evictions += u64::from(usage & CAME_FAR != 0);
                 if let Some(written) = written {
                     written.push((*page, before));
                 }

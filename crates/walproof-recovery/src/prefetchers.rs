@@ -32,7 +32,7 @@ const FETCHED: u64 = 2;
 pub(crate) struct Prefetchers {
     in_flight_most: u32,
     distance: u64,
-    /// What came of each reference from `tail` on, by its number: a ring whose length is a power of two.
+    /// The outcome of each reference from `tail` on, by its number: a ring whose length is a power of two.
     looked: Vec<u64>,
     /// First reference that is not replayed yet.
     tail: u64,
@@ -118,14 +118,14 @@ impl Prefetchers {
     /// What a server that is not in step looks at next, if it does before the next record is replayed.
     #[inline]
     pub(crate) fn next_apart(&mut self, lane: usize) -> Option<Look> {
-        let own = self.apart.get_mut(lane)?;
-        own.next = own.next.max(self.tail);
-        if *own == self.step {
+        let prefetcher = self.apart.get_mut(lane)?;
+        prefetcher.next = prefetcher.next.max(self.tail);
+        if *prefetcher == self.step {
             self.in_step |= bit(lane);
             return None;
         }
-        let looks = self.open & bit(lane) != 0 && own.next - self.tail < self.distance;
-        looks.then_some(Look { at: own.next, lanes: bit(lane) })
+        let looks = self.open & bit(lane) != 0 && prefetcher.next - self.tail < self.distance;
+        looks.then_some(Look { at: prefetcher.next, lanes: bit(lane) })
     }
 
     /// What those in step look at next; who may not ask for more is left behind.
@@ -171,7 +171,7 @@ impl Prefetchers {
         is_repeated
     }
 
-    /// The page was looked for; these servers did not have it and ask for it.
+    /// The page was looked for; these servers did not have it, and ask for it.
     #[inline]
     pub(crate) fn look(&mut self, look: Look, fetched: u64) {
         if let Some(looked) = self.looked(look.at) {

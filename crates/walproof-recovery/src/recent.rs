@@ -5,7 +5,8 @@ use crate::pages::Page;
 /// Pages that are recent: 8 MB, about the reach of a core's second-level cache and TLB.
 pub const RECENT_PAGES: u32 = 1024;
 
-/// Pages that are not distant: 32 MB, behind which page tables and the last-level cache are no longer at hand either.
+/// Pages that are not distant: 32 MB, beyond which page tables and the last-level cache are no longer at hand
+/// either.
 pub const DISTANT_PAGES: u32 = 4096;
 
 const NONE: u32 = u32::MAX;
@@ -46,7 +47,7 @@ pub(crate) struct Recent {
     /// The last of the recent ones, and of all.
     last_recent: Page,
     last: Page,
-    /// How many are recent and may be, how many there are and may be.
+    /// How many pages are recent and how many may be; how many pages there are and how many may be.
     recent: u32,
     recent_most: u32,
     length: u32,
@@ -114,8 +115,8 @@ impl Recent {
 
     fn unlink(&mut self, page: Page, link: Link) {
         // It is not the first, so there is a newer one.
-        self.change(link.newer, |own| own.older = link.older);
-        self.change(link.older, |own| own.newer = link.newer);
+        self.change(link.newer, |newer| newer.older = link.older);
+        self.change(link.older, |older| older.newer = link.newer);
         if self.last_recent == page {
             self.last_recent = link.newer;
         }
@@ -126,8 +127,8 @@ impl Recent {
 
     fn put_first(&mut self, page: Page) {
         let older = self.first;
-        self.change(page, |own| *own = Link { newer: NONE, older, place: Place::Recent });
-        self.change(older, |own| own.newer = page);
+        self.change(page, |changed| *changed = Link { newer: NONE, older, place: Place::Recent });
+        self.change(older, |changed| changed.newer = page);
         self.first = page;
         if older == NONE {
             self.last = page;
@@ -140,7 +141,7 @@ impl Recent {
     /// The last of the recent pages no longer is.
     fn age(&mut self) {
         let page = self.last_recent;
-        self.change(page, |own| own.place = Place::Older);
+        self.change(page, |changed| changed.place = Place::Older);
         self.last_recent = self.link(page).newer;
         self.recent -= 1;
     }
@@ -149,8 +150,8 @@ impl Recent {
     fn forget(&mut self) {
         let page = self.last;
         self.last = self.link(page).newer;
-        self.change(self.last, |own| own.older = NONE);
-        self.change(page, |own| *own = UNLINKED);
+        self.change(self.last, |changed| changed.older = NONE);
+        self.change(page, |changed| *changed = UNLINKED);
         self.length -= 1;
     }
 
@@ -159,7 +160,7 @@ impl Recent {
         self.links.get(page as usize).copied().unwrap_or(UNLINKED)
     }
 
-    /// Nothing, where there is no such page.
+    /// Does nothing if there is no such page.
     #[inline]
     fn change(&mut self, page: Page, how: impl FnOnce(&mut Link)) {
         if let Some(own) = self.links.get_mut(page as usize) {
@@ -180,13 +181,13 @@ mod tests {
             recent in 1u32..15,
             others in 1u32..15,
         ) {
-            let mut own = Recent::new(recent, recent + others);
+            let mut lists = Recent::new(recent, recent + others);
             let mut list: Vec<u32> = Vec::new();
             let mut misses = Misses::default();
             for page in pages {
                 let (is_far, is_done) = (page % 3 == 0, page % 5 == 0);
-                own.touch(page, is_far, is_done);
-                let at = list.iter().position(|one| *one == page);
+                lists.touch(page, is_far, is_done);
+                let at = list.iter().position(|listed| *listed == page);
                 if at.is_none_or(|at| at >= recent as usize) {
                     misses.recent += 1;
                     misses.far += u64::from(is_far && !is_done);
@@ -197,7 +198,7 @@ mod tests {
                 }
                 list.insert(0, page);
                 list.truncate((recent + others) as usize);
-                prop_assert_eq!(own.misses(), misses);
+                prop_assert_eq!(lists.misses(), misses);
             }
         }
     }

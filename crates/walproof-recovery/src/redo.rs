@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use walproof_wal::{Checkpoint, Error, Lsn, Range, Reader, Segments, Stats};
 
-/// Segments that are read at once, from the end backwards.
+/// How many segments are read at once, from the end backwards.
 const CHUNK_BYTES: u64 = 128 << 20;
-/// No checkpoint record is longer: one that begins in a chunk ends within so many bytes behind it.
+/// No checkpoint record is longer, so one that begins in a chunk ends within so many bytes after it.
 const OVERLAP_BYTES: u64 = 2 * 8192;
 
 /// The last checkpoint of the recording, looked for from its end backwards on so many threads; None when it holds
-/// none. WAL that cannot be read (recycled segments behind the end, a gap) holds none.
+/// none. WAL that cannot be read (recycled segments after the end, a gap) holds none.
 ///
 /// # Errors
 /// As [`Reader::open`]; [`Error::Interrupted`].

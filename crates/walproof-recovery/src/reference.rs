@@ -5,7 +5,7 @@ use walproof_wal::{BlockRef, RmgrId};
 use crate::brief::Brief;
 use crate::pages::Page;
 
-/// Block references of a record, at most (`XLR_MAX_BLOCK_ID` + 1, src/include/access/xlogrecord.h).
+/// The most block references of a record (`XLR_MAX_BLOCK_ID` + 1, src/include/access/xlogrecord.h).
 pub(crate) const RECORD_MOST: usize = 33;
 
 /// A block reference.
@@ -24,11 +24,11 @@ pub(crate) const LAST: u32 = 4;
 /// Replay does not touch the page: a hint-bit record without image.
 pub(crate) const NOT_REPLAYED: u32 = 8;
 
-/// The page is far from the one of the same fork that was referenced before.
+/// The page is far from the previously referenced one of the same fork.
 pub(crate) const FAR: u32 = 16;
 /// The page that is read is newer than the record, which leaves it as it is.
 pub(crate) const DONE: u32 = 32;
-/// The record does not say in the page that it came by, so the page is never newer than it.
+/// The record leaves the page's LSN alone, so the page is never newer than the record.
 pub(crate) const UNMARKED: u32 = 64;
 
 const FPI_FOR_HINT: u8 = 0xA0;
@@ -36,16 +36,17 @@ const FPI_FOR_HINT: u8 = 0xA0;
 /// Which references carry an image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Images {
-    /// Those that do in the recording.
+    /// The references that do in the recording.
     #[default]
     Recorded,
-    /// The first of each page: what a server with `full_page_writes` writes behind a redo point at the beginning.
+    /// The first of each page: what a server with `full_page_writes` writes after a redo point at the beginning.
     First,
-    /// Those that replay cannot do without: `full_page_writes=off`.
+    /// The references whose image replay cannot do without: `full_page_writes=off`.
     Off,
 }
 
-/// What replay and the prefetcher do with a reference, `LAST` apart. `is_new`: no reference named the page before.
+/// What replay and the prefetcher do with a reference, without `LAST`. `is_new`: no reference named the page
+/// before.
 #[inline]
 pub(crate) fn flags_of(record: &Brief<'_>, block: &BlockRef, images: Images, is_new: bool) -> u32 {
     let is_hint = record.rmgr == RmgrId::XLOG && record.info & 0xF0 == FPI_FOR_HINT;

@@ -6,7 +6,7 @@ use crate::brief::Brief;
 use crate::dropped::Dropped;
 
 named_fields! {
-    /// Images stored in one way.
+    /// Images that are stored in one way.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct ImageWork {
         /// Images.
@@ -51,20 +51,21 @@ impl StoredImages {
 }
 
 named_fields! {
-    /// What records ask of replay.
+    /// What replay has to do with records.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
     pub struct Work {
         /// Records.
         pub records: u64,
         /// Their bytes, images included.
         pub record_bytes: u64,
-        /// Of the records, those whose kind is not the one that mostly followed such four records.
+        /// Of the records, those whose kind is not the one that mostly followed such a four of records.
         pub unforeseen: u64,
-        /// Records of GIN indexes, which put lists on the page together anew.
+        /// Records of GIN indexes, which rebuild lists on the page.
         pub gin_records: u64,
         /// Pages that a record takes apart and puts together again: pruned, split, deleted from (see [`compacts`]).
         pub compactions: u64,
-        /// Pages of files that were dropped or cut off later: at the crash they are gone, and replay makes them anew.
+        /// Pages of files that were later dropped or cut off: at the crash they are gone, and replay makes
+        /// them again.
         pub extensions: u64,
         /// Block references.
         pub references: u64,

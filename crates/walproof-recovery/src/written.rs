@@ -56,8 +56,10 @@ impl Crashed {
         for (before, event) in events {
             if let Event::Drop(page) = event {
                 // Its file is gone with what was written until then.
-                if let Some(own) = self.pages.get_mut(*page as usize).filter(|own| own.1 < *before) {
-                    own.1 = 0;
+                if let Some(written) =
+                    self.pages.get_mut(*page as usize).filter(|written| written.1 < *before)
+                {
+                    written.1 = 0;
                 }
             }
         }

@@ -36,7 +36,7 @@ fn what_adds_up_adds_up() {
             ["Heap2/CLEAN", "Heap2/PRUNE", "Btree/SPLIT", "Btree/DEDUP", "Btree/DELETE", "Btree/VACUUM"];
         let compact = stats.by_operation().filter(|(operation, _)| {
             let name = operation.to_string();
-            names.iter().any(|one| name.starts_with(one)) && !name.ends_with("CLEANUP")
+            names.iter().any(|prefix| name.starts_with(prefix)) && !name.ends_with("CLEANUP")
         });
         let compactions: u64 = compact.map(|(_, totals)| totals.records).sum();
         assert!((1..=compactions).contains(&last.work.compactions), "{version}: {compactions}");
@@ -51,8 +51,8 @@ fn what_adds_up_adds_up() {
             assert!(off.prefetches == 0 && off.disk_reads <= on.disk_reads, "{version}: {on:?} {off:?}");
         }
         // Larger buffers never hold fewer pages at the end, and miss no more often.
-        assert!(last.pools.is_sorted_by(|one, next| one.misses >= next.misses), "{version}");
-        assert!(last.pools.is_sorted_by(|one, next| one.resident <= next.resident), "{version}");
+        assert!(last.pools.is_sorted_by(|pool, next| pool.misses >= next.misses), "{version}");
+        assert!(last.pools.is_sorted_by(|pool, next| pool.resident <= next.resident), "{version}");
         let most = last.pools[3];
         assert_eq!((most.evictions, most.resident), (0, last.work.dirty), "{version}");
         assert!((1..=last.work.dirty).contains(&last.work.runs) && last.work.dirty <= last.work.pages);

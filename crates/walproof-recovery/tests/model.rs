@@ -111,7 +111,7 @@ impl Model {
     }
 
     fn find(&self, page: PageName) -> Option<usize> {
-        self.buffers.iter().position(|buffer| buffer.is_some_and(|own| own.page == page))
+        self.buffers.iter().position(|buffer| buffer.is_some_and(|held| held.page == page))
     }
 
     /// `was_found`: the prefetcher found the page; `is_done`: the page on disk is newer.

@@ -85,7 +85,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Overwrites bytes `skip` into the record at `offset`, which may go on behind the headers of pages.
+/// Overwrites bytes `skip` into the record at `offset`, which may go on after the headers of pages.
 fn put(bytes: &mut [u8], offset: usize, skip: usize, new: &[u8], size: u32) -> Result<(), Box<dyn Error>> {
     let mut at = offset;
     for number in 0..skip + new.len() {
@@ -93,7 +93,7 @@ fn put(bytes: &mut [u8], offset: usize, skip: usize, new: &[u8], size: u32) -> R
             at += if at % size as usize == 0 { 40 } else { 24 };
         }
         if let Some(byte) = number.checked_sub(skip).and_then(|index| new.get(index)) {
-            *bytes.get_mut(at).ok_or("a record behind the end")? = *byte;
+            *bytes.get_mut(at).ok_or("a record after the end")? = *byte;
         }
         at += 1;
     }

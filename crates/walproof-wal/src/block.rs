@@ -1,4 +1,4 @@
-//! The parts of a record behind its header: block references with images and data, and the main data.
+//! The parts of a record after its header: block references with images and data, and the main data.
 //!
 //! ```text
 //! a record: header (24 bytes) | fragment headers ... | image and data of each block ... | main data
@@ -92,7 +92,7 @@ impl BlockRef {
     }
 }
 
-/// The block references of one record, in a place of fixed size that is used for one record after the other.
+/// The block references of a record, in a place of fixed size that is reused for the next record.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockRefs {
     list: [BlockRef; MAX_BLOCK_ID as usize + 1],
@@ -123,7 +123,7 @@ impl BlockRefs {
     }
 }
 
-/// What a record holds besides its blocks.
+/// What a record holds in addition to its blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fragments {
     pub(crate) origin: Option<u16>,
@@ -144,7 +144,8 @@ pub(crate) fn decode(
     decode_opening(record, record.len(), lsn, version, blocks, fragments)
 }
 
-/// As [`decode`], of a record of which only the first bytes are at hand: all that stands before images and data.
+/// As [`decode`], but for a record whose first bytes alone are at hand: everything that stands before images
+/// and data.
 #[inline(always)]
 pub(crate) fn decode_opening(
     opening: &[u8],

@@ -1,4 +1,4 @@
-//! A record over the edge between two segments: what the one has of it, what the other has, and both together.
+//! A record over the edge between two segments: what each segment has of it, and both together.
 //!
 //! A record's checksum covers its data, then its header. Of the part that begins a record its first bytes are kept, its
 //! header (24 bytes) among them, and the checksum of the data so far; of a part that continues one, the first bytes,
@@ -11,7 +11,7 @@ use crate::lsn::Lsn;
 use crate::record::{RecordHeader, HEADER_SIZE, MAX_LENGTH};
 use crate::version::PgVersion;
 
-/// Bytes that are kept where only the checksum matters.
+/// Bytes that are kept if only the checksum matters.
 pub(crate) const HEADER: usize = HEADER_SIZE;
 /// Bytes that are kept where what the record is about matters: its header, 33 references to blocks of up to 27 bytes, and
 /// what else stands before the data take 928 at most; the main data of a record without blocks begins there.
@@ -26,9 +26,9 @@ pub struct Begun {
     pub total_length: u32,
     /// Bytes of it so far.
     pub length: u32,
-    /// The first of them; 24 at most where only the checksum matters.
+    /// The first of them, at most 24 if only the checksum matters.
     pub header: Vec<u8>,
-    /// CRC-32C of those after the first 24.
+    /// CRC-32C of the bytes after the first 24.
     pub crc: u32,
 }
 
@@ -39,7 +39,7 @@ pub struct Rest {
     pub remaining: u32,
     /// Bytes of them in this segment.
     pub length: u32,
-    /// The first of them; 24 at most where only the checksum matters.
+    /// The first of them, at most 24 if only the checksum matters.
     pub first: Vec<u8>,
     /// CRC-32C of the others.
     pub crc: u32,
@@ -55,7 +55,7 @@ pub enum Joined {
 }
 
 impl Begun {
-    /// A part that is at hand, of which so many bytes are kept; None when not even the record's length is there.
+    /// A part that is at hand, with so many bytes kept; None if not even the record's length is there.
     pub(crate) fn new(lsn: Lsn, bytes: &[u8], keep: usize) -> Option<Begun> {
         let mut begun = Begun::at(lsn);
         begun.add(bytes, keep);
@@ -67,7 +67,7 @@ impl Begun {
         Begun { lsn, total_length: 0, length: 0, header: Vec::new(), crc: 0 }
     }
 
-    /// Adds the next bytes; of all of them the first `keep` are kept.
+    /// Adds the next bytes; the first `keep` bytes of the part are kept.
     pub(crate) fn add(&mut self, bytes: &[u8], keep: usize) {
         let room = keep.saturating_sub(self.header.len()).min(bytes.len());
         self.header.extend_from_slice(bytes.get(..room).unwrap_or_default());
@@ -84,7 +84,7 @@ impl Begun {
 }
 
 impl Rest {
-    /// Adds the next bytes; of all of them the first `keep` are kept.
+    /// Adds the next bytes; the first `keep` bytes of the part are kept.
     pub(crate) fn add(&mut self, bytes: &[u8], keep: usize) {
         let room = keep.saturating_sub(self.first.len()).min(bytes.len());
         let (first, others) = bytes.split_at(room);

@@ -42,7 +42,7 @@ pub enum Error {
         /// What the decompressor said.
         source: io::Error,
     },
-    /// A file that is encrypted, and of which no pass is known.
+    /// An encrypted file whose pass is not known.
     #[error("cannot read \"{path}\": it is encrypted, and {}", why.reason())]
     Encrypted {
         /// The file.
@@ -50,7 +50,7 @@ pub enum Error {
         /// What is missing.
         why: Locked,
     },
-    /// Something with a file's name that is none.
+    /// Something that has a file's name but is not a file.
     #[error("could not open file \"{path}\": it is {what}")]
     NotAFile {
         /// Where it is.
@@ -61,7 +61,7 @@ pub enum Error {
     /// Whoever waits for the pass has stopped it ([`Watch::stop`](crate::Watch::stop)).
     #[error("interrupted")]
     Interrupted,
-    /// A file given by name whose name is no segment's.
+    /// A file given by name whose name is not a segment's.
     #[error("file \"{path}\" is not a WAL segment")]
     NotASegment {
         /// The file.
@@ -93,7 +93,7 @@ pub enum Error {
         /// The next segment that does exist, when there is one: then WAL is missing in between.
         next: Option<SegmentName>,
     },
-    /// A file that is no part of WAL, or a damaged one.
+    /// A file that is not a part of WAL, or a damaged one.
     #[error("invalid part of WAL: {what}")]
     Part {
         /// What is wrong with it.
@@ -117,7 +117,7 @@ pub enum Error {
         /// The location.
         lsn: Lsn,
     },
-    /// What another reader said, of which only the words are known.
+    /// What another reader said; only its words are known.
     #[error("{message}")]
     Told {
         /// Its words.
@@ -136,7 +136,7 @@ pub enum Error {
     OldTimeline {
         /// The timeline that was asked for.
         got: u32,
-        /// That of the WAL before.
+        /// The timeline of the WAL before.
         latest: u32,
     },
     /// A range that ends before it starts.
@@ -308,7 +308,7 @@ impl Error {
             }),
             Error::NoRecord { source, .. } => Some(source.to_string()),
             Error::Archive { format, position, .. } => {
-                Some(format!("{format} archive, unreadable behind byte {position} of the segment"))
+                Some(format!("{format} archive, unreadable after byte {position} of the segment"))
             }
             Error::History { line, text, .. } => Some(format!("line {line}: {text}")),
             Error::NotFollowing { expected, got, .. } => Some(format!("expected {expected}, got {got}")),
@@ -330,17 +330,17 @@ impl Error {
                     .to_owned(),
             ),
             Error::Archive { .. } => {
-                Some("The archived file is damaged or not whole: fetch another copy of it.".to_owned())
+                Some("The archived file is damaged or incomplete: fetch another copy of it.".to_owned())
             }
             Error::NotAFile { .. } => Some("WAL is read from regular files.".to_owned()),
             Error::Encrypted { why: Locked::NoRepository | Locked::NoKey, .. } => Some(
-                "Give a repository of pgBackRest as it is; what other tools encrypt they have to restore.".to_owned(),
+                "Give a pgBackRest repository as it is; what other tools encrypt, they have to restore.".to_owned(),
             ),
             Error::Encrypted { .. } => Some(
                 "Set PGBACKREST_REPO1_CIPHER_PASS, or PGBACKREST_CONFIG to a file that has repo1-cipher-pass."
                     .to_owned(),
             ),
-            Error::Hole { .. } => Some("Begin anew at the later location: what the WAL asks of recovery is then known from a later checkpoint on.".to_owned()),
+            Error::Hole { .. } => Some("Begin again at the later location: what recovery has to do is then known from a later checkpoint on.".to_owned()),
             Error::History { .. } => {
                 Some("Lines are: timeline, location where it was left, reason; oldest first.".to_owned())
             }
@@ -348,7 +348,7 @@ impl Error {
                 Some("WAL segments have names of 24 hexadecimal digits; a server's are in pg_wal.".to_owned())
             }
             Error::MissingSegment { next: Some(_), .. } => Some(
-                "WAL is missing in between: fetch it from the archive, or go on behind it with --allow-gaps."
+                "WAL is missing in between: fetch it from the archive, or go on after it with --allow-gaps."
                     .to_owned(),
             ),
             Error::MissingSegment { next: None, lsn, .. } => {
@@ -363,7 +363,7 @@ impl Error {
             ),
             Error::PartBound { .. } => Some("Records begin at multiples of 8.".to_owned()),
             Error::NoRecord { .. } => {
-                Some("The segment may have been recycled, or the location not been written yet.".to_owned())
+                Some("The segment may have been recycled, or the location may not have been written yet.".to_owned())
             }
             Error::Invalid { what: Invalid::Magic { got, .. }, previous: Some(_), .. }
                 if PgVersion::from_magic(*got).is_some() =>

@@ -1,8 +1,9 @@
-//! Records of WAL that arrives: bytes in order, in pieces of any size, from any location on.
+//! Finds records in WAL that arrives: bytes in order, in pieces of any size, from any location on.
 //!
-//! The checks are those of [`Reader`](crate::Reader), in the same words, and so are the ends of records. A record is shown
-//! when its last byte has come; the padding after it need not have. Kept of what has come is what was not shown yet: less
-//! than a page and the piece in hand, and the part of a record that goes on on later pages.
+//! The checks are those of [`Reader`](crate::Reader), in the same words, and so are the ends of records. A
+//! record is shown when its last byte has come; the padding after it need not have. Only what was not shown
+//! yet is kept: less than a page and the piece in hand, and the part of a record that continues on later
+//! pages.
 
 use crate::block::{BlockRefs, Fragments};
 use crate::error::{Error, Invalid};
@@ -38,7 +39,7 @@ pub struct Feed {
     /// The end of the last record before a restart, until the first record after it.
     gap_start: Option<Lsn>,
     gaps: Vec<Gap>,
-    /// A record that goes on on later pages, and its bytes so far.
+    /// A record that continues on later pages, and its bytes so far.
     partial: Option<Partial>,
     assembled: Vec<u8>,
     broken: Option<(Invalid, SegmentName, Option<Lsn>)>,
@@ -50,7 +51,7 @@ pub struct Feed {
 enum Place {
     /// A record may begin on this page: looked for after a start in the middle.
     Page(Lsn),
-    /// A record begins here, or behind the header of the page that does.
+    /// A record begins here, or after the header of the page that does.
     Record(Lsn),
 }
 
@@ -59,7 +60,7 @@ struct Partial {
     lsn: Lsn,
     length: u32,
     header: Option<RecordHeader>,
-    /// The page that it goes on on.
+    /// The page on which it continues.
     page: Lsn,
 }
 
@@ -137,7 +138,7 @@ impl Feed {
         &self.gaps
     }
 
-    /// What comes next may begin anywhere.
+    /// Lets what comes next begin anywhere.
     pub fn restart(&mut self) {
         self.buffer.clear();
         self.received = None;
@@ -148,8 +149,8 @@ impl Feed {
         self.gap_start = self.gap_start.or(self.end);
     }
 
-    /// The WAL goes on at `lsn` on a newer timeline; whether what was shown stays as it is. If not, records after `lsn` were
-    /// shown already, and it is a restart.
+    /// Notes that the WAL goes on at `lsn` on a newer timeline; returns whether what was shown stays as it
+    /// is. If not, records after `lsn` had already been shown, and this is a restart.
     ///
     /// # Errors
     /// [`Error::OldTimeline`].
@@ -272,7 +273,7 @@ impl Feed {
         Ok(Some(header))
     }
 
-    /// The first place on `page` or behind it where a record begins.
+    /// The first place on `page` or after it where a record begins.
     fn find(&mut self, page: Lsn) -> Result<Step, Invalid> {
         let Some(header) = self.check(page)? else { return Ok(Step::Wait) };
         let size = u64::from(header.size());

@@ -1,7 +1,7 @@
 //! A record as a line of text: as pg_waldump prints it, and as JSON.
 //!
-//! What pg_waldump says of the inside of an operation (offsets, flags, snapshots) is left out, but for the time
-//! of a commit and the redo point of a checkpoint: this crate does not take operations apart.
+//! What pg_waldump says about the inside of an operation (offsets, flags, snapshots) is left out, except the
+//! time of a commit and the redo point of a checkpoint: this crate does not take operations apart.
 
 use std::fmt::{self, Write};
 

@@ -1,10 +1,10 @@
-//! Something about each page of a database, found quickly: what simulations keep of the pages that WAL names.
+//! A value for each page of a database, found quickly: what simulations keep about the pages that WAL names.
 
 use rustc_hash::FxHashMap;
 
 use crate::RelFileLocator;
 
-/// Blocks that are neighbours stand together in runs of so many.
+/// Neighbouring blocks stand together in runs of so many.
 const RUN: usize = 64;
 const RUN_BITS: u32 = 6;
 /// How many are found again without a hash: of forks, and of runs.

@@ -32,7 +32,7 @@ pub(crate) struct Pages {
     highest_timeline: u32,
     /// Timeline of the WAL before the first page read.
     lowest_timeline: u32,
-    /// Where reading goes on that was begun elsewhere, and the file that was read there.
+    /// Where reading that was begun elsewhere goes on, and the file that was read there.
     resumed: (Lsn, Option<SegmentName>),
     identity: WalIdentity,
     /// The segment being read.
@@ -168,7 +168,8 @@ impl Pages {
         self.buffer.get(..self.buffered)?.get(at..at.checked_add(length)?)
     }
 
-    /// What is left of the page in hand from `at` on; None when `at` is on another page, or begins one.
+    /// What is left of the page in hand from `at` on; None if `at` is on another page, or at the beginning of
+    /// one.
     #[inline]
     pub(crate) fn rest_of_page(&self, at: Lsn) -> Option<&[u8]> {
         let page = at.align_down(PAGE);
@@ -181,13 +182,13 @@ impl Pages {
         self.buffer.get(..self.buffered)?.get(from..to)
     }
 
-    /// What follows up to there is not looked at, and counts as read.
+    /// Passes over what follows up to there, which counts as read.
     pub(crate) fn pass_over(&self, until: Lsn) {
         let read = self.buffer_start.advance(self.buffered as u64);
         self.segments.watch().add(until.0.saturating_sub(read.0));
     }
 
-    /// Whether there is WAL of this cluster in a segment behind the one that holds `lsn`: if so, what stands
+    /// Whether there is WAL of this cluster in a segment after the one that holds `lsn`: if so, what stands
     /// at `lsn` is not the end of the WAL. Segments that were recycled, or prepared for later use, have other
     /// addresses on their pages, or none.
     pub(crate) fn continues_after(&self, lsn: Lsn) -> Option<SegmentName> {
@@ -219,7 +220,7 @@ impl Pages {
             let file = self.segments.open(name)?;
             self.current = Some((name, file));
             if offset != 0 {
-                // A segment's first page says whose it is, so it is checked even when reading starts behind it.
+                // A segment's first page says whose it is, so it is checked even when reading starts after it.
                 self.check(page.align_down(u64::from(size)))?;
                 let there = self.buffer_start.advance(self.buffered as u64);
                 if there > page && there < page.advance(PAGE) {
@@ -355,7 +356,7 @@ fn identity_of(
     let Some(version) = PgVersion::from_magic(header.magic) else {
         let got = header.magic;
         return Err(invalid(match PgVersion::developed_with(got) {
-            // A number alone is easily damage; with a long header behind it, it is a format.
+            // A number alone is easily damage; with a long header after it, it is a format.
             Some(version) if header.long.is_some_and(|long| is_segment_size(long.segment_size)) => {
                 Invalid::PreRelease { got, version, segment: name }
             }

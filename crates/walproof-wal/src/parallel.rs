@@ -1,9 +1,9 @@
-//! The parts of the WAL on several cores.
+//! Reads the parts of the WAL on several cores.
 //!
 //! Records can be found from the beginning of any segment, and all that is counted of them can be counted in
 //! parts. So segments are read side by side, and the parts put together in order. Each part must follow from
 //! the one before: its first record links to the last one there, and begins where that one ends. Where a part
-//! does not (the end of the WAL, damage, a gap, a record that was given up), the parts behind it are dropped,
+//! does not (the end of the WAL, damage, a gap, a record that was given up), the parts after it are dropped,
 //! and one reader goes on from the last record that is in order as if it had read everything itself. So it is
 //! the same code, with the same words, that decides what is wrong, whatever the number of cores.
 
@@ -17,8 +17,8 @@ use crate::page::{header_size_at, PAGE_SIZE};
 use crate::reader::{Finish, Gap, Position, Range, Reader};
 use crate::tally::Tally;
 
-/// Most bytes of a part: so many that the beginning of a part costs nothing beside it, so few that the last
-/// parts keep all threads busy. A part is at least a segment.
+/// The most bytes of a part: enough that the beginning of a part costs next to nothing in comparison, but few
+/// enough that the last parts keep all threads busy. A part is at least a segment.
 const PART_SIZE: u64 = 16 << 20;
 
 /// What was read of a part of the WAL.
@@ -52,7 +52,7 @@ pub(crate) struct Span {
 }
 
 impl Counted {
-    /// Of no WAL at all: any part may follow.
+    /// The counts of no WAL at all; any part may follow.
     fn empty() -> Counted {
         Counted {
             tally: Tally::default(),
@@ -93,7 +93,7 @@ impl Counted {
             }
         };
         if let Some(span) = &mut part.span {
-            // Not the reader's: it may have looked at pages behind the last record.
+            // Not the reader's: it may have looked at pages after the last record.
             (span.last, span.end) = (last, reader.end_lsn());
             (span.last_timeline, span.last_file) = (last_timeline, last_file);
         }
@@ -104,7 +104,7 @@ impl Counted {
         (part, failure)
     }
 
-    /// Puts the part that was read next behind this one.
+    /// Appends the part that was read next.
     fn append(&mut self, next: Counted) {
         self.tally.append(next.tally);
         self.accounting += next.accounting;
@@ -112,28 +112,28 @@ impl Counted {
         self.timeline = next.timeline;
         self.is_open = next.is_open;
         self.span = match (self.span, next.span) {
-            (Some(own), Some(more)) => {
-                let (first, prev) = (own.first, own.prev);
-                let (first_timeline, first_file) = (own.first_timeline, own.first_file);
+            (Some(before), Some(more)) => {
+                let (first, prev) = (before.first, before.prev);
+                let (first_timeline, first_file) = (before.first_timeline, before.first_file);
                 Some(Span { first, prev, first_timeline, first_file, ..more })
             }
-            (own, more) => own.or(more),
+            (before, more) => before.or(more),
         };
     }
 
-    /// Puts the part behind this one that was read apart from it; only if it follows.
+    /// Appends a part that was read separately, but only if it follows.
     fn followed_by(mut self, next: Counted, segment_size: u32) -> Counted {
         if !self.is_open {
             return self;
         }
-        if let (Some(own), Some(more)) = (self.span, next.span) {
+        if let (Some(before), Some(more)) = (self.span, next.span) {
             let mut between = Accounting::default();
-            if more.first != own.end && own.end.offset_in(u64::from(PAGE_SIZE)) == 0 {
-                between.add_page_header(header_size_at(own.end, segment_size));
+            if more.first != before.end && before.end.offset_in(u64::from(PAGE_SIZE)) == 0 {
+                between.add_page_header(header_size_at(before.end, segment_size));
             }
-            self.is_open = more.prev == own.last
-                && more.first == own.end.advance(between.total())
-                && more.first_timeline.min(more.first_file) >= own.last_timeline;
+            self.is_open = more.prev == before.last
+                && more.first == before.end.advance(between.total())
+                && more.first_timeline.min(more.first_file) >= before.last_timeline;
             if !self.is_open {
                 return self;
             }
@@ -144,8 +144,8 @@ impl Counted {
     }
 }
 
-/// Counts everything in the range, from where `start` is, on so many threads; why the WAL ends. What was read
-/// before an error is returned with it.
+/// Counts everything in the range, from where `start` is, on so many threads; returns why the WAL ends. What
+/// was read before an error is returned with it.
 pub(crate) fn read(start: Position, range: Range, threads: usize) -> (Counted, Result<Finish, Error>) {
     let segment_size = start.identity.segment_size;
     let mut pool = None;
@@ -184,7 +184,7 @@ pub(crate) fn read(start: Position, range: Range, threads: usize) -> (Counted, R
     }
 }
 
-/// Where to go on behind what was read.
+/// Where to go on after what has been read.
 fn behind(from: Position, whole: &Counted) -> Position {
     match whole.span {
         None => from,
@@ -238,6 +238,6 @@ fn side_by_side(pool: &ThreadPool, from: &Position, bounds: &[Lsn], range: Range
                 // Why a part ends early is found out again by who goes on there.
                 Counted::read(&mut Reader::resume(&position, stop, apart)).0
             })
-            .reduce(Counted::empty, |one, next| one.followed_by(next, from.identity.segment_size))
+            .reduce(Counted::empty, |counted, next| counted.followed_by(next, from.identity.segment_size))
     })
 }

@@ -28,7 +28,7 @@ pub struct Range {
     pub end: Option<Lsn>,
     /// Newest timeline to read; the highest at hand when None.
     pub timeline: Option<u32>,
-    /// Whether to go on behind segments that are missing; [`Reader::gaps`] tells which WAL was not seen.
+    /// Whether to go on after segments that are missing; [`Reader::gaps`] tells which WAL was not seen.
     pub allow_gaps: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct Range {
 pub struct Gap {
     /// Where the last record before it ends.
     pub start: Lsn,
-    /// Where the first record behind it begins.
+    /// Where the first record after it begins.
     pub end: Lsn,
 }
 
@@ -52,8 +52,8 @@ pub enum Finish {
         /// The segment that would come next.
         wanted: SegmentName,
     },
-    /// What comes next is no record, and no later segment shows that there should be one: the end of the WAL
-    /// of a running or stopped server looks like this.
+    /// What comes next is not a record, and no later segment shows that there should be one: the end of the
+    /// WAL of a running or stopped server looks like this.
     EndOfWal {
         /// What pg_waldump would report there.
         reason: Error,
@@ -61,7 +61,7 @@ pub enum Finish {
 }
 
 impl Finish {
-    /// In words; None for the end that was asked for.
+    /// The reason in words; None for the end that was asked for.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         match self {
@@ -81,13 +81,14 @@ pub struct Reader {
     start: Lsn,
     end: Option<Lsn>,
     allow_gaps: bool,
-    /// No record is read that begins here or later, and whether one was found there.
+    /// Records that begin here or later are not read; and whether one was found there.
     stop: Lsn,
     is_stopped: bool,
-    /// Whether WAL is known to stand before the start: then what is no record there may be the end of the WAL.
+    /// Whether WAL is known to stand before the start: then what is not a record there may be the end of the
+    /// WAL.
     is_within: bool,
     gaps: Vec<Gap>,
-    /// Where the gap begins that was just passed over; until the first record behind it.
+    /// Where the gap that was just passed over begins, until the first record after it.
     gap_start: Option<Lsn>,
     /// First record returned.
     first: Option<Lsn>,
@@ -171,8 +172,8 @@ impl Reader {
         }
     }
 
-    /// Tells the [`Watch`](crate::Watch) of the segments that a pass begins, and over how many bytes,
-    /// each of which it reads so many times.
+    /// Tells the segments' [`Watch`](crate::Watch) that a pass begins, and over how many bytes, which it
+    /// reads so many times.
     pub fn announce(&self, times: u64) {
         let (segments, until) = (self.pages.segments(), self.end.unwrap_or(Lsn(u64::MAX)));
         let bytes = segments.bytes_between(self.start, until, self.identity().segment_size);
@@ -210,7 +211,7 @@ impl Reader {
         }
     }
 
-    /// Whether reading ended because the next record begins at the stop or behind it.
+    /// Whether reading ended because the next record begins at the stop or after it.
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped
     }
@@ -270,7 +271,7 @@ impl Reader {
         self.finish.as_ref()
     }
 
-    /// Ends reading; why it ended, or [`Finish::Requested`] when it had not come to an end.
+    /// Ends reading; returns why it ended, or [`Finish::Requested`] if it had not come to an end.
     #[must_use]
     pub fn into_finish(self) -> Finish {
         self.finish.unwrap_or(Finish::Requested)
@@ -350,7 +351,7 @@ impl Reader {
         }
     }
 
-    /// The next record at or after the start; None when it would end behind the requested end.
+    /// The next record at or after the start; None when it would end after the requested end.
     fn find(&mut self) -> Result<Option<Found>, Error> {
         if self.next.is_none() {
             match self.first_position(self.start.align_down(PAGE))? {
@@ -382,7 +383,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The first place on `page` or behind it where a record begins: not in the rest of one from before.
+    /// The first place on `page` or after it where a record begins: not in the rest of one from before.
     fn first_position(&mut self, mut page: Lsn) -> Result<Option<Lsn>, Error> {
         loop {
             if self.end.is_some_and(|end| page >= end) {
@@ -405,7 +406,7 @@ impl Reader {
         }
     }
 
-    /// Reads the record at `self.next` and moves behind it.
+    /// Reads the record at `self.next` and moves past it.
     fn advance(&mut self) -> Result<Option<Found>, Error> {
         let mut at = self.next.unwrap_or(self.start);
         // What lies between the end of the record before and this one.
@@ -474,7 +475,7 @@ impl Reader {
         Some(Found { lsn, end: next, header, is_assembled: false })
     }
 
-    /// Reads the record at `at`, or behind the header of the page that begins there.
+    /// Reads the record at `at`, or after the header of the page that begins there.
     fn record_at(&mut self, at: Lsn, lead: &mut Accounting) -> Result<Attempt, Error> {
         let segment_size = self.identity().segment_size;
         let page = at.align_down(PAGE);
@@ -525,7 +526,7 @@ impl Reader {
         self.assemble(lsn, total_length, header, lead)
     }
 
-    /// Puts together a record that goes on behind its first page.
+    /// Puts together a record that continues after its first page.
     fn assemble(
         &mut self,
         lsn: Lsn,
@@ -622,7 +623,7 @@ impl Reader {
     }
 }
 
-/// What reading at one place gives.
+/// The outcome of reading at one place.
 enum Attempt {
     Found(Found, Accounting),
     /// The record was given up by a server that crashed; the WAL goes on at `page`.

@@ -1,4 +1,4 @@
-//! Which relation the WAL is about: totals of each relation and fork, down to the number of distinct blocks.
+//! Which relations the WAL is about: totals of each relation and fork, down to the number of distinct blocks.
 //!
 //! Every byte of a record counts once. A block reference's own bytes (its header, image and data) count for the
 //! relation and fork of that block; the rest of the record, and the record itself, for those of its first
@@ -84,7 +84,7 @@ impl Relations {
         self.none
     }
 
-    /// From its parts; None where a row comes twice.
+    /// Relations from their parts; None if a row comes twice.
     pub(crate) fn of(rows: Vec<RelationTotals>, none: Totals) -> Option<Relations> {
         let places = rows.iter().zip(0..).map(|(row, at)| ((row.relation, row.fork), at));
         let index: FxHashMap<Key, usize> = places.collect();
@@ -102,21 +102,21 @@ impl Relations {
         let (mut image_count, mut image_bytes, mut rest) = (0, 0, length);
         let method = access_method(record.header.rmgr);
         for block in others {
-            let own = Totals { records: 0, ..block_totals(block) };
+            let totals = Totals { records: 0, ..block_totals(block) };
             let row = self.row(block);
-            row.totals += own;
+            row.totals += totals;
             row.method = row.method.or(method);
             row.add_block(block);
-            image_count += own.image_count;
-            image_bytes += own.image_bytes;
-            rest -= own.combined_bytes().min(rest);
+            image_count += totals.image_count;
+            image_bytes += totals.image_bytes;
+            rest -= totals.combined_bytes().min(rest);
         }
-        let own = block_totals(first);
+        let totals = block_totals(first);
         let row = self.row(first);
-        row.totals += Totals { records: 1, record_bytes: rest - own.image_bytes.min(rest), ..own };
+        row.totals += Totals { records: 1, record_bytes: rest - totals.image_bytes.min(rest), ..totals };
         row.method = row.method.or(method);
         row.add_block(first);
-        (image_count + own.image_count, image_bytes + own.image_bytes)
+        (image_count + totals.image_count, image_bytes + totals.image_bytes)
     }
 
     #[inline]
@@ -149,10 +149,10 @@ impl Relations {
         self.none += next.none;
         for row in next.rows {
             match self.index.get(&(row.relation, row.fork)).and_then(|&at| self.rows.get_mut(at)) {
-                Some(own) => {
-                    own.totals += row.totals;
-                    own.method = own.method.or(row.method);
-                    own.blocks |= row.blocks;
+                Some(known) => {
+                    known.totals += row.totals;
+                    known.method = known.method.or(row.method);
+                    known.blocks |= row.blocks;
                 }
                 None => {
                     self.index.insert((row.relation, row.fork), self.rows.len());

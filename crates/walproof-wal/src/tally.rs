@@ -116,8 +116,8 @@ impl AddAssign for ImageTotals {
         self.hint_count += other.hint_count;
         self.hint_bytes += other.hint_bytes;
         self.not_applied_count += other.not_applied_count;
-        for (own, more) in self.compressed.0.iter_mut().zip(other.compressed.0) {
-            *own += more;
+        for (sum, more) in self.compressed.0.iter_mut().zip(other.compressed.0) {
+            *sum += more;
         }
     }
 }
@@ -215,8 +215,8 @@ impl Tally {
     /// Counts what another tally counted of the WAL that follows.
     pub(crate) fn append(&mut self, next: Tally) {
         for (rmgr, slots) in next.operations.0.into_iter().enumerate() {
-            for (own, more) in self.operations.slots(rmgr).into_iter().flatten().zip(slots) {
-                *own += more;
+            for (sum, more) in self.operations.slots(rmgr).into_iter().flatten().zip(slots) {
+                *sum += more;
             }
         }
         self.images += next.images;

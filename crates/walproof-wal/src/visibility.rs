@@ -10,7 +10,7 @@
 //! ```
 //!
 //! From 19 on, and in minors of 17 and 18 since August 2026 (17.11, 18.6), records that clear bits of the map (INSERT, DELETE,
-//! UPDATE, LOCK, MULTI_INSERT) refer to its block as well, behind those of the table.
+//! UPDATE, LOCK, MULTI_INSERT) refer to its block as well, after those of the table.
 
 use crate::block::BlockRef;
 use crate::record::Record;
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn flags_of_pruning_moved_with_19() {
         let all = PruneFlags { freezes: true, redirects: true, kills: true, frees: true };
-        // Reason 0 and flags in 18; flags in 19, with the bits of the map behind them.
+        // Reason 0 and flags in 18; flags in 19, with the bits of the map after them.
         for (version, main_data) in [(PgVersion::V18, [0, 0xF0]), (PgVersion::V19, [0xF0, 0x03])] {
             let found = record(version, 0x20, &main_data).prune_flags();
             assert_eq!(found, Some(all), "{version}");

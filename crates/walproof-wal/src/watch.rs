@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 
-/// Shared by who runs a pass and who waits for it.
+/// Shared by whoever runs a pass and whoever waits for it.
 #[derive(Clone, Debug, Default)]
 pub struct Watch(Arc<State>);
 

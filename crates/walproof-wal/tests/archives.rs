@@ -120,17 +120,17 @@ fn every_archiver_s_folders_and_any_mixture() {
         }
         assert_eq!(read_path(&folder.0, golden.range()).records, plain.records, "{method}");
     }
-    let (one, two) = (Folder::new(), Folder::new());
+    let (first, two) = (Folder::new(), Folder::new());
     for (number, (name, bytes)) in golden.segments.iter().enumerate() {
         let method = METHODS[number % METHODS.len()];
         match number % 2 {
-            0 => one.write(&name.to_string(), bytes),
+            0 => first.write(&name.to_string(), bytes),
             _ => two.write(&format!("{name}.{method}"), &compress(method, bytes)),
         };
         // A worse copy of each, which is not needed: nobody looks into it.
-        one.write(&format!("{name}.partial"), b"rubbish");
+        first.write(&format!("{name}.partial"), b"rubbish");
     }
-    let outcome = read(Segments::from_paths(&[&one.0, &two.0]).unwrap(), golden.range());
+    let outcome = read(Segments::from_paths(&[&first.0, &two.0]).unwrap(), golden.range());
     assert_eq!(outcome.records, plain.records);
     let alone = Segments::from_paths(&[two.0.join(format!("{}.lz4", golden.segments[1].0))]).unwrap();
     assert_eq!(alone.names().count(), 1);
@@ -166,7 +166,7 @@ fn cut_archives() {
             let outcome = read_path(&path, Range::default());
             assert_eq!(outcome.records, plain.records[..outcome.records.len()], "{method} cut at {cut}");
             let error = match outcome.end {
-                // What was cut off is the unused rest behind a segment switch.
+                // What was cut off is the unused rest after a segment switch.
                 Ok(_) if outcome.records.len() == plain.records.len() => continue,
                 Ok(finish) => panic!("{method} cut at {cut}: {finish:?}"),
                 Err(Error::NoRecord { source, .. }) => *source,

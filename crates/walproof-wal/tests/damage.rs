@@ -88,7 +88,7 @@ fn flip_every_bit() {
                 let mut bytes = small.bytes.clone();
                 bytes[offset] ^= 1 << bit;
                 let outcome = small.check(bytes);
-                // Damage costs only what comes behind it; a flip in padding costs nothing at all.
+                // Damage costs only what comes after it; a flip in padding costs nothing at all.
                 assert!(outcome.records.len() >= before, "version {version}, bit {bit} of byte {offset}");
             }
         }
@@ -102,18 +102,19 @@ fn duplicated_and_swapped_pages() {
     const PAGES: usize = 6;
     let small = Small::new(PgVersion::V15, PAGES);
     let page = |number: usize| number * PAGE..(number + 1) * PAGE;
-    for (one, two) in (0..PAGES).flat_map(|one| (0..PAGES).map(move |two| (one, two))).filter(|(a, b)| a != b)
+    for (source, two) in
+        (0..PAGES).flat_map(|source| (0..PAGES).map(move |two| (source, two))).filter(|(a, b)| a != b)
     {
         let mut copied = small.bytes.clone();
-        copied[page(two)].copy_from_slice(&small.bytes[page(one)]);
+        copied[page(two)].copy_from_slice(&small.bytes[page(source)]);
         let mut swapped = copied.clone();
-        swapped[page(one)].copy_from_slice(&small.bytes[page(two)]);
-        for (bytes, first) in [(copied, two), (swapped, one.min(two))] {
+        swapped[page(source)].copy_from_slice(&small.bytes[page(two)]);
+        for (bytes, first) in [(copied, two), (swapped, source.min(two))] {
             let outcome = read(Segments::from_memory([(small.name, bytes)]), Range::default());
             let message = outcome.message();
             assert_eq!(outcome.records, small.whole.records[..small.records_before(first * PAGE)]);
             // What claims to be the segment's first page need not have a long header.
-            let (got, expected) = (if first == two { one } else { two }, first);
+            let (got, expected) = (if first == two { source } else { two }, first);
             if expected == 0 {
                 assert!(message.starts_with("invalid info bits"), "{message}");
                 assert!(message.ends_with("offset 0"), "{message}");

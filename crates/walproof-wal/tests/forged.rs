@@ -36,7 +36,7 @@ proptest! {
         prop_assert_eq!(reader.accounting().total(), reader.end_lsn() - reader.first_lsn());
     }
 
-    /// Any bytes behind a header with the right checksum: taken apart or refused with a location.
+    /// Any bytes after a header with the right checksum: taken apart or refused with a location.
     #[test]
     fn any_content_is_read_or_refused(
         content in prop::collection::vec(prop_oneof![3 => 0u8..34, 1 => 250u8..=255, 2 => any::<u8>()], 0..200),
@@ -93,7 +93,7 @@ fn a_header_may_be_split_over_pages() {
     }
 }
 
-/// The rest of a segment behind XLOG/SWITCH is passed over, whatever stands there.
+/// The rest of a segment after XLOG/SWITCH is passed over, whatever stands there.
 #[test]
 fn a_switch_ends_its_segment() {
     let mut forge = Forge::new(PgVersion::V13, 1);
@@ -185,7 +185,7 @@ fn wal_of_a_beta_is_refused() {
     assert!(error.to_string().contains("a pre-release of PostgreSQL 15"), "{error}");
     assert!(error.hint().unwrap().contains("reads PostgreSQL 15 as released."));
 
-    // A number that no version was developed with, and one with nothing of a format behind it.
+    // A number that no version was developed with, and one with nothing of a format after it.
     for (at, bytes) in [(0, [0x23, 0xD1]), (32, [1, 0])] {
         segments[0].1[0] = 0x20;
         segments[0].1[at..at + 2].copy_from_slice(&bytes);

@@ -70,10 +70,10 @@ fn relations_and_minutes_add_up() {
         let (stats, _) = Stats::read(golden.segments(), golden.range(), 1).unwrap();
         let mut by_relation = stats.relations().none();
         let mut distinct = 0;
-        for one in stats.relations().iter() {
-            by_relation += one.totals;
-            distinct += one.distinct_blocks();
-            assert!(one.distinct_blocks() > 0);
+        for relation in stats.relations().iter() {
+            by_relation += relation.totals;
+            distinct += relation.distinct_blocks();
+            assert!(relation.distinct_blocks() > 0);
         }
         assert_eq!(by_relation, stats.totals(), "version {version}");
         let mut blocks = std::collections::BTreeSet::new();
@@ -82,8 +82,12 @@ fn relations_and_minutes_add_up() {
             blocks.extend(record.blocks.iter().map(|block| (block.relation, block.fork, block.block)));
         }
         assert_eq!(distinct, blocks.len() as u64);
-        let methods: Vec<String> =
-            stats.relations().iter().filter_map(|one| one.method).map(|rmgr| rmgr.to_string()).collect();
+        let methods: Vec<String> = stats
+            .relations()
+            .iter()
+            .filter_map(|relation| relation.method)
+            .map(|rmgr| rmgr.to_string())
+            .collect();
         for method in ["Btree", "Hash", "Gin", "Gist", "SPGist", "BRIN"] {
             assert!(methods.iter().any(|name| name == method), "{method} in version {version}: {methods:?}");
         }
@@ -159,7 +163,7 @@ fn the_end_is_found_whatever_follows() {
         assert_eq!(outcome.records, plain.records, "version {version}");
         assert!(matches!(outcome.end, Ok(Finish::EndOfWal { .. })));
 
-        // The last segment was recycled itself: behind the last page written are old pages, and behind the
+        // The last segment was recycled itself: after the last page written are old pages, and after the
         // last record may be an old record that begins where a new one would.
         let mut stale = golden.segments.clone();
         let old = stale[0].1.clone();

@@ -26,7 +26,7 @@ fn told((stats, finish): (Stats, Finish)) -> String {
     let relations: Vec<_> = stats
         .relations()
         .iter()
-        .map(|one| (one.relation, one.fork, one.totals, one.method, one.distinct_blocks()))
+        .map(|row| (row.relation, row.fork, row.totals, row.method, row.distinct_blocks()))
         .collect();
     let finish = match finish {
         Finish::EndOfWal { reason } => reason.to_string(),
@@ -47,12 +47,12 @@ fn whole(files: &Files, start: Option<Lsn>, end: Option<Lsn>) -> String {
 
 /// One part, read by a machine that has the segments of it alone, and sent from there.
 fn part(files: &Files, start: Option<Lsn>, end: Option<Lsn>) -> Result<Part, Error> {
-    let own = files.iter().filter(|(name, _)| {
+    let kept = files.iter().filter(|(name, _)| {
         let place = name.start(SEGMENT_SIZE).unwrap();
         end.is_none_or(|end| place < end) && start.is_none_or(|start| place.advance(SIZE) > start)
     });
     let range = Range { start, end, ..Range::default() };
-    let part = Part::read(Segments::from_memory(own.cloned()), range, 1)?;
+    let part = Part::read(Segments::from_memory(kept.cloned()), range, 1)?;
     Ok(sent(&part))
 }
 
@@ -81,9 +81,9 @@ fn joined(mut parts: Vec<Part>, mut seed: u64) -> Part {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let at = (seed >> 33) as usize % (parts.len() - 1);
         let next = parts.remove(at + 1);
-        let one = parts.remove(at);
-        let (bounds, more) = (one.bounds(), next.bounds());
-        let both = join(one, next);
+        let part = parts.remove(at);
+        let (bounds, more) = (part.bounds(), next.bounds());
+        let both = join(part, next);
         let both = both.unwrap_or_else(|error| panic!("{bounds:?} {more:?}: {error}, {:?}", error.detail()));
         // Not every one, for time's sake.
         parts.insert(at, if seed >> 60 == 0 { sent(&both) } else { both });
@@ -101,7 +101,7 @@ fn check(files: &Files, start: Option<Lsn>, cuts: &[Lsn], end: Option<Lsn>) {
         bytes.push(part.to_bytes());
         assert_eq!(told(part.into_stats().unwrap()), wanted, "cut at {cuts:?}");
     }
-    assert!(bytes.iter().all(|one| *one == bytes[0]), "cut at {cuts:?}");
+    assert!(bytes.iter().all(|part| *part == bytes[0]), "cut at {cuts:?}");
 }
 
 /// Where each record of its kind that comes first begins and ends, and what lies in it: inside its header, its
@@ -157,12 +157,11 @@ fn golden_wal_segment_by_segment() {
             golden.segments.iter().skip(1).map(|(name, _)| name.start(SEGMENT_SIZE).unwrap()).collect();
         check(&golden.segments, None, &edges, None);
         // Without a start and an end, the segments at hand are the part.
-        let own = golden
-            .segments
-            .iter()
-            .map(|one| sent(&Part::read(Segments::from_memory([one.clone()]), Range::default(), 2).unwrap()));
+        let parts = golden.segments.iter().map(|file| {
+            sent(&Part::read(Segments::from_memory([file.clone()]), Range::default(), 2).unwrap())
+        });
         let wanted = whole(&golden.segments, None, None);
-        assert_eq!(told(joined(own.collect(), 7).into_stats().unwrap()), wanted, "version {version}");
+        assert_eq!(told(joined(parts.collect(), 7).into_stats().unwrap()), wanted, "version {version}");
     }
 }
 
@@ -308,8 +307,8 @@ fn parts_within_a_record() {
     }
 }
 
-fn refusal(one: Part, next: Part) -> String {
-    let error = join(one, next).unwrap_err();
+fn refusal(part: Part, next: Part) -> String {
+    let error = join(part, next).unwrap_err();
     format!("{error}; {}", error.detail().unwrap_or_default())
 }
 

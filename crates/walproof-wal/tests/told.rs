@@ -112,7 +112,8 @@ fn records_are_the_same_in_the_same_places() {
             let before = lines(golden.segments(), range, with_data);
             let after = lines(Segments::from_memory(made.clone()), range, with_data);
             assert_eq!(before.len(), after.len(), "{version}");
-            let differing: Vec<_> = before.iter().zip(&after).filter(|(one, other)| one != other).collect();
+            let differing: Vec<_> =
+                before.iter().zip(&after).filter(|(record, other)| record != other).collect();
             assert!(
                 differing.is_empty(),
                 "{version} {with_data}: {}, such as {:#?}",

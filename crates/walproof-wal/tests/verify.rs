@@ -46,18 +46,18 @@ fn whole_segments_of_every_version() {
         let facts: Vec<FileFacts> =
             golden.segments.iter().map(|(name, bytes)| verify(*name, bytes, None)).collect();
         let (mut records, mut edges) = (0, 0);
-        for (place, one) in facts.iter().enumerate() {
-            assert_eq!(one.faults, [], "{version}");
-            assert_eq!(one.version, Some(version));
-            assert_eq!(one.stretches.len(), 1);
-            records += one.stretches[0].records;
+        for (place, found) in facts.iter().enumerate() {
+            assert_eq!(found.faults, [], "{version}");
+            assert_eq!(found.version, Some(version));
+            assert_eq!(found.stretches.len(), 1);
+            records += found.stretches[0].records;
             let is_last = place + 1 == facts.len();
-            assert_eq!(one.end.is_some(), is_last, "{version}: {:?}", one.end);
-            assert_eq!(one.is_clean_end, is_last);
-            if let (Some(begun), Some(next)) = (&one.tail, facts.get(place + 1)) {
+            assert_eq!(found.end.is_some(), is_last, "{version}: {:?}", found.end);
+            assert_eq!(found.is_clean_end, is_last);
+            if let (Some(begun), Some(next)) = (&found.tail, facts.get(place + 1)) {
                 match &next.head {
                     Head::Rest(rest) => {
-                        let joined = join(begun, rest, one.stretches[0].last, version);
+                        let joined = join(begun, rest, found.stretches[0].last, version);
                         assert!(matches!(joined, Ok(Joined::Whole(_))), "{version}");
                         records += 1;
                         edges += 1;

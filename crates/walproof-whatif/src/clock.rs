@@ -1,4 +1,4 @@
-//! What time it was at a place of the recording, where transactions do not tell it.
+//! What time it was at a place in the recording, if transactions do not tell.
 
 use walproof_wal::Lsn;
 
@@ -7,7 +7,7 @@ use walproof_wal::Lsn;
 pub(crate) struct Clock {
     /// Bytes of the recording (negative before it) and microseconds since 1970, both rising.
     ticks: Vec<(i64, i64)>,
-    /// The tick at or behind which the simulation is.
+    /// The tick at or after which the simulation is.
     at: usize,
 }
 
@@ -24,7 +24,7 @@ impl Clock {
         (!ticks.is_empty()).then_some(Clock { ticks, at: 0 })
     }
 
-    /// The time there; None before the first tick, that of the last one behind it. Offsets have to rise.
+    /// The time there; None before the first tick, and after the last one its time. Offsets have to rise.
     pub(crate) fn time_us(&mut self, offset: u64) -> Option<i64> {
         let offset = offset as i64;
         while self.ticks.get(self.at + 1).is_some_and(|next| next.0 <= offset) {

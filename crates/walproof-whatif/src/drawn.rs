@@ -1,5 +1,5 @@
-//! Which images are compressed to see what each method makes of them: a systematic sample of each relation's fork,
-//! spread over the whole recording, since pages fill and change while it lasts.
+//! Chooses the images that are compressed to see what each method makes of them: a systematic sample of each
+//! relation's fork, spread over the whole recording, since pages fill and change while it lasts.
 //!
 //! Of a fork every image is taken at first. When too many are held, the fork that holds the most lets go every
 //! second one, and takes half as many from then on; so what is held is evenly spaced at any time.
@@ -9,7 +9,7 @@ use crate::images::Lengths;
 /// Parts of the sample, one after the other in time, whose differences tell the error: images that follow each
 /// other are alike, so single ones would promise too much (batch means).
 const BATCHES: usize = 16;
-/// Relative standard error of a single image, of which no other tells how images differ.
+/// Relative standard error of a single image, when no other tells how images differ.
 const ALONE: f64 = 0.5;
 
 /// Images of one fork that were compressed, in the order of the recording.
@@ -59,11 +59,11 @@ impl Drawn {
 
     /// Bytes without compression, and under each method.
     pub(crate) fn sums(&self) -> (u64, [u64; 3]) {
-        self.held.iter().fold((0, [0; 3]), |(plain, mut bytes), one| {
-            for (sum, length) in bytes.iter_mut().zip(one.compressed) {
+        self.held.iter().fold((0, [0; 3]), |(plain, mut bytes), image| {
+            for (sum, length) in bytes.iter_mut().zip(image.compressed) {
                 *sum += u64::from(length);
             }
-            (plain + u64::from(one.plain), bytes)
+            (plain + u64::from(image.plain), bytes)
         })
     }
 
@@ -89,9 +89,9 @@ impl Drawn {
                     .iter()
                     .take(to)
                     .skip(from)
-                    .map(|one| {
-                        let length = one.compressed.get(method).copied().unwrap_or(0);
-                        f64::from(length) - ratio * f64::from(one.plain)
+                    .map(|image| {
+                        let length = image.compressed.get(method).copied().unwrap_or(0);
+                        f64::from(length) - ratio * f64::from(image.plain)
                     })
                     .sum();
                 squares += rest * rest;
@@ -129,7 +129,7 @@ mod tests {
     fn what_is_held_is_evenly_spaced() {
         for count in [1u16, 63, 64, 65, 66, 127, 128, 129, 130, 1000, 5000] {
             let found = drawn(0..count, 64);
-            let held: Vec<u16> = found.held.iter().map(|one| one.compressed[0]).collect();
+            let held: Vec<u16> = found.held.iter().map(|sample| sample.compressed[0]).collect();
             let expected: Vec<u16> = (0..count).step_by(found.stride as usize).collect();
             assert_eq!(held, expected, "{count}");
             assert!(held.len() <= 64 && (count < 65 || held.len() > 31), "{count}: {}", held.len());
@@ -148,7 +148,7 @@ mod tests {
         let mut squares = 0.0;
         for _ in 0..300 {
             let images: Vec<u16> = (0..3000).map(|_| next()).collect();
-            let truth = images.iter().map(|one| f64::from(*one)).sum::<f64>() / 3000.0;
+            let truth = images.iter().map(|bytes| f64::from(*bytes)).sum::<f64>() / 3000.0;
             let found = drawn(images.into_iter(), 256);
             let mean = found.sums().1[0] as f64 / found.len() as f64;
             squares += ((mean / truth - 1.0) / found.errors()[0]).powi(2);

@@ -32,7 +32,7 @@ pub(crate) struct Tuples {
     pub(crate) present: Option<u32>,
 }
 
-/// The page's size behind the record, as far as it can be told.
+/// The page's size after the record, as far as it can be told.
 pub(crate) fn size_after(
     record: &Record<'_>,
     block: &BlockRef,
@@ -153,7 +153,7 @@ fn pruned(record: &Record<'_>, block: &BlockRef) -> Pruned {
     Pruned::Tuples((u32::from(block.data_length) / 2).saturating_sub(lists))
 }
 
-/// A tuple of which the record has so many bytes of data.
+/// A tuple for which the record has so many bytes of data.
 fn inserted(data: u32) -> u32 {
     align(data.saturating_sub(RECORD_HEADER) + TUPLE_HEADER) + LINE_POINTER
 }
@@ -165,8 +165,8 @@ fn multi_inserted(record: &Record<'_>, data: u32) -> u32 {
         [_, _, low, high, ..] => u32::from(u16::from_le_bytes([*low, *high])).max(1),
         _ => 1,
     };
-    let one = (data / count).saturating_sub(MULTI_RECORD_HEADER) + TUPLE_HEADER;
-    count * (align(one) + LINE_POINTER)
+    let each = (data / count).saturating_sub(MULTI_RECORD_HEADER) + TUPLE_HEADER;
+    count * (align(each) + LINE_POINTER)
 }
 
 /// Tuples begin at multiples of 8.

@@ -1,5 +1,5 @@
-//! What the recording teaches about records: what a reference carries with an image and without one, how
-//! large images of a relation are, how well they compress.
+//! What the recording teaches about records: what a reference carries with and without an image, how large a
+//! relation's images are, and how well they compress.
 //!
 //! Learned from the beginning of the recording before the simulation, and on along the way.
 
@@ -23,13 +23,13 @@ const SMALL_GAP_BYTES: i64 = 256 << 10;
 const FORCED_LEAST: u32 = 3;
 /// Images that are held of those that were compressed to see what each method makes of them, at most.
 pub(crate) const SAMPLE: usize = 1024;
-/// Relative standard error of a relation's images of which none was compressed: others stand in.
+/// Relative standard error of a relation's images if none was compressed, so that others stand in.
 const UNSEEN_ERROR: f64 = 0.5;
 /// Images of a relation from which a mean size is taken.
 const IMAGES_LEAST: u64 = 8;
 /// What the number of a fork takes, roughly.
 const FORK_BYTES: usize = 32;
-/// Bytes of an image of which nothing else is known.
+/// Bytes of an image about which nothing else is known.
 const UNKNOWN_SIZE: u32 = 7000;
 
 /// A kind of reference: of one relation's fork, of one operation, in one place of the record.
@@ -88,10 +88,10 @@ impl Sizes {
     fn errors(&self) -> [f64; 3] {
         let (_, drawn) = self.drawn.sums();
         let mut errors = self.drawn.errors();
-        for (((error, told), own), all) in
+        for (((error, told), drawn_bytes), all) in
             errors.iter_mut().zip(self.told_squares).zip(drawn).zip(self.sampled_bytes)
         {
-            *error = (told + (*error * own as f64).powi(2)).sqrt() / (all as f64).max(1.0);
+            *error = (told + (*error * drawn_bytes as f64).powi(2)).sqrt() / (all as f64).max(1.0);
         }
         errors
     }
@@ -270,9 +270,9 @@ impl<'a> Knowledge<'a> {
         if self.sizes.len() <= at {
             self.sizes.resize(at + 1, Sizes::default());
         }
-        let Some(own) = self.sizes.get_mut(at) else { return };
+        let Some(of_fork) = self.sizes.get_mut(at) else { return };
         let plain = u64::from(image.uncompressed_length());
-        for sizes in [&mut *own, &mut self.all] {
+        for sizes in [&mut *of_fork, &mut self.all] {
             sizes.count += 1;
             sizes.plain_bytes += plain;
             if let Some((whole, stored)) = image.compression.and_then(|way| sizes.stored.get_mut(place(way)))
@@ -283,11 +283,11 @@ impl<'a> Knowledge<'a> {
         }
         if image.compression.is_none() {
             if let Some((count, bytes)) = tuples_on(record.image(block)) {
-                own.pointers += count;
-                own.pointed_bytes += bytes;
+                of_fork.pointers += count;
+                of_fork.pointed_bytes += bytes;
             }
         }
-        if !own.drawn.wants() {
+        if !of_fork.drawn.wants() {
             return;
         }
         let look = match &mut self.looks {
@@ -302,14 +302,14 @@ impl<'a> Knowledge<'a> {
         };
         let Some((lengths, unpacked)) = look else { return };
         if let Some((count, bytes)) = unpacked {
-            own.pointers += count;
-            own.pointed_bytes += bytes;
-            own.unpacked_pointers += count;
-            own.unpacked_bytes += bytes;
+            of_fork.pointers += count;
+            of_fork.pointed_bytes += bytes;
+            of_fork.unpacked_pointers += count;
+            of_fork.unpacked_bytes += bytes;
         }
         let Lengths { plain, compressed } = lengths;
-        own.drawn.add(lengths);
-        for sizes in [own, &mut self.all] {
+        of_fork.drawn.add(lengths);
+        for sizes in [of_fork, &mut self.all] {
             sizes.count_sampled(1, i64::from(plain), compressed.map(i64::from));
         }
         self.held += 1;
@@ -318,9 +318,9 @@ impl<'a> Knowledge<'a> {
         }
     }
 
-    /// The fork of which most images are held lets every second one go.
+    /// The fork with the most images held lets every second one go.
     fn thin(&mut self) {
-        let Some(largest) = self.sizes.iter_mut().max_by_key(|one| one.drawn.len()) else { return };
+        let Some(largest) = self.sizes.iter_mut().max_by_key(|sizes| sizes.drawn.len()) else { return };
         let (count, (plain, bytes)) = (largest.drawn.len(), largest.drawn.sums());
         largest.drawn.thin();
         let (left, (plain_left, bytes_left)) = (largest.drawn.len(), largest.drawn.sums());
@@ -367,9 +367,10 @@ impl<'a> Knowledge<'a> {
 
     /// Bytes, without compression, of the image of a page that was never seen.
     pub(crate) fn mean_size(&self, fork: ForkNumber) -> u16 {
-        let own = self.sizes.get(fork as usize);
-        own.and_then(Sizes::mean)
-            .or_else(|| own.and_then(Sizes::followed_mean))
+        let sizes = self.sizes.get(fork as usize);
+        sizes
+            .and_then(Sizes::mean)
+            .or_else(|| sizes.and_then(Sizes::followed_mean))
             .or(self.all.mean())
             .or(self.all.followed_mean())
             .unwrap_or(UNKNOWN_SIZE)
@@ -431,9 +432,9 @@ impl<'a> Knowledge<'a> {
             |sizes: &Sizes| (sizes.sampled_plain_bytes, sizes.sampled_bytes.get(place).copied().unwrap_or(0));
         // Without any contents, what was stored by that method tells of it.
         let stored = |sizes: &Sizes| sizes.stored.get(place).copied().unwrap_or_default();
-        let own = self.sizes.get(fork as usize);
+        let sizes = self.sizes.get(fork as usize);
         let (whole, compressed) =
-            [own.map(sampled), Some(sampled(&self.all)), own.map(stored), Some(stored(&self.all))]
+            [sizes.map(sampled), Some(sampled(&self.all)), sizes.map(stored), Some(stored(&self.all))]
                 .into_iter()
                 .flatten()
                 .find(|(whole, _)| *whole > 0)
@@ -493,7 +494,7 @@ pub(crate) fn look_at(compressor: &mut Compressor<'_>, image: &Image, bytes: &[u
 }
 
 fn place(method: Compression) -> usize {
-    Compression::ALL.iter().position(|one| *one == method).unwrap_or(0)
+    Compression::ALL.iter().position(|known| *known == method).unwrap_or(0)
 }
 
 /// Whether the image's contents were taken out (`walproof_wal::strip`), but for the page's header.

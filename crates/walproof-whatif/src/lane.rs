@@ -29,7 +29,7 @@ pub(crate) enum Cause {
 /// Where the simulation is, the same for every server: in the recording, not in the server's own WAL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Now {
-    /// Bytes of the recording behind its start.
+    /// Bytes of the recording after its start.
     pub(crate) offset: u64,
     /// Usable bytes of a server that writes no image at all.
     pub(crate) base_usable: u64,
@@ -108,7 +108,7 @@ pub(crate) struct Lane {
     redo: u64,
     /// Redo point of the last complete checkpoint: where recovery would begin.
     recovery_redo: u64,
-    /// The same place in the recording, in bytes behind its start.
+    /// The same place in the recording, in bytes after its start.
     recovery_offset: u64,
     distance_area: f64,
     distance_since: u64,

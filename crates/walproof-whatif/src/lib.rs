@@ -1,6 +1,6 @@
-//! From one recording of WAL to the WAL that other checkpoint settings would have written.
+//! Finds from one recording of WAL the WAL that other checkpoint settings would have written.
 //!
-//! A server logs a page as a whole, a full-page image, when the page's LSN is not behind the redo point of the
+//! A server logs a page as a whole, a full-page image, when the page's LSN is not after the redo point of the
 //! last checkpoint. Every record names its pages, so a recording tells, for redo points anywhere else, which
 //! references would have had an image and which would not: as the reference string of a cache tells the
 //! misses of a cache of any size. Records are made again with or without their images, which moves the

@@ -59,7 +59,7 @@ named_fields! {
         pub distance_mean: f64,
         /// The most.
         pub distance_most: u64,
-        /// Where recovery from a crash at the end would begin, in bytes of the recording behind its start.
+        /// Where recovery from a crash at the end would begin, in bytes of the recording after its start.
         pub crash_offset: u64,
         /// Most bytes of segments in `pg_wal`, without slots, `wal_keep_size` or an archiver that lags.
         pub pg_wal_most: u64,

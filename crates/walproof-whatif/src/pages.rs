@@ -67,9 +67,9 @@ impl Pages {
     pub(crate) fn retain(&mut self, fork: ForkNumber, is_wanted: impl Fn(u32) -> bool) -> u64 {
         let mut left = 0;
         if let Pages::Some(some) = self {
-            some.retain(|&(own, block), _| {
-                let stays = own != fork || is_wanted(block);
-                left += u64::from(stays && own == fork);
+            some.retain(|&(fork_of_page, block), _| {
+                let stays = fork_of_page != fork || is_wanted(block);
+                left += u64::from(stays && fork_of_page == fork);
                 stays
             });
         }

@@ -41,7 +41,7 @@ impl Positions {
         segment * self.segment_usable + before
     }
 
-    /// Where a record ends behind so many usable bytes.
+    /// Where a record ends after so many usable bytes.
     pub(crate) fn end_lsn(&self, usable: u64) -> Lsn {
         let (segment, left) = (usable / self.segment_usable, usable % self.segment_usable);
         let within = match left.checked_sub(FIRST_PAGE_USABLE) {

@@ -66,7 +66,8 @@ impl Sampler {
         if self.held <= self.most {
             return None;
         }
-        let (largest, stratum) = self.strata.iter_mut().enumerate().max_by_key(|(_, one)| one.held)?;
+        let (largest, stratum) =
+            self.strata.iter_mut().enumerate().max_by_key(|(_, stratum)| stratum.held)?;
         stratum.halvings += 1;
         Some(largest as ForkNumber)
     }
@@ -86,7 +87,7 @@ impl Sampler {
 
     /// Pages that are held, and those that they stand for.
     pub(crate) fn pages(&self) -> (u64, u64) {
-        (self.held, self.strata.iter().map(|one| one.held << one.halvings).sum())
+        (self.held, self.strata.iter().map(|stratum| stratum.held << stratum.halvings).sum())
     }
 }
 
@@ -102,7 +103,7 @@ fn mix(fork: ForkNumber, block: u32) -> u64 {
     hash ^ hash >> 31
 }
 
-/// Standard error of a sum of which each group is a part.
+/// Standard error of a sum over groups.
 pub(crate) fn standard_error(groups: &[i64; GROUPS]) -> f64 {
     let mean = groups.iter().sum::<i64>() as f64 / GROUPS as f64;
     let squares: f64 = groups.iter().map(|group| (*group as f64 - mean).powi(2)).sum();
@@ -126,7 +127,7 @@ mod tests {
                 held.push((fork, block));
                 if let Some(thin) = sampler.add(fork) {
                     held.retain(|&(fork, block)| sampler.holds(fork, block));
-                    let left = held.iter().filter(|one| one.0 == thin).count();
+                    let left = held.iter().filter(|page| page.0 == thin).count();
                     sampler.thinned(thin, left as u64);
                 }
                 assert!(held.len() <= 1000, "{}", held.len());
@@ -134,7 +135,7 @@ mod tests {
         }
         let (count, stands_for) = sampler.pages();
         assert_eq!(count, held.len() as u64);
-        assert_eq!(held.iter().filter(|one| one.0 == 0).count(), 100);
+        assert_eq!(held.iter().filter(|page| page.0 == 0).count(), 100);
         assert_eq!(sampler.weight(0, 7).map(|weight| weight.pages), Some(1));
         assert!((90_000..110_000).contains(&stands_for), "{stands_for}");
     }

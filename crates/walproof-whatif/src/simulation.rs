@@ -29,7 +29,7 @@ use crate::target::ImageCompression;
 
 /// Bytes of the recording that are read before the simulation, to learn from.
 const LEARN_BYTES: u64 = 64 << 20;
-/// Of the references behind them, the share that is learned from: one in so many records.
+/// Of the references after them, the share that is learned from: one in so many records.
 const LEARN_EVERY: u64 = 16;
 /// References whose judgement waits for the next checkpoint to be complete, at most.
 const UNJUDGED_MOST: usize = 1 << 20;
@@ -617,7 +617,7 @@ impl Simulation {
             has_hint_records: knowledge.has_hint_records,
             compression: knowledge.method(),
             held_pages,
-            pages: self.sampler.as_ref().map_or(held_pages, |one| one.pages().1),
+            pages: self.sampler.as_ref().map_or(held_pages, |sampler| sampler.pages().1),
             memory_bytes: self.pages_bytes(),
             ..self.recorded.clone()
         };

@@ -20,10 +20,10 @@ fn the_rule_explains_what_servers_did() {
     for version in PgVersion::ALL {
         let golden = Golden::load(version);
         let found = simulate(golden.segments(), golden.range(), &Request::new(&[Target::default()])).unwrap();
-        let own = found.recorded.agreement;
-        let tried = own.images + own.bare + own.unexplained + own.missing;
-        assert!(tried > 500, "{version}: {own:?}");
-        assert!((own.unexplained + own.missing) * 100 <= tried, "{version}: {own:?}");
+        let agreement = found.recorded.agreement;
+        let tried = agreement.images + agreement.bare + agreement.unexplained + agreement.missing;
+        assert!(tried > 500, "{version}: {agreement:?}");
+        assert!((agreement.unexplained + agreement.missing) * 100 <= tried, "{version}: {agreement:?}");
     }
 }
 
@@ -34,9 +34,9 @@ fn fewer_checkpoints_never_write_more_images() {
         let with = |size| Target { max_wal_size_mb: size, checkpoint_timeout_s: None, ..Target::default() };
         let targets = [with(Some(2)), with(Some(4)), with(Some(64)), with(None)];
         let found = simulate(golden.segments(), golden.range(), &Request::new(&targets)).unwrap();
-        let images: Vec<u64> = found.outcomes.iter().map(|one| one.images).collect();
-        assert!(images.is_sorted_by(|one, other| one >= other), "{version}: {images:?}");
-        assert!(found.outcomes.iter().all(|one| one.wal_bytes >= one.base_bytes));
+        let images: Vec<u64> = found.outcomes.iter().map(|outcome| outcome.images).collect();
+        assert!(images.is_sorted_by(|count, other| count >= other), "{version}: {images:?}");
+        assert!(found.outcomes.iter().all(|outcome| outcome.wal_bytes >= outcome.base_bytes));
     }
 }
 
@@ -61,7 +61,7 @@ fn methods_keep_their_order() {
         with(ImageCompression::Method(Compression::Zstd)),
     ];
     let found = simulate(golden.segments(), golden.range(), &Request::new(&targets)).unwrap();
-    let bytes: Vec<u64> = found.outcomes.iter().map(|one| one.image_bytes).collect();
+    let bytes: Vec<u64> = found.outcomes.iter().map(|outcome| outcome.image_bytes).collect();
     assert!(bytes[0] > bytes[1] && bytes[1] > bytes[2], "{bytes:?}");
     assert_eq!(found.outcomes[0].images, found.outcomes[2].images);
 }
@@ -96,7 +96,8 @@ fn times_from_elsewhere_begin_checkpoints() {
     let request = Request { times: &times, ..Request::new(&targets) };
     let found = simulate(golden.segments(), golden.range(), &request).unwrap();
     // Each shutdown in the recording begins a cycle anew.
-    let shutdowns = found.recorded.checkpoints.iter().filter(|one| one.is_shutdown).count() as u64;
+    let shutdowns =
+        found.recorded.checkpoints.iter().filter(|checkpoint| checkpoint.is_shutdown).count() as u64;
     assert!((10 - 2 * shutdowns..=10).contains(&found.outcomes[0].by_time), "{:?}", found.outcomes[0]);
     assert_eq!(found.recorded.last_time_us, Some(600_000_000));
 }

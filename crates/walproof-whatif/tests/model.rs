@@ -155,11 +155,11 @@ fn a_sample_is_off_by_as_much_as_it_says() {
     for most_pages in [4000, 1000, 250] {
         let sample = run(Some(most_pages));
         assert!(sample.recorded.held_pages <= most_pages && sample.recorded.held_pages * 4 > most_pages);
-        for (one, all) in sample.outcomes.iter().zip(&every.outcomes) {
-            let error = one.wal_bytes as f64 - all.wal_bytes as f64;
-            let told = one.sample_error_bytes;
+        for (sampled, all) in sample.outcomes.iter().zip(&every.outcomes) {
+            let error = sampled.wal_bytes as f64 - all.wal_bytes as f64;
+            let told = sampled.sample_error_bytes;
             // An error in WAL moves checkpoints, which adds to it.
-            assert!(told > 0.0 && error.abs() < 4.0 * told, "{most_pages}: {error} {told} {one:?}");
+            assert!(told > 0.0 && error.abs() < 4.0 * told, "{most_pages}: {error} {told} {sampled:?}");
             assert!(told < 0.2 * all.wal_bytes as f64, "{most_pages}: {told}");
         }
         // Fewer pages say less.

@@ -1,4 +1,4 @@
-//! Which WAL is there because of what: totals by resource manager and by relation.
+//! What the WAL is written for: totals by resource manager and by relation.
 //!
 //! Every byte of a record counts once, as in [`Relations`](walproof_wal::Relations): what belongs to a block reference for
 //! the relation of that block, the rest for that of the first block, or for none.
@@ -30,7 +30,7 @@ pub struct Causes {
 pub struct RelationCause {
     /// The relation's files.
     pub relation: RelFileLocator,
-    /// The first record that is counted here; those before are among the others.
+    /// The first record that is counted here; earlier ones are among the others.
     pub counted_from: Lsn,
     /// Its share of the records.
     pub totals: Totals,
@@ -97,16 +97,16 @@ impl Counting {
         let (mut rest, mut image_bytes, mut image_count) = (length, 0, 0);
         for (at, block) in record.blocks.iter().enumerate().rev() {
             let own_images = block.image.map_or(0, |image| u64::from(image.length));
-            let own = u64::from(block.wal_bytes());
+            let block_bytes = u64::from(block.wal_bytes());
             let is_first = at == 0;
-            let bytes = if is_first { rest } else { own.min(rest) };
+            let bytes = if is_first { rest } else { block_bytes.min(rest) };
             let totals = Totals {
                 records: u64::from(is_first),
                 record_bytes: bytes.saturating_sub(own_images),
                 image_bytes: own_images,
                 image_count: u64::from(block.image.is_some()),
             };
-            rest -= own.min(rest);
+            rest -= block_bytes.min(rest);
             image_bytes += totals.image_bytes;
             image_count += totals.image_count;
             let change = if is_first { Change::of(record) } else { None };
@@ -125,8 +125,8 @@ impl Counting {
         if record.blocks.is_empty() {
             self.none += totals;
         }
-        if let Some(own) = self.rmgrs.get_mut(usize::from(record.header.rmgr.0)) {
-            *own += totals;
+        if let Some(of_manager) = self.rmgrs.get_mut(usize::from(record.header.rmgr.0)) {
+            *of_manager += totals;
         }
         if record.header.rmgr == RmgrId::TRANSACTION {
             match TransactionEnd::from_record(record).map(|end| end.outcome) {

@@ -1,4 +1,5 @@
-//! What is done to a table, as far as it makes storms of WAL: rows that are updated, and rows that are frozen.
+//! What is done to a table, as far as it causes storms of WAL: rows that are updated, and rows that are
+//! frozen.
 
 use walproof_wal::{PgVersion, PruneFlags, Record, RmgrId};
 
@@ -14,7 +15,8 @@ pub struct Changes {
     pub updates: u64,
     /// Bytes of these, images included.
     pub update_bytes: u64,
-    /// Runs of them by the same transaction: many updates a run are a transaction that changes many rows.
+    /// Runs of them by the same transaction. Many updates in each run mean a transaction that changes many
+    /// rows.
     pub update_runs: u64,
     /// Records that freeze rows.
     pub freezes: u64,
@@ -68,17 +70,17 @@ impl Following {
     /// One more, of that many bytes, by that transaction.
     #[inline]
     pub(crate) fn add(&mut self, change: Change, bytes: u64, xid: u32) {
-        let own = &mut self.changes;
+        let changes = &mut self.changes;
         match change {
             Change::Update => {
-                own.updates += 1;
-                own.update_bytes += bytes;
-                own.update_runs += u64::from(self.xid != xid);
+                changes.updates += 1;
+                changes.update_bytes += bytes;
+                changes.update_runs += u64::from(self.xid != xid);
                 self.xid = xid;
             }
             Change::Freeze => {
-                own.freezes += 1;
-                own.freeze_bytes += bytes;
+                changes.freezes += 1;
+                changes.freeze_bytes += bytes;
             }
         }
     }
@@ -108,13 +110,13 @@ mod tests {
 
     #[test]
     fn a_run_ends_where_another_transaction_updates() {
-        let mut own = Following::default();
+        let mut following = Following::default();
         for xid in [7, 7, 7, 9, 7] {
-            own.add(Change::Update, 100, xid);
+            following.add(Change::Update, 100, xid);
         }
-        own.add(Change::Freeze, 30, 0);
+        following.add(Change::Freeze, 30, 0);
         let expected =
             Changes { updates: 5, update_bytes: 500, update_runs: 3, freezes: 1, freeze_bytes: 30 };
-        assert_eq!(own.changes, expected);
+        assert_eq!(following.changes, expected);
     }
 }

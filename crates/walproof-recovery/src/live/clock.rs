@@ -1,7 +1,8 @@
-//! One simulation of recovery from a redo point on, that can be asked at any moment.
+//! A simulation of recovery from a redo point on, which can be asked at any moment.
 //!
-//! Everything but the prefetcher depends on what came before alone. The prefetcher of a record looks at references behind
-//! it, so its pools stay a few references behind, and an answer replays those for once and undoes that.
+//! Everything but the prefetcher depends only on what came before. The prefetcher of a record looks at
+//! references after it, so its pools stay a few references behind, and an answer replays those for once and
+//! undoes that.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +50,7 @@ pub(crate) struct Simulation {
     counter: Counter,
     plain: Vec<Pools>,
     prefetching: Vec<Pools>,
-    /// References behind a record that have to be known before it is replayed there.
+    /// How many references after a record have to be known before it is replayed there.
     look_ahead: usize,
     /// What is not replayed there yet; the number of the first.
     references: Vec<Reference>,
@@ -121,7 +122,7 @@ impl Simulation {
         self.events.extend_from_slice(events);
         let kept = self.references.len().saturating_sub(self.look_ahead);
         let whole = self.references.get(..kept).unwrap_or_default();
-        let Some(last) = whole.iter().rposition(|one| one.flags & LAST != 0) else { return };
+        let Some(last) = whole.iter().rposition(|reference| reference.flags & LAST != 0) else { return };
         let until = self.base + last as u64 + 1;
         let now = self.events.partition_point(|(before, _)| *before < until);
         for pools in &mut self.prefetching {

@@ -66,8 +66,8 @@ impl Dirty {
     }
 
     fn set(&mut self, page: Page, is_dirty: bool) {
-        if let Some(own) = self.is_dirty.get_mut(page as usize) {
-            *own = is_dirty;
+        if let Some(mark) = self.is_dirty.get_mut(page as usize) {
+            *mark = is_dirty;
         }
     }
 

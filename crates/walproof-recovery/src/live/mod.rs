@@ -1,4 +1,4 @@
-//! What a recovery would have to do if the server crashed now: kept up while its WAL arrives, at the price of that WAL.
+//! What a recovery would have to do if the server crashed now, kept up to date while its WAL arrives.
 //!
 //! The answer is that of [`analyse`](crate::analyse) over the WAL from the redo point of the last complete checkpoint to
 //! the last record that has come. A checkpoint that completes moves the redo point: from 17 on a record tells where it
@@ -46,7 +46,7 @@ pub struct Live {
 }
 
 named_fields! {
-    /// Everything at a moment, totals apart.
+    /// Everything at a moment, except totals.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub struct Snapshot {
         /// The version that wrote it; None until the first page.
@@ -67,7 +67,7 @@ named_fields! {
         pub clock: Option<Clock>,
         /// Where it would begin.
         pub redo: Option<Lsn>,
-        /// Where the checkpoint began that runs now.
+        /// Where the checkpoint that is running began.
         pub next_redo: Option<Lsn>,
         /// Records that are still to be simulated again.
         pub recomputing_left: Option<u64>,
@@ -87,7 +87,7 @@ struct Follower {
     whole_from: Option<Lsn>,
     told: Option<Lsn>,
     current: Option<Simulation>,
-    /// From 17 on: of the checkpoint that runs.
+    /// From 17 on: the redo point of the checkpoint that is running.
     next: Option<Simulation>,
     /// To 16.
     trace: Trace,
@@ -171,7 +171,8 @@ impl Live {
         shown
     }
 
-    /// What comes next may begin anywhere; the clock is not known until a checkpoint whose redo point was seen.
+    /// Lets what comes next begin anywhere; the clock is not known until a checkpoint whose redo point was
+    /// seen.
     pub fn restart(&mut self) {
         self.feed.restart();
         self.follower.lose(State::Hole);
@@ -193,7 +194,7 @@ impl Live {
         Ok(())
     }
 
-    /// Simulates so many records again, in whole chunks; whether there are more.
+    /// Simulates so many records again, in whole chunks; returns whether there are more.
     pub fn recompute(&mut self, records: u64) -> bool {
         self.follower.recompute(records)
     }
@@ -216,7 +217,7 @@ impl Live {
         self.follower.counting.causes()
     }
 
-    /// What there is at this moment.
+    /// What is known at this moment.
     pub fn snapshot(&mut self) -> Snapshot {
         let follower = &mut self.follower;
         let (redo, clock) = match (&follower.again, &mut follower.current) {
@@ -315,7 +316,10 @@ impl Follower {
     fn simulate_again(&mut self, checkpoint: Checkpoint) {
         let before = match self.again.take() {
             Some(again) => again.before,
-            None => self.current.take().and_then(|mut one| Some((one.redo, one.clock(&self.plan)?))),
+            None => self
+                .current
+                .take()
+                .and_then(|mut simulation| Some((simulation.redo, simulation.clock(&self.plan)?))),
         };
         self.current = None;
         if self.trace.from > checkpoint.redo {
@@ -367,7 +371,8 @@ impl Follower {
     }
 
     fn memory_bytes(&self) -> u64 {
-        let all = self.current.iter().chain(&self.next).chain(self.again.iter().map(|one| &one.simulation));
+        let all =
+            self.current.iter().chain(&self.next).chain(self.again.iter().map(|again| &again.simulation));
         all.map(Simulation::memory_bytes).sum::<u64>() + self.trace.memory_bytes()
     }
 }

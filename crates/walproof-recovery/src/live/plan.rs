@@ -17,9 +17,10 @@ pub struct LivePlan {
     pub redo: Option<Lsn>,
     /// Relations that are told apart, at least.
     pub relations: usize,
-    /// To 16: bytes of the trace, at most.
+    /// Up to 16: the most bytes of the trace.
     pub trace_bytes: u64,
-    /// To 16: where a file without a name holds most of the trace; None: in memory, and no more than 64 MB.
+    /// Up to 16: the folder where a file without a name holds most of the trace; None: it is in memory, with
+    /// no more than 64 MB.
     pub trace_folder: Option<PathBuf>,
 }
 
@@ -32,9 +33,9 @@ pub enum State {
     Recomputing,
     /// No redo point is known.
     NoCheckpoint,
-    /// WAL is missing since.
+    /// WAL has been missing since then.
     Hole,
-    /// To 16: the redo point lay before what the trace had.
+    /// Up to 16: the redo point lay before what the trace had.
     TraceTooLong,
 }
 

@@ -1,5 +1,5 @@
 //! What simulations need of each record since the last checkpoint, in few bytes: 13 to 16 tell where recovery begins only
-//! when the checkpoint is complete, and the records behind that place are then simulated again.
+//! when the checkpoint is complete, and the records after that place are then simulated again.
 //!
 //! Records stand in chunks, each of which can be read by itself and begins with the location of its first record:
 //!
@@ -32,7 +32,7 @@ const APPLIED: u64 = 4;
 const METHOD: u32 = 3;
 const FORK: u32 = 5;
 
-/// Records of which not much is kept.
+/// Records of which little is kept.
 #[derive(Debug)]
 pub(crate) struct Trace {
     chunks: VecDeque<Chunk>,
@@ -74,7 +74,7 @@ struct Open {
 }
 
 impl Trace {
-    /// Of at most so many bytes, all WAL from `from` on.
+    /// A trace of at most so many bytes, of all WAL from `from` on.
     pub(crate) fn new(from: Lsn, bytes_most: u64, spill: Spill) -> Trace {
         Trace { chunks: VecDeque::new(), first: 0, open: Open::default(), bytes: 0, bytes_most, spill, from }
     }
@@ -89,7 +89,7 @@ impl Trace {
         self.spill.memory_bytes() + self.open.bytes.capacity() as u64
     }
 
-    /// Nothing of it is left, and it begins anew.
+    /// Nothing of it is left, and it starts over.
     pub(crate) fn clear(&mut self, from: Lsn) {
         self.forget_before(u64::MAX);
         self.open = Open::default();
@@ -142,7 +142,8 @@ impl Trace {
         }
     }
 
-    /// Shows the records of a chunk; whether it was the last one. None when it is not there any more, or could not be read.
+    /// Shows the records of a chunk; returns whether it was the last one. None if it is no longer there, or
+    /// could not be read.
     pub(crate) fn show(&self, number: u64, show: &mut impl FnMut(Lsn, Lsn, &Brief<'_>)) -> Option<bool> {
         let place = usize::try_from(number.checked_sub(self.first)?).ok()?;
         match self.chunks.get(place) {
@@ -188,7 +189,7 @@ impl Open {
             let fork = *self.forks.entry((block.relation, block.fork)).or_insert(next);
             let mut told = ((fork as u64) << FORK) | (u64::from(block.will_init) * WILL_INIT);
             if let Some(image) = block.image {
-                let method = image.compression.map_or(0, |one| one as u64 + 1);
+                let method = image.compression.map_or(0, |method_used| method_used as u64 + 1);
                 told |= HAS_IMAGE | (u64::from(image.apply) * APPLIED) | (method << METHOD);
             }
             put(bytes, told);
@@ -239,7 +240,7 @@ fn put_locator(bytes: &mut Vec<u8>, relation: RelFileLocator) {
     }
 }
 
-/// Shows the records of a chunk's bytes; None where they are none, which is never.
+/// Shows the records of a chunk's bytes; None if they are not records, which never happens.
 fn read(from: Lsn, bytes: &[u8], show: &mut impl FnMut(Lsn, Lsn, &Brief<'_>)) -> Option<()> {
     let mut rest = bytes;
     let mut last_end = from;

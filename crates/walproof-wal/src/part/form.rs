@@ -35,7 +35,7 @@ const MAGIC: [u8; 8] = *b"walpart\x01";
 const CRC_LENGTH: usize = 4;
 /// Begins a roaring bitmap without containers of runs, which is what the library writes.
 const ROARING_COOKIE: [u8; 4] = 12346u32.to_le_bytes();
-/// Ample for what a reader says about the end of the WAL.
+/// Ample room for what a reader says about the end of the WAL.
 const LONGEST_REASON: usize = 4096;
 
 pub(super) fn write(part: &Part) -> Vec<u8> {
@@ -128,21 +128,21 @@ impl Writer {
         }
     }
 
-    fn accounting(&mut self, one: &Accounting) {
+    fn accounting(&mut self, accounting: &Accounting) {
         for bytes in [
-            one.record_bytes,
-            one.padding_bytes,
-            one.page_header_bytes,
-            one.segment_header_bytes,
-            one.switch_bytes,
-            one.overwritten_bytes,
+            accounting.record_bytes,
+            accounting.padding_bytes,
+            accounting.page_header_bytes,
+            accounting.segment_header_bytes,
+            accounting.switch_bytes,
+            accounting.overwritten_bytes,
         ] {
             self.number(bytes);
         }
     }
 
-    fn totals(&mut self, one: Totals) {
-        for count in [one.records, one.record_bytes, one.image_bytes, one.image_count] {
+    fn totals(&mut self, totals: Totals) {
+        for count in [totals.records, totals.record_bytes, totals.image_bytes, totals.image_count] {
             self.number(count);
         }
     }
@@ -211,12 +211,12 @@ impl Writer {
         self.optional(transactions.first_commit_unix_us, Writer::signed);
         self.optional(transactions.last_commit_unix_us, Writer::signed);
         self.number(tally.checkpoints.len() as u64);
-        for one in &tally.checkpoints {
-            self.number(one.lsn.0);
-            self.number(one.redo.0);
-            self.number(u8::from(one.kind == CheckpointKind::Shutdown));
-            self.number(one.timeline);
-            self.signed(one.time_unix_s);
+        for checkpoint in &tally.checkpoints {
+            self.number(checkpoint.lsn.0);
+            self.number(checkpoint.redo.0);
+            self.number(u8::from(checkpoint.kind == CheckpointKind::Shutdown));
+            self.number(checkpoint.timeline);
+            self.signed(checkpoint.time_unix_s);
         }
         self.relations(&tally.relations);
         let (minutes, first) = tally.rate.parts();
@@ -248,7 +248,7 @@ impl Writer {
     }
 }
 
-/// Bytes that are not believed; None wherever they cannot be a part.
+/// Bytes that are not believed; everything is None that cannot be from a part.
 struct Input<'a>(Bytes<'a>);
 
 impl<'a> Input<'a> {
@@ -304,7 +304,7 @@ impl<'a> Input<'a> {
 
     /// What fills at most so many bytes.
     fn accounting(&mut self, most: u64) -> Option<Accounting> {
-        let one = Accounting {
+        let accounting = Accounting {
             record_bytes: self.number()?,
             padding_bytes: self.number()?,
             page_header_bytes: self.number()?,
@@ -313,15 +313,15 @@ impl<'a> Input<'a> {
             overwritten_bytes: self.number()?,
         };
         let kinds = [
-            one.record_bytes,
-            one.padding_bytes,
-            one.page_header_bytes,
-            one.segment_header_bytes,
-            one.switch_bytes,
-            one.overwritten_bytes,
+            accounting.record_bytes,
+            accounting.padding_bytes,
+            accounting.page_header_bytes,
+            accounting.segment_header_bytes,
+            accounting.switch_bytes,
+            accounting.overwritten_bytes,
         ];
         let sum = kinds.into_iter().try_fold(0u64, u64::checked_add)?;
-        (sum <= most).then_some(one)
+        (sum <= most).then_some(accounting)
     }
 
     fn totals(&mut self) -> Option<Totals> {
@@ -352,7 +352,7 @@ impl<'a> Input<'a> {
             let last = input.lsn_from(first)?;
             Some(Reach { first, last, end: input.lsn_from(last)?, prev: input.lsn()? })
         })?;
-        // What a switch left unused may go on behind the part.
+        // What a switch left unused may go on after the part.
         let most = room.checked_add(u64::from(identity.segment_size))?;
         let accounting = self.accounting(most)?;
         let pending = self.accounting(room)?;
@@ -495,7 +495,7 @@ impl<'a> Input<'a> {
 
     fn relations(&mut self, sum: Totals) -> Option<Relations> {
         let none = self.totals()?;
-        let mut own = none;
+        let mut rebuilt = none;
         let mut rows = Vec::new();
         for _ in 0..self.number::<u64>()? {
             let relation = RelFileLocator {
@@ -508,27 +508,27 @@ impl<'a> Input<'a> {
             let method = self.optional(|input| input.number().map(RmgrId))?;
             let blocks = blocks(self.bytes(usize::MAX)?)?;
             rows.push(RelationTotals::of((relation, fork), totals, method, blocks));
-            own = checked_sum(own, totals)?;
+            rebuilt = checked_sum(rebuilt, totals)?;
         }
-        (own == sum).then(|| Relations::of(rows, none)).flatten()
+        (rebuilt == sum).then(|| Relations::of(rows, none)).flatten()
     }
 
     fn rate(&mut self, sum: Totals, commits: u64) -> Option<Rate> {
         let mut minutes = BTreeMap::new();
-        let (mut own, mut own_commits) = (Totals::default(), 0u64);
+        let (mut timed, mut own_commits) = (Totals::default(), 0u64);
         for _ in 0..self.number::<u64>()? {
             let minute = self.signed()?;
             // Such that it can be told in seconds.
             minute.checked_mul(60)?;
             let written = Minute { totals: self.totals()?, commits: self.number()? };
             let is_later = minutes.last_key_value().is_none_or(|(last, _)| *last < minute);
-            own = checked_sum(own, written.totals).filter(|_| is_later)?;
+            timed = checked_sum(timed, written.totals).filter(|_| is_later)?;
             own_commits = own_commits.checked_add(written.commits)?;
             minutes.insert(minute, written);
         }
         let first = self.optional(Input::signed)?;
         let untimed = self.totals()?;
-        let is_sound = checked_sum(own, untimed)? == sum && own_commits == commits;
+        let is_sound = checked_sum(timed, untimed)? == sum && own_commits == commits;
         is_sound.then(|| Rate::of(minutes, first, untimed)).flatten()
     }
 }
@@ -552,12 +552,12 @@ fn blocks(bytes: &[u8]) -> Option<RoaringBitmap> {
     last.map(|_| blocks)
 }
 
-fn checked_sum(one: Totals, other: Totals) -> Option<Totals> {
+fn checked_sum(first: Totals, other: Totals) -> Option<Totals> {
     Some(Totals {
-        records: one.records.checked_add(other.records)?,
-        record_bytes: one.record_bytes.checked_add(other.record_bytes)?,
-        image_bytes: one.image_bytes.checked_add(other.image_bytes)?,
-        image_count: one.image_count.checked_add(other.image_count)?,
+        records: first.records.checked_add(other.records)?,
+        record_bytes: first.record_bytes.checked_add(other.record_bytes)?,
+        image_bytes: first.image_bytes.checked_add(other.image_bytes)?,
+        image_count: first.image_count.checked_add(other.image_count)?,
     })
 }
 

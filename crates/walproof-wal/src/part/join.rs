@@ -1,4 +1,5 @@
-//! Two parts put together: whether the one follows, the record over the edge, and the sums.
+//! Puts two parts together: checks that one follows the other, joins the record over the edge, and adds the
+//! sums.
 
 use super::{End, Head, Part, Reach, RestEnd, Tail};
 use crate::accounting::Accounting;
@@ -9,7 +10,7 @@ use crate::lsn::{Lsn, SegmentName};
 use crate::reader::is_switch;
 use crate::record::{Record, RecordHeader, ALIGNMENT, HEADER_SIZE};
 
-/// Puts the part that follows behind the other. Every grouping of several parts gives the same.
+/// Appends the part that follows to the other. Every grouping of several parts gives the same.
 ///
 /// # Errors
 /// [`Error::NotFollowing`] when `next` is not the part that follows; [`Error::Invalid`] when the record over the edge
@@ -59,23 +60,23 @@ pub fn join(part: Part, next: Part) -> Result<Part, Error> {
     Ok(whole)
 }
 
-/// That the part is of the same WAL, and begins where the other ends.
+/// Checks that the part is of the same WAL, and begins where the other ends.
 fn check_follows(part: &Part, next: &Part) -> Result<(), Error> {
     let lsn = next.from;
     let fails = |what: &'static str, expected: String, got: String| {
         Err(Error::NotFollowing { lsn, what, expected, got })
     };
-    let (one, other) = (part.identity, next.identity);
-    if one.system_identifier != other.system_identifier {
-        let (expected, got) = (one.system_identifier, other.system_identifier);
+    let (identity, other) = (part.identity, next.identity);
+    if identity.system_identifier != other.system_identifier {
+        let (expected, got) = (identity.system_identifier, other.system_identifier);
         return fails("it is of another system", format!("system identifier {expected}"), got.to_string());
     }
-    if one.version != other.version {
-        let expected = format!("PostgreSQL {}", one.version);
+    if identity.version != other.version {
+        let expected = format!("PostgreSQL {}", identity.version);
         return fails("it is of another version", expected, other.version.to_string());
     }
-    if one.segment_size != other.segment_size {
-        let expected = format!("{} bytes", one.segment_size);
+    if identity.segment_size != other.segment_size {
+        let expected = format!("{} bytes", identity.segment_size);
         return fails("its segments have another size", expected, other.segment_size.to_string());
     }
     if let End::OfWal(reason) = &part.end {
@@ -256,7 +257,7 @@ impl Part {
     }
 }
 
-fn sum(mut one: Accounting, other: Accounting) -> Accounting {
-    one += other;
-    one
+fn sum(mut total: Accounting, other: Accounting) -> Accounting {
+    total += other;
+    total
 }

@@ -1,4 +1,4 @@
-//! Parts of the WAL that are read apart from each other, on other machines if need be, kept in files, and put together.
+//! Parts of the WAL that are read separately, on other machines if need be, kept in files, and put together.
 //!
 //! A part is all bytes between two locations, and every byte belongs to one part. A record over an edge is in neither: the
 //! part before it keeps how the record begins, the part after it how it goes on, with checksums that combine
@@ -51,7 +51,7 @@ pub struct Part {
     end: End,
 }
 
-/// Where the records are that are whole.
+/// Where the whole records are.
 #[derive(Clone, Copy, Debug)]
 struct Reach {
     first: Lsn,
@@ -83,14 +83,14 @@ enum RestEnd {
     Cut,
     /// With a page that says that the record was given up in a crash.
     GivenUp(Lsn),
-    /// With what is no continuation.
+    /// It ends with what is not a continuation.
     Broken,
     /// With the record, which may be a switch: nothing is here, up to the end of the segment.
     Switch(Lsn),
 }
 
 impl RestEnd {
-    /// Whether the record is none: of its rest nothing is kept but how long it should have been.
+    /// Whether it is not a record: of its rest only the length that it should have had is kept.
     fn is_lost(self) -> bool {
         matches!(self, RestEnd::GivenUp(_) | RestEnd::Broken)
     }
@@ -164,7 +164,7 @@ impl Part {
         self.timelines
     }
 
-    /// Whether a part may follow: the WAL does not end here.
+    /// Whether a part may follow, because the WAL does not end here.
     #[must_use]
     pub fn is_open(&self) -> bool {
         !matches!(self.end, End::OfWal(_))
@@ -219,7 +219,7 @@ impl Part {
         matches!(self.head, Head::Rest { end: RestEnd::Cut, .. })
     }
 
-    /// Where an unused rest of a segment ends that goes on behind the part.
+    /// Where an unused rest of a segment that continues after the part ends.
     fn unused_to(&self) -> Option<Lsn> {
         let end = match (self.reach, &self.head) {
             (Some(reach), _) => reach.end,

@@ -1,4 +1,4 @@
-//! Reading a part: the one reader counts its whole records, and what it cannot see at the edges is kept here.
+//! Reads a part: the one reader counts its whole records, and what it cannot see at the edges is kept here.
 
 use std::sync::Arc;
 
@@ -116,7 +116,7 @@ fn within(base: &Position, from: Lsn, end: Option<Lsn>, threads: usize) -> Resul
     }
     let timeline = counted.as_ref().map_or(0, |counted| counted.timeline);
     let (tally, accounting) =
-        counted.map_or((Tally::default(), Accounting::default()), |one| (one.tally, one.accounting));
+        counted.map_or((Tally::default(), Accounting::default()), |stats| (stats.tally, stats.accounting));
     let at_hand = base.segments.names().map(|name| name.timeline).max().unwrap_or(1);
     Ok(Part {
         identity: base.identity,

@@ -25,8 +25,8 @@ use crate::watch::Watch;
 const READ_BUFFER: usize = 128 << 10;
 /// Enough to tell formats apart.
 const FIRST_BYTES: usize = 8;
-/// Largest window that a header is believed, in bits: 128 MB, what zstd allows without --long. A segment has 1 GB at most,
-/// 16 MB mostly.
+/// The largest window in a header that is believed, in bits: 128 MB, which zstd allows without --long. A
+/// segment has 1 GB at most, 16 MB mostly.
 const WINDOW_BITS: u32 = 27;
 /// The same for xz and lzma, whose limit is one of all memory: `xz -9` needs 65 MB.
 const LZMA_MEMORY: u64 = 256 << 20;
@@ -43,7 +43,7 @@ pub(crate) enum Format {
     /// The older format of LZMA, without checksums: WAL-G's `.lzma`.
     Lzma,
     Bzip2,
-    /// Has no mark of its own: only the name tells.
+    /// This format has no mark of its own: only the name tells.
     Brotli,
     /// Encrypted, and not compressed.
     Aes,
@@ -86,7 +86,7 @@ pub(super) enum Opened {
     Compressed(Format, Box<dyn Read + Send + Sync>),
     /// Encrypted, and why it stays so.
     Encrypted(Locked),
-    /// What is no file, with its name.
+    /// Something that is not a file, with the name of what it is.
     Special(&'static str),
 }
 
@@ -104,7 +104,7 @@ pub(super) fn open(place: &Place, watch: &Watch) -> io::Result<Opened> {
     }
 }
 
-/// Opens an object of which only the beginning is of interest.
+/// Opens an object whose beginning alone is of interest.
 pub(super) fn open_head(place: &Place, watch: &Watch) -> io::Result<Opened> {
     match place {
         Place::File(path) => open_file(path, watch),
@@ -224,7 +224,7 @@ impl<D: Read> Read for Bounded<D> {
     }
 }
 
-/// In the place of a decoder that would not refuse.
+/// Stands in for a decoder that would not refuse.
 struct TooLarge;
 
 impl Read for TooLarge {
@@ -325,7 +325,7 @@ impl<R: BufRead> Read for Lz4Frames<R> {
 mod tests {
     use super::*;
 
-    /// Frames of 64 kB, 4 MB and 256 kB blocks behind each other.
+    /// Frames of 64 kB, 4 MB and 256 kB blocks one after the other.
     #[test]
     fn lz4_frames_of_several_block_sizes() {
         use lz4_flex::frame::{BlockSize, FrameEncoder, FrameInfo};

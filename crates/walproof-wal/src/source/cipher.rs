@@ -38,11 +38,11 @@ const CONFIGURATIONS: [&str; 2] = ["/etc/pgbackrest/pgbackrest.conf", "/etc/pgba
 /// Why an encrypted file stays closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locked {
-    /// It lies in no repository of pgBackRest.
+    /// It does not lie in a repository of pgBackRest.
     NoRepository,
     /// No pass is known.
     NoPass,
-    /// None of those that are known opens the repository's `archive.info` or `backup.info`.
+    /// None of the known passes opens the repository's `archive.info` or `backup.info`.
     WrongPass,
     /// `archive.info` has no pass for what lies in the archive.
     NoKey,

@@ -42,7 +42,7 @@ pub struct Segments {
     origin: PathBuf,
     stored: BTreeMap<(u32, u32), BTreeMap<u32, Stored>>,
     histories: Histories,
-    /// Timelines of which there is a segment or a history.
+    /// Timelines that have a segment or a history.
     timelines: BTreeSet<u32>,
     /// Further files of segments in `stored`, which are not read.
     duplicates: Vec<(SegmentName, Stored)>,
@@ -199,7 +199,7 @@ impl Segments {
         self.timelines.insert(name.timeline);
         let timelines = self.stored.entry((name.log, name.segment)).or_default();
         let worse = match timelines.get(&name.timeline) {
-            Some(own) if own.quality() <= stored.quality() => Some(stored),
+            Some(known) if known.quality() <= stored.quality() => Some(stored),
             _ => timelines.insert(name.timeline, stored),
         };
         self.duplicates.extend(worse.map(|stored| (name, stored)));
@@ -293,7 +293,7 @@ impl Segments {
             .find(|name| self.is_in_history(*name, target, segment_size))
     }
 
-    /// The first segment behind `name`'s place that is on a timeline from `name`'s to `highest`.
+    /// The first segment after `name`'s place that is on a timeline from `name`'s to `highest`.
     #[must_use]
     pub fn after(&self, name: SegmentName, highest: u32, segment_size: u32) -> Option<SegmentName> {
         let target = self.newest_timeline(highest);
@@ -311,7 +311,7 @@ impl Segments {
         self.histories.texts()
     }
 
-    /// The newest timeline up to `highest` of which there is a segment or a history.
+    /// The newest timeline up to `highest` that has a segment or a history.
     fn newest_timeline(&self, highest: u32) -> u32 {
         self.timelines.range(..=highest).next_back().copied().unwrap_or(1)
     }
@@ -382,7 +382,7 @@ impl SegmentFile {
         SegmentFile::of_opened(archive::open(&place, watch), place, watch)
     }
 
-    /// The same for who will not read further than the first page.
+    /// The same for a caller that will not read further than the first page.
     pub(crate) fn open_head(place: Place, watch: &Watch) -> Result<SegmentFile, Error> {
         watch.check()?;
         SegmentFile::of_opened(archive::open_head(&place, watch), place, watch)

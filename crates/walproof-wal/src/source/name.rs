@@ -3,7 +3,7 @@
 //! ```text
 //! 000000010000000000000001                     pg_wal, archive_command, Barman (compressed or not)
 //! 000000010000000000000001.gz .lz4 .zst ...    archive_command, pg_receivewal, WAL-G
-//! 000000010000000000000001.partial             a promotion, pg_receivewal; with a compression before or behind
+//! 000000010000000000000001.partial             a promotion, pg_receivewal; with a compression before or after
 //! 000000010000000000000001-<sha1>.gz           pgBackRest, and 000000010000000000000001.partial-<sha1>.gz
 //! 00000002.history                             with the same endings
 //! ```

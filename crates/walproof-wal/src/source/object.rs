@@ -25,7 +25,7 @@ pub trait Objects: fmt::Debug + Send + Sync {
     /// Whatever keeps it from being read.
     fn piece(&self, path: &str, number: u64) -> io::Result<Piece>;
 
-    /// The first bytes of an object, for who will not read on.
+    /// The first bytes of an object, for a caller that will not read on.
     ///
     /// # Errors
     /// As [`Objects::piece`].
@@ -61,7 +61,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// What messages call it, and what ends in the file's name.
+    /// Its name in messages, which ends in the file's name.
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
@@ -91,7 +91,7 @@ pub(super) struct ObjectFile {
     position: u64,
     /// Where the bytes at hand begin.
     held: Option<(u64, Piece)>,
-    /// Whether the first bytes are enough, as it seems.
+    /// Whether the first bytes seem to be enough.
     begins_with_head: bool,
     watch: Watch,
 }
@@ -107,7 +107,7 @@ impl ObjectFile {
         ObjectFile { object, position: 0, held: None, begins_with_head: false, watch: watch.clone() }
     }
 
-    /// For who reads the beginning. It can be read to its end all the same.
+    /// The file for a caller that reads the beginning. It can be read to its end all the same.
     pub(super) fn head(object: Object, watch: &Watch) -> ObjectFile {
         ObjectFile { begins_with_head: true, ..ObjectFile::new(object, watch) }
     }

@@ -1,7 +1,7 @@
-//! Opening regular files, and nothing else that has a name.
+//! Opens regular files, and nothing else that has a name.
 //!
-//! Opening a FIFO waits for who writes to it, and opening a device may do something: neither is WAL, whatever it is
-//! called. A link is what it leads to.
+//! Opening a FIFO waits for somebody to write to it, and opening a device may do something: neither is WAL,
+//! whatever it is called. A link counts as what it leads to.
 
 use std::fs::{metadata, Metadata, OpenOptions};
 use std::io::{self, Read};

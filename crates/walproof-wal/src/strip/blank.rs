@@ -1,4 +1,4 @@
-//! One record without contents: what it keeps is a list, all else becomes zero.
+//! A record without contents: a list says what it keeps, and everything else becomes zero.
 //!
 //! ```text
 //! kept            header (without its padding), headers of blocks, origin, top-level transaction

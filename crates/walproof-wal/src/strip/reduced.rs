@@ -1,4 +1,4 @@
-//! Records without contents, one by one: for who simulates what others have read.
+//! Records without contents, one by one, for a simulation of what others have read.
 
 use crate::block::{decode, BlockRefs, Fragments};
 use crate::error::Invalid;
@@ -7,7 +7,7 @@ use crate::record::{Record, RecordHeader, HEADER_SIZE};
 use crate::strip::blank::blank;
 use crate::version::PgVersion;
 
-/// The record in one piece, of which totals and simulations see all that they look at, images apart.
+/// The record in one piece, in which totals and simulations see everything that they look at, except images.
 #[must_use]
 pub fn reduced(record: &Record<'_>) -> Vec<u8> {
     blank(record).0

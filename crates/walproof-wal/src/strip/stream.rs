@@ -1,5 +1,5 @@
-//! Strips WAL while it arrives: bytes in order from the beginning of a segment, out of which come as many without
-//! contents. What has arrived of a record that is not complete is held back, and nothing else.
+//! Strips WAL while it arrives: it takes bytes in order from the beginning of a segment, and gives as many
+//! without contents. What has arrived of a record that is not complete is held back, and nothing else.
 
 use std::collections::VecDeque;
 
@@ -238,7 +238,8 @@ impl Stream {
         let Some(header) = self.part((page - self.at) as usize, size as usize) else { return Ok(None) };
         let header =
             PageHeader::parse(header).filter(|header| header.size() == size && header.address == page);
-        let known = self.version.is_none_or(|version| header.is_some_and(|one| one.magic == version.magic()));
+        let known =
+            self.version.is_none_or(|version| header.is_some_and(|header| header.magic == version.magic()));
         let (segment, offset) = (self.segment(), page.offset_in(u64::from(self.segment_size)) as u32);
         let wrong = Invalid::PageAddress { got: Lsn(0), segment, lsn: page, offset };
         header.filter(|_| known).map(Some).ok_or_else(|| self.invalid(wrong))

@@ -1,4 +1,4 @@
-//! WAL made again from what is told of its records: where each is, how long it is, what it refers to.
+//! Makes WAL again from what is told about its records: where each is, how long it is, what it refers to.
 //!
 //! A server that lets nobody stream its WAL may still tell of it (`pg_walinspect`). What is made of that has every
 //! record in its place with its length, its blocks, its images' lengths and holes, and zeros for contents, so all
@@ -22,7 +22,7 @@ use crate::version::PgVersion;
 
 const PAGE: u64 = PAGE_SIZE as u64;
 const HEAP: [RmgrId; 2] = [RmgrId::HEAP2, RmgrId(10)];
-/// An extension's resource manager: which, its name does not tell.
+/// An extension's resource manager; its name does not tell which.
 const CUSTOM: RmgrId = RmgrId(128);
 const ORIGIN_BYTES: usize = 3;
 const TOPLEVEL_BYTES: usize = 5;
@@ -67,7 +67,7 @@ pub struct ToldRecord<'a> {
     pub main_data: &'a [u8],
 }
 
-/// Why no WAL can be made of what is told.
+/// Why no WAL can be made from what is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Untold {
     /// No such operation in this version.
@@ -131,7 +131,7 @@ impl Rebuilder {
     ///
     /// # Errors
     ///
-    /// When what is told contradicts itself; nothing can be made of the WAL after that.
+    /// If what is told contradicts itself; after that, nothing more can be made of the WAL.
     pub fn push(&mut self, told: &ToldRecord<'_>, out: &mut Vec<u8>) -> Result<(), Untold> {
         let record = self.record(told)?;
         if self.is_switched {
@@ -218,12 +218,12 @@ impl Rebuilder {
     fn operation(&self, told: &ToldRecord<'_>) -> Result<Operation, Untold> {
         let unknown = || Untold::Operation(told.lsn, format!("{}/{}", told.rmgr, told.operation));
         let of = |rmgr, info| Operation { version: self.version, rmgr, info };
-        let Some(rmgr) = (0..=21).map(RmgrId).find(|one| one.to_string() == told.rmgr) else {
+        let Some(rmgr) = (0..=21).map(RmgrId).find(|id| id.to_string() == told.rmgr) else {
             return if self.version < PgVersion::V15 { Err(unknown()) } else { Ok(of(CUSTOM, 0)) };
         };
         (0..16u8)
             .map(|code| of(rmgr, code << 4))
-            .find(|one| one.name().is_some_and(|name| name == told.operation))
+            .find(|operation| operation.name().is_some_and(|name| name == told.operation))
             .ok_or_else(unknown)
     }
 

@@ -1,8 +1,8 @@
-//! Segments verified apart from each other: what is in order in each file, what is not and where, and what its edges
-//! need of the files before and after it.
+//! Verifies segments separately: what is in order in each file, what is not and where, and what its edges
+//! need from the files before and after it.
 //!
 //! A [`Reader`](crate::Reader) follows one chain and stops at what is wrong. Here every file is read to its end, in
-//! any order and on any core; behind damage the records go on at the next page that is in order, because a page says
+//! any order and on any core; after damage the records go on at the next page that is in order, because a page says
 //! where its first record begins. A record that begins in one segment and ends in the next is kept as two edges of
 //! fixed size ([`Begun`], [`Rest`]), whose checksums can be put together (`crc32c_combine`): so facts about files that
 //! were read last night fit those that are read today.
@@ -23,13 +23,13 @@ use crate::version::PgVersion;
 pub struct FileFacts {
     /// Bytes of the segment, unpacked; at most a little more than a segment has.
     pub bytes: u64,
-    /// Of those bytes, if it was wanted and they could all be read.
+    /// The SHA-1 of those bytes, if it was wanted and they could all be read.
     pub sha1: Option<[u8; 20]>,
     /// Version by the magic number of the first page that has one.
     pub version: Option<PgVersion>,
     /// System identifier of the first page, if that has one.
     pub system_identifier: Option<u64>,
-    /// Where the pages belong if not where the file's name says: a file under a wrong name, or a recycled one.
+    /// Where the pages belong, if not where the file's name says: the file has a wrong name, or was recycled.
     pub address: Option<Lsn>,
     /// Timelines of the first and the last page that are in order.
     pub timelines: Option<(u32, u32)>,
@@ -41,9 +41,10 @@ pub struct FileFacts {
     pub stretches: Vec<Stretch>,
     /// What is wrong, in order of place. Behind each of them the segment goes on.
     pub faults: Vec<Fault>,
-    /// What is no record and has nothing after it: the end of the WAL, or damage. None when the segment is full.
+    /// What is not a record and has nothing after it: the end of the WAL, or damage. None if the segment is
+    /// full.
     pub end: Option<Fault>,
-    /// Whether behind `end` there are only zeros and pages of older WAL, as a server leaves them.
+    /// Whether after `end` there are only zeros and pages of older WAL, as a server leaves them.
     pub is_clean_end: bool,
 }
 

@@ -65,7 +65,7 @@ impl Forge {
         }
     }
 
-    /// Adds a record with that content behind its header; its LSN.
+    /// Adds a record with that content after its header; its LSN.
     pub fn record(&mut self, rmgr: u8, info: u8, xid: u32, content: &[u8]) -> Lsn {
         self.write(rmgr, info, xid, content, usize::MAX)
     }
@@ -107,7 +107,7 @@ impl Forge {
         lsn
     }
 
-    /// Adds records so that the next one begins at `lsn`, in this segment and behind no page's header.
+    /// Adds records so that the next one begins at `lsn`, in this segment and after no page's header.
     pub fn fill_to(&mut self, lsn: Lsn) {
         while lsn - self.position() > 3 * PAGE {
             self.record(21, 0, 0, &main_data(7_000));

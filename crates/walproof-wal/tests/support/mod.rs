@@ -109,8 +109,11 @@ fn check_parts(segments: Arc<Segments>, range: Range, reader: &Reader, end: &Res
         let mut relations: Vec<String> = stats
             .relations()
             .iter()
-            .map(|one| {
-                format!("{:?}", (one.relation, one.fork, one.totals, one.method, one.distinct_blocks()))
+            .map(|entry| {
+                format!(
+                    "{:?}",
+                    (entry.relation, entry.fork, entry.totals, entry.method, entry.distinct_blocks())
+                )
             })
             .collect();
         relations.sort();

@@ -71,7 +71,7 @@ impl Draw {
 
     /// As `Knowledge::thin`.
     fn thin(&mut self) {
-        let Some(largest) = self.drawn.iter_mut().max_by_key(|one| one.len()) else { return };
+        let Some(largest) = self.drawn.iter_mut().max_by_key(|drawn| drawn.len()) else { return };
         let count = largest.len();
         largest.thin();
         self.held -= count - largest.len();
