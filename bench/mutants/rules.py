@@ -221,8 +221,8 @@ RULES = (
     Rule(
         "names that the kernel committed are on the disk",
         "image.rs",
-        "committed = committed.max(op.sequence);",
-        "",
+        ".max().unwrap_or(0);",
+        ".max().map_or(0, |_| 0);",
     ),
     Rule(
         "a file without a name is found in the graveyard",

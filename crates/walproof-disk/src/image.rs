@@ -94,12 +94,9 @@ pub fn image(
     let last = header.sequence.load(Relaxed);
     let ops: Vec<NameOp> =
         snapshot.journal().pending().map(NameOp::read).collect::<Option<_>>().ok_or(Error::NotAState)?;
-    let mut committed = header.journal_sequence.load(Relaxed);
-    for op in &ops {
-        if is_written_back(op.time_ns, now_ns, commit_age_ns(writeback_ns)) {
-            committed = committed.max(op.sequence);
-        }
-    }
+    let is_old = |op: &&NameOp| is_written_back(op.time_ns, now_ns, commit_age_ns(writeback_ns));
+    let aged = ops.iter().filter(is_old).map(|op| op.sequence).max().unwrap_or(0);
+    let committed = header.journal_sequence.load(Relaxed).max(aged);
     let mut changes = BTreeMap::new();
     for (id, slot) in snapshot.files().in_use() {
         let list: Vec<(u64, Change)> = snapshot.undo().changes(slot).collect();
@@ -115,7 +112,8 @@ pub fn image(
     let moments = choose_moments(&ops, &changes, committed, last, wish.survival, &mut rng);
     let strict = header.strict.load(Relaxed) != 0;
     let survives: Vec<bool> = if strict {
-        let durable: Vec<bool> = ops.iter().map(|op| op.flushed || op.sequence <= committed).collect();
+        // A flush of a file commits the journal, on which strict POSIX does not rely.
+        let durable: Vec<bool> = ops.iter().map(|op| op.flushed || op.sequence <= aged).collect();
         let wanted: Vec<bool> = ops
             .iter()
             .map(|op| match wish.survival {
