@@ -25,9 +25,9 @@ help: ## show this list
 run: $(READY) ## the main job: the durability study in its quick form on the embedded PostgreSQL
 	$(BIN)/walproof run durability --quick --pg embedded
 
-test: $(READY) ## every test, Rust and Python
+test: $(READY) ## every test, Rust and Python, but those marked as long, which check-long has
 	$(CARGO) test --workspace --locked --quiet
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not long"
 
 lint: $(READY) ## formatters, linters and type checkers, warnings as errors; stubs against the native module
 	$(BIN)/ruff check .

@@ -79,8 +79,9 @@ def noted() -> Iterator[tuple[str, str]]:
 
 
 def is_whole(config: pytest.Config) -> bool:
-    """Whether this is a run of all tests, and its process the one that leads it."""
-    chosen = config.option.keyword or config.option.markexpr or getattr(config.option, "lf", False)
+    """Whether this is a run of all tests but the long ones at most, and its process the one that leads it."""
+    is_marked = config.option.markexpr not in ("", "not long")
+    chosen = config.option.keyword or is_marked or getattr(config.option, "lf", False)
     everywhere = config.args_source is pytest.Config.ArgsSource.TESTPATHS
     return everywhere and not chosen and not config.option.collectonly and not hasattr(config, "workerinput")
 

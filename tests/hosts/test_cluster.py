@@ -230,11 +230,11 @@ def test_a_study_runs_on_every_host(address: str, shared_store: str, tmp_path: P
     assert sorted(found["runs"]) == sorted(clusters.HOSTS)
     assert found["left_out"] == {}
     (effect,) = found["effects"]
-    assert [host["host"] for host in effect["hosts"]] == [
-        host["host"] for host in found["levels"][0]["hosts"]
-    ]
-    ratios = [host["value"] for host in effect["hosts"]]
-    assert min(ratios) <= effect["mean"] <= max(ratios)
+    ratios = {host["host"]: host["value"] for host in effect["hosts"]}
+    # On a busy machine two rounds can differ so much that a host's interval has no lower end.
+    assert sorted([*ratios, *effect["silent"]]) == sorted(clusters.HOSTS)
+    assert (effect["mean"] is None) == (len(ratios) < 2)
+    assert effect["mean"] is None or min(ratios.values()) <= effect["mean"] <= max(ratios.values())
     store = Store(shared_store)
     try:
         for host, name in found["runs"].items():
@@ -265,6 +265,7 @@ def _interrupted_when(done: Callable[[], bool], options: Sequence[str], folder: 
     return errors.read_text()
 
 
+@pytest.mark.long
 @pytest.mark.live
 def test_a_tuning_measures_on_every_host_and_goes_on(address: str, shared_store: str, tmp_path: Path) -> None:
     """Interrupted in a step; the same command ends the step with the trials that were stored."""

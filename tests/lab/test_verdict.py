@@ -56,6 +56,7 @@ def test_nothing_is_wrong_with_a_sound_image(image: Cluster) -> None:
     assert not image.is_running()
 
 
+@pytest.mark.long
 def test_a_server_that_is_slow_to_start_is_no_verdict(
     image: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

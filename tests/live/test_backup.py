@@ -162,6 +162,7 @@ def _taken(install: Install, work: Path, **options: Any) -> Iterator[Case]:
         yield Case(trials, order, taken, folder, archive)
 
 
+@pytest.mark.long
 def test_a_wrong_restore_is_found(embedded: Install, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oracle of the check: the same backup restored right, too early, too late, and from less."""
     with _taken(embedded, work) as case:

@@ -17,6 +17,7 @@ SMALL = ("--pg", "embedded", "--scale", "1", "--clients", "2")
 WAL = "wal_bytes_per_txn > 1.3x"
 
 
+@pytest.mark.long
 def test_a_version_that_writes_twice_the_rows_breaks_a_promise_about_wal(tmp_path: Path) -> None:
     """Its table and its script are the user's own; rows of one table are the other version's."""
     (tmp_path / "table.sql").write_text("CREATE TABLE t (a int, b text)")

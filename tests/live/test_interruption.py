@@ -25,6 +25,7 @@ def _own_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WALPROOF_CACHE", str(cache_folder("interruptions")))
 
 
+@pytest.mark.long
 def test_a_lab_that_is_killed_at_random_moments_finishes_in_the_end(tmp_path: Path) -> None:
     """Kill the lab after random times, alternating signals, until one start finishes; count what is stored.
 

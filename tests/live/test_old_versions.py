@@ -18,7 +18,7 @@ pytestmark = pytest.mark.live
 @pytest.mark.skipif(
     shutil.which("mvn") is None and shutil.which("npm") is None, reason="neither mvn nor npm is on PATH"
 )
-@pytest.mark.parametrize("version", ["13.7", "14.2"])
+@pytest.mark.parametrize("version", ["13.7", pytest.param("14.2", marks=pytest.mark.long)])
 def test_an_old_version_is_fetched_and_measured(tmp_path: Path, version: str) -> None:
     if version == "13.7" and shutil.which("mvn") is None:
         pytest.skip("npm's packages begin after 13.7")

@@ -99,6 +99,7 @@ def test_a_study_of_power_cuts(tmp_path: Path) -> None:
     assert not Path(f"/dev/shm/walproof-work-{os.getuid()}").exists()
 
 
+@pytest.mark.long
 def test_a_comparison_on_an_emulated_disk_with_cuts(tmp_path: Path) -> None:
     """The ratio follows from the flush, on a laptop or a server: at 20 ms nothing else counts."""
     done = walproof(

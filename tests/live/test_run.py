@@ -117,6 +117,7 @@ def test_the_same_command_again_begins_another_run(tmp_path: Path) -> None:
     assert rows[1]["run"] == rows[0]["run"] + "-2"
 
 
+@pytest.mark.long
 def test_two_versions_are_compared(tmp_path: Path) -> None:
     done = walproof(
         "compare", "--set", "fsync=off", "--pg", "embedded", "--pg", "embedded-16", *SMALL, cwd=tmp_path

@@ -172,6 +172,7 @@ def test_a_plan_holds_the_table_that_was_asked_about(
         assert "dbname=shop" in shown.stdout
 
 
+@pytest.mark.long
 def test_a_shared_store(
     pair: Pair, canaries: Canaries, tmp_path: Path, place: Path, addresses: dict[str, str]
 ) -> None:

@@ -59,6 +59,7 @@ def test_a_setting_is_in_force_in_its_slices_and_in_no_others(tmp_path: Path, in
     assert "after the checkpoint before the load" in done.stdout
 
 
+@pytest.mark.long
 def test_a_mixed_comparison_names_the_design_of_each_row(tmp_path: Path) -> None:
     done = walproof(
         "compare", "--set", "synchronous_commit=off", "--set", "max_wal_size=2GB", "--pg", "embedded",

@@ -59,6 +59,7 @@ class Scripted:
         return self.steps[len(facts.steps)] if len(facts.steps) < len(self.steps) else None
 
 
+@pytest.mark.long
 def test_what_a_search_asks_for_is_recorded_measured_and_crashed(
     tmp_path: Path, work: Path, embedded: Install
 ) -> None:

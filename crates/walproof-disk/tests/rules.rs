@@ -360,6 +360,21 @@ fn what_was_cut_off_and_kept_aside_comes_back() {
 }
 
 #[test]
+fn units_of_512_bytes_tear_a_block() {
+    let changes = [(0, change(ChangeKind::Data, 0, BLOCK, 1))];
+    let moments = Moments { journal: 0, age: 0, age_spread: 0 };
+    let seen: BTreeSet<u64> = (0..20)
+        .flat_map(|seed| {
+            let mut rng = Rng::new(seed);
+            file_image(&changes, BLOCK, Survival::Random(0.5), Unit::Sector512, moments, &mut rng).patches
+        })
+        .map(|patch| (patch.at, patch.length))
+        .map(|(at, length)| if length == 512 { at } else { BLOCK })
+        .collect();
+    assert_eq!(seen, (0..8).map(|unit| unit * 512).collect());
+}
+
+#[test]
 fn what_a_failed_flush_should_have_written_is_lost() {
     let disk = disk(false, 0);
     overwrite(&disk, file(1), 0);
