@@ -29,10 +29,11 @@ test: $(READY) ## every test, Rust and Python, but those marked as long, which c
 	$(CARGO) test --workspace --locked --quiet
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not long"
 
-lint: $(READY) ## formatters, linters and type checkers, warnings as errors; stubs against the native module
+lint: $(READY) ## formatters, linters and type checkers, warnings as errors; stubs against the native module; words of the documents
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	PYTHONPATH=. $(BIN)/python bench/ship/prose.py
 	$(BIN)/stubtest walproof._native --mypy-config-file pyproject.toml
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings

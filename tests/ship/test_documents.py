@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -125,3 +126,17 @@ def test_lines_are_wrapped(page: Path) -> None:
     assert [
         line for line in text.splitlines() if len(line) > 110 and not line.startswith(("|", "    "))
     ] == []
+
+
+def test_recipes_name_commits_that_are_there() -> None:
+    """All of them, or none: a source archive and a shallow copy have no history."""
+    named = re.findall(r"`([0-9a-f]{7})`", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    assert len(named) >= 8
+    there = [
+        subprocess.run(
+            ["git", "-c", f"safe.directory={ROOT}", "cat-file", "-e", f"{commit}^{{commit}}"],
+            cwd=ROOT, check=False, capture_output=True,
+        ).returncode == 0
+        for commit in named
+    ]  # fmt: skip
+    assert len(set(there)) == 1, dict(zip(named, there, strict=True))
