@@ -26,8 +26,8 @@ SETTINGS = {
     "min_wal_size": "32MB", "checkpoint_timeout": "5min", "log_min_messages": "fatal",
 }  # fmt: skip
 """Checkpoints by size every few seconds, so that a minute holds whole cycles."""
-RATE = 150
-SCALE = 4
+RATE = 200
+SCALE = 20
 ON = Path("/var/tmp/walproof-web")
 """Servers' folders."""
 _PATIENCE_S = 300.0
@@ -44,6 +44,7 @@ def watched_server(out: Path, pg: str = "18") -> Iterator[str]:
         environment = {**os.environ, "PGUSER": SUPERUSER, "PGDATABASE": "postgres"}
         fill = [*program, "-i", "-q", "-s", str(SCALE)]
         subprocess.run(fill, check=True, env=environment, capture_output=True)
+        run(primary, "CHECKPOINT")
         load = subprocess.Popen(
             [*program, "-n", "-c", "2", "-T", "86400", "--rate", str(RATE)], env=environment,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -15,6 +15,7 @@ __all__ = [
     "WalRebuilder",
     "WalRecords",
     "WalStripper",
+    "WhatIfRolling",
     "WhatIfPass",
     "damaged_pages",
     "device_profiles",

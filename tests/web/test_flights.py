@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -18,6 +18,9 @@ from walproof.cli.web_serve import Site, shelf_of
 from walproof.facts import Run
 from walproof.facts.run import BegunTrial
 from walproof.facts.store import Store
+from walproof.report.blocks import Block
+from walproof.web.listed import Listed
+from walproof.web.several import trends
 
 _HOLDER = """
 import sys
@@ -106,6 +109,25 @@ def test_a_process_that_is_killed_is_seen_to_be_gone(
     assert "No process of this machine carries it out" in said
     with store.claim(run) as is_ours:
         assert is_ours
+
+
+def test_a_trend_is_made_once_until_there_is_another_trial(
+    site: Reader, store: Store, runs: list[Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+
+    def counted(found: Sequence[Listed]) -> list[Block]:
+        counts.append(len(found))
+        return trends(found)
+
+    monkeypatch.setattr("walproof.web.stored.trends", counted)
+    pages = [site.get("/trend?study=durability").text for _ in range(3)]
+    assert pages[0] == pages[1] == pages[2]
+    assert counts == [2]
+    store.finish_run(runs[0].id)
+    on_host(store, "lab-c")
+    assert "3 runs of durability" in site.get("/trend?study=durability").text
+    assert counts == [2, 3]
 
 
 def test_a_run_that_has_ended_is_not_among_them(site: Reader, store: Store, runs: list[Run]) -> None:

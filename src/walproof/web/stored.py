@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from walproof.report.blocks import Block
 from walproof.report.html import to_html
 from walproof.report.json import to_json
 from walproof.web.course import RunCourse, narrowing
@@ -28,6 +29,9 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
     from starlette.exceptions import HTTPException
     from starlette.responses import HTMLResponse, JSONResponse, Response
     from starlette.routing import Route
+
+    kept: dict[object, tuple[list[Block], int]] = {}
+    """The trend that was asked for last."""
 
     def runs(request: Request) -> Response:
         found = _selection(shelf, request.query_params)
@@ -84,11 +88,17 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
         study = request.query_params.get("study", "")
         every = shelf.listed()
         found = [one for one in every if one.run.plan.study == study]
-        full = [one for run in found if (one := shelf.summarised(run.run.id)) is not None]
+        state = study, tuple((entry.run.id, entry.extent) for entry in found)
+        # Changes are looked for in thousands of random orders: once, until there is another trial.
+        made = kept.get(state)
+        if made is None:
+            full = [one for run in found if (one := shelf.summarised(run.run.id)) is not None]
+            made = trends(full), len(full)
+            kept.clear()
+            kept[state] = made
+        blocks, count = made
         studies = sorted({one.run.plan.study for one in every})
-        return page(
-            "trend.html.j2", **shown, study=study, studies=studies, blocks=trends(full), count=len(full)
-        )
+        return page("trend.html.j2", **shown, study=study, studies=studies, blocks=blocks, count=count)
 
     def api_runs(request: Request) -> Response:
         found = [one for one in shelf.listed() if one.has(request.query_params.get("q", ""))]
