@@ -60,6 +60,8 @@ def main() -> int:
         tab.open(link)
         time.sleep(60 * given.minutes)
         show(tab, watched_pages(link, folder)["watched-server"], "light")
+        # What changes between measuring and taking would be cut elsewhere.
+        tab.ask("document.getElementById('pause').click()")
         top = "document.getElementById('{}').getBoundingClientRect().top"
         sizes, plots = (tab.ask(top.format(name)) for name in ("sizes-title", "plots-title"))
         end = tab.ask("document.getElementById('plot-pg_wal').getBoundingClientRect().bottom")
