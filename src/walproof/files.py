@@ -50,11 +50,11 @@ def private_folder(folder: Path) -> None:
 
     A folder that exists keeps its mode.
     """
-    for one in (*reversed(folder.absolute().parents), folder.absolute()):
+    for level in (*reversed(folder.absolute().parents), folder.absolute()):
         try:
-            one.mkdir(mode=PRIVATE_FOLDER)
+            level.mkdir(mode=PRIVATE_FOLDER)
         except OSError:
-            if not one.is_dir():
+            if not level.is_dir():
                 raise
 
 

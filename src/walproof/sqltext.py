@@ -85,12 +85,12 @@ def _comment_end(text: str, at: int) -> tuple[int, bool]:
 
 def has_control(text: str) -> bool:
     """Whether it holds a control character or another break of lines, or what no encoding has."""
-    return any(unicodedata.category(one) in ("Cc", "Zl", "Zp", "Cs") for one in text)
+    return any(unicodedata.category(character) in ("Cc", "Zl", "Zp", "Cs") for character in text)
 
 
 def visible(text: str) -> str:
     """The text on one line, its control characters as escapes."""
-    return "".join(_escape(one) if has_control(one) else one for one in text)
+    return "".join(_escape(character) if has_control(character) else character for character in text)
 
 
 def setting_name(text: str) -> str:
@@ -106,7 +106,7 @@ def literal(text: str) -> str:
 
     Raises SqlError for what no literal can hold.
     """
-    if any(one == "\0" or unicodedata.category(one) == "Cs" for one in text):
+    if any(character == "\0" or unicodedata.category(character) == "Cs" for character in text):
         raise SqlError(f'"{visible(text)}" cannot be written in SQL', detail="It is no text of any encoding.")
     quoted = text.replace("'", "''")
     if not has_control(text):

@@ -77,8 +77,8 @@ def carry_overs(
     found = []
     for install in plan.installs:
         for workload in plan.workloads:
-            own = [t.slices for t in trials if (t.install, t.workload) == (install.label, workload.name)]
-            fitted = fit_carry_over(own, plan.toggling.baseline, others, metric, level)
+            of_group = [t.slices for t in trials if (t.install, t.workload) == (install.label, workload.name)]
+            fitted = fit_carry_over(of_group, plan.toggling.baseline, others, metric, level)
             found += [
                 CarryOver(metric, install.label, workload.name, name, *fitted[name])
                 for name in others
@@ -91,14 +91,14 @@ def places_of(plan: Plan, trials: Sequence[Trial]) -> tuple[Place, ...]:
     """One for each design, from trials as they are stored; of windows only where it was noted."""
     found = []
     for design in Design:
-        own = [
+        of_group = [
             trial
             for trial in trials
             if plan.variant(trial.variant).design is design
             and (trial.slices or (design is Design.FRESH and "since_checkpoint_s" in trial.metrics))
         ]
-        if own:
-            found.append(_place(plan, design, own))
+        if of_group:
+            found.append(_place(plan, design, of_group))
     return tuple(found)
 
 
@@ -122,17 +122,17 @@ def _load_s(design: Design, trial: Trial) -> float:
         return trial.window_s or 0.0
     if design is Design.TOGGLED:
         return trial.slices[-1].ended_at - trial.slices[0].began_at
-    return sum(one.length_s for one in trial.slices if one.variant == trial.variant)
+    return sum(slice_.length_s for slice_ in trial.slices if slice_.variant == trial.variant)
 
 
 def _wal_change(baseline: str, starts: Sequence[Trial]) -> float | None:
     sums = {0: [0, 0], 2: [0, 0]}
     for trial in starts:
-        own = [one for one in trial.slices if one.variant == baseline]
-        for at, one in enumerate(own):
-            if (third := 3 * at // len(own)) in sums:
-                sums[third][0] += one.lsn_end - one.lsn_begin
-                sums[third][1] += one.transactions
+        of_baseline = [slice_ for slice_ in trial.slices if slice_.variant == baseline]
+        for at, slice_ in enumerate(of_baseline):
+            if (third := 3 * at // len(of_baseline)) in sums:
+                sums[third][0] += slice_.lsn_end - slice_.lsn_begin
+                sums[third][1] += slice_.transactions
     (first, of_first), (last, of_last) = sums[0], sums[2]
     return (last / of_last) / (first / of_first) if first and of_first and of_last else None
 
@@ -152,10 +152,10 @@ def fit_carry_over(
 
     rows, logs = [], []
     for number, slices in enumerate(starts):
-        for one in slices:
-            above, below = TOTALS[metric](one)
-            if one.predecessor is not None and above > 0 and below > 0:
-                rows.append(((number, one.pass_number), one.variant, one.predecessor))
+        for slice_ in slices:
+            above, below = TOTALS[metric](slice_)
+            if slice_.predecessor is not None and above > 0 and below > 0:
+                rows.append(((number, slice_.pass_number), slice_.variant, slice_.predecessor))
                 logs.append(math.log(above / below))
     passes = list(dict.fromkeys(key for key, _, _ in rows))
     count = 2 * len(others)

@@ -40,8 +40,8 @@ def absolute(plan: Plan, trials: Sequence[Trial], metric: str = "tps") -> tuple[
 
 
 def _absolute(cell: Cell, trials: Sequence[Trial], metric: str) -> Absolute:
-    own = [trial for trial in trials if trial.cell == cell]
-    done = [trial for trial in own if trial.state is TrialState.DONE]
+    of_cell = [trial for trial in trials if trial.cell == cell]
+    done = [trial for trial in of_cell if trial.state is TrialState.DONE]
     values = [value for trial in done if math.isfinite(value := trial.metrics.get(metric, math.nan))]
     mean = fmean(values) if values else None
     sd = stdev(values) if len(values) > 1 else None
@@ -51,7 +51,7 @@ def _absolute(cell: Cell, trials: Sequence[Trial], metric: str) -> Absolute:
         workload=cell[1],
         variant=cell[2],
         n=len(values),
-        failed=len(own) - len(done),
+        failed=len(of_cell) - len(done),
         mean=mean,
         median=median(values) if values else None,
         sd=sd,

@@ -95,14 +95,14 @@ def _p_value(row: Values, scan: Scan, chance: np.random.Generator) -> float:
     """Share of orders of the row, its own among them, in which the scan finds as large a difference."""
     import numpy as np
 
-    own = scan(row[None, :])[1][0]
-    if own <= 0:
+    found = scan(row[None, :])[1][0]
+    if found <= 0:
         return 1.0
     reached = 1
     for begin in range(0, _PERMUTATIONS, _CHUNK):
         rows = np.tile(row, (min(_CHUNK, _PERMUTATIONS - begin), 1))
         # Equal but for rounding, as many orders of a few values are, counts as reached.
-        reached += int((scan(chance.permuted(rows, axis=1))[1] >= own * (1 - 1e-9)).sum())
+        reached += int((scan(chance.permuted(rows, axis=1))[1] >= found * (1 - 1e-9)).sum())
     return reached / (_PERMUTATIONS + 1)
 
 

@@ -58,16 +58,16 @@ class Components:
 def components(starts: Sequence[Sequence[float]]) -> Components | None:
     """From the log ratios of the passes of each start, in their order; None for fewer than two starts, or
     where no start has two passes."""
-    usable = [own for own in starts if own]
-    count = sum(len(own) for own in usable)
+    usable = [start for start in starts if start]
+    count = sum(len(start) for start in usable)
     degrees = count - len(usable)
     if len(usable) < 2 or degrees < 1:
         return None
-    within = sum((len(own) - 1) * stdev(own) ** 2 for own in usable if len(own) > 1) / degrees
+    within = sum((len(start) - 1) * stdev(start) ** 2 for start in usable if len(start) > 1) / degrees
     correlation = _lag1(usable)
-    means = [fmean(own) for own in usable]
+    means = [fmean(start) for start in usable]
     # The mean of 1/n: what a start of its own length varies by.
-    inverse = fmean(1 / len(own) for own in usable)
+    inverse = fmean(1 / len(start) for start in usable)
     between = stdev(means) ** 2 - within * inflation(correlation) * inverse
     return Components(
         starts=len(usable),
@@ -90,12 +90,12 @@ def _lag1(starts: Sequence[Sequence[float]]) -> float:
     correlation of -1/n)."""
     power = product = 0.0
     lengths = []
-    for own in starts:
-        if len(own) < 3:
+    for start in starts:
+        if len(start) < 3:
             continue
-        mean = fmean(own)
-        rest = [value - mean for value in own]
+        mean = fmean(start)
+        rest = [value - mean for value in start]
         power += sum(value**2 for value in rest)
-        product += sum(one * other for one, other in pairwise(rest))
-        lengths.append(len(own))
+        product += sum(value * other for value, other in pairwise(rest))
+        lengths.append(len(start))
     return product / power + 1 / fmean(lengths) if power > 0 else 0.0

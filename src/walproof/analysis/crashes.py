@@ -38,11 +38,13 @@ class PredictedCrash:
 def predicted_crashes(plan: Plan, trials: Sequence[Trial]) -> tuple[PredictedCrash, ...]:
     """Of every variant whose work was predicted; a group without a measured baseline has none."""
     found = []
-    done = [one for one in trials if one.state is TrialState.DONE and one.variant == plan.baseline]
+    done = [trial for trial in trials if trial.state is TrialState.DONE and trial.variant == plan.baseline]
     for install in plan.installs:
         for workload in plan.workloads:
-            own = [one for one in done if (one.install, one.workload) == (install.label, workload.name)]
-            found += _of_group(plan, install.label, workload.name, own)
+            of_group = [
+                trial for trial in done if (trial.install, trial.workload) == (install.label, workload.name)
+            ]
+            found += _of_group(plan, install.label, workload.name, of_group)
     return tuple(found)
 
 
@@ -56,10 +58,13 @@ def _of_group(plan: Plan, install: str, workload: str, baseline: Sequence[Trial]
         return []
     found = []
     for variant in plan.variants:
-        own, wal = _shipped(baseline, variant.name), _predicted(baseline, "recovery_wal_bytes", variant.name)
-        if own is None or wal is None:
+        shipped, wal = (
+            _shipped(baseline, variant.name),
+            _predicted(baseline, "recovery_wal_bytes", variant.name),
+        )
+        if shipped is None or wal is None:
             continue
-        own_redo, own_checkpoint = redo * own[0] / base[0], checkpoint * own[1] / base[1]
+        own_redo, own_checkpoint = redo * shipped[0] / base[0], checkpoint * shipped[1] / base[1]
         rest = away - redo - checkpoint
         found.append(
             PredictedCrash(
@@ -95,5 +100,5 @@ def _predicted(baseline: Sequence[Trial], quantity: str, variant: str) -> float 
 
 
 def _median(trials: Sequence[Trial], metric: str) -> float | None:
-    values = [one.metrics[metric] for one in trials if metric in one.metrics]
+    values = [trial.metrics[metric] for trial in trials if metric in trial.metrics]
     return median(values) if values else None

@@ -140,11 +140,11 @@ def _trend(kept: Sequence[tuple[Trial, float]], level: float) -> tuple[float, In
 
 def _baseline_spread(plan: Plan, logs: dict[Cell, list[float]]) -> float | None:
     """Pooled standard deviation of the baseline's logs between rounds, over installs and workloads."""
-    own = [values for cell, values in logs.items() if cell[2] == plan.baseline and len(values) > 1]
-    if not own:
+    baselines = [values for cell, values in logs.items() if cell[2] == plan.baseline and len(values) > 1]
+    if not baselines:
         return None
-    squares = sum(stdev(values) ** 2 * (len(values) - 1) for values in own)
-    return math.sqrt(squares / sum(len(values) - 1 for values in own))
+    squares = sum(stdev(values) ** 2 * (len(values) - 1) for values in baselines)
+    return math.sqrt(squares / sum(len(values) - 1 for values in baselines))
 
 
 def _removed_share(kept: Sequence[tuple[Trial, float]], cells: int) -> float | None:

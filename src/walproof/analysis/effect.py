@@ -161,13 +161,15 @@ def _family(
     """The effects of all groups as one family; comparisons of a group share what is known of the spread."""
     index, rounds = index_trials(trials), rounds_of(trials)
     found = [
-        _known(plan.variant(one.cell.variant).design, one, index, rounds, metric, level)
+        _known(plan.variant(contrast.cell.variant).design, contrast, index, rounds, metric, level)
         for group in groups
-        for one in contrasts(group, trials, metric)
+        for contrast in contrasts(group, trials, metric)
     ]
     adjusted = _adjusted(found)
     comparisons = sum(p is not None for p in adjusted)
-    return tuple(_effect(one, metric, level, p, comparisons) for one, p in zip(found, adjusted, strict=True))
+    return tuple(
+        _effect(contrast, metric, level, p, comparisons) for contrast, p in zip(found, adjusted, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,38 +223,38 @@ def _known(
 def _adjusted(found: Sequence[_Known]) -> list[float | None]:
     """p values adjusted for the family; None for those that have none."""
     most: dict[Cell, int] = {}
-    for one in found:
-        baseline = one.contrast.baseline
-        most[baseline] = max(most.get(baseline, 0), len(one.contrast.pairs))
+    for known in found:
+        baseline = known.contrast.baseline
+        most[baseline] = max(most.get(baseline, 0), len(known.contrast.pairs))
     family = {
         index: Compared(
             p=p,
             degrees=spread.degrees,
-            group=one.contrast.baseline,
+            group=known.contrast.baseline,
             # Rounds that one of two comparisons lacks are shared by neither: at least so much is left.
-            shared=spread.shared * (len(one.contrast.pairs) / most[one.contrast.baseline]) ** 2,
+            shared=spread.shared * (len(known.contrast.pairs) / most[known.contrast.baseline]) ** 2,
             is_pooled=spread.pooling is not Pooling.OWN,
         )
-        for index, one in enumerate(found)
-        if (p := one.p) is not None and (spread := one.spread) is not None
+        for index, known in enumerate(found)
+        if (p := known.p) is not None and (spread := known.spread) is not None
     }
     adjusted = dict(zip(family, family_p_values(list(family.values())), strict=True))
     return [adjusted.get(index) for index in range(len(found))]
 
 
 def _effect(known: _Known, metric: str, level: float, adjusted: float | None, comparisons: int) -> Effect:
-    one = known.contrast
-    logs = [pair.log for pair in one.pairs]
+    contrast = known.contrast
+    logs = [pair.log for pair in contrast.pairs]
     interval, mean = known.interval(level), known.mean
     ratio = None if mean is None else math.exp(mean)
     return Effect(
         metric=metric,
-        install=one.cell.install,
-        workload=one.cell.workload,
-        variant=one.cell.variant,
-        baseline=one.baseline,
-        n=len(one.pairs),
-        left_out=one.begun - len(one.pairs),
+        install=contrast.cell.install,
+        workload=contrast.cell.workload,
+        variant=contrast.cell.variant,
+        baseline=contrast.baseline,
+        n=len(contrast.pairs),
+        left_out=contrast.begun - len(contrast.pairs),
         ratio=ratio,
         median_ratio=math.exp(median(logs)) if logs else None,
         interval=interval,
@@ -264,7 +266,7 @@ def _effect(known: _Known, metric: str, level: float, adjusted: float | None, co
         comparisons=comparisons,
         ratios=tuple(
             RoundRatio(pair.round, pair.ratio, pair.trial, pair.baseline_trial, outlier=outlier)
-            for pair, outlier in zip(one.pairs, flag_outliers(logs), strict=True)
+            for pair, outlier in zip(contrast.pairs, flag_outliers(logs), strict=True)
         ),
         design=known.design,
         toggled=known.toggled,

@@ -95,21 +95,21 @@ def factor_models(
     models = []
     for install in plan.installs:
         for workload in plan.workloads:
-            own = [
+            of_group = [
                 trial
                 for trial in trials
                 if trial.variant in cells and trial.cell[:2] == (install.label, workload.name)
             ]
             rows = [
                 (cells[trial.variant], trial.round, math.log(value))
-                for trial in own
+                for trial in of_group
                 if (value := positive_metric(trial, metric)) is not None
             ]
             if rows:
                 fitted = _fit(plan.factors, tuple(cells.values()), rows, level)
                 models.append(
                     FactorModel(
-                        metric, install.label, workload.name, len(rows), len(own) - len(rows), *fitted
+                        metric, install.label, workload.name, len(rows), len(of_group) - len(rows), *fitted
                     )
                 )
     return tuple(models)
@@ -130,14 +130,14 @@ def _fit(
     labels: list[tuple[tuple[str, ...], Contrast]] = []
     rank = len(columns)
     for term in chosen:
-        own = _columns(factors, term, observed)
-        grown = columns + [column for _, column in own]
+        added = _columns(factors, term, observed)
+        grown = columns + [column for _, column in added]
         # Failed trials can take a whole level away, which the design alone does not show.
-        if _rank(np.column_stack(grown)) < rank + len(own):
+        if _rank(np.column_stack(grown)) < rank + len(added):
             unfitted.append(Unfitted(term, "the trials that could tell it failed"))
             continue
-        columns, rank = grown, rank + len(own)
-        labels += [(term, contrast) for contrast, _ in own]
+        columns, rank = grown, rank + len(added)
+        labels += [(term, contrast) for contrast, _ in added]
     x, y = np.column_stack(columns), np.array([row[2] for row in rows])
     beta = np.linalg.lstsq(x, y, rcond=None)[0]
     degrees = len(y) - rank
@@ -192,11 +192,11 @@ def _choose_terms(
     aliases: dict[tuple[str, ...], list[str]] = {}
     base = np.ones((len(design), 1))
     for term in [(name,) for name in factors] + list(combinations(factors, 2)):
-        own = _columns(factors, term, design)
-        if not own:
+        added = _columns(factors, term, design)
+        if not added:
             unfitted.append(Unfitted(term, "the design holds one level of it"))
             continue
-        block = np.column_stack([column for _, column in own])
+        block = np.column_stack([column for _, column in added])
         block = block - block.mean(axis=0)
         kin = [other for other, matrix in fitted.items() if _overlap(block, matrix)]
         everything = np.column_stack([base, *fitted.values(), block])

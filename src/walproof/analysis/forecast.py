@@ -132,8 +132,8 @@ def of_minors(costs: Costs, recorded: Collection[str]) -> Costs:
 
     ``recorded``: the versions whose WAL is read, as far as recordings say them.
     """
-    own = [costs.calibrated] if costs.calibrated is not None and recorded else []
-    compared = compared_minors([*recorded, *own])
+    prices = [costs.calibrated] if costs.calibrated is not None and recorded else []
+    compared = compared_minors([*recorded, *prices])
     return costs if compared is None else replace(costs, notes=(*costs.notes, compared))
 
 
@@ -212,7 +212,7 @@ def forecast(
         coefficients = _scaled(found, buffers[0], crash)
         notes = (f"Costs are the shipped ones, scaled to the recovery in {crash.source}.",)
     predictions = tuple(predict(found.last, size, coefficients, costs.disk) for size in buffers)
-    if any(is_limited(one) for one in predictions):
+    if any(is_limited(prediction) for prediction in predictions):
         # A second look at the same WAL, piece by piece.
         way = work(found.last.end, places(found.last)).steps[:-1]
         predictions = tuple(predict(found.last, size, coefficients, costs.disk, way) for size in buffers)

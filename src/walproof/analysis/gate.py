@@ -98,7 +98,7 @@ def judge(plan: Plan, trials: Sequence[Trial], *, is_finished: bool) -> Judgemen
     if is_finished and whole and whole < planned[-1] and whole not in reached:
         # The budget was over before the next look: what there is, is looked at.
         planned = reached = (*reached, whole)
-    state = [_unseen(promise, one) for promise, one in _pairs(plan, gate)]
+    state = [_unseen(promise, pair) for promise, pair in _pairs(plan, gate)]
     if not reached:
         return Judgement(Outcome.UNDECIDED, tuple(state), planned, 0, is_over=is_finished)
     limits = looks([number / planned[-1] for number in planned], 2 * FALSE_RATE / len(state))
@@ -107,13 +107,13 @@ def judge(plan: Plan, trials: Sequence[Trial], *, is_finished: bool) -> Judgemen
         ahead = _Ahead(planned[-1] - number, 1 - limits[-1].p)
         state = _looked(plan, gate, trials, number, limit, state, ahead)
         done = number
-        if _together(state) is not Outcome.UNDECIDED or any(one.rounds == 0 for one in state):
+        if _together(state) is not Outcome.UNDECIDED or any(judged.rounds == 0 for judged in state):
             is_over = True
             break
     outcome, seen = _together(state), by_variant(plan, trials)
     return Judgement(
         outcome=outcome,
-        judged=tuple(_with_reason(one, outcome, seen) for one in state),
+        judged=tuple(_with_reason(judged, outcome, seen) for judged in state),
         looks=planned,
         done=done,
         is_over=is_over or done == planned[-1],
@@ -135,7 +135,9 @@ class GateRule:
 def _pairs(plan: Plan, gate: Gate) -> list[tuple[Promise, Effect]]:
     """Every promise with every comparison, which has no trial yet."""
     return [
-        (promise, one) for promise in gate.promises for one in _effects(plan, gate, (), promise.metric, LEVEL)
+        (promise, effect)
+        for promise in gate.promises
+        for effect in _effects(plan, gate, (), promise.metric, LEVEL)
     ]
 
 
@@ -149,8 +151,8 @@ def _effects(
     return effects(plan, trials, metric, level)
 
 
-def _unseen(promise: Promise, one: Effect) -> Judged:
-    return Judged(promise, one.cell, one.baseline, Outcome.UNDECIDED, None, None, 0, "no look yet")
+def _unseen(promise: Promise, effect: Effect) -> Judged:
+    return Judged(promise, effect.cell, effect.baseline, Outcome.UNDECIDED, None, None, 0, "no look yet")
 
 
 def _whole_rounds(plan: Plan, trials: Sequence[Trial]) -> int:
@@ -211,21 +213,23 @@ def _looked(
     """The state after the look at round ``number``; what was decided before stays so."""
     part = [trial for trial in trials if trial.round <= number]
     found: dict[tuple[str, Cell, Cell], Effect] = {}
-    for metric in dict.fromkeys(one.promise.metric for one in state if one.outcome is Outcome.UNDECIDED):
+    for metric in dict.fromkeys(
+        judged.promise.metric for judged in state if judged.outcome is Outcome.UNDECIDED
+    ):
         for effect in _effects(plan, gate, part, metric, 1 - limit.p):
             found[metric, effect.cell, effect.baseline] = effect
     after = []
-    for one in state:
-        if one.outcome is not Outcome.UNDECIDED:
-            after.append(one)
+    for judged in state:
+        if judged.outcome is not Outcome.UNDECIDED:
+            after.append(judged)
             continue
-        effect = found[one.promise.metric, one.cell, one.baseline]
+        effect = found[judged.promise.metric, judged.cell, judged.baseline]
         after.append(
             Judged(
-                promise=one.promise,
-                cell=one.cell,
-                baseline=one.baseline,
-                outcome=_outcome(one.promise, effect.interval),
+                promise=judged.promise,
+                cell=judged.cell,
+                baseline=judged.baseline,
+                outcome=_outcome(judged.promise, effect.interval),
                 ratio=effect.ratio,
                 interval=effect.interval,
                 rounds=effect.n,
@@ -245,26 +249,26 @@ def _outcome(promise: Promise, interval: Interval | None) -> Outcome:
 
 
 def _together(state: Sequence[Judged]) -> Outcome:
-    outcomes = {one.outcome for one in state}
+    outcomes = {judged.outcome for judged in state}
     if Outcome.BROKEN in outcomes:
         return Outcome.BROKEN
     return Outcome.HOLDS if outcomes == {Outcome.HOLDS} else Outcome.UNDECIDED
 
 
-def _with_reason(one: Judged, outcome: Outcome, trials: Sequence[Trial]) -> Judged:
+def _with_reason(judged: Judged, outcome: Outcome, trials: Sequence[Trial]) -> Judged:
     """With the reason why it is undecided."""
-    if one.outcome is not Outcome.UNDECIDED:
-        return one
-    if one.rounds == 0:
+    if judged.outcome is not Outcome.UNDECIDED:
+        return judged
+    if judged.rounds == 0:
         failed = [
             trial.reason
             for trial in trials
-            if trial.cell in (one.cell, one.baseline) and trial.state is TrialState.FAILED
+            if trial.cell in (judged.cell, judged.baseline) and trial.state is TrialState.FAILED
         ]
-        why = f"trials failed: {failed[0]}" if failed else f"no trial has {one.promise.metric}"
-        return replace(one, reason=f"no round has both values; {why}")
-    if one.interval is None:
-        return replace(one, reason="one round says nothing of how much it varies")
+        why = f"trials failed: {failed[0]}" if failed else f"no trial has {judged.promise.metric}"
+        return replace(judged, reason=f"no round has both values; {why}")
+    if judged.interval is None:
+        return replace(judged, reason="one round says nothing of how much it varies")
     if outcome is Outcome.BROKEN:
-        return replace(one, reason="the run ended because another promise is broken")
-    return replace(one, reason="the limit lies within the interval")
+        return replace(judged, reason="the run ended because another promise is broken")
+    return replace(judged, reason="the limit lies within the interval")

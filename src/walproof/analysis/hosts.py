@@ -61,7 +61,7 @@ class Across:
     @property
     def odd(self) -> tuple[HostEstimate, ...]:
         """Hosts that stand apart."""
-        return tuple(one for one in self.hosts if one.is_odd)
+        return tuple(host for host in self.hosts if host.is_odd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +78,32 @@ class HostStudy:
 def over_hosts(plan: Plan, trials: Mapping[str, Sequence[Trial]], metric: str) -> HostStudy:
     """``trials``: those of each host's run, by the host's name. Raises AnalysisError."""
     found = {
-        host: {effect.cell: effect for effect in effects(plan, own, metric)} for host, own in trials.items()
+        host: {effect.cell: effect for effect in effects(plan, of_host, metric)}
+        for host, of_host in trials.items()
     }
-    cells = dict.fromkeys(cell for own in found.values() for cell in own)
+    cells = dict.fromkeys(cell for of_host in found.values() for cell in of_host)
     ratios = []
     for cell in cells:
         known: dict[str, _Known] = {}
         baseline = None
-        for host, own in found.items():
-            effect = own[cell]
+        for host, of_host in found.items():
+            effect = of_host[cell]
             baseline = effect.baseline
             if effect.ratio and effect.interval and effect.spread and effect.interval.low > 0:
                 width = math.log(effect.interval.high) - math.log(effect.interval.low)
                 error = width / 2 / t_quantile(effect.interval.level, effect.spread.degrees)
                 known[host] = _Known(math.log(effect.ratio), error**2, effect.interval, effect.n)
         ratios.append(_across(cell, baseline, known, tuple(trials)))
-    baselines = dict.fromkeys(one.baseline for one in ratios if one.baseline is not None)
+    baselines = dict.fromkeys(ratio.baseline for ratio in ratios if ratio.baseline is not None)
     levels = [
         _across(
             cell,
             None,
-            {host: one for host, own in trials.items() if (one := _level(own, cell, metric)) is not None},
+            {
+                host: at_host
+                for host, of_host in trials.items()
+                if (at_host := _level(of_host, cell, metric)) is not None
+            },
             tuple(trials),
         )
         for cell in baselines
@@ -128,18 +133,18 @@ def _level(trials: Sequence[Trial], cell: Cell, metric: str) -> _Known | None:
 
 
 def _across(cell: Cell, baseline: Cell | None, known: Mapping[str, _Known], hosts: Sequence[str]) -> Across:
-    logs = [one.log for one in known.values()]
-    variances = [one.variance for one in known.values()]
+    logs = [known_here.log for known_here in known.values()]
+    variances = [known_here.variance for known_here in known.values()]
     estimates = tuple(
         HostEstimate(
             host,
-            math.exp(one.log),
-            one.interval,
-            one.rounds,
+            math.exp(estimate.log),
+            estimate.interval,
+            estimate.rounds,
             None if distance is None else math.exp(distance[0]),
             None if distance is None else distance[1],
         )
-        for (host, one), distance in zip(known.items(), apart(logs, variances), strict=True)
+        for (host, estimate), distance in zip(known.items(), apart(logs, variances), strict=True)
     )
     silent = tuple(host for host in hosts if host not in known)
     if len(known) < 2:

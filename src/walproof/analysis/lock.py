@@ -203,7 +203,7 @@ def _mean_sync_ms(trials: Sequence[Trial], cell: Cell) -> float | None:
 
 def _gain_interval(plan: Plan, trials: Sequence[Trial], cell: Cell, level: float) -> Interval | None:
     """The interval that the cell's effect has, which knows the spread of all variants."""
-    others = [Cell(cell.install, cell.workload, one.name) for one in plan.variants]
+    others = [Cell(cell.install, cell.workload, variant.name) for variant in plan.variants]
     baseline = Cell(cell.install, cell.workload, plan.baseline)
-    found = contrasts([(one, baseline) for one in others if one != baseline], trials, "tps")
-    return next(one.interval(level) for one in found if one.cell == cell)
+    found = contrasts([(cell, baseline) for cell in others if cell != baseline], trials, "tps")
+    return next(contrast.interval(level) for contrast in found if contrast.cell == cell)

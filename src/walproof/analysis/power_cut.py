@@ -111,8 +111,8 @@ def cut_summaries(plan: Plan, trials: Sequence[Trial]) -> tuple[CutSummary, ...]
 
 
 def _summary(plan: Plan, trials: Sequence[Trial], cell: Cell) -> CutSummary:
-    own = [trial for trial in trials if trial.cell == cell]
-    with_cut = [trial for trial in own if trial.cut is not None]
+    of_cell = [trial for trial in trials if trial.cell == cell]
+    with_cut = [trial for trial in of_cell if trial.cut is not None]
     cuts = [trial.cut for trial in with_cut if trial.cut is not None]
     images = [image for cut in cuts for image in cut.images]
     counts = {state: sum(cut.counts[state] for cut in cuts) for state in ImageState}
@@ -123,7 +123,7 @@ def _summary(plan: Plan, trials: Sequence[Trial], cell: Cell) -> CutSummary:
         variant=cell[2],
         cuts=len(cuts),
         # Also where the cut was added to a trial whose window was measured.
-        void=len(own) - len(with_cut),
+        void=len(of_cell) - len(with_cut),
         images=len(images),
         counts=counts,
         failed_cuts=sum(any(image.state.is_failure for image in cut.images) for cut in cuts),

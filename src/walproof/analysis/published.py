@@ -83,9 +83,9 @@ def predict_published(plan: Plan, reached: Sequence[Absolute], lock: CommitLock)
     """
     theirs = published_lock(plan, lock)
     here = {
-        one.variant: one.median
-        for one in reached
-        if (one.install, one.workload) == (lock.install, lock.workload)
+        reached_here.variant: reached_here.median
+        for reached_here in reached
+        if (reached_here.install, reached_here.workload) == (lock.install, lock.workload)
     }
     base_here = here.get(plan.baseline)
     if theirs is None or base_here is None:
@@ -131,4 +131,6 @@ def _transaction_s(measured_s: float, flush_s: float, scale: float, *, waits: bo
 
 
 def _published_tps(plan: Plan, lock: CommitLock) -> dict[str, float]:
-    return {one.variant: one.tps for one in plan.references_of(lock.workload) if one.tps}
+    return {
+        reference.variant: reference.tps for reference in plan.references_of(lock.workload) if reference.tps
+    }

@@ -202,7 +202,7 @@ class Prediction:
 
     def part_s(self, term: Term) -> float:
         """What a term and those that refine it take of warm redo."""
-        return sum(self.terms_s[one.name] for one in TERMS if term.name in (one.name, one.refines))
+        return sum(self.terms_s[other.name] for other in TERMS if term.name in (other.name, other.refines))
 
     def band(self, seconds: float, *, is_cold: bool = False) -> tuple[float, float]:
         """Between what the measured time is expected."""
@@ -317,6 +317,6 @@ def _parts(
     return parts
 
 
-def term_units(own: Mapping[str, float]) -> list[float]:
+def term_units(quantities: Mapping[str, float]) -> list[float]:
     """Units of each of TERMS in quantities by name."""
-    return [sum(own.get(name, 0.0) * units for name, units in term.quantities) for term in TERMS]
+    return [sum(quantities.get(name, 0.0) * units for name, units in term.quantities) for term in TERMS]

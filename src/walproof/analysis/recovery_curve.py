@@ -45,11 +45,11 @@ class RecoveryCurve:
 
 def mean_image(analysis: RecoveryAnalysis) -> tuple[float, str]:
     """Mean bytes of an image of the recording, and how most are compressed; 4 kB where there is none."""
-    images = {name: own for name, own in analysis.last.images.items() if own.count}
+    images = {name: image for name, image in analysis.last.images.items() if image.count}
     if not images:
         return 4096.0, "off"
     most = max(images, key=lambda name: images[name].count)
-    return sum(own.bytes for own in images.values()) / sum(own.count for own in images.values()), most
+    return sum(image.bytes for image in images.values()) / sum(image.count for image in images.values()), most
 
 
 def recovery_curve(

@@ -70,11 +70,11 @@ def _median_repeats(phases: Iterable[PhaseReplay]) -> list[PhaseReplay]:
     seen = (phase for phase in phases if phase.cpu_s > 0)
     return [
         replace(
-            own[0],
-            cpu_s=median(one.cpu_s for one in own),
-            work={name: median(one.work[name] for one in own) for name in own[0].work},
+            replays[0],
+            cpu_s=median(replay.cpu_s for replay in replays),
+            work={name: median(replay.work[name] for replay in replays) for name in replays[0].work},
         )
-        for own in _together(seen, lambda one: (one.phase, one.buffers, one.prefetch))
+        for replays in _together(seen, lambda replay: (replay.phase, replay.buffers, replay.prefetch))
     ]
 
 
@@ -96,13 +96,13 @@ def repeat_difference(calibration: Calibration, coefficients: Coefficients) -> f
     much the same, not quite. Large on a machine that others use, too: the costs are then those of the minutes
     of the calibration.
     """
-    said = [(one, sum(redo_terms_s(one.work, coefficients).values())) for one in calibration.phases]
+    said = [(phase, sum(redo_terms_s(phase.work, coefficients).values())) for phase in calibration.phases]
     seen = (pair for pair in said if pair[0].cpu_s > 0 and pair[1] > 0)
     times = [
-        [one.cpu_s / expected_s for one, expected_s in own]
-        for own in _together(seen, lambda pair: (pair[0].phase, pair[0].buffers))
+        [phase.cpu_s / expected_s for phase, expected_s in pairs]
+        for pairs in _together(seen, lambda pair: (pair[0].phase, pair[0].buffers))
     ]
-    differences = [max(own) / min(own) - 1 for own in times if len(own) > 1]
+    differences = [max(ratios) / min(ratios) - 1 for ratios in times if len(ratios) > 1]
     return median(differences) if differences else None
 
 
@@ -152,26 +152,28 @@ def _least_squares(
         np.vstack([scaled, weight * np.eye(len(prior))]),
         np.concatenate([target, weight * np.ones(len(prior))]),
     )
-    return [float(one) for one in found * prior]
+    return [float(cost) for cost in found * prior]
 
 
 def _fit_checkpoint(runs: Iterable[CheckpointRun]) -> dict[str, float]:
-    own = _median_runs(runs)
-    if len(own) < 4:
+    medians = _median_runs(runs)
+    if len(medians) < 4:
         return dict(CHECKPOINT_TERMS)
     names = [name for name, _ in CHECKPOINT_TERMS if name != "segments"]
-    totals = [run.pages_s * 1e6 for run in own]
-    warm = [{"resident": run.resident, "spilled": run.spilled, "runs": run.runs} for run in own]
-    work = [cold_checkpoint(one) if run.is_cold else one for run, one in zip(own, warm, strict=True)]
+    totals = [run.pages_s * 1e6 for run in medians]
+    warm = [{"resident": run.resident, "spilled": run.spilled, "runs": run.runs} for run in medians]
+    work = [
+        cold_checkpoint(counts) if run.is_cold else counts for run, counts in zip(medians, warm, strict=True)
+    ]
     costs = _least_squares(
-        [[one.get(name, 0.0) for name in names] for one in work],
+        [[counts.get(name, 0.0) for name in names] for counts in work],
         totals,
         totals,
         [cost for name, cost in CHECKPOINT_TERMS if name != "segments"],
     )
     found = dict(CHECKPOINT_TERMS) | dict(zip(names, costs, strict=True))
     # What it does besides the server tells apart, so nothing has to be fitted.
-    segments_us = [run.rest_s * 1e6 / run.segments for run in own if run.segments]
+    segments_us = [run.rest_s * 1e6 / run.segments for run in medians if run.segments]
     return found | ({"segments": median(segments_us)} if segments_us else {})
 
 
@@ -180,26 +182,26 @@ def _median_runs(runs: Iterable[CheckpointRun]) -> list[CheckpointRun]:
     seen = (run for run in runs if run.pages_s > 0)
     return [
         replace(
-            own[0],
-            resident=median(one.resident for one in own),
-            spilled=median(one.spilled for one in own),
-            runs=median(one.runs for one in own),
-            pages_s=median(one.pages_s for one in own),
-            rest_s=median(one.rest_s for one in own),
+            repeats[0],
+            resident=median(run.resident for run in repeats),
+            spilled=median(run.spilled for run in repeats),
+            runs=median(run.runs for run in repeats),
+            pages_s=median(run.pages_s for run in repeats),
+            rest_s=median(run.rest_s for run in repeats),
         )
-        for own in _together(seen, lambda one: (one.phase, one.buffers, one.is_cold))
+        for repeats in _together(seen, lambda run: (run.phase, run.buffers, run.is_cold))
     ]
 
 
 def _fit_cold(replays: Iterable[ColdReplay]) -> dict[str, float]:
     """From what each phase took longer than with a warm cache; weighted as shares of all that it took."""
-    own = [one for one in replays if one.cpu_s > 0]
-    if not own:
+    usable = [replay for replay in replays if replay.cpu_s > 0]
+    if not usable:
         return dict(COLD_TERMS)
     costs = _least_squares(
-        [[one.requests, one.wal_bytes / MB] for one in own],
-        [(one.cpu_s - one.warm_cpu_s) * 1e6 for one in own],
-        [one.cpu_s * 1e6 for one in own],
+        [[replay.requests, replay.wal_bytes / MB] for replay in usable],
+        [(replay.cpu_s - replay.warm_cpu_s) * 1e6 for replay in usable],
+        [replay.cpu_s * 1e6 for replay in usable],
         [cost for _, cost in COLD_TERMS],
     )
     return dict(zip((name for name, _ in COLD_TERMS), costs, strict=True))

@@ -109,7 +109,7 @@ class LagSplit:
 
     def stage(self, stage: Stage) -> StageLag:
         """One of the stages."""
-        return next(one for one in self.stages if one.stage is stage)
+        return next(lag for lag in self.stages if lag.stage is stage)
 
 
 def split_lag(window: ReplicationWindow) -> LagSplit:

@@ -27,19 +27,19 @@ def levels(slices: Sequence[Slice], totals: Totals) -> Mapping[str, float]:
     variant that ends nothing in most slices, from the sums over all slices instead.
     """
     logs: dict[int, dict[str, float]] = {}
-    variants = list(dict.fromkeys(one.variant for one in slices))
-    for one in slices:
-        above, below = totals(one)
+    variants = list(dict.fromkeys(slice_.variant for slice_ in slices))
+    for slice_ in slices:
+        above, below = totals(slice_)
         if above > 0 and below > 0:
-            logs.setdefault(one.pass_number, {})[one.variant] = math.log(above / below)
-    whole = [own for own in logs.values() if len(own) == len(variants)]
-    if not whole or 2 * len(whole) < len({one.pass_number for one in slices}):
+            logs.setdefault(slice_.pass_number, {})[slice_.variant] = math.log(above / below)
+    whole = [of_pass for of_pass in logs.values() if len(of_pass) == len(variants)]
+    if not whole or 2 * len(whole) < len({slice_.pass_number for slice_ in slices}):
         return _summed(slices, totals)
-    middles = [median(own.values()) for own in whole]
+    middles = [median(of_pass.values()) for of_pass in whole]
     common = median(middles)
     found = {}
     for name in variants:
-        left = [own[name] - middle for own, middle in zip(whole, middles, strict=True)]
+        left = [of_pass[name] - middle for of_pass, middle in zip(whole, middles, strict=True)]
         found[name] = math.exp(common + hodges_lehmann(left))
     return found
 
@@ -51,8 +51,8 @@ def hodges_lehmann(values: Sequence[float]) -> float:
 
 def _summed(slices: Sequence[Slice], totals: Totals) -> dict[str, float]:
     sums: dict[str, tuple[float, float]] = {}
-    for one in slices:
-        above, below = totals(one)
-        first, second = sums.get(one.variant, (0.0, 0.0))
-        sums[one.variant] = (first + above, second + below)
+    for slice_ in slices:
+        above, below = totals(slice_)
+        first, second = sums.get(slice_.variant, (0.0, 0.0))
+        sums[slice_.variant] = (first + above, second + below)
     return {name: above / below for name, (above, below) in sums.items() if above > 0 and below > 0}

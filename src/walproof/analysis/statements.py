@@ -87,7 +87,7 @@ class Reconciliation:
 
     def gap(self, method: str) -> MethodGap | None:
         """Of one method; None where the server does not have it, or the statement cannot be explained."""
-        return next((one for one in self.gaps if one.method == method), None)
+        return next((gap for gap in self.gaps if gap.method == method), None)
 
 
 def reconcile(trial: Trial, statement: str) -> Reconciliation | None:
@@ -115,7 +115,7 @@ def reconcile(trial: Trial, statement: str) -> Reconciliation | None:
                 for name, count in metrics.items()
                 if name.startswith(prefix)
             ),
-            key=lambda one: (-one.bytes, one.operation),
+            key=lambda found: (-found.bytes, found.operation),
         )
     )
     gaps = []
@@ -142,16 +142,21 @@ def _outside(
     operations: Sequence[OperationBytes], missing: tuple[int, int]
 ) -> tuple[tuple[OperationBytes, ...], tuple[int, int]]:
     """The operations that make up ``missing`` (records, bytes), and what is left of it."""
-    always = [one for one in operations if one.operation in _ALWAYS_OUTSIDE]
-    maybe = [one for one in operations if one.operation in REASONS and one not in always]
+    always = [operation for operation in operations if operation.operation in _ALWAYS_OUTSIDE]
+    maybe = [
+        operation for operation in operations if operation.operation in REASONS and operation not in always
+    ]
     candidates = [()] if missing == (0, 0) else _sets(always, maybe)
     for chosen in candidates:
-        if (sum(one.records for one in chosen), sum(one.bytes for one in chosen)) == missing:
+        if (
+            sum(operation.records for operation in chosen),
+            sum(operation.bytes for operation in chosen),
+        ) == missing:
             return tuple(chosen), (0, 0)
-    if missing[0] > 0 and missing[1] >= sum(one.bytes for one in always):
+    if missing[0] > 0 and missing[1] >= sum(operation.bytes for operation in always):
         return tuple(always), (
-            missing[0] - sum(one.records for one in always),
-            missing[1] - sum(one.bytes for one in always),
+            missing[0] - sum(operation.records for operation in always),
+            missing[1] - sum(operation.bytes for operation in always),
         )
     return (), missing
 

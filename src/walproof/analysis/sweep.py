@@ -125,9 +125,9 @@ def climb(sweep: Sweep, trials: Sequence[Trial], rounds: int) -> Climb:
     while True:
         is_waiting = tried.get(sweep.points[reached - 1].cell, 0) < least
         last = steps[reached - FIRST_POINTS : reached - 1]
-        has_ended = len(last) == FIRST_POINTS - 1 and all(one.is_gainless for one in last)
+        has_ended = len(last) == FIRST_POINTS - 1 and all(step.is_gainless for step in last)
         if is_waiting or has_ended or reached == len(sweep.points):
-            shown = tuple(one for one in steps[: reached - 1] if one.rounds)
+            shown = tuple(step for step in steps[: reached - 1] if step.rounds)
             return Climb(sweep, shown, reached, is_waiting, has_ended and not is_waiting)
         reached += 1
 
@@ -143,13 +143,16 @@ class ClimbSweeps:
         plan = self.plan
         climbs = [climb(sweep, before, plan.rounds) for sweep in sweeps_of(plan)]
         if round_number <= plan.rounds:
-            resting = {point.cell for one in climbs for point in one.skipped}
+            resting = {point.cell for climb in climbs for point in climb.skipped}
             return [cell for cell in plan.round_cells(round_number) if cell not in resting]
-        waiting = [one for one in climbs if one.is_climbing]
+        waiting = [climb for climb in climbs if climb.is_climbing]
         due: set[Cell] = set()
-        for one in waiting:
-            due |= {point.cell for point in one.sweep.points[one.reached - 2 : one.reached]}
-            due.add(Cell(one.sweep.install, one.sweep.workload, plan.baseline))
+        for waiting_climb in waiting:
+            due |= {
+                point.cell
+                for point in waiting_climb.sweep.points[waiting_climb.reached - 2 : waiting_climb.reached]
+            }
+            due.add(Cell(waiting_climb.sweep.install, waiting_climb.sweep.workload, plan.baseline))
         return [cell for cell in plan.cells if cell in due]
 
     def is_climbing(self, trials: Sequence[Trial]) -> bool:
@@ -166,11 +169,11 @@ def _steps(sweep: Sweep, trials: Sequence[Trial]) -> list[SweepStep]:
         SweepStep(
             below,
             above,
-            len(one.pairs),
-            None if one.mean is None else math.exp(one.mean),
-            one.interval(),
+            len(contrast.pairs),
+            None if contrast.mean is None else math.exp(contrast.mean),
+            contrast.interval(),
         )
-        for (below, above), one in zip(neighbours, found, strict=True)
+        for (below, above), contrast in zip(neighbours, found, strict=True)
     ]
 
 

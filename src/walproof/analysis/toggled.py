@@ -35,10 +35,10 @@ CONTRADICTION = 0.01
 Totals = Callable[[Slice], tuple[float, float]]
 
 TOTALS: Mapping[str, Totals] = {
-    "tps": lambda one: (one.transactions, one.length_s),
-    "latency_ms_avg": lambda one: (one.latency_ms_sum, one.transactions),
-    "wal_bytes_per_txn": lambda one: (one.lsn_end - one.lsn_begin, one.transactions),
-    "server_cpu_us_per_txn": lambda one: ((one.cpu_s or 0.0) * 1e6, one.transactions),
+    "tps": lambda slice_: (slice_.transactions, slice_.length_s),
+    "latency_ms_avg": lambda slice_: (slice_.latency_ms_sum, slice_.transactions),
+    "wal_bytes_per_txn": lambda slice_: (slice_.lsn_end - slice_.lsn_begin, slice_.transactions),
+    "server_cpu_us_per_txn": lambda slice_: ((slice_.cpu_s or 0.0) * 1e6, slice_.transactions),
 }
 """Metric -> what is summed over slices before the one is divided by the other."""
 
@@ -119,7 +119,7 @@ def estimate(
     Raises KeyError for a metric that is no quotient of totals.
     """
     totals = TOTALS[metric]
-    paired = [_pairs(own, base) for own, base in starts]
+    paired = [_pairs(of_variant, base) for of_variant, base in starts]
     units = [logs for pairs in paired if (logs := _group_logs(pairs, totals, group_passes))]
     every = [log for logs in units for log in logs]
     if not every:
@@ -156,7 +156,7 @@ def by_variant(plan: Plan, trials: Sequence[Trial]) -> tuple[Trial, ...]:
     found: list[Trial] = []
     for trial in trials:
         names = shared.get(trial.variant, ())
-        others = {one.variant for one in trial.slices} - {trial.variant}
+        others = {slice_.variant for slice_ in trial.slices} - {trial.variant}
         if not names or (trial.state is TrialState.DONE and not others):
             found.append(trial)
         elif trial.state is TrialState.DONE:
@@ -165,7 +165,7 @@ def by_variant(plan: Plan, trials: Sequence[Trial]) -> tuple[Trial, ...]:
                 metric: levels(trial.slices, totals) for metric, totals in TOTALS.items() if takes_turns
             }
             found += [_of_variant(trial, name, typical) for name in names]
-        elif not any(one.number == trial.number and one is not trial for one in trials):
+        elif not any(other.number == trial.number and other is not trial for other in trials):
             found += [replace(trial, variant=name) for name in names]
         else:
             found.append(trial)
@@ -173,9 +173,9 @@ def by_variant(plan: Plan, trials: Sequence[Trial]) -> tuple[Trial, ...]:
 
 
 def _of_variant(start: Trial, variant: str, typical: Mapping[str, Mapping[str, float]]) -> Trial:
-    own = tuple(one for one in start.slices if one.variant == variant)
+    slices = tuple(slice_ for slice_ in start.slices if slice_.variant == variant)
     found = {metric: values[variant] for metric, values in typical.items() if variant in values}
-    return replace(start, variant=variant, slices=own, metrics=found or _metrics(own), window_s=None)
+    return replace(start, variant=variant, slices=slices, metrics=found or _metrics(slices), window_s=None)
 
 
 def _metrics(slices: Sequence[Slice]) -> dict[str, float]:
@@ -185,7 +185,7 @@ def _metrics(slices: Sequence[Slice]) -> dict[str, float]:
         if above > 0 and below > 0:
             found[name] = above / below
     for name in ("latency_ms_p50", "latency_ms_p95", "latency_ms_p99"):
-        values = [value for one in slices if (value := getattr(one, name)) is not None]
+        values = [value for slice_ in slices if (value := getattr(slice_, name)) is not None]
         if values:
             found[name] = median(values)
     return found
@@ -198,16 +198,18 @@ def components_of(
     starts: Sequence[tuple[Sequence[Slice], Sequence[Slice]]], metric: str
 ) -> Components | None:
     """What the ratio varies by, from (slices of the variant, slices of the baseline) of each start."""
-    return components([_logs([[pair] for pair in _pairs(own, base)], TOTALS[metric]) for own, base in starts])
+    return components(
+        [_logs([[pair] for pair in _pairs(of_variant, base)], TOTALS[metric]) for of_variant, base in starts]
+    )
 
 
-def _pairs(own: Sequence[Slice], base: Sequence[Slice]) -> list[Pair]:
+def _pairs(of_variant: Sequence[Slice], base: Sequence[Slice]) -> list[Pair]:
     """The slices of both by pass, in their order."""
-    of_pass = {one.pass_number: one for one in base}
+    of_pass = {slice_.pass_number: slice_ for slice_ in base}
     return [
-        (one, of_pass[one.pass_number])
-        for one in sorted(own, key=lambda one: one.pass_number)
-        if one.pass_number in of_pass
+        (slice_, of_pass[slice_.pass_number])
+        for slice_ in sorted(of_variant, key=lambda slice_: slice_.pass_number)
+        if slice_.pass_number in of_pass
     ]
 
 
@@ -222,10 +224,10 @@ def _logs(groups: Sequence[Sequence[Pair]], totals: Totals) -> list[float]:
     """Log ratio of each group's totals; a group in which nothing ended has none."""
     found = []
     for group in groups:
-        own = [totals(one) for one, _ in group]
+        of_variant = [totals(slice_) for slice_, _ in group]
         base = [totals(other) for _, other in group]
-        sums = [sum(column) for column in (*zip(*own, strict=True), *zip(*base, strict=True))]
-        if all(one > 0 for one in sums):
+        sums = [sum(column) for column in (*zip(*of_variant, strict=True), *zip(*base, strict=True))]
+        if all(total > 0 for total in sums):
             found.append(math.log(sums[0] / sums[1]) - math.log(sums[2] / sums[3]))
     return found
 
@@ -235,32 +237,32 @@ def _contradiction(units: Sequence[Sequence[float]]) -> float | None:
     where no start has two groups."""
     from scipy.special import fdtrc
 
-    every = [value for own in units for value in own]
+    every = [value for unit in units for value in unit]
     between, within = len(units) - 1, len(every) - len(units)
     if between < 1 or within < 1:
         return None
     mean = fmean(every)
-    around = sum(len(own) * (fmean(own) - mean) ** 2 for own in units) / between
-    inside = sum((value - fmean(own)) ** 2 for own in units for value in own) / within
+    around = sum(len(unit) * (fmean(unit) - mean) ** 2 for unit in units) / between
+    inside = sum((value - fmean(unit)) ** 2 for unit in units for value in unit) / within
     return 1.0 if inside == 0 else float(fdtrc(between, within, around / inside))
 
 
 def _pooled(samples: Sequence[Sequence[float]]) -> float | None:
     """Standard deviation within samples."""
-    degrees = sum(len(own) - 1 for own in samples)
+    degrees = sum(len(sample) - 1 for sample in samples)
     if degrees < 1:
         return None
-    return math.sqrt(sum(stdev(own) ** 2 * (len(own) - 1) for own in samples) / degrees)
+    return math.sqrt(sum(stdev(sample) ** 2 * (len(sample) - 1) for sample in samples) / degrees)
 
 
 def _lag1(samples: Sequence[Sequence[float]]) -> float | None:
     """Correlation of neighbours within samples, about each sample's mean."""
     power = product = 0.0
-    for own in samples:
-        if len(own) < 3:
+    for sample in samples:
+        if len(sample) < 3:
             continue
-        mean = fmean(own)
-        rest = [value - mean for value in own]
+        mean = fmean(sample)
+        rest = [value - mean for value in sample]
         power += sum(value**2 for value in rest)
-        product += sum(one * other for one, other in pairwise(rest))
+        product += sum(value * other for value, other in pairwise(rest))
     return product / power if power > 0 else None

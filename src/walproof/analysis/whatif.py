@@ -125,9 +125,9 @@ class Question:
         sizes = sorted({*self.sizes_mb, *doubled, *([size] if size else [])})
         timeouts = sorted({*self.timeouts_s, *([timeout] if timeout else [])})
         return [
-            replace(self.present, max_wal_size_mb=one, checkpoint_timeout_s=other)
+            replace(self.present, max_wal_size_mb=size, checkpoint_timeout_s=other)
             for other in timeouts
-            for one in sizes
+            for size in sizes
         ]
 
     def others(self) -> list[Target]:
@@ -144,10 +144,10 @@ class Question:
     def targets(self) -> list[Target]:
         """What to simulate: each server at four phases, and with checkpoints that overrun each other."""
         found: list[Target] = []
-        for one in self.settings():
-            found += [one.at_phase(phase) for phase in PHASES]
-            if one.max_wal_size_mb is not None:
-                found.append(replace(one, late_segments=1))
+        for target in self.settings():
+            found += [target.at_phase(phase) for phase in PHASES]
+            if target.max_wal_size_mb is not None:
+                found.append(replace(target, late_segments=1))
         return found
 
 
@@ -205,9 +205,9 @@ class Study:
     def told(self) -> list[Prediction]:
         """Those of which the recording tells something: no compression of images whose contents are gone."""
         return [
-            self.predictions[one]
-            for one in self.question.settings()
-            if one.wal_compression == "as recorded" or self.found.tells_compression
+            self.predictions[target]
+            for target in self.question.settings()
+            if target.wal_compression == "as recorded" or self.found.tells_compression
         ]
 
     @property
@@ -233,80 +233,95 @@ class Study:
 
     def timeouts(self) -> list[int]:
         """Timeouts that differ from each other in this recording; the present one among them."""
-        every = sorted({one.checkpoint_timeout_s or 0 for one in self.question.grid()})
+        every = sorted({target.checkpoint_timeout_s or 0 for target in self.question.grid()})
         seconds = self.found.recorded.seconds or 0.0
         present = self.question.present.checkpoint_timeout_s
-        shorter = [one for one in every if one < seconds or one == present]
-        longer = [one for one in every if one >= seconds and one not in shorter]
+        shorter = [timeout for timeout in every if timeout < seconds or timeout == present]
+        longer = [timeout for timeout in every if timeout >= seconds and timeout not in shorter]
         return sorted({*shorter, *longer[:1]})
 
-    def _telling(self, own: Sequence[Prediction]) -> list[Prediction]:
+    def _telling(self, predictions: Sequence[Prediction]) -> list[Prediction]:
         """Without sizes beyond the first that never triggers a checkpoint, and those much too small."""
         kept: list[Prediction] = []
-        for one in own:
-            is_present = one.target.max_wal_size_mb == self.question.present.max_wal_size_mb
-            is_beyond = bool(kept) and kept[-1].by_size_share == 0 and one.by_size_share == 0
+        for prediction in predictions:
+            is_present = prediction.target.max_wal_size_mb == self.question.present.max_wal_size_mb
+            is_beyond = bool(kept) and kept[-1].by_size_share == 0 and prediction.by_size_share == 0
             if is_present or not is_beyond:
-                kept.append(one)
-        late = [one for one in kept if one.is_late]
-        return [one for one in kept if one not in late[:-1] or one.target == self.question.present]
+                kept.append(prediction)
+        late = [prediction for prediction in kept if prediction.is_late]
+        return [
+            prediction
+            for prediction in kept
+            if prediction not in late[:-1] or prediction.target == self.question.present
+        ]
 
     def cliffs(self) -> list[Cliff]:
         """Where a doubling of max_wal_size saves over a third, with the present timeout; steepest first."""
         curve = self.curve(self.question.present.checkpoint_timeout_s)
         found = [
-            Cliff(one, other)
-            for one, other in pairwise(curve)
-            if other.wal_bytes < one.wal_bytes * CLIFF ** math.log2(_growth(one, other))
+            Cliff(smaller, other)
+            for smaller, other in pairwise(curve)
+            if other.wal_bytes < smaller.wal_bytes * CLIFF ** math.log2(_growth(smaller, other))
         ]
         return sorted(found, key=lambda cliff: -cliff.times)
 
     @property
     def has_recovery_times(self) -> bool:
         """Whether every prediction says how long its longest recovery takes."""
-        return all(one.recovery_s is not None for one in self.predictions.values())
+        return all(prediction.recovery_s is not None for prediction in self.predictions.values())
 
     def answer(self, limits: Limits) -> Answer:
         """The best settings of the grid for these limits."""
-        grid = [self.predictions[one] for one in self.question.grid()]
-        fitting = [one for one in grid if _fits_disk(one, limits)] or grid[:1]
+        grid = [self.predictions[target] for target in self.question.grid()]
+        fitting = [prediction for prediction in grid if _fits_disk(prediction, limits)] or grid[:1]
         within = [
-            one
-            for one in fitting
-            if _fits_disk(one, limits) and _fits_rate(one, limits) and _fits_recovery(one, limits)
+            prediction
+            for prediction in fitting
+            if _fits_disk(prediction, limits)
+            and _fits_rate(prediction, limits)
+            and _fits_recovery(prediction, limits)
         ]
         if within and limits.recovery_s is not None:
             # What keeps within the target may as well write the least WAL.
             return Answer(
-                min(within, key=lambda one: (round(one.wal_bytes / 2**20), one.distance_most)), True
+                min(
+                    within,
+                    key=lambda prediction: (round(prediction.wal_bytes / 2**20), prediction.distance_most),
+                ),
+                True,
             )
         if within:
             # Sizes of which the recording says the same are not told apart: the smaller one will do.
             best = min(
                 within,
-                key=lambda one: (
-                    round(one.distance_most / 2**20), one.target.max_wal_size_mb or 0,
-                    one.target.checkpoint_timeout_s or 0,
+                key=lambda prediction: (
+                    round(prediction.distance_most / 2**20), prediction.target.max_wal_size_mb or 0,
+                    prediction.target.checkpoint_timeout_s or 0,
                 ),
             )  # fmt: skip
             return Answer(best, True)
         if limits.recovery_s is not None:
-            return Answer(min(fitting, key=lambda one: (one.recovery_s or 0.0, one.wal_span.high)), False)
-        best = min(fitting, key=lambda one: (one.wal_span.high, one.distance_most))
+            return Answer(
+                min(fitting, key=lambda prediction: (prediction.recovery_s or 0.0, prediction.wal_span.high)),
+                False,
+            )
+        best = min(fitting, key=lambda prediction: (prediction.wal_span.high, prediction.distance_most))
         return Answer(best, False)
 
 
-def _fits_disk(one: Prediction, limits: Limits) -> bool:
-    needed = max(one.pg_wal_most, (one.target.max_wal_size_mb or 0) << 20)
+def _fits_disk(prediction: Prediction, limits: Limits) -> bool:
+    needed = max(prediction.pg_wal_most, (prediction.target.max_wal_size_mb or 0) << 20)
     return limits.wal_disk_bytes is None or needed <= limits.wal_disk_bytes
 
 
-def _fits_rate(one: Prediction, limits: Limits) -> bool:
-    return limits.wal_per_hour_bytes is None or one.wal_span.high <= limits.wal_per_hour_bytes
+def _fits_rate(prediction: Prediction, limits: Limits) -> bool:
+    return limits.wal_per_hour_bytes is None or prediction.wal_span.high <= limits.wal_per_hour_bytes
 
 
-def _fits_recovery(one: Prediction, limits: Limits) -> bool:
-    return limits.recovery_s is None or (one.recovery_s is not None and one.recovery_s <= limits.recovery_s)
+def _fits_recovery(prediction: Prediction, limits: Limits) -> bool:
+    return limits.recovery_s is None or (
+        prediction.recovery_s is not None and prediction.recovery_s <= limits.recovery_s
+    )
 
 
 def study(
@@ -320,10 +335,12 @@ def study(
     seconds = found.recorded.seconds
     hours = seconds / 3600 if seconds and seconds >= 1 else None
     others = spreads(outcomes)
-    own = {one: _predict(one, outcomes, found, hours, others) for one in question.settings()}
+    predictions = {target: _predict(target, outcomes, found, hours, others) for target in question.settings()}
     if recovery_s is not None:
-        own = {one: replace(had, recovery_s=recovery_s(had)) for one, had in own.items()}
-    return Study(found, question, _with_elasticity(own))
+        predictions = {
+            target: replace(had, recovery_s=recovery_s(had)) for target, had in predictions.items()
+        }
+    return Study(found, question, _with_elasticity(predictions))
 
 
 def _predict(
@@ -334,19 +351,19 @@ def _predict(
     others: Spreads,
 ) -> Prediction:
     phases = [outcomes[target.at_phase(phase)] for phase in PHASES]
-    whole, cold = [one for one in phases if one.cycles.count], phases[0]
+    whole, cold = [phase for phase in phases if phase.cycles.count], phases[0]
     base = max(1, cold.base_bytes)
     scale = 1.0 / (hours or 1.0)
     late_share = cold.cycles.late / cold.cycles.count if cold.cycles.count else 0.0
     if whole:
-        ratios = [one.cycles.wal_bytes / max(1, one.cycles.base_bytes) for one in whole]
-        bases = sum(one.cycles.base_bytes for one in whole) or 1
-        ratio = sum(one.cycles.wal_bytes for one in whole) / bases
-        images = sum(one.cycles.images for one in whole) / bases * base
+        ratios = [outcome.cycles.wal_bytes / max(1, outcome.cycles.base_bytes) for outcome in whole]
+        bases = sum(outcome.cycles.base_bytes for outcome in whole) or 1
+        ratio = sum(outcome.cycles.wal_bytes for outcome in whole) / bases
+        images = sum(outcome.cycles.images for outcome in whole) / bases * base
         low, high = min(ratios), max(ratios)
-        count = sum(one.cycles.count for one in whole)
-        spacing = sum(one.cycles.wal_bytes for one in whole) / count
-        times = [one.cycles.seconds for one in whole if one.cycles.seconds is not None]
+        count = sum(outcome.cycles.count for outcome in whole)
+        spacing = sum(outcome.cycles.wal_bytes for outcome in whole) / count
+        times = [outcome.cycles.seconds for outcome in whole if outcome.cycles.seconds is not None]
         spacing_s = sum(times) / count if len(times) == len(whole) else None
         checkpoints = count * base / bases
     else:
@@ -359,7 +376,7 @@ def _predict(
         late = outcomes[replace(target, late_segments=1)]
         if late.cycles.count:
             low = min(low, late.cycles.wal_bytes / max(1, late.cycles.base_bytes))
-    begun = sum(one.checkpoints for one in phases)
+    begun = sum(phase.checkpoints for phase in phases)
     # Without a whole cycle the simulation saw less than a server will.
     room = 0.0 if whole else _room(target, found.segment_size, high * base / (hours or math.inf))
     sample_error = cold.sample_error_bytes / max(1, cold.wal_bytes)
@@ -373,12 +390,12 @@ def _predict(
         wal_span=Span(low * base * scale, high * base * scale),
         images=images * scale,
         checkpoints=checkpoints * scale,
-        by_size_share=sum(one.by_size for one in phases) / begun if begun else 0.0,
+        by_size_share=sum(phase.by_size for phase in phases) / begun if begun else 0.0,
         spacing_bytes=spacing,
         spacing_s=spacing_s,
-        distance_mean=sum(one.distance_mean for one in phases) / len(phases),
-        distance_most=max(room, *(one.distance_most for one in phases)),
-        pg_wal_most=max(int(room), *(one.pg_wal_most for one in phases)),
+        distance_mean=sum(phase.distance_mean for phase in phases) / len(phases),
+        distance_most=max(room, *(phase.distance_most for phase in phases)),
+        pg_wal_most=max(int(room), *(phase.pg_wal_most for phase in phases)),
         cycles=cold.cycles.count,
         late_share=late_share,
         guessed_share=cold.guessed_images / cold.images if cold.images else 0.0,
@@ -398,47 +415,49 @@ def _room(target: Target, segment_size: int, wal_bytes_per_hour: float) -> float
     return min(bounds, default=0.0)
 
 
-def _with_elasticity(own: Mapping[Target, Prediction]) -> dict[Target, Prediction]:
+def _with_elasticity(predictions: Mapping[Target, Prediction]) -> dict[Target, Prediction]:
     """The predictions with the slope between their neighbours in size; the steeper, the wider their span."""
     curves: dict[Target, list[Prediction]] = {}
-    for target, one in own.items():
+    for target, prediction in predictions.items():
         if target.max_wal_size_mb is not None:
-            curves.setdefault(replace(target, max_wal_size_mb=None), []).append(one)
-    found, curved = dict(own), set[Target]()
+            curves.setdefault(replace(target, max_wal_size_mb=None), []).append(prediction)
+    found, curved = dict(predictions), set[Target]()
     for curve in curves.values():
-        curve.sort(key=lambda one: one.target.max_wal_size_mb or 0)
-        for index, one in enumerate(curve):
+        curve.sort(key=lambda prediction: prediction.target.max_wal_size_mb or 0)
+        for index, prediction in enumerate(curve):
             before, behind = curve[max(0, index - 1)], curve[min(len(curve) - 1, index + 1)]
             slope = _slope(before, behind)
             if slope is None:
                 continue
-            curved.add(one.target)
-            found[one.target] = replace(one, elasticity=slope, wal_span=_steepened(one, slope))
-    for target, one in own.items():
+            curved.add(prediction.target)
+            found[prediction.target] = replace(
+                prediction, elasticity=slope, wal_span=_steepened(prediction, slope)
+            )
+    for target, prediction in predictions.items():
         # Of compression there is no curve: that of the same server without it is the steeper one.
         like = found.get(plain(target))
         if target not in curved and like is not None and like.elasticity is not None:
-            found[target] = replace(one, wal_span=_steepened(one, like.elasticity))
+            found[target] = replace(prediction, wal_span=_steepened(prediction, like.elasticity))
     return found
 
 
-def _steepened(one: Prediction, slope: float) -> Span:
+def _steepened(prediction: Prediction, slope: float) -> Span:
     """The span where more WAL brings the next checkpoint sooner, and with it more WAL."""
     if slope >= 0:
-        return one.wal_span
+        return prediction.wal_span
     # WAL that is over-estimated in a sample shortens the spacing too.
-    spacing_error = SPACING_ERROR + SAMPLE_SPAN * one.sample_error + one.image_error
+    spacing_error = SPACING_ERROR + SAMPLE_SPAN * prediction.sample_error + prediction.image_error
     factor = (1 + spacing_error) ** (-slope * (2 if slope < FALLING else 1))
-    return Span(one.wal_span.low / factor, one.wal_span.high * factor)
+    return Span(prediction.wal_span.low / factor, prediction.wal_span.high * factor)
 
 
-def _growth(one: Prediction, other: Prediction) -> float:
+def _growth(prediction: Prediction, other: Prediction) -> float:
     """How many times larger the other size is."""
-    return (other.target.max_wal_size_mb or 1) / (one.target.max_wal_size_mb or 1)
+    return (other.target.max_wal_size_mb or 1) / (prediction.target.max_wal_size_mb or 1)
 
 
-def _slope(one: Prediction, other: Prediction) -> float | None:
-    small, large = one.target.max_wal_size_mb, other.target.max_wal_size_mb
-    if small is None or large is None or small >= large or min(one.wal_bytes, other.wal_bytes) <= 0:
+def _slope(prediction: Prediction, other: Prediction) -> float | None:
+    small, large = prediction.target.max_wal_size_mb, other.target.max_wal_size_mb
+    if small is None or large is None or small >= large or min(prediction.wal_bytes, other.wal_bytes) <= 0:
         return None
-    return math.log(other.wal_bytes / one.wal_bytes) / math.log(large / small)
+    return math.log(other.wal_bytes / prediction.wal_bytes) / math.log(large / small)

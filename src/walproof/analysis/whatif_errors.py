@@ -32,22 +32,22 @@ def spreads(outcomes: Mapping[Target, Outcome]) -> Spreads:
     """
     found: dict[int | None, tuple[int, float]] = {}
     for target, outcome in outcomes.items():
-        one = _of_one(outcome.cycles)
-        if one is None or outcome.cycles.count < ENOUGH_CYCLES or target.late_segments:
+        error = _of_one(outcome.cycles)
+        if error is None or outcome.cycles.count < ENOUGH_CYCLES or target.late_segments:
             continue
         key = target.checkpoint_timeout_s
         had = found.get(key)
-        if had is None or (outcome.cycles.count, -one) < (had[0], -had[1]):
-            found[key] = (outcome.cycles.count, one)
+        if had is None or (outcome.cycles.count, -error) < (had[0], -had[1]):
+            found[key] = (outcome.cycles.count, error)
     return {timeout: spread for timeout, (_, spread) in found.items()}
 
 
 def cycle_error(target: Target, phases: Iterable[Outcome], others: Spreads) -> float:
     """By which share WAL may differ because the recording holds few cycles."""
-    cycles = [one.cycles for one in phases if one.cycles.count]
-    count = max((one.count for one in cycles), default=1)
-    own = [spread for one in cycles if (spread := _of_one(one)) is not None]
-    spread = sum(own) / len(own) if own else 0.0
+    cycles = [phase.cycles for phase in phases if phase.cycles.count]
+    count = max((cycle.count for cycle in cycles), default=1)
+    spreads = [spread for cycle in cycles if (spread := _of_one(cycle)) is not None]
+    spread = sum(spreads) / len(spreads) if spreads else 0.0
     if count < ENOUGH_CYCLES:
         known = others.get(target.checkpoint_timeout_s)
         if known is None:
@@ -72,7 +72,7 @@ def image_error(target: Target, outcome: Outcome, found: WhatIf) -> float:
 
 def together(errors: Sequence[float]) -> float:
     """Of independent errors."""
-    return math.sqrt(sum(one * one for one in errors))
+    return math.sqrt(sum(error * error for error in errors))
 
 
 def plain(target: Target) -> Target:

@@ -100,36 +100,38 @@ def recording_reasons(study: Study) -> list[str]:
     return reasons
 
 
-def prediction_reasons(one: Prediction) -> list[str]:
+def prediction_reasons(prediction: Prediction) -> list[str]:
     """What holds for these settings."""
     reasons = []
-    if not one.has_whole_cycles:
+    if not prediction.has_whole_cycles:
         reasons.append(
             "the recording is shorter than one checkpoint cycle, so the figure is that of the "
             "beginning of a cycle: an "
             "upper bound"
         )
-    elif one.cycles < CYCLES_WANTED:
-        cycles = "1 whole cycle" if one.cycles == 1 else f"{one.cycles} whole cycles"
+    elif prediction.cycles < CYCLES_WANTED:
+        cycles = "1 whole cycle" if prediction.cycles == 1 else f"{prediction.cycles} whole cycles"
         reasons.append(f"the recording holds {cycles}, {CYCLES_WANTED} would do")
-    if one.late_share > LATE_SHARE:
+    if prediction.late_share > LATE_SHARE:
         reasons.append(
             "checkpoints follow each other within a second or so and would overrun each other: real "
             "spacing is wider"
         )
-    if one.elasticity is not None and one.elasticity < STEEP:
+    if prediction.elasticity is not None and prediction.elasticity < STEEP:
         reasons.append(
             f"the curve is steep (elasticity below {STEEP}): a checkpoint that is 10 % early costs more than "
             f"{1.1**-STEEP - 1:.0%} of WAL"
         )
-    if one.image_error > _TOLD_ERROR:
+    if prediction.image_error > _TOLD_ERROR:
         reasons.append(
-            f"not all images were compressed to see: WAL may differ by {one.image_error:.0%} for that"
+            f"not all images were compressed to see: WAL may differ by {prediction.image_error:.0%} for that"
         )
-    if one.cycle_error > _TOLD_ERROR:
-        reasons.append(f"cycles of the recording differ: WAL may differ by {one.cycle_error:.0%} for that")
-    if one.guessed_share > 0.05:
+    if prediction.cycle_error > _TOLD_ERROR:
         reasons.append(
-            f"{one.guessed_share:.0%} of the images are of pages whose size was never seen in the recording"
+            f"cycles of the recording differ: WAL may differ by {prediction.cycle_error:.0%} for that"
+        )
+    if prediction.guessed_share > 0.05:
+        reasons.append(
+            f"{prediction.guessed_share:.0%} of the images are of pages whose size the recording never shows"
         )
     return reasons

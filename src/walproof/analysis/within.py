@@ -56,7 +56,7 @@ class Within:
         seen = by_variant(self.plan, trials)
         family = _family(self.plan, seen, self.metric, self.level)
         tried = {trial.cell for trial in seen}  # a sweep leaves the rest out
-        return [(one, self._planned(seen, one)) for one in family if one.cell in tried]
+        return [(effect, self._planned(seen, effect)) for effect in family if effect.cell in tried]
 
     def _planned(self, trials: Sequence[Trial], effect: Effect) -> int:
         begun = sorted({trial.round for trial in trials if trial.cell == effect.cell})
@@ -71,7 +71,7 @@ class Within:
 
     def _needed(self, trials: Sequence[Trial], effect: Effect, until: int, begun: int) -> int:
         """Rounds in all, by what was known after round ``until``; never fewer than were ``begun``."""
-        then = next(one for one in self._until(trials, until) if _is_same(one, effect))
+        then = next(candidate for candidate in self._until(trials, until) if _is_same(candidate, effect))
         if then.spread is None:
             # A variant whose server never starts does not hold the run up; after a start it gets another try.
             return begun + (then.n == 1)
@@ -128,7 +128,7 @@ class Outlook:
 def outlook(plan: Plan, trials: Sequence[Trial], metric: str, level: float = LEVEL) -> Outlook | None:
     """The outlook after whole rounds; None before the pilot is over, and where no effect has an interval."""
     done = max((trial.round for trial in trials), default=0)
-    known = [one for one in _family(plan, trials, metric, level) if one.half_width is not None]
+    known = [effect for effect in _family(plan, trials, metric, level) if effect.half_width is not None]
     if done < min(PILOT_ROUNDS, plan.rounds) or not known:
         return None
     lengths: dict[int, float] = {}
@@ -143,17 +143,17 @@ def outlook(plan: Plan, trials: Sequence[Trial], metric: str, level: float = LEV
     if plan.half_width is not None:
         lacking: dict[Cell, int] = {}
         seen = by_variant(plan, trials)
-        for one, total in Within(plan, plan.half_width, metric, level).rounds(trials):
+        for effect, total in Within(plan, plan.half_width, metric, level).rounds(trials):
             # A cell may be compared twice: with the baseline and with another install.
-            rounds = max(lacking.get(one.cell, 0), total - _begun(seen, one.cell))
-            lacking |= {one.cell: rounds, one.baseline: max(lacking.get(one.baseline, 0), rounds)}
+            rounds = max(lacking.get(effect.cell, 0), total - _begun(seen, effect.cell))
+            lacking |= {effect.cell: rounds, effect.baseline: max(lacking.get(effect.baseline, 0), rounds)}
         wanted = max(lacking.values(), default=0)
         more = min(more, wanted)
         seconds = _seconds(plan, trials, lacking, more)
-    then = [(_width_then(one, more, level), one) for one in known]
+    then = [(_width_then(effect, more, level), effect) for effect in known]
     width, widest_then = max(then, key=lambda pair: pair[0])
     return Outlook(
-        widest=max(known, key=lambda one: one.half_width or 0.0),
+        widest=max(known, key=lambda effect: effect.half_width or 0.0),
         rounds_more=more,
         seconds_more=seconds,
         wanted_more=wanted,
@@ -166,9 +166,9 @@ def _seconds(plan: Plan, trials: Sequence[Trial], lacking: dict[Cell, int], most
     """Of the rounds that each cell lacks, and of the baseline in every one of them."""
     total = 0.0
     for cell in {trial.cell for trial in trials}:
-        own = [trial.ended_at - trial.started_at for trial in trials if trial.cell == cell]
+        of_cell = [trial.ended_at - trial.started_at for trial in trials if trial.cell == cell]
         rounds = most if cell.variant == plan.baseline else lacking.get(cell, 0)
-        total += min(most, rounds) * sum(own) / len(own)
+        total += min(most, rounds) * sum(of_cell) / len(of_cell)
     return total
 
 
@@ -185,8 +185,8 @@ def _begun(trials: Sequence[Trial], cell: Cell) -> int:
     return len({trial.round for trial in trials if trial.cell == cell})
 
 
-def _is_same(one: Effect, other: Effect) -> bool:
-    return (one.cell, one.baseline) == (other.cell, other.baseline)
+def _is_same(effect: Effect, other: Effect) -> bool:
+    return (effect.cell, effect.baseline) == (other.cell, other.baseline)
 
 
 def _family(plan: Plan, trials: Sequence[Trial], metric: str, level: float) -> Sequence[Effect]:

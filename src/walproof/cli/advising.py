@@ -258,17 +258,17 @@ def case_of(
         for name in SETTINGS
         if name in recording.settings and name != "wal_compression"
     }
-    own = target_of(version, segment_size, [present])
+    target = target_of(version, segment_size, [present])
     # What hint bits cost is asked only where they are logged: it needs a table of pages of its own.
     is_hinted = "on" in (window.value("data_checksums"), window.value("wal_log_hints"))
-    asked = (replace(own, hint_records=False),) if own.hint_records and is_hinted else ()
-    question = Question(own, True, asked, recorded=recorded_versions([folder]))
+    asked = (replace(target, hint_records=False),) if target.hint_records and is_hinted else ()
+    question = Question(target, True, asked, recorded=recorded_versions([folder]))
     from walproof.analysis.forecast import forecast_distances, of_minors
     from walproof.cli.costs import find_costs
 
     costs = of_minors(find_costs(calibration, version), recorded_versions([folder]))
     times = forecast_distances(
-        folder, full_page_writes=own.full_page_writes, start=start, costs=costs, observe=observe
+        folder, full_page_writes=target.full_page_writes, start=start, costs=costs, observe=observe
     )
     simulated = simulate(folder, targets=question.targets(), start=start, observe=observe)
     found = study(simulated, question, times.longest_s)

@@ -81,12 +81,12 @@ def _discreet() -> Iterator[None]:
 def _load(name: str) -> Any:
     function = name.replace("-", "_")
     module = import_module(f"walproof.cli.{function}")
-    one = typer.Typer(add_completion=False, rich_markup_mode=None)
+    parent = typer.Typer(add_completion=False, rich_markup_mode=None)
     if hasattr(module, "app"):
-        one.add_typer(module.app, name=name)
+        parent.add_typer(module.app, name=name)
     else:
-        one.command(name)(getattr(module, function))
-    return get_group(one).commands[name]
+        parent.command(name)(getattr(module, function))
+    return get_group(parent).commands[name]
 
 
 app = typer.Typer(

@@ -51,13 +51,13 @@ def capture(
     shown_s = 0.0
 
     def tell(beginning: Beginning) -> None:
-        own = beginning.max_slot_wal_keep_size
+        limit = beginning.max_slot_wal_keep_size
         sys.stderr.write(
             f"recording by the temporary slot {beginning.slot}, "
             f"{'encrypted' if beginning.is_encrypted else 'not encrypted'}; it ends when the server keeps "
             f"more than {format_bytes(most)} of WAL for it (--max-retained); the server's "
             "max_slot_wal_keep_size "
-            f"is {'-1 (no limit)' if own == '-1' else own}\n"
+            f"is {'-1 (no limit)' if limit == '-1' else limit}\n"
         )
         sys.stderr.flush()
 

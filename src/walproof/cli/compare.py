@@ -198,9 +198,11 @@ def _equal_transactions(given: CompareOptions) -> int | None:
     Bytes of a transaction depend on how many came before it since the checkpoint: of equally many on either
     side they vary least.
     """
-    is_about_wal = any(one.metric.startswith("wal_") for one in gate.read_promises(given.fail_if or []))
+    is_about_wal = any(
+        promise.metric.startswith("wal_") for promise in gate.read_promises(given.fail_if or [])
+    )
     said = (given.design, given.passes, given.settle, given.rate, given.warmup, given.power_cut)
-    if not is_about_wal or any(one is not None for one in said):
+    if not is_about_wal or any(option is not None for option in said):
         return None
     return max(_TRANSACTIONS_LEAST, -(-_TRANSACTIONS // given.clients))
 

@@ -24,15 +24,15 @@ def find_costs(path: Path | None, version: int, *, other_machine: bool = False) 
     if path is None:
         at_hand = (calibration for _, calibration in find_calibrations())
         return choose_costs(at_hand, version, MachineFacts(*this_machine()))
-    own = read_calibration(path)
-    unlike = differences(own, version, MachineFacts(*this_machine()))
+    given = read_calibration(path)
+    unlike = differences(given, version, MachineFacts(*this_machine()))
     if unlike and not other_machine:
         raise StoreError(
             f'"{path}" is the calibration of another machine or server',
             detail="\n".join(unlike),
             hint="--other-machine predicts for that one; walproof recovery calibrate measures this one.",
         )
-    return calibrated_costs(own)
+    return calibrated_costs(given)
 
 
 def read_crash(path: Path) -> OwnCrash:

@@ -74,7 +74,7 @@ class Option:
     def flag(self) -> str | None:
         """The option's long name; None of an argument, which has none."""
         (declared,) = (
-            one for one in get_args(self.annotation) if isinstance(one, typer.models.ParameterInfo)
+            part for part in get_args(self.annotation) if isinstance(part, typer.models.ParameterInfo)
         )
         if isinstance(declared, typer.models.ArgumentInfo):
             return None

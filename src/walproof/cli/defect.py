@@ -27,10 +27,10 @@ def defect_text(error: BaseException) -> str:
     while (before := chain[-1].__cause__ or chain[-1].__context__) is not None and before not in chain:
         chain.append(before)
     lines = [f"walproof {__version__}, Python {platform.python_version()}, {platform.system()}"]
-    for one in reversed(chain):
-        frames = traceback.extract_tb(one.__traceback__)[-_PLACES_MOST:]
+    for raised in reversed(chain):
+        frames = traceback.extract_tb(raised.__traceback__)[-_PLACES_MOST:]
         lines += [f"{_short(frame.filename)}:{frame.lineno} in {frame.name}" for frame in frames]
-        lines.append(f"raised {type(one).__name__}")
+        lines.append(f"raised {type(raised).__name__}")
     detail = "\n        ".join(lines)
     return (
         f"walproof: error: unexpected {type(error).__name__}{f': {said}' if said else ''}\n"

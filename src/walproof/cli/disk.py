@@ -31,12 +31,12 @@ def disk(
     from walproof.probe.environment import observe_environment
 
     installs = [find(pg)] if pg is not None else discover()
-    programs = [Path(one.bindir) / "pg_test_fsync" for one in installs]
-    program = next((one for one in programs if os.access(one, os.X_OK)), None)
+    programs = [Path(install.bindir) / "pg_test_fsync" for install in installs]
+    program = next((program for program in programs if os.access(program, os.X_OK)), None)
     if program is None:
         raise InstallError(
             "no pg_test_fsync found",
-            detail=f"Looked in {', '.join(one.bindir for one in installs)}.",
+            detail=f"Looked in {', '.join(install.bindir for install in installs)}.",
             hint="Installs fetched with 'walproof pg install' have none; --pg embedded does.",
         )
     if folder is None:

@@ -75,8 +75,16 @@ def carry_out_over_hosts(
                 for host in hosts
             ]  # fmt: skip
             carried = on_hosts(hosts, carry_out_here, orders, tell)
-        runs = {one.host.machine.name: one.answer for one in carried if one.answer is not None}
-        left_out = {one.host.machine.name: one.reason for one in carried if one.reason is not None}
+        runs = {
+            carried_out.host.machine.name: carried_out.answer
+            for carried_out in carried
+            if carried_out.answer is not None
+        }
+        left_out = {
+            carried_out.host.machine.name: carried_out.reason
+            for carried_out in carried
+            if carried_out.reason is not None
+        }
         if not runs:
             raise HostError(
                 "no host came to an end",
@@ -193,10 +201,10 @@ def _ended_in_study(runs: Sequence[Run], order: RunOrder, study: str) -> Run | N
         ),
         default=None,
     )
-    own = [run for run in of_study if run.environment.facts.get("host") == order.host]
-    if open_since is None or not own:
+    of_host = [run for run in of_study if run.environment.facts.get("host") == order.host]
+    if open_since is None or not of_host:
         return None
-    newest = own[-1]
+    newest = of_host[-1]
     return newest if newest.finished_at is not None and newest.finished_at > open_since else None
 
 

@@ -227,7 +227,7 @@ def _show(run: Run, store: Store, table: Table, may_lose: DurabilityClass, *, js
         first=about.first,
         after=about.after,
         is_frozen=about.is_frozen,
-        undo=tuple(one for one in about.after if one != load.replay),
+        undo=tuple(statement for statement in about.after if statement != load.replay),
         is_filled=load.filled > 0,
     )
     if json:

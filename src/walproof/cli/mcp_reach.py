@@ -73,7 +73,7 @@ class Reach:
     @contextmanager
     def places(self, paths: Sequence[str], call: Call) -> Iterator[tuple[Place, ...]]:
         """Places of paths that an assistant named, open. Raises SettingError, WalError."""
-        with open_places([self.roots.place(one, call.look) for one in paths]) as places:
+        with open_places([self.roots.place(path, call.look) for path in paths]) as places:
             yield places
 
     def server(self, name: str | None) -> tuple[str, str]:

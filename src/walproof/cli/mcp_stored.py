@@ -60,11 +60,11 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
 
         recordings = []
         for root in reach.roots.folders:
-            for one in find_recordings(root):
+            for recording in find_recordings(root):
                 call.look()
-                recordings.append(_recorded(one))
+                recordings.append(_recorded(recording))
         folders = {
-            str(root): sorted(one.name for one in root.iterdir() if one.is_dir())[:_FOLDERS_MOST]
+            str(root): sorted(entry.name for entry in root.iterdir() if entry.is_dir())[:_FOLDERS_MOST]
             for root in reach.roots.folders
         }
         return Answer(
@@ -83,7 +83,9 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
     def studies(_asked: Nothing, _call: Call) -> Answer:
         from walproof.lab.study import built_in_names, read_study
 
-        rows = [{"name": one.name, "title": one.title} for one, _, _ in map(read_study, built_in_names())]
+        rows = [
+            {"name": study.name, "title": study.title} for study, _, _ in map(read_study, built_in_names())
+        ]
         return Answer(rows, ("A person runs one: walproof run NAME.",), ("walproof", "studies", "--json"))
 
     def study(asked: AskedStudy, _call: Call) -> Answer:
@@ -113,11 +115,11 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
         if asked.words:
             if shelf.is_reading:
                 notes.append("Not all answers are read yet: runs may be missing. Ask again in a minute.")
-            listed = [one for one in shelf.listed() if one.has(asked.words)]
+            listed = [run for run in shelf.listed() if run.has(asked.words)]
         found = []
-        for one in listed[: asked.limit]:
+        for run in listed[: asked.limit]:
             call.look()
-            found.append(run_data(shelf.summarised(one.run.id) or one))
+            found.append(run_data(shelf.summarised(run.run.id) or run))
         if not listed and not shelf.is_there:
             notes.append('There are no runs yet; a person makes some: "walproof run durability --quick".')
         data = {"store": shelf.shown, "runs_found": len(listed), "runs": found}
@@ -170,17 +172,17 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
     ]  # fmt: skip
 
 
-def _recorded(one: Any) -> dict[str, Any]:
+def _recorded(found: Any) -> dict[str, Any]:
     """A recording in a few words."""
-    recording = one.recording
+    recording = found.recording
     return {
-        "path": str(one.folder),
+        "path": str(found.folder),
         "version_num": None if recording is None else recording.version_num,
         "began_at": None if recording is None else recording.began.at,
         "ended_at": None if recording is None else recording.ended.at,
         "wal_bytes": None if recording is None else recording.bytes,
-        "has_statistics": one.has_server,
-        "problem": one.problem or None,
+        "has_statistics": found.has_server,
+        "problem": found.problem or None,
     }
 
 

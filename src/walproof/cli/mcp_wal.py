@@ -130,7 +130,7 @@ def wal_tools(reach: Reach) -> list[Tool]:
 
         buffers = asked.shared_buffers
         order = WhatifOrder(
-            sets=[_texts(one) for one in asked.settings],
+            sets=[_texts(setting) for setting in asked.settings],
             present=[_texts(asked.present)] if asked.present else [],
             wal_disk_bytes=positive("wal_disk", asked.wal_disk),
             wal_bytes_per_hour=positive("wal_per_hour", asked.wal_per_hour),
@@ -147,10 +147,14 @@ def wal_tools(reach: Reach) -> list[Tool]:
         if not asked.every_prediction:
             question = found.question
             telling = {*question.asked, *question.others(), question.present}
-            telling |= {one.target for one in found.curve(question.present.checkpoint_timeout_s)}
+            telling |= {
+                prediction.target for prediction in found.curve(question.present.checkpoint_timeout_s)
+            }
             every = data["predictions"]
             data["predictions"] = [
-                said for one, said in zip(found.told(), every, strict=True) if one.target in telling
+                said
+                for prediction, said in zip(found.told(), every, strict=True)
+                if prediction.target in telling
             ]
             notes.append(
                 f"{len(data['predictions'])} of {len(every)} predictions: what was asked, the present "
@@ -159,8 +163,8 @@ def wal_tools(reach: Reach) -> list[Tool]:
         if answer is not None and not answer.answer.is_within:
             notes.append("No setting tried keeps within all limits; the answer is the nearest.")
         words = [*map(str, places)]
-        for one in asked.settings:
-            words += ["--set", settings_text(_texts(one))]
+        for setting in asked.settings:
+            words += ["--set", settings_text(_texts(setting))]
         words += flags(
             ("--present", settings_text(_texts(asked.present)) or None), ("--wal-disk", asked.wal_disk),
             ("--wal-per-hour", asked.wal_per_hour), ("--recovery-target", asked.recovery_target),
@@ -174,7 +178,7 @@ def wal_tools(reach: Reach) -> list[Tool]:
 
         latency_s = options.duration_s(asked.read_latency)
         order = RecoveryOrder(
-            buffers=[options.buffers("shared_buffers", one) for one in asked.shared_buffers],
+            buffers=[options.buffers("shared_buffers", size) for size in asked.shared_buffers],
             distance=positive("distance", asked.distance),
             iops=asked.iops,
             read_latency_us=None if latency_s is None else latency_s * 1e6,
@@ -186,8 +190,8 @@ def wal_tools(reach: Reach) -> list[Tool]:
             redo = redo_point(places, order, call.observe)
             found = predict_recovery(places, order, redo, call.observe)
         words = [*map(str, places)]
-        for one in asked.shared_buffers:
-            words += ["--shared-buffers", one]
+        for size in asked.shared_buffers:
+            words += ["--shared-buffers", size]
         words += flags(
             ("--distance", asked.distance), ("--iops", asked.iops), ("--read-latency", asked.read_latency),
             ("--start", asked.start), ("--end", asked.end),
@@ -208,8 +212,8 @@ def wal_tools(reach: Reach) -> list[Tool]:
         with reach.places(asked.paths, call) as places, reach.places(asked.backups, call) as backups:
             found = verify(places, backups=backups, since=since, observe=call.observe)
         words = [*map(str, places), *flags(("--since", asked.since))]
-        for one in backups:
-            words += ["--backups", str(one)]
+        for backup in backups:
+            words += ["--backups", str(backup)]
         return Answer(json.loads(verification_json(found)), (), ("walproof", "wal", "verify", *words))
 
     return [

@@ -36,9 +36,9 @@ def list_(
     if json:
         sys.stdout.write(json_module.dumps([_row(install) for install in seen.installs], indent=2) + "\n")
         return
-    for one in seen.installs:
-        sys.stdout.write(f"{one.version:<8} {one.origin:<10} {one.bindir}\n")
-        sys.stdout.writelines(f"  {line}\n" for line in _missing(one))
+    for found in seen.installs:
+        sys.stdout.write(f"{found.version:<8} {found.origin:<10} {found.bindir}\n")
+        sys.stdout.writelines(f"  {line}\n" for line in _missing(found))
     sys.stderr.write(f"fixes of the write path: those known here on {looked_up()}, not all that there are\n")
     for folder, reason in seen.rejected:
         sys.stderr.write(f"left out: {folder}: {reason}\n")

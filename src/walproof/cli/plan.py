@@ -29,7 +29,7 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     needs = estimate(plan, Path(plan.folder) / "templates")
     lines = [f"study {plan.study}: {plan.title}", ""]
     lines += ["PostgreSQL"]
-    lines += [f"  {one.label}  {one.bindir} ({one.origin})" for one in plan.installs]
+    lines += [f"  {install.label}  {install.bindir} ({install.origin})" for install in plan.installs]
     lines += words.load_lines(plan)
     if plan.base_settings:
         lines += ["", "settings of every variant", f"  {_settings_text(plan.base_settings)}"]

@@ -55,7 +55,8 @@ def watch(
     every_s, for_s = duration("--every", every), None if for_ is None else duration("--for", for_)
     check_watchable(primary, standby, application_name)
     servers = tuple(
-        ServerOrder(one, name, streams=False) for one, name in ((primary, "primary"), (standby, "standby"))
+        ServerOrder(conninfo, name, streams=False)
+        for conninfo, name in ((primary, "primary"), (standby, "standby"))
     )
     order = WatchOrder(servers, every_s, pair=PairOrder(application_name))
     try:

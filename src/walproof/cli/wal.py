@@ -90,7 +90,7 @@ def stats(
     from walproof.wal import stats as read_stats
     from walproof.wal.parts import are_parts, load_parts
 
-    choices = [one.value for one in By]
+    choices = [member.value for member in By]
     if by not in choices:
         raise WalError(f'cannot total by "{by}"', hint=f"Choose one of {', '.join(choices)}.")
     if json and csv:
@@ -128,7 +128,7 @@ def stats(
     if names is None:
         names = recorded_names_of(paths, wal.system_identifier, _warn)
     else:
-        _require_own(names, wal.system_identifier)
+        _require_same_system(names, wal.system_identifier)
     found = rows(wal, criterion, names)
     if html is not None:
         from walproof.cli.files import write_file
@@ -244,7 +244,7 @@ def recorded_names_of(
     for recorded in filter(None, map(recorded_names, paths)):
         try:
             names = read_map(recorded)
-            _require_own(names, system_identifier)
+            _require_same_system(names, system_identifier)
         except WalError as error:
             # Nobody asked for them: the WAL is read all the same.
             warn(f"{error.message}: relations have no names")
@@ -257,7 +257,7 @@ def _warn(sentence: str) -> None:
     sys.stderr.write(f"walproof: warning: {sentence}\n")
 
 
-def _require_own(names: RelationMap, system_identifier: int) -> None:
+def _require_same_system(names: RelationMap, system_identifier: int) -> None:
     if names.system_identifier != system_identifier:
         raise WalError(
             "the names are those of another cluster",

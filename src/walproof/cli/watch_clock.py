@@ -57,9 +57,9 @@ class Clock:
         self._costs = Costs()
         self._buffers = 0
         self._stack = ExitStack()
-        if own.calibration is not None:
+        if server.calibration is not None:
             # A file that cannot be read is said before anything is watched.
-            find_costs(own.calibration, 0, other_machine=True)
+            find_costs(server.calibration, 0, other_machine=True)
 
     def __enter__(self) -> Clock:
         self._stack.enter_context(self._feed)

@@ -128,11 +128,11 @@ def read_watch_file(path: Path) -> WatchFile:
         raise SettingError(f'"{path}" is not valid TOML', detail=str(error)) from None
     except ValidationError as error:
         raise _mistakes(path, text, error) from None
-    names = [one.name for one in found.server if one.name is not None]
+    names = [table.name for table in found.server if table.name is not None]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise SettingError(f'"{path}" has several servers named "{twice[0]}"')
     if mode & (stat.S_IRGRP | stat.S_IROTH) and any(
-        "password" in parse(one.conninfo) for one in found.server
+        "password" in parse(table.conninfo) for table in found.server
     ):
         raise SettingError(
             f'"{path}" holds a password, and others may read it',
@@ -145,7 +145,9 @@ def _at(found: WatchFile, folder: Path) -> WatchFile:
     def placed(path: Path | None) -> Path | None:
         return None if path is None else folder / path.expanduser()
 
-    servers = tuple(one.model_copy(update={"calibration": placed(one.calibration)}) for one in found.server)
+    servers = tuple(
+        table.model_copy(update={"calibration": placed(table.calibration)}) for table in found.server
+    )
     return found.model_copy(
         update={
             "server": servers,
@@ -159,12 +161,12 @@ def _mistakes(path: Path, text: str, error: ValidationError) -> SettingError:
     from walproof.lab.reading import line_of
 
     lines, hints = [], []
-    for one in error.errors(include_url=False):
-        loc = one["loc"]
+    for mistake in error.errors(include_url=False):
+        loc = mistake["loc"]
         line = line_of(text, loc)
         place = f"{path}:{line}" if line else str(path)
-        lines.append(f"{place}: {_key(loc)}: {_complaint(dict(one))}")
-        if one["type"] == "extra_forbidden":
+        lines.append(f"{place}: {_key(loc)}: {_complaint(dict(mistake))}")
+        if mistake["type"] == "extra_forbidden":
             hints.append(_hint(str(loc[-1]), "server" if len(loc) > 1 else "file"))
     count = len(lines)
     return SettingError(
@@ -175,7 +177,7 @@ def _mistakes(path: Path, text: str, error: ValidationError) -> SettingError:
 
 
 def _hint(key: str, where: Literal["server", "file"]) -> str:
-    own, other = (ServerTable, WatchFile) if where == "server" else (WatchFile, ServerTable)
+    here, other = (ServerTable, WatchFile) if where == "server" else (WatchFile, ServerTable)
     if key == "password":
         return "A password belongs in ~/.pgpass or in a service file."
     if key in other.model_fields:
@@ -183,7 +185,7 @@ def _hint(key: str, where: Literal["server", "file"]) -> str:
             f'"{key}" belongs above the first [[server]].' if where == "server"
             else f'"{key}" belongs to a server, below its [[server]].'
         )  # fmt: skip
-    known = sorted(own.model_fields)
+    known = sorted(here.model_fields)
     near = difflib.get_close_matches(key, known, 1)
     return f'Is "{near[0]}" meant?' if near else f"Keys here are {', '.join(known)}."
 

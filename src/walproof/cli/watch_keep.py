@@ -77,7 +77,8 @@ def watch_record(view: ServerView, at: float, session: int) -> WatchRecord:
         windows=tuple(_slim(window) for window in view.windows),
         pair_names=tuple(view.pairs),
         concerns=tuple(
-            SaidConcern(one.key, int(one.severity), one.sentence, one.since) for one in view.concerns
+            SaidConcern(concern.key, int(concern.severity), concern.sentence, concern.since)
+            for concern in view.concerns
         ),
         notes=view.notes,
         target_s=view.target_s,

@@ -76,8 +76,8 @@ def watch_live(fleet: Fleet, order: WatchOrder, showing: Showing) -> list[Server
             is_first = False
             if keep is not None:
                 views = keep(views)
-            for one in tell:
-                one(views)
+            for teller in tell:
+                teller(views)
             show(views)
             passed_s = time.monotonic() - begun_s
             if showing.once or (showing.for_s is not None and passed_s >= showing.for_s - SHORTEST_S / 2):

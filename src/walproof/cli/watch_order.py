@@ -113,15 +113,15 @@ def watch_order(typed: Typed, file: WatchFile | None) -> WatchOrder:
         raise SettingError(f"the time between two looks is {every_s:g} s: expected {SHORTEST_S:g} s at least")
     servers = tuple(
         ServerOrder(
-            one.conninfo,
-            one.name,
-            _either(recovery_s, one.recovery_target, base.recovery_target),
-            _either(room, one.wal_disk, base.wal_disk),
-            _first(typed.stream, one.stream, base.stream, True),
-            _either(typed.calibration, one.calibration, base.calibration),
-            _either(rate, one.max_rate, base.max_rate),
+            table.conninfo,
+            table.name,
+            _either(recovery_s, table.recovery_target, base.recovery_target),
+            _either(room, table.wal_disk, base.wal_disk),
+            _first(typed.stream, table.stream, base.stream, True),
+            _either(typed.calibration, table.calibration, base.calibration),
+            _either(rate, table.max_rate, base.max_rate),
         )
-        for one in _chosen(typed.servers, base)
+        for table in _chosen(typed.servers, base)
     )
     if not servers:
         raise SettingError(
@@ -183,7 +183,7 @@ def _chosen(words: tuple[str, ...], file: WatchFile) -> tuple[ServerTable, ...]:
 
     if not words:
         return file.server
-    named = {one.name: one for one in file.server if one.name is not None}
+    named = {table.name: table for table in file.server if table.name is not None}
     for word in words:
         if word not in named:
             # Before anything else reads it, and could repeat it in an error.

@@ -42,14 +42,14 @@ def frames(
             )
     servers: dict[str, ReplayedServer] = {}
     views: dict[str, ServerView] = {}
-    for at, together in groupby(history.records(since), key=lambda one: one[1].at):
+    for at, together in groupby(history.records(since), key=lambda named: named[1].at):
         for name, record in together:
             if names and name not in names:
                 continue
-            own = servers.get(name)
-            if own is None or own.session != record.session:
-                own = servers[name] = ReplayedServer(name, record, thresholds)
-            views[name] = own.view(record)
+            replayed = servers.get(name)
+            if replayed is None or replayed.session != record.session:
+                replayed = servers[name] = ReplayedServer(name, record, thresholds)
+            views[name] = replayed.view(record)
         if views:
             yield Frame(at, [views[name] for name in known if name in views])
 

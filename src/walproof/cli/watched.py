@@ -25,14 +25,14 @@ _PAIR_WINDOW_S = 2.0
 class WatchedServer:
     """Context manager: one server."""
 
-    def __init__(self, name: str, own: ServerOrder, order: WatchOrder) -> None:
+    def __init__(self, name: str, server: ServerOrder, order: WatchOrder) -> None:
         self.name = name
-        self.conninfo = own.conninfo
-        self._own = own
-        self._watcher = Watcher(own.conninfo, order.every_s)
-        self._clock = Clock(own, order.max_retained_bytes) if own.streams else None
-        self._assessor = Assessor(name, Limits(own.wal_disk_bytes), order.every_s)
-        self._concerns = Concerns(replace(order.thresholds, recovery_s=own.recovery_s))
+        self.conninfo = server.conninfo
+        self._server = server
+        self._watcher = Watcher(server.conninfo, order.every_s)
+        self._clock = Clock(server, order.max_retained_bytes) if server.streams else None
+        self._assessor = Assessor(name, Limits(server.wal_disk_bytes), order.every_s)
+        self._concerns = Concerns(replace(order.thresholds, recovery_s=server.recovery_s))
         self._stack = ExitStack()
         self.look: WatchLook | None = None
         """The newest, while it answers."""
@@ -105,9 +105,9 @@ class Fleet:
     """Context manager: all servers. Standbys of watched servers are watched as pairs with these."""
 
     def __init__(self, order: WatchOrder) -> None:
-        names = unique_names([one.name or server_name(one.conninfo) for one in order.servers])
+        names = unique_names([server.name or server_name(server.conninfo) for server in order.servers])
         self.servers = [
-            WatchedServer(name, own, order) for name, own in zip(names, order.servers, strict=True)
+            WatchedServer(name, server, order) for name, server in zip(names, order.servers, strict=True)
         ]
         self._order = order
         self._stack = ExitStack()

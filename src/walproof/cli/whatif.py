@@ -182,10 +182,10 @@ def predict_whatif(
     recorded = _recorded_settings(paths)
     presents = [recorded or {}, *order.present]
     version, segment_size = identify(*paths, start=order.start, timeline=order.timeline)
-    own = target_of(version, segment_size, presents)
-    asked = tuple(target_of(version, segment_size, presents, one) for one in order.sets)
+    target = target_of(version, segment_size, presents)
+    asked = tuple(target_of(version, segment_size, presents, changes) for changes in order.sets)
     minors = recorded_versions(paths)
-    question = Question(own, bool(recorded) or bool(order.present), asked, recorded=minors)
+    question = Question(target, bool(recorded) or bool(order.present), asked, recorded=minors)
     times = None
     if order.recovery_s is not None:
         from walproof.analysis.forecast import forecast_distances, of_minors
@@ -194,7 +194,7 @@ def predict_whatif(
         times = forecast_distances(
             *paths,
             buffers=order.buffers,
-            full_page_writes=own.full_page_writes,
+            full_page_writes=target.full_page_writes,
             start=order.start,
             end=order.end,
             timeline=order.timeline,
@@ -208,14 +208,14 @@ def predict_whatif(
         observe=observe,
     )  # fmt: skip
     if not simulated.recorded.has_hint_records and any(
-        asks_for_hint_records(version, one) for one in order.sets
+        asks_for_hint_records(version, changes) for changes in order.sets
     ):
         raise SettingError(
             "the recording cannot tell what hint bits would write",
             detail="Without data_checksums and wal_log_hints, setting a hint bit leaves no trace in the WAL.",
             hint="Record with wal_log_hints = on; what it costs can be asked of such a recording.",
         )
-    if not simulated.tells_compression and any(one.wal_compression != "as recorded" for one in asked):
+    if not simulated.tells_compression and any(target.wal_compression != "as recorded" for target in asked):
         raise SettingError(
             "the recording cannot tell what wal_compression would save",
             detail="It was stripped of contents, and no images.json says how well its images compressed.",

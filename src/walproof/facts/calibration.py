@@ -142,9 +142,9 @@ def pooled(calibrations: Sequence[Calibration]) -> Calibration:
 
     Raises StoreError: they are of different machines or servers.
     """
-    newest = max(calibrations, key=lambda one: one.made_at)
-    for one in calibrations:
-        unlike = newest.machine.differences(one.machine)
+    newest = max(calibrations, key=lambda calibration: calibration.made_at)
+    for calibration in calibrations:
+        unlike = newest.machine.differences(calibration.machine)
         if unlike:
             raise StoreError(
                 "calibrations of different machines cannot be taken together",
@@ -153,14 +153,14 @@ def pooled(calibrations: Sequence[Calibration]) -> Calibration:
             )
     return replace(
         newest,
-        phases=tuple(phase for one in calibrations for phase in one.phases),
-        cold=tuple(replay for one in calibrations for replay in one.cold),
-        checkpoints=tuple(run for one in calibrations for run in one.checkpoints),
-        read_iops=_median(one.read_iops for one in calibrations),
-        read_latency_us=_median(one.read_latency_us for one in calibrations),
-        fresh_touch_us=max(one.fresh_touch_us for one in calibrations),
-        touch_us=median(one.touch_us for one in calibrations),
-        sync=_pooled_sync([one.sync for one in calibrations if one.sync is not None]),
+        phases=tuple(phase for calibration in calibrations for phase in calibration.phases),
+        cold=tuple(replay for calibration in calibrations for replay in calibration.cold),
+        checkpoints=tuple(run for calibration in calibrations for run in calibration.checkpoints),
+        read_iops=_median(calibration.read_iops for calibration in calibrations),
+        read_latency_us=_median(calibration.read_latency_us for calibration in calibrations),
+        fresh_touch_us=max(calibration.fresh_touch_us for calibration in calibrations),
+        touch_us=median(calibration.touch_us for calibration in calibrations),
+        sync=_pooled_sync([calibration.sync for calibration in calibrations if calibration.sync is not None]),
     )
 
 
@@ -168,7 +168,7 @@ def _pooled_sync(costs: Sequence[SyncCosts]) -> SyncCosts | None:
     if not costs:
         return None
     names = [field.name for field in fields(SyncCosts)]
-    return SyncCosts(**{name: median(getattr(one, name) for one in costs) for name in names})
+    return SyncCosts(**{name: median(getattr(cost, name) for cost in costs) for name in names})
 
 
 def data_folder() -> Path:
@@ -215,9 +215,9 @@ def read_calibration(path: Path) -> Calibration:
         return Calibration(
             machine=Machine(**data["machine"]),
             made_at=float(data["made_at"]),
-            phases=tuple(PhaseReplay(**one) for one in data["phases"]),
-            cold=tuple(ColdReplay(**one) for one in data["cold"]),
-            checkpoints=tuple(CheckpointRun(**one) for one in data["checkpoints"]),
+            phases=tuple(PhaseReplay(**phase) for phase in data["phases"]),
+            cold=tuple(ColdReplay(**replay) for replay in data["cold"]),
+            checkpoints=tuple(CheckpointRun(**checkpoint) for checkpoint in data["checkpoints"]),
             read_iops=_optional(data["read_iops"]),
             read_latency_us=_optional(data["read_latency_us"]),
             read_ahead_kb=int(data["read_ahead_kb"]),
@@ -246,7 +246,7 @@ def find_calibrations() -> tuple[tuple[Path, Calibration], ...]:
             found.append((path, read_calibration(path)))
         except StoreError:
             continue  # of another version, or damaged: not one to be used
-    return tuple(sorted(found, key=lambda one: -one[1].made_at))
+    return tuple(sorted(found, key=lambda pair: -pair[1].made_at))
 
 
 def _median(values: Iterable[float | None]) -> float | None:

@@ -87,9 +87,9 @@ class Gate:
 def parse_promises(texts: Sequence[str]) -> tuple[Promise, ...]:
     """Those of ``--fail-if``, in their order. Raises StudyError, MetricError."""
     found = tuple(parse_promise(text) for text in texts)
-    for index, one in enumerate(found):
-        if one in found[:index]:
-            raise StudyError(f'--fail-if "{one.text}" is given twice', hint="Leave out one of them.")
+    for index, promise in enumerate(found):
+        if promise in found[:index]:
+            raise StudyError(f'--fail-if "{promise.text}" is given twice', hint="Leave out one of them.")
     return found
 
 
@@ -145,9 +145,9 @@ def judged_metrics(kind: Kind, *, slices: Sequence[str] | None = None) -> tuple[
     """Names and patterns of all such metrics, as metrics.csv has them."""
     if slices is not None:
         return tuple(slices)
-    return tuple(one.name for one in metrics() if _is_quantity(one, kind))
+    return tuple(metric.name for metric in metrics() if _is_quantity(metric, kind))
 
 
-def _is_quantity(one: Metric, kind: Kind) -> bool:
+def _is_quantity(metric: Metric, kind: Kind) -> bool:
     writers, sorts = _JUDGED.get(type(kind), (frozenset(), frozenset()))
-    return not writers.isdisjoint(one.writers) and one.form is not Form.SERIES and one.kind in sorts
+    return not writers.isdisjoint(metric.writers) and metric.form is not Form.SERIES and metric.kind in sorts

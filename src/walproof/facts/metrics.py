@@ -149,7 +149,7 @@ def metrics() -> tuple[Metric, ...]:
 
 @cache
 def _by_base() -> dict[str, Metric]:
-    return {one.base: one for one in metrics()}
+    return {metric.base: metric for metric in metrics()}
 
 
 def _split(name: str) -> tuple[str, str | None]:

@@ -353,7 +353,7 @@ class Plan:
     def references_of(self, workload: str) -> tuple[Reference, ...]:
         """The published figures of that workload; one that names none is about the first."""
         first = self.workloads[0].name
-        return tuple(one for one in self.references if (one.workload or first) == workload)
+        return tuple(reference for reference in self.references if (reference.workload or first) == workload)
 
     def install(self, label: str) -> Install:
         """The install of that label. Raises KeyError."""

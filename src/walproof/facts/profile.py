@@ -21,13 +21,13 @@ def stacks_of(metrics: Mapping[str, float]) -> tuple[str, dict[tuple[str, ...], 
     """(how they were counted, stack -> samples) of a trial; None when it has no profile."""
     for method in _METHODS:
         prefix = _prefix(method)
-        own = {
+        stacks = {
             tuple(name.removeprefix(prefix).split(";")): int(value)
             for name, value in metrics.items()
             if name.startswith(prefix)
         }
-        if own:
-            return method, own
+        if stacks:
+            return method, stacks
     return None
 
 

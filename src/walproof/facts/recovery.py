@@ -164,9 +164,9 @@ def _number(text: str | None) -> float | None:
     return None if text is None else float(text)
 
 
-def _between(one: str, other: str) -> float | None:
+def _between(earlier: str, other: str) -> float | None:
     """Seconds between two lines; None where they tell no time."""
-    stamps = [_STAMP.search(line) for line in (one, other)]
+    stamps = [_STAMP.search(line) for line in (earlier, other)]
     if None in stamps:
         return None
     first, second = (datetime.fromisoformat(stamp[0]) for stamp in stamps if stamp is not None)

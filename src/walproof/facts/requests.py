@@ -95,4 +95,4 @@ def read_requests(connection: sa.Connection, run_id: str | None = None) -> Mappi
                 bool(row.is_granted), row.words or "",
             )
         )  # fmt: skip
-    return {name: tuple(own) for name, own in found.items()}
+    return {name: tuple(requests) for name, requests in found.items()}

@@ -239,12 +239,19 @@ class Run:
     @property
     def stopped(self) -> Request | None:
         """The request that ended it; None where it ended by itself or goes on."""
-        return next((one for one in self.requests if one.kind is RequestKind.STOP and one.is_granted), None)
+        return next(
+            (request for request in self.requests if request.kind is RequestKind.STOP and request.is_granted),
+            None,
+        )
 
     @property
     def rounds_more(self) -> int:
         """Rounds that it was granted beyond its plan."""
-        return sum(one.rounds for one in self.requests if one.kind is RequestKind.ROUNDS and one.is_granted)
+        return sum(
+            request.rounds
+            for request in self.requests
+            if request.kind is RequestKind.ROUNDS and request.is_granted
+        )
 
     @property
     def trials_most(self) -> int:

@@ -166,7 +166,9 @@ class ServerWindow:
 
     def with_scans(self, scans: Mapping[str, int]) -> ServerWindow:
         """The same with the scans of one more standby."""
-        indexes = tuple(replace(one, scans=one.scans + scans.get(one.name, 0)) for one in self.indexes)
+        indexes = tuple(
+            replace(index, scans=index.scans + scans.get(index.name, 0)) for index in self.indexes
+        )
         return replace(self, indexes=indexes, standbys_asked=self.standbys_asked + 1)
 
     @property

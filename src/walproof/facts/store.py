@@ -200,16 +200,18 @@ class Store:
                 connection.execute(POWER_CUT.insert().values(**facts))
             if trial.slices:
                 of_trial = {"run_id": run_id, "trial": trial.number}
-                connection.execute(SLICE.insert(), [{**of_trial, **asdict(one)} for one in trial.slices])
+                connection.execute(
+                    SLICE.insert(), [{**of_trial, **asdict(slice_)} for slice_ in trial.slices]
+                )
             rows = [
                 {
                     "run_id": run_id,
                     "trial": trial.number,
-                    "name": one.name,
-                    "t_s": json.dumps(one.t_s),
-                    "value": json.dumps(one.values),
+                    "name": line.name,
+                    "t_s": json.dumps(line.t_s),
+                    "value": json.dumps(line.values),
                 }
-                for one in series
+                for line in series
             ]
             if rows:
                 connection.execute(SERIES.insert(), rows)

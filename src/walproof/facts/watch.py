@@ -167,7 +167,7 @@ class WatchLook:
 
     def lacks_of(self, what: str) -> str | None:
         """Why something could not be read; None where it could."""
-        return next((one.partition(": ")[2] for one in self.lacks if one.startswith(f"{what}: ")), None)
+        return next((lack.partition(": ")[2] for lack in self.lacks if lack.startswith(f"{what}: ")), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,4 +434,4 @@ class WatchRecord:
     @property
     def severity(self) -> int:
         """Of the worst concern; 0 where there is none."""
-        return max((one.severity for one in self.concerns), default=0)
+        return max((concern.severity for concern in self.concerns), default=0)

@@ -46,14 +46,17 @@ def bounded(value: Any, most: int = MOST_BYTES, at: str = "", first: int = 0) ->
     """
     shown = _Node(at, value, most, first)
     while (excess := shown.bytes - most) > 0:
-        candidates = [one for one in shown.nodes() if one.can_be_cut]
+        candidates = [node for node in shown.nodes() if node.can_be_cut]
         if not candidates:
             break
         # An object is taken apart only where nothing else can be: its keys say what it is.
-        rank = min(one.rank for one in candidates)
-        max((one for one in candidates if one.rank == rank), key=lambda one: one.bytes).cut(excess)
+        rank = min(candidate.rank for candidate in candidates)
+        max(
+            (candidate for candidate in candidates if candidate.rank == rank),
+            key=lambda candidate: candidate.bytes,
+        ).cut(excess)
         shown.measure()
-    return shown.plain(), tuple(one.as_cut() for one in shown.nodes() if one.is_cut)
+    return shown.plain(), tuple(node.as_cut() for node in shown.nodes() if node.is_cut)
 
 
 def found_at(value: Any, pointer: str) -> Any:
@@ -96,7 +99,7 @@ class _Node:
         elif isinstance(value, dict):
             items = list(value.items())[first:]
             self._keys = [key for key, _ in items]
-            self._children = [_Node(f"{at}/{_escaped(key)}", one, most) for key, one in items]
+            self._children = [_Node(f"{at}/{_escaped(key)}", member, most) for key, member in items]
             self._of = len(value)
         else:
             self._of = 0
@@ -124,18 +127,18 @@ class _Node:
     def nodes(self) -> Iterator[_Node]:
         """It and all in it."""
         yield self
-        for one in self._children:
-            yield from one.nodes()
+        for child in self._children:
+            yield from child.nodes()
 
     def measure(self) -> None:
         """Count bytes again, of what is shown now."""
         if self._text is not None:
             self.bytes = size(self._text)
         elif isinstance(self._value, (list, dict)):
-            for one in self._children:
-                one.measure()
+            for child in self._children:
+                child.measure()
             keys = sum(size(key) + 1 for key in self._keys or ())
-            self.bytes = 2 + sum(one.bytes + 1 for one in self._children) + keys
+            self.bytes = 2 + sum(child.bytes + 1 for child in self._children) + keys
         else:
             self.bytes = size(self._value)
 
@@ -156,7 +159,7 @@ class _Node:
         """What is shown."""
         if self._text is not None:
             return self._text
-        children = [one.plain() for one in self._children]
+        children = [child.plain() for child in self._children]
         if self._keys is not None:
             return dict(zip(self._keys, children, strict=True))
         return children if isinstance(self._value, list) else self._value

@@ -20,7 +20,7 @@ def visible(text: str) -> str:
     """The text with an escape (``\\u200b``) for each character that is not seen; line ends and tabs stay."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(one if _is_seen(one) else _escape(one) for one in text)
+    return "".join(character if _is_seen(character) else _escape(character) for character in text)
 
 
 def readable(value: object, change: Callable[[str], str], key: str = "") -> object:
@@ -31,7 +31,7 @@ def readable(value: object, change: Callable[[str], str], key: str = "") -> obje
     if isinstance(value, str):
         return change(visible(value))
     if isinstance(value, Mapping):
-        return {change(visible(str(own))): readable(item, change, str(own)) for own, item in value.items()}
+        return {change(visible(str(name))): readable(item, change, str(name)) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [readable(item, change, key) for item in value]
     if (
@@ -50,15 +50,15 @@ def _date(seconds: float) -> str | float:
         return seconds
 
 
-def _is_seen(one: str) -> bool:
-    if one in _KEPT:
+def _is_seen(character: str) -> bool:
+    if character in _KEPT:
         return True
-    number = ord(one)
-    return unicodedata.category(one) not in _UNSEEN and not any(
+    number = ord(character)
+    return unicodedata.category(character) not in _UNSEEN and not any(
         low <= number <= high for low, high in _SELECTORS
     )
 
 
-def _escape(one: str) -> str:
-    number = ord(one)
+def _escape(character: str) -> str:
+    number = ord(character)
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

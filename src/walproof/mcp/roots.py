@@ -23,16 +23,16 @@ class Roots:
 
     def __init__(self, given: Sequence[str]) -> None:
         """Raises SettingError for what is no folder."""
-        self._addresses = tuple(one.rstrip("/") for one in given if is_address(one))
+        self._addresses = tuple(root.rstrip("/") for root in given if is_address(root))
         folders = []
-        for one in given:
-            if is_address(one):
+        for root in given:
+            if is_address(root):
                 continue
-            if seems_conninfo(one):
+            if seems_conninfo(root):
                 raise SettingError("--root is a connection string", hint="It names a folder.")
-            path = Path(one)
+            path = Path(root)
             if not path.is_dir():
-                raise SettingError(f'--root is "{one}": there is no such folder')
+                raise SettingError(f'--root is "{root}": there is no such folder')
             folders.append(path.resolve())
         self.folders = tuple(folders)
 
@@ -103,10 +103,10 @@ def _links(folder: Path, look: Callable[[], None]) -> Iterator[Path]:
         look()
         try:
             with os.scandir(left.pop()) as entries:
-                for one in entries:
-                    if one.is_symlink():
-                        yield Path(one.path)
-                    elif one.is_dir(follow_symlinks=False):
-                        left.append(Path(one.path))
+                for entry in entries:
+                    if entry.is_symlink():
+                        yield Path(entry.path)
+                    elif entry.is_dir(follow_symlinks=False):
+                        left.append(Path(entry.path))
         except OSError:
             continue

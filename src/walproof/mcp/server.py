@@ -73,7 +73,7 @@ class AssistantServer:
             "moment when it was given.",
             Rest, self._rest,
         )  # fmt: skip
-        self._tools = {one.name: one for one in (*tools, rest)}
+        self._tools = {tool.name: tool for tool in (*tools, rest)}
         self._longest_s = longest_s
         self._conceal = conceal
         self._report = report
@@ -100,7 +100,7 @@ class AssistantServer:
     async def _list_tools(
         self, _ctx: ServerRequestContext[Any], _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_listed(one) for one in self._tools.values()])
+        return types.ListToolsResult(tools=[_listed(tool) for tool in self._tools.values()])
 
     async def _call_tool(
         self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams
@@ -172,9 +172,9 @@ class AssistantServer:
             result = answer.result
             shown, cuts = bounded(result, MOST_BYTES, part.at, part.first)
         data: dict[str, Any] = {"result": shown}
-        notes = [self._conceal(visible(one)) for one in answer.notes]
+        notes = [self._conceal(visible(note)) for note in answer.notes]
         if cuts:
-            data["left_out"] = [{"at": one.at, "next": one.first, "of": one.of} for one in cuts]
+            data["left_out"] = [{"at": cut.at, "next": cut.first, "of": cut.of} for cut in cuts]
             name = part.answer if part is not None else self._kept.keep(result)
             if name is not None:
                 data["answer"] = name
@@ -203,7 +203,7 @@ class AssistantServer:
             name: _short(self._conceal(visible(text))) for name, text in parts.items() if text is not None
         }
         text = "\n".join(
-            one if name == "message" else f"{name}: {one}" for name, one in said.items()
+            part if name == "message" else f"{name}: {part}" for name, part in said.items()
         )  # fmt: skip
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=text)],
@@ -217,13 +217,13 @@ def _listed(tool: Tool) -> types.Tool:
     # The class's name and docstring say nothing that the tool does not.
     for key in ("title", "description"):
         schema.pop(key, None)
-    for one in schema.get("properties", {}).values():
-        one.pop("title", None)
-        kinds = [kind for kind in one.get("anyOf", ()) if kind != {"type": "null"}]
-        if len(kinds) == 1 and one.get("default", 0) is None:
+    for field in schema.get("properties", {}).values():
+        field.pop("title", None)
+        kinds = [kind for kind in field.get("anyOf", ()) if kind != {"type": "null"}]
+        if len(kinds) == 1 and field.get("default", 0) is None:
             # Left out is what null would say.
-            del one["anyOf"], one["default"]
-            one |= kinds[0]
+            del field["anyOf"], field["default"]
+            field |= kinds[0]
     return types.Tool(
         name=tool.name,
         title=tool.title,
@@ -243,8 +243,8 @@ def _listed(tool: Tool) -> types.Tool:
 def _complaints(error: ValidationError) -> str:
     """A line for each field, without what was given."""
     return "\n".join(
-        f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}"
-        for one in error.errors(include_url=False, include_input=False)
+        f"{'.'.join(map(str, mistake['loc'])) or 'arguments'}: {mistake['msg']}"
+        for mistake in error.errors(include_url=False, include_input=False)
     )
 
 

@@ -34,8 +34,8 @@ def serve(server: AssistantServer) -> int | None:
 
 async def _serve(server: AssistantServer) -> int | None:
     ended_by: list[int] = []
-    heard = [one for one in _SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
-    own = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
+    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    stdin = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
     _divert(0)
     try:
         async with anyio.create_task_group() as tasks:
@@ -48,14 +48,14 @@ async def _serve(server: AssistantServer) -> int | None:
                         return
 
             tasks.start_soon(wait_for_signals)
-            lines = cast("anyio.AsyncFile[str]", _lines(own))
+            lines = cast("anyio.AsyncFile[str]", _lines(stdin))
             async with stdio_server(stdin=lines) as (incoming, outgoing):
                 sdk = server.sdk
                 with suppress(anyio.BrokenResourceError):
                     await sdk.run(incoming, outgoing, sdk.create_initialization_options())
             tasks.cancel_scope.cancel()
     finally:
-        os.close(own)
+        os.close(stdin)
         server.stop()
     return ended_by[0] if ended_by else None
 

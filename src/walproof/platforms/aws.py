@@ -29,19 +29,21 @@ class ParameterGroup:
 
     def write(self, changes: Sequence[Change], target: Target) -> Lines:
         """``modify-...-parameter-group``; defaults come back by ``reset-...``."""
-        kept = [one for one in changes if (was := target.before.get(one.name)) and not was.is_default]
-        reset = [one for one in changes if one not in kept]
+        kept = [
+            change for change in changes if (was := target.before.get(change.name)) and not was.is_default
+        ]
+        reset = [change for change in changes if change not in kept]
         undo = []
         if kept:
-            old = [Change(one.name, target.before[one.name].value) for one in kept]
-            undo.append(self._call("modify", [parameter(one, target) for one in old]))
+            old = [Change(change.name, target.before[change.name].value) for change in kept]
+            undo.append(self._call("modify", [parameter(change, target) for change in old]))
         if reset:
             bare = [
-                {name: value for name, value in parameter(one, target).items() if name != "ParameterValue"}
-                for one in reset
+                {name: value for name, value in parameter(change, target).items() if name != "ParameterValue"}
+                for change in reset
             ]
             undo.append(self._call("reset", bare))
-        apply = self._call("modify", [parameter(one, target) for one in changes])
+        apply = self._call("modify", [parameter(change, target) for change in changes])
         return Lines(apply, "\n".join(undo), (_DEFAULT_GROUP, *_reboot(changes, target)))
 
     def _call(self, verb: str, parameters: list[dict[str, str]]) -> str:
@@ -70,15 +72,15 @@ class Terraform:
     def write(self, changes: Sequence[Change], target: Target) -> Lines:
         """Blocks of an aws_db_parameter_group; undoing is the version before."""
         old = [
-            Change(one.name, was.value)
-            for one in changes
-            if (was := target.before.get(one.name)) is not None and not was.is_default
+            Change(change.name, was.value)
+            for change in changes
+            if (was := target.before.get(change.name)) is not None and not was.is_default
         ]
-        gone = [one.name for one in changes if one.name not in {was.name for was in old}]
-        undo = [_block(one, target) for one in old]
+        gone = [change.name for change in changes if change.name not in {was.name for was in old}]
+        undo = [_block(change, target) for change in old]
         undo += [f"# {name}: take its block out" for name in gone]
         return Lines(
-            "\n".join(_block(one, target) for one in changes),
+            "\n".join(_block(change, target) for change in changes),
             "\n".join(undo),
             (_DEFAULT_GROUP, *_reboot(changes, target)),
         )

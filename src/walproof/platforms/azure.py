@@ -22,10 +22,12 @@ class Azure:
 
     def write(self, changes: Sequence[Change], target: Target) -> Lines:
         """Whole numbers in the base unit; undoing sets what was before."""
-        old = [Change(one.name, was.value) for one in changes if (was := target.before.get(one.name))]
+        old = [
+            Change(change.name, was.value) for change in changes if (was := target.before.get(change.name))
+        ]
         return Lines(
-            "\n".join(_call(one, target) for one in changes),
-            "\n".join(_call(one, target) for one in old),
+            "\n".join(_call(change, target) for change in changes),
+            "\n".join(_call(change, target) for change in old),
             restart_note(changes, target),
         )
 

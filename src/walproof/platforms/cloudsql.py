@@ -40,7 +40,7 @@ class CloudSql:
                 None if before is None or is_unset else in_base_unit(change.name, before.value, version_num)
             )
         return Lines(
-            _call({one.name: in_base_unit(one.name, one.value, version_num) for one in changes}),
+            _call({change.name: in_base_unit(change.name, change.value, version_num) for change in changes}),
             _call(undo),
             (
                 "A patch replaces all flags: the line reads those that are there and keeps them.",

@@ -39,7 +39,7 @@ class Operator:
             is_unset = before is None or (before.is_default and self.resets)
             undo[change.name] = None if before is None or is_unset else before.value
         return Lines(
-            self._patch({one.name: one.value for one in changes}),
+            self._patch({change.name: change.value for change in changes}),
             self._patch(undo),
             (f"{self.restarts}: {', '.join(waiting)}.",) if waiting else (),
         )

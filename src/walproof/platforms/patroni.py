@@ -27,8 +27,8 @@ class Patroni:
         if waiting:
             notes.append(f"In force after patronictl restart CLUSTER --pending: {', '.join(waiting)}.")
         return Lines(
-            _patch({one.name: one.value for one in changes}),
-            _patch({one.name: _was(one, target) for one in changes}),
+            _patch({change.name: change.value for change in changes}),
+            _patch({change.name: _was(change, target) for change in changes}),
             tuple(notes),
         )
 

@@ -20,7 +20,7 @@ _MANUAL = "https://www.postgresql.org/docs/current/config-setting.html (2026-11-
 def needs_restart(changes: Sequence[Change], target: Target) -> tuple[str, ...]:
     """Names of settings that a reload does not change."""
     catalogue = Catalogue.for_version(target.version_num)
-    return tuple(one.name for one in changes if catalogue.get(one.name).context is Context.RESTART)
+    return tuple(change.name for change in changes if catalogue.get(change.name).context is Context.RESTART)
 
 
 def restart_note(changes: Sequence[Change], target: Target) -> tuple[str, ...]:
@@ -59,13 +59,13 @@ class Conf:
     def write(self, changes: Sequence[Change], target: Target) -> Lines:
         """Lines in the file's own syntax."""
         undo = [
-            f"# {one.name}: take the line out"
-            if (was := target.before.get(one.name)) is None or was.is_default
-            else f"{one.name} = {_quote(was.value)}"
-            for one in changes
+            f"# {change.name}: take the line out"
+            if (was := target.before.get(change.name)) is None or was.is_default
+            else f"{change.name} = {_quote(was.value)}"
+            for change in changes
         ]
         return Lines(
-            "\n".join(f"{one.name} = {_quote(one.value)}" for one in changes),
+            "\n".join(f"{change.name} = {_quote(change.value)}" for change in changes),
             "\n".join(undo),
             ("SELECT pg_reload_conf(); afterwards.", *restart_note(changes, target)),
         )
@@ -83,8 +83,8 @@ class AlterSystem:
     def write(self, changes: Sequence[Change], target: Target) -> Lines:
         """Statements, and those that restore postgresql.auto.conf."""
         reload = "SELECT pg_reload_conf();"
-        apply = [f"ALTER SYSTEM SET {one.name} = {literal(one.value)};" for one in changes]
-        undo = [_undo(one, target.before.get(one.name)) for one in changes]
+        apply = [f"ALTER SYSTEM SET {change.name} = {literal(change.value)};" for change in changes]
+        undo = [_undo(change, target.before.get(change.name)) for change in changes]
         return Lines("\n".join([*apply, reload]), "\n".join([*undo, reload]), restart_note(changes, target))
 
 

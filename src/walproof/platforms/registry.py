@@ -14,8 +14,8 @@ from walproof.platforms.plain import AlterSystem, Conf
 from walproof.platforms.platform import Platform
 
 PLATFORMS: Mapping[str, Platform] = {
-    one.name: one
-    for one in (
+    platform.name: platform
+    for platform in (
         Conf(), AlterSystem(), Patroni(), CNPG, ZALANDO, CRUNCHY, RDS, Terraform(), AURORA, Azure(),
         CloudSql(),
     )

@@ -63,7 +63,9 @@ def _refuses(rule: PlatformRule, setting: Setting, value: str) -> bool:
         case "fixed":
             return True
         case "only" | "not":
-            listed = canonical(setting, value) in {canonical(setting, one) for one in rule.value.split("|")}
+            listed = canonical(setting, value) in {
+                canonical(setting, choice) for choice in rule.value.split("|")
+            }
             return listed is (rule.rule == "not")
         case "min" | "max":
             given, bound = parse(setting, value), parse(setting, rule.value)

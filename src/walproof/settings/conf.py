@@ -53,4 +53,4 @@ def _unquoted(value: str) -> str:
     if not value.startswith("'"):
         return value
     inner = value[1:-1].replace("''", "'")
-    return re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[1]), inner)
+    return re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), inner)

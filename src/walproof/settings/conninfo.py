@@ -150,8 +150,8 @@ def _from_uri(text: str) -> dict[str, str]:
     if slash and re.search(r"[@/:]", database):
         raise ConninfoError("connection string with an unescaped character in its path", hint=_ESCAPES)
     names, ports = [], []
-    for one in hosts.split(","):
-        found = re.fullmatch(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([^:]*))?", one)
+    for host in hosts.split(","):
+        found = re.fullmatch(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([^:]*))?", host)
         if found is None:
             raise ConninfoError("invalid connection string", hint=_ESCAPES)
         names.append(_decoded(found[1].strip("[]")))

@@ -196,15 +196,15 @@ def _in_own_unit(setting: Setting, value: str, number: float, rest: str) -> floa
         return number
     if setting.unit is None:
         raise _invalid(setting, value, "This parameter is a plain number: it takes no unit.")
-    own, units = _unit_of(setting.unit)
+    base, units = _unit_of(setting.unit)
     if word not in units:
         raise _invalid(setting, value, _MEMORY_HINT if units is _MEMORY else _TIME_HINT)
-    converted = number * (units[word] / own)
+    converted = number * (units[word] / base)
     smaller = list(units.values())
     below = smaller.index(units[word]) + 1
     if below < len(smaller):
         # guc.c: 30.1GB is rounded to whole MB, and not to whatever the setting's unit would make of it.
-        step = smaller[below] / own
+        step = smaller[below] / base
         if math.isfinite(converted / step):
             converted = _rint(converted / step) * step
     return converted

@@ -52,10 +52,10 @@ def family_p_values(family: Sequence[Compared]) -> tuple[float, ...]:
     value itself, never above Bonferroni's bound.
     """
     found: dict[float, float] = {}
-    for p in {one.p for one in family}:
+    for p in {compared.p for compared in family}:
         none = math.prod(_none_in_group(members, p) for members in _groups(family))
         found[p] = min(1.0, len(family) * p, max(p, 1 - none))
-    return tuple(found[one.p] for one in family)
+    return tuple(found[compared.p] for compared in family)
 
 
 def critical_t(count: int, degrees: float, shared: float = 0.5, level: float = 0.95) -> float:
@@ -70,9 +70,9 @@ def critical_t(count: int, degrees: float, shared: float = 0.5, level: float = 0
 
 def _groups(family: Sequence[Compared]) -> list[list[Compared]]:
     groups: dict[Hashable, list[Compared]] = {}
-    for index, one in enumerate(family):
-        key = (one.group, one.degrees) if one.is_pooled else index
-        groups.setdefault(key, []).append(one)
+    for index, compared in enumerate(family):
+        key = (compared.group, compared.degrees) if compared.is_pooled else index
+        groups.setdefault(key, []).append(compared)
     return list(groups.values())
 
 
@@ -86,7 +86,7 @@ def _none_in_group(members: Sequence[Compared], p: float) -> float:
     reach = -float(stdtrit(degrees, p / 2))
     if not math.isfinite(reach):
         return 1.0
-    return _all_within(reach, tuple(sorted(one.shared for one in members)), degrees)
+    return _all_within(reach, tuple(sorted(member.shared for member in members)), degrees)
 
 
 @lru_cache(maxsize=4096)

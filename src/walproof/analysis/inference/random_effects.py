@@ -41,7 +41,7 @@ class RandomEffects:
 def combine(values: Sequence[float], variances: Sequence[float], level: float = LEVEL) -> RandomEffects:
     """At least two estimates, with the variances of their errors."""
     assert len(values) == len(variances) >= 2
-    known = [max(one, _LEAST_VARIANCE) for one in variances]
+    known = [max(variance, _LEAST_VARIANCE) for variance in variances]
     tau2 = _between(values, known)
     mean, weights = _weighted(values, known, tau2)
     degrees = len(values) - 1
@@ -68,11 +68,11 @@ def apart(values: Sequence[float], variances: Sequence[float]) -> tuple[tuple[fl
     if len(values) < 4:
         return (None,) * len(values)
     distances, p_values = [], []
-    for index, (value, own) in enumerate(zip(values, variances, strict=True)):
-        rest = [one for at, one in enumerate(values) if at != index]
-        others = combine(rest, [one for at, one in enumerate(variances) if at != index])
+    for index, (value, spread) in enumerate(zip(values, variances, strict=True)):
+        rest = [other for at, other in enumerate(values) if at != index]
+        others = combine(rest, [other for at, other in enumerate(variances) if at != index])
         distance = value - others.mean
-        error = math.sqrt(max(own, _LEAST_VARIANCE) + others.tau**2 + others.error**2)
+        error = math.sqrt(max(spread, _LEAST_VARIANCE) + others.tau**2 + others.error**2)
         distances.append(distance)
         p_values.append(t_p_value(distance / error, len(values) - 2))
     adjusted = adjust_p_values(p_values)
@@ -82,7 +82,7 @@ def apart(values: Sequence[float], variances: Sequence[float]) -> tuple[tuple[fl
 
 
 def _weighted(values: Sequence[float], variances: Sequence[float], tau2: float) -> tuple[float, list[float]]:
-    weights = [1 / (one + tau2) for one in variances]
+    weights = [1 / (variance + tau2) for variance in variances]
     return sum(w * y for w, y in zip(weights, values, strict=True)) / sum(weights), weights
 
 

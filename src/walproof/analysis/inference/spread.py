@@ -89,11 +89,11 @@ def spreads(logs: Logs, pairs: Sequence[tuple[int, int]]) -> tuple[Spread | None
     ratios = np.array([logs[row] - logs[base] for row, base in pairs]).reshape(len(pairs), -1)
     counts = np.isfinite(ratios).sum(axis=1)
     usable = [index for index in range(len(pairs)) if counts[index] >= 2]
-    own = [_own(ratios[index]) if index in usable else None for index in range(len(pairs))]
-    still = [one.variance < _ROUNDING for one in own if one is not None]
+    each = [_own(ratios[index]) if index in usable else None for index in range(len(pairs))]
+    still = [spread.variance < _ROUNDING for spread in each if spread is not None]
     # What does not vary at all is a count, and says nothing of what varies.
     if len(usable) < 2 or any(still) != all(still):
-        return tuple(own)
+        return tuple(each)
     rows = sorted({row for index in usable for row in pairs[index]})
     fit = _fit(_in_use(logs[rows]))
     bases = {pairs[index][1] for index in usable}
@@ -104,7 +104,7 @@ def spreads(logs: Logs, pairs: Sequence[tuple[int, int]]) -> tuple[Spread | None
             None if _contradict(fit) else Spread(_rounded(2 * fit.variance), fit.degrees, Pooling.ALL, 0.5)
         )
     if common is None:
-        return tuple(own)
+        return tuple(each)
     return tuple(common if index in usable else None for index in range(len(pairs)))
 
 

@@ -81,15 +81,15 @@ class Assessor:
 
     def see(self, sightings: Sequence[WatchLook | NoAnswer]) -> None:
         """Take note of what was seen, oldest first."""
-        for one in sightings:
-            if isinstance(one, NoAnswer):
-                self._gone = one
+        for sighting in sightings:
+            if isinstance(sighting, NoAnswer):
+                self._gone = sighting
                 continue
-            happened = self._history.add(one)
+            happened = self._history.add(sighting)
             if happened is not None:
-                self._events = [*self._events, Event(one.at, happened)][-_EVENTS_MOST:]
+                self._events = [*self._events, Event(sighting.at, happened)][-_EVENTS_MOST:]
                 self._archive = ArchiveWatch()
-            self._archive.see(one)
+            self._archive.see(sighting)
             self._gone, self._is_seen = None, True
 
     def assess(self, now_s: float, now: float) -> Assessment:
@@ -122,8 +122,14 @@ class Assessor:
 
 def _idle(looks: tuple[WatchLook, ...]) -> tuple[str, ...]:
     """A worker that ends by an error is started again after 5 s and seen now and then."""
-    working = {one.name for look in looks for one in look.subscriptions if one.has_worker}
-    return tuple(one.name for one in looks[-1].subscriptions if one.is_enabled and one.name not in working)
+    working = {
+        subscription.name for look in looks for subscription in look.subscriptions if subscription.has_worker
+    }
+    return tuple(
+        subscription.name
+        for subscription in looks[-1].subscriptions
+        if subscription.is_enabled and subscription.name not in working
+    )
 
 
 def unique_names(names: Sequence[str]) -> list[str]:

@@ -87,7 +87,7 @@ class CauseWatch:
     def _begun_s(self, place: Place) -> float | None:
         """For how long a relation has written as much as in the last whole step."""
         assert self._last is not None
-        points = [(at_s, _written(one, place)) for at_s, one in (*self._kept, self._last)]
+        points = [(at_s, _written(snapshot, place)) for at_s, snapshot in (*self._kept, self._last)]
         if points[-1][0] - points[-2][0] < _STEP_S and len(points) > 2:
             points.pop(-2)
         (then_s, then), (now_s, now) = points[-2:]
@@ -99,23 +99,23 @@ class CauseWatch:
 
 
 def _written(snapshot: StreamSnapshot, place: Place) -> int:
-    own = snapshot.by_relation.get(place)
-    return 0 if own is None else own.totals.combined_bytes
+    written = snapshot.by_relation.get(place)
+    return 0 if written is None else written.totals.combined_bytes
 
 
 def _cause(
-    place: Place, own: WalTotals, changes: Changes, total: int, seconds: float, relation: Relation | None
+    place: Place, wal: WalTotals, changes: Changes, total: int, seconds: float, relation: Relation | None
 ) -> WalCause:
     space, database, number = place
-    combined = own.combined_bytes
+    combined = wal.combined_bytes
     return WalCause(
         place=place,
         name=f"file {space}/{database}/{number}" if relation is None else relation.label,
         kind="" if relation is None else relation.kind,
         bytes_per_s=combined / seconds,
         share=combined / total if total else 0.0,
-        image_share=own.image_bytes / combined if combined else 0.0,
-        images_per_record=own.image_count / own.records if own.records else 0.0,
+        image_share=wal.image_bytes / combined if combined else 0.0,
+        images_per_record=wal.image_count / wal.records if wal.records else 0.0,
         update_share=min(1.0, changes.update_bytes / combined) if combined else 0.0,
         updates_per_s=changes.updates / seconds,
         # A run that began before the window is none that begins in it.

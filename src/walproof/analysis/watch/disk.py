@@ -71,7 +71,7 @@ def disk_state(looks: tuple[WatchLook, ...], room_bytes: int | None, waiting: in
     wal_rate = rate(looks, lambda look: look.lsn)
     holders = [*_checkpoint(looks), *_slots(looks), *_archiver(looks, waiting), *_keep_size(last)]
     # Of two that hold the same, checkpoints come last: they let go by themselves.
-    holders.sort(key=lambda one: (-one.held_bytes, one.kind is HolderKind.CHECKPOINT))
+    holders.sort(key=lambda holder: (-holder.held_bytes, holder.kind is HolderKind.CHECKPOINT))
     found = DiskState(
         last.pg_wal_bytes, room_bytes, wal_rate, last.size("max_wal_size") or 1 << 30, tuple(holders), None,
         None,
@@ -98,8 +98,8 @@ def _slots(looks: tuple[WatchLook, ...]) -> list[Holder]:
             continue
 
         def held(look: WatchLook, name: str = slot.name) -> float | None:
-            own = next((one for one in look.slots if one.name == name), None)
-            return None if own is None or own.restart is None else look.lsn - own.restart
+            of_look = next((candidate for candidate in look.slots if candidate.name == name), None)
+            return None if of_look is None or of_look.restart is None else look.lsn - of_look.restart
 
         found.append(
             Holder(HolderKind.SLOT, slot.name, max(0, looks[-1].lsn - slot.restart), rate(looks, held))

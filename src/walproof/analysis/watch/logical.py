@@ -51,14 +51,16 @@ def _state(slot: WatchedSlot, looks: tuple[WatchLook, ...], history: tuple[Watch
     assert confirmed is not None
 
     def behind(look: WatchLook) -> float | None:
-        own = next((one for one in look.slots if one.name == slot.name), None)
-        return None if own is None or own.confirmed is None else look.lsn - own.confirmed
+        seen = next((candidate for candidate in look.slots if candidate.name == slot.name), None)
+        return None if seen is None or seen.confirmed is None else look.lsn - seen.confirmed
 
     behind_bytes = max(0, last.lsn - confirmed)
     # The oldest look by which the WAL had come further than what is confirmed.
     since = next((look for look in history if look.lsn > confirmed), None)
     growth = rate(looks, behind)
-    sender = next((one for one in last.standbys if one.pid == slot.pid), None) if slot.pid else None
+    sender = (
+        next((standby for standby in last.standbys if standby.pid == slot.pid), None) if slot.pid else None
+    )
     return LogicalState(
         slot=slot,
         consumer=None if sender is None else sender.name,

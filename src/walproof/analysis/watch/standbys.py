@@ -36,9 +36,9 @@ def standby_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...])
     trail = tuple((look.seen_s, look.lsn) for look in history[:-1][::_TRAIL_STEP])
     trail = (*trail, (history[-1].seen_s, history[-1].lsn))
     found = []
-    own = [standby for standby in looks[-1].standbys if not standby.is_logical]
-    names = [standby.name for standby in own]
-    for standby in own:
+    physical = [standby for standby in looks[-1].standbys if not standby.is_logical]
+    names = [standby.name for standby in physical]
+    for standby in physical:
         seen = [(look, same) for look in looks if (same := _same(look, standby)) is not None]
         waits: dict[str, int] = {}
         for _, same in seen:
@@ -77,14 +77,14 @@ def unpaired(
     standbys: Sequence[StandbyState], windows: Sequence[ReplicationWindow]
 ) -> tuple[StandbyState, ...]:
     """The standbys that are seen from their upstream alone."""
-    pids = {look.upstream.sender.pid for one in windows for look in (one.first, one.last)
+    pids = {look.upstream.sender.pid for window in windows for look in (window.first, window.last)
             if look.upstream.sender is not None}  # fmt: skip
     return tuple(state for state in standbys if state.standby.pid not in pids)
 
 
 def _same(look: WatchLook, standby: WatchedStandby) -> WatchedStandby | None:
     """The same walsender at an earlier look."""
-    return next((one for one in look.standbys if one.pid == standby.pid), None)
+    return next((other for other in look.standbys if other.pid == standby.pid), None)
 
 
 def _look(look: WatchLook, standby: WatchedStandby) -> Look:

@@ -33,13 +33,13 @@ class _Option:
 def upstreams(looks: Sequence[WatchLook | None]) -> tuple[Followed | None, ...]:
     """For each server what it follows; None for a primary, and where its upstream is not among them."""
     options = {
-        place: sorted(_options(look, place, looks), key=lambda one: one.rank, reverse=True)
+        place: sorted(_options(look, place, looks), key=lambda option: option.rank, reverse=True)
         for place, look in enumerate(looks)
         if look is not None and look.is_in_recovery and look.system_identifier is not None
     }
     found: dict[int, Followed] = {}
     taken: set[tuple[int, int]] = set()
-    for place in sorted(options, key=lambda one: len(options[one])):
+    for place in sorted(options, key=lambda index: len(options[index])):
         for option in options[place]:
             if (option.place, option.pid) in taken or _follows(found, option.place, place):
                 continue
@@ -53,26 +53,26 @@ def upstreams(looks: Sequence[WatchLook | None]) -> tuple[Followed | None, ...]:
 
 
 def _options(look: WatchLook, place: int, looks: Sequence[WatchLook | None]) -> list[_Option]:
-    own = look.receiver
-    if own is None:
+    receiver = look.receiver
+    if receiver is None:
         return []
     return [
         _Option(rank, other, walsender.pid)
         for other, upstream in enumerate(looks)
         if other != place and upstream is not None and upstream.system_identifier == look.system_identifier
         for walsender in upstream.standbys
-        if (rank := _rank(own, walsender, upstream)) is not None
+        if (rank := _rank(receiver, walsender, upstream)) is not None
     ]
 
 
 def _rank(
-    own: WatchedReceiver, walsender: WatchedStandby, upstream: WatchLook
+    receiver: WatchedReceiver, walsender: WatchedStandby, upstream: WatchLook
 ) -> tuple[bool, bool, bool] | None:
     """The higher, the surer; None for a walsender that is another standby's."""
-    if walsender.is_logical or (walsender.slot or own.slot) != own.slot:
+    if walsender.is_logical or (walsender.slot or receiver.slot) != receiver.slot:
         return None
-    has_slot, has_name = walsender.slot is not None, own.name == walsender.name
-    has_port = own.port is not None and upstream.settings.get("port") == str(own.port)
+    has_slot, has_name = walsender.slot is not None, receiver.name == walsender.name
+    has_port = receiver.port is not None and upstream.settings.get("port") == str(receiver.port)
     return (has_slot, has_port, has_name) if has_slot or has_name else None
 
 
@@ -86,15 +86,15 @@ def _follows(found: dict[int, Followed], place: int, other: int) -> bool:
 
 
 def _primary(looks: Sequence[WatchLook | None], place: int) -> int | None:
-    own = looks[place]
-    assert own is not None
+    seen = looks[place]
+    assert seen is not None
     return next(
         (
             other
             for other, look in enumerate(looks)
             if look is not None
             and not look.is_in_recovery
-            and look.system_identifier == own.system_identifier
+            and look.system_identifier == seen.system_identifier
         ),
         None,
     )
