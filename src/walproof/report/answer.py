@@ -66,17 +66,17 @@ def _per_class(cells: Cells, effects: Sequence[Effect]) -> list[str]:
     sentences: list[str] = []
     best: Effect | None = None
     for durability in DurabilityClass:
-        own = [effect for effect in usable if plan.variant(effect.variant).durability is durability]
-        gains = [effect for effect in own if _is_faster(effect, best)]
+        in_class = [effect for effect in usable if plan.variant(effect.variant).durability is durability]
+        gains = [effect for effect in in_class if _is_faster(effect, best)]
         if gains:
             best = max(gains, key=lambda effect: effect.ratio or 0.0)
             sentences.append(
                 f"{best.variant} gives {ratio(best.ratio, best.interval)} the throughput of {plan.baseline}"
                 f"{_risk(durability)}."
             )
-        elif own and durability.rank <= plan.variant(plan.baseline).durability.rank:
+        elif in_class and durability.rank <= plan.variant(plan.baseline).durability.rank:
             sentences.append(f"No variant that is as safe as {plan.baseline} is measurably faster.")
-        elif own:
+        elif in_class:
             than = "clearly faster than that" if best else "measurably faster"
             sentences.append(f"No variant that {durability.value} is {than}.")
     slower = [effect.variant for effect in usable if effect.conclusion is Conclusion.LOWER]
@@ -221,10 +221,12 @@ def _round_seconds(plan: Plan, trials: Sequence[Trial]) -> float | None:
     by_round: dict[int, list[Trial]] = {}
     for trial in trials:
         by_round.setdefault(trial.round, []).append(trial)
-    whole = [own for number, own in by_round.items() if len(own) == len(plan.round_cells(number))]
+    whole = [
+        of_round for number, of_round in by_round.items() if len(of_round) == len(plan.round_cells(number))
+    ]
     if not whole:
         return None
-    return sum(t.ended_at - t.started_at for own in whole for t in own) / len(whole)
+    return sum(t.ended_at - t.started_at for of_round in whole for t in of_round) / len(whole)
 
 
 def repeat_command(run: Run) -> str:
@@ -236,7 +238,7 @@ def repeat_command(run: Run) -> str:
 def next_commands(run: Run, analysis: Analysis) -> tuple[NextCommand, ...]:
     """What a reader may want to type now."""
     commands = []
-    notable = [one.variant for one in analysis.carry_overs if one.is_notable]
+    notable = [over.variant for over in analysis.carry_overs if over.is_notable]
     if notable:
         again = f"{repeat_command(run)} --design fresh"
         commands.append(NextCommand(f"measure {_names(notable)} on servers of their own", again))

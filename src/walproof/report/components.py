@@ -21,9 +21,11 @@ def noise_sentences(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> 
     of it more measuring would remove."""
     found = []
     for design, cut in ((Design.TOGGLED, plan.toggling), (Design.SLICED, plan.slicing)):
-        own = [one for one in analysis.effects if one.design is design and one.components is not None]
-        if cut is not None and own:
-            found.append(_of_slices(design, own, [t for t in trials if t.variant == cut.baseline]))
+        known = [
+            effect for effect in analysis.effects if effect.design is design and effect.components is not None
+        ]
+        if cut is not None and known:
+            found.append(_of_slices(design, known, [t for t in trials if t.variant == cut.baseline]))
     fresh = [e for e in analysis.effects if e.design is Design.FRESH and e.spread is not None]
     if fresh:
         found.append(_of_rounds(fresh, analysis))
@@ -31,7 +33,7 @@ def noise_sentences(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> 
 
 
 def _of_slices(design: Design, effects: Sequence[Effect], trials: Sequence[Trial]) -> str:
-    known = [one.components for one in effects if one.components is not None]
+    known = [effect.components for effect in effects if effect.components is not None]
     start, one_slice = (
         math.sqrt(fmean(value**2 for value in values))
         for values in ([c.start for c in known], [c.slice for c in known])
@@ -43,14 +45,14 @@ def _of_slices(design: Design, effects: Sequence[Effect], trials: Sequence[Trial
         f"{fmean(c.correlation for c in known):.2f}; {percent(share)} of the variance of a start's ratio is "
         "the start's own"
     )
-    whole = [one for one in trials if one.state is TrialState.DONE and one.slices]
+    whole = [trial for trial in trials if trial.state is TrialState.DONE and trial.slices]
     if not whole:
         return f"{said}."
-    now = fmean(max(s.pass_number for s in one.slices) for one in whole)
-    pass_s = fmean(one.slices[-1].ended_at - one.slices[0].began_at for one in whole) / now
-    start_s = fmean(one.ended_at - one.started_at for one in whole) - now * pass_s
+    now = fmean(max(s.pass_number for s in trial.slices) for trial in whole)
+    pass_s = fmean(trial.slices[-1].ended_at - trial.slices[0].began_at for trial in whole) / now
+    start_s = fmean(trial.ended_at - trial.started_at for trial in whole) - now * pass_s
     wanted = [c.passes_best(max(start_s, 0.1), pass_s) for c in known]
-    numbers = [one for one in wanted if one is not None]
+    numbers = [passes for passes in wanted if passes is not None]
     # Where starts do not differ in any ratio, no number of passes is too large.
     best = round(fmean(numbers)) if numbers else None
     if best is None:
@@ -65,7 +67,7 @@ def _of_slices(design: Design, effects: Sequence[Effect], trials: Sequence[Trial
 
 
 def _of_rounds(effects: Sequence[Effect], analysis: Analysis) -> str:
-    spread = math.sqrt(fmean(one.spread.variance for one in effects if one.spread is not None))
+    spread = math.sqrt(fmean(effect.spread.variance for effect in effects if effect.spread is not None))
     said = (
         f"Design fresh: a ratio varies by {percent(spread)} from round to round, of start and window together"
     )
@@ -81,11 +83,11 @@ def _waiting(trials: Sequence[Trial]) -> list[str]:
     seen = [t.metrics for t in trials if t.slices and "waiting_cpu_share" in t.metrics]
     if not seen:
         return []
-    share = fmean(one["waiting_cpu_share"] for one in seen)
-    most = max(one["waiting_cpu_share_max"] for one in seen)
+    share = fmean(metrics["waiting_cpu_share"] for metrics in seen)
+    most = max(metrics["waiting_cpu_share_max"] for metrics in seen)
     length_s = sum(s.length_s for t in trials if "waiting_cpu_share" in t.metrics for s in t.slices)
-    wal = sum(one["waiting_wal_bytes"] for one in seen) / length_s
-    written = sum(one["waiting_written_bytes"] for one in seen) / length_s
+    wal = sum(metrics["waiting_wal_bytes"] for metrics in seen) / length_s
+    written = sum(metrics["waiting_written_bytes"] for metrics in seen) / length_s
     verdict = (
         f"less than the {percent(_WAITING_CPU_MOST)} that are allowed"
         if share <= _WAITING_CPU_MOST

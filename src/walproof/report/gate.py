@@ -57,15 +57,15 @@ def _blocks(run: Run, trials: Sequence[Trial], found: Judgement) -> tuple[Block,
     rows = tuple(
         text_cells(
             (
-                one.promise.text,
-                subject(plan, one),
-                ratio(one.ratio, one.interval),
-                one.promise.limit_text,
-                f"{_SYMBOLS[one.outcome]} {one.outcome.value}",
-                str(one.rounds),
+                judged.promise.text,
+                subject(plan, judged),
+                ratio(judged.ratio, judged.interval),
+                judged.promise.limit_text,
+                f"{_SYMBOLS[judged.outcome]} {judged.outcome.value}",
+                str(judged.rounds),
             )
         )
-        for one in found.judged
+        for judged in found.judged
     )
     columns = (
         Column("fails if"),
@@ -91,8 +91,10 @@ def _blocks(run: Run, trials: Sequence[Trial], found: Judgement) -> tuple[Block,
         "A promise is broken, or holds, when its whole interval is on that side of the limit."
     )
     undecided = [
-        Paragraph(f"{one.promise.text}, {subject(plan, one)}: undecided, {one.reason}.", terminal=True)
-        for one in found.judged
-        if one.outcome is Outcome.UNDECIDED
+        Paragraph(
+            f"{judged.promise.text}, {subject(plan, judged)}: undecided, {judged.reason}.", terminal=True
+        )
+        for judged in found.judged
+        if judged.outcome is Outcome.UNDECIDED
     ]
     return (Table(headline(found), columns, rows, note), *undecided)

@@ -44,24 +44,23 @@ def hosts_view(
 def effect_blocks(study: HostStudy) -> list[Block]:
     """Of each variant: its ratio on every host, over hosts, and who stands apart."""
     blocks: list[Block] = []
-    for one in study.effects:
-        assert one.baseline is not None
-        title = (
-            f"{one.cell.variant}, against {one.baseline.variant} ({one.cell.install}, {one.cell.workload})"
-        )
+    for effect in study.effects:
+        assert effect.baseline is not None
+        cell = effect.cell
+        title = f"{cell.variant}, against {effect.baseline.variant} ({cell.install}, {cell.workload})"
         rows = [
             (host.host + _mark(host.is_odd), ratio(host.value, host.interval), str(host.rounds))
-            for host in one.hosts
+            for host in effect.hosts
         ]
-        rows += [(host, UNKNOWN, "too few") for host in one.silent]
-        if one.mean is not None:
-            rows.append(("these hosts", ratio(one.mean, one.interval), ""))
-        if one.prediction is not None:
-            rows.append(("a host like these", ratio(one.mean, one.prediction), ""))
+        rows += [(host, UNKNOWN, "too few") for host in effect.silent]
+        if effect.mean is not None:
+            rows.append(("these hosts", ratio(effect.mean, effect.interval), ""))
+        if effect.prediction is not None:
+            rows.append(("a host like these", ratio(effect.mean, effect.prediction), ""))
         columns = (Column("host"), Column(f"{study.metric}, ratio (95 %)", numeric=True), Column("rounds"))
         blocks += [
             Table(title, columns, tuple(text_cells(row) for row in rows)),
-            *(Paragraph(text, terminal=True) for text in _said(one, "the ratio")),
+            *(Paragraph(text, terminal=True) for text in _said(effect, "the ratio")),
         ]
     return blocks
 
@@ -70,8 +69,8 @@ def level_blocks(study: HostStudy) -> list[Block]:
     """Of each baseline: its own figure on every host, against the others."""
     unit = metric(study.metric).unit
     blocks: list[Block] = []
-    for one in study.levels:
-        title = f"{one.cell.variant} ({one.cell.install}, {one.cell.workload})"
+    for level in study.levels:
+        title = f"{level.cell.variant} ({level.cell.install}, {level.cell.workload})"
         rows = [
             (
                 host.host + _mark(host.is_odd),
@@ -79,7 +78,7 @@ def level_blocks(study: HostStudy) -> list[Block]:
                 f"{number(host.interval.low)} to {number(host.interval.high)}",
                 ratio(host.against_others),
             )
-            for host in one.hosts
+            for host in level.hosts
         ]
         columns = (
             Column("host"),
@@ -89,22 +88,22 @@ def level_blocks(study: HostStudy) -> list[Block]:
         )
         blocks += [
             Table(title, columns, tuple(text_cells(row) for row in rows)),
-            *(Paragraph(text, terminal=True) for text in _said(one, study.metric)),
+            *(Paragraph(text, terminal=True) for text in _said(level, study.metric)),
         ]
     return blocks
 
 
-def _said(one: Across, what: str) -> list[str]:
+def _said(across: Across, what: str) -> list[str]:
     said = [
         f"{host.host} stands apart: {what} is {number(host.against_others)} times that of the other hosts "
         f"(p = {number(host.odd_p)} after all hosts are counted). Look at it before you believe the mean."
-        for host in one.odd
+        for host in across.odd
     ]
-    if one.between is not None:
-        said.append(f"Hosts differ by {percent(math.expm1(one.between))} (standard deviation of {what}).")
-    if one.mean is not None and one.prediction is None:
+    if across.between is not None:
+        said.append(f"Hosts differ by {percent(math.expm1(across.between))} (standard deviation of {what}).")
+    if across.mean is not None and across.prediction is None:
         said.append("Two hosts do not say what a third would do.")
-    if one.hosts and len(one.hosts) < 4:
+    if across.hosts and len(across.hosts) < 4:
         said.append("A host that stands apart is told from four hosts on.")
     return said
 
@@ -140,8 +139,11 @@ def host_facts(study: HostStudy) -> dict[str, object]:
 
     def across(found: Sequence[Across]) -> list[dict[str, object]]:
         return [
-            {**asdict(one), "hosts": [{**asdict(host), "is_odd": host.is_odd} for host in one.hosts]}
-            for one in found
+            {
+                **asdict(across_hosts),
+                "hosts": [{**asdict(host), "is_odd": host.is_odd} for host in across_hosts.hosts],
+            }
+            for across_hosts in found
         ]
 
     return {

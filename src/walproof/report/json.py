@@ -41,7 +41,7 @@ def to_json(view: ReportView) -> str:
         "run": view.run,
         "trials": view.trials,
         "analysis": view.analysis,
-        "power_cuts": [_with_bounds(one) for one in cut_summaries(view.run.plan, view.trials)],
+        "power_cuts": [_with_bounds(summary) for summary in cut_summaries(view.run.plan, view.trials)],
         "sweeps": [
             _with_skipped(climb(sweep, view.trials, view.run.plan.rounds))
             for sweep in sweeps_of(view.run.plan)
@@ -59,15 +59,15 @@ def to_json(view: ReportView) -> str:
     return json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _with_skipped(one: Climb) -> dict[str, object]:
+def _with_skipped(climb: Climb) -> dict[str, object]:
     return {
-        **{field.name: getattr(one, field.name) for field in dataclasses.fields(one)},
-        "skipped": one.skipped,
+        **{field.name: getattr(climb, field.name) for field in dataclasses.fields(climb)},
+        "skipped": climb.skipped,
     }
 
 
-def _with_bounds(one: CutSummary) -> dict[str, object]:
-    own = {field.name: getattr(one, field.name) for field in dataclasses.fields(one)}
+def _with_bounds(summary: CutSummary) -> dict[str, object]:
+    values = {field.name: getattr(summary, field.name) for field in dataclasses.fields(summary)}
     derived = (
         "survives",
         "failed",
@@ -76,7 +76,7 @@ def _with_bounds(one: CutSummary) -> dict[str, object]:
         "window_ms_median",
         "window_ms_p95",
     )
-    return {**own, **{name: getattr(one, name) for name in derived}}
+    return {**values, **{name: getattr(summary, name) for name in derived}}
 
 
 def _plain(value: object) -> object:

@@ -23,7 +23,7 @@ def to_junit(view: ReportView, *, undecided_ok: bool) -> str:
     """The document, with its declaration. ``undecided_ok``: what is undecided is skipped, no error."""
     assert view.gate is not None
     run, found = view.run, view.gate
-    counts = {outcome: sum(one.outcome is outcome for one in found.judged) for outcome in Outcome}
+    counts = {outcome: sum(judged.outcome is outcome for judged in found.judged) for outcome in Outcome}
     undecided = counts[Outcome.UNDECIDED]
     spent = sum(trial.ended_at - trial.started_at for trial in view.trials)
     totals = {
@@ -46,33 +46,33 @@ def to_junit(view: ReportView, *, undecided_ok: bool) -> str:
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in (("run", run.id), ("walproof", run.walproof_version), ("on", view.dateline)):
         ElementTree.SubElement(properties, "property", {"name": name, "value": one_line(value)})
-    for one in found.judged:
+    for judged in found.judged:
         case = ElementTree.SubElement(
             suite,
             "testcase",
             {
-                "classname": one_line(f"walproof.{run.plan.study}.{subject(run.plan, one)}"),
-                "name": one_line(f"fails if {one.promise.text}"),
+                "classname": one_line(f"walproof.{run.plan.study}.{subject(run.plan, judged)}"),
+                "name": one_line(f"fails if {judged.promise.text}"),
                 # All promises are decided by the same trials.
                 "time": f"{spent / len(found.judged):.3f}",
             },
         )
-        _outcome(case, one, undecided_ok=undecided_ok)
+        _outcome(case, judged, undecided_ok=undecided_ok)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _outcome(case: ElementTree.Element, one: Judged, *, undecided_ok: bool) -> None:
-    measured = f"ratio {ratio(one.ratio, one.interval)}, limit {one.promise.limit_text}"
-    if one.outcome is Outcome.HOLDS:
-        ElementTree.SubElement(case, "system-out").text = f"{measured}; {one.rounds} rounds"
+def _outcome(case: ElementTree.Element, judged: Judged, *, undecided_ok: bool) -> None:
+    measured = f"ratio {ratio(judged.ratio, judged.interval)}, limit {judged.promise.limit_text}"
+    if judged.outcome is Outcome.HOLDS:
+        ElementTree.SubElement(case, "system-out").text = f"{measured}; {judged.rounds} rounds"
         return
-    if one.outcome is Outcome.BROKEN:
+    if judged.outcome is Outcome.BROKEN:
         ElementTree.SubElement(
-            case, "failure", {"type": "broken", "message": f"{one.promise.text}: {measured}"}
-        ).text = f"{measured}; {one.rounds} rounds"
+            case, "failure", {"type": "broken", "message": f"{judged.promise.text}: {measured}"}
+        ).text = f"{measured}; {judged.rounds} rounds"
         return
-    said = one_line(f"undecided: {one.reason}; {measured}")
+    said = one_line(f"undecided: {judged.reason}; {measured}")
     if undecided_ok:
         ElementTree.SubElement(case, "skipped", {"message": said})
     else:

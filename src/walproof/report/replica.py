@@ -98,7 +98,9 @@ def pair_page(views: Sequence[ServerView]) -> Group:
     for (name, diagnosis), window in zip(upstream.pairs.items(), upstream.windows, strict=True):
         told = f"standby {name}"
         parts.append(replica_panel(_title(upstream, standby, window), window, diagnosis))
-        upstream = replace(upstream, concerns=tuple(one for one in upstream.concerns if one.key != told))
+        upstream = replace(
+            upstream, concerns=tuple(concern for concern in upstream.concerns if concern.key != told)
+        )
     for view in (upstream, standby):
         for concern in view.concerns:
             parts.append(Text(f"{view.name}: {concern.sentence}", style="bold red"))
@@ -108,7 +110,7 @@ def pair_page(views: Sequence[ServerView]) -> Group:
 
 
 def _title(upstream: ServerView, standby: ServerView, window: ReplicationWindow) -> str:
-    versions = [one.seen.look.version for one in (standby, upstream) if one.seen.look is not None]
+    versions = [server.seen.look.version for server in (standby, upstream) if server.seen.look is not None]
     words = " standby of ".join(versions)
     return f"PostgreSQL {words}" + (" (a standby itself)" if window.is_cascade else "")
 

@@ -60,8 +60,8 @@ def result_tables(
         note = _note(cells, analysis, install, workload)
         speed = variant_table(cells, (install, workload), _COLUMNS, partial(_row, cells, analysis), note)
         speed = _with_design(speed, cells) if cells.plan.has_slices else speed
-        own = [one for one in cuts if (one.install, one.workload) == (install, workload)]
-        blocks.append(_with_survival(speed, own) if own else speed)
+        of_group = [cut for cut in cuts if (cut.install, cut.workload) == (install, workload)]
+        blocks.append(_with_survival(speed, of_group) if of_group else speed)
         blocks.append(
             variant_table(
                 cells,
@@ -79,7 +79,9 @@ def result_tables(
 def _with_design(table: Table, cells: Cells) -> Table:
     """The table of speed with the design of each row before its ratio."""
     place = _COLUMNS.index(_RATIO)
-    columns = [replace(one, terminal=one.terminal and one.title != "avg ms") for one in table.columns]
+    columns = [
+        replace(column, terminal=column.terminal and column.title != "avg ms") for column in table.columns
+    ]
     return replace(
         table,
         columns=(*columns[:place], Column("design"), *columns[place:]),
@@ -108,14 +110,15 @@ def _with_survival(table: Table, cuts: Sequence[CutSummary]) -> Table:
     place = _COLUMNS.index(_RATIO) + 1
     # The terminal has no room for all; how many trials failed is in the note.
     columns = [
-        replace(one, terminal=one.terminal and one.title not in ("trials", "avg ms")) for one in table.columns
+        replace(column, terminal=column.terminal and column.title not in ("trials", "avg ms"))
+        for column in table.columns
     ]
     return replace(
         table,
         columns=(*columns[:place], Column("survives a power cut"), *columns[place:]),
         rows=tuple(
-            (*row[:place], TableCell(say_survival(one)), *row[place:])
-            for row, one in zip(table.rows, cuts, strict=True)
+            (*row[:place], TableCell(say_survival(summary)), *row[place:])
+            for row, summary in zip(table.rows, cuts, strict=True)
         ),
         note=f"{table.note} {SURVIVAL_NOTE}",
     )
@@ -186,8 +189,8 @@ def _note(cells: Cells, analysis: Analysis, install: str, workload: str) -> str:
         if (effect.install, effect.workload) == (install, workload)
     ):
         note += " ? marks a difference that so many comparisons show by chance."
-    own = [Cell(install, workload, v.name) for v in cells.plan.variants]
-    failed, done = sum(map(cells.failed, own)), sum(len(cells.finished(cell)) for cell in own)
+    group_cells = [Cell(install, workload, v.name) for v in cells.plan.variants]
+    failed, done = sum(map(cells.failed, group_cells)), sum(len(cells.finished(cell)) for cell in group_cells)
     if failed:
         note += f" {failed} of {failed + done} trials failed and {'is' if failed == 1 else 'are'} left out."
     return note

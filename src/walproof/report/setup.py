@@ -82,7 +82,7 @@ def toggling_text(toggling: Toggling, variants: int) -> str:
 def _left_out(plan: Plan) -> list[Block]:
     if not plan.left_out:
         return []
-    rows = tuple(text_cells((one.variant, one.reason)) for one in plan.left_out)
+    rows = tuple(text_cells((variant.variant, variant.reason)) for variant in plan.left_out)
     return [Table("Variants that were left out", (Column("variant"), Column("reason")), rows)]
 
 
@@ -163,10 +163,10 @@ def between_versions(run: Run) -> list[Block]:
 
     versions = [install.version for install in plan.installs]
     settings = [{**plan.base_settings, **variant.settings} for variant in plan.variants]
-    given = set.intersection(*(set(one) for one in settings)) if settings else set()
+    given = set.intersection(*(set(setting) for setting in settings)) if settings else set()
     given |= {"data_checksums"} if any("checksums" in option for option in plan.initdb_options) else set()
     sentences = [compared_minors(versions), changed_defaults(versions, given)]
-    if any(one.get("wal_compression", "").lower() in ("on", "true", "yes", "1") for one in settings):
+    if any(setting.get("wal_compression", "").lower() in ("on", "true", "yes", "1") for setting in settings):
         builds = {
             install.version: run.environment.installs.get(install.label, {}).get("wal_compression", "")
             for install in plan.installs

@@ -83,14 +83,14 @@ def carry_over_sentences(analysis: Analysis) -> list[str]:
     """What variants leave to the slices after theirs, or that it cannot be told from nothing."""
     if not analysis.carry_overs:
         return []
-    notable = [one for one in analysis.carry_overs if one.is_notable]
+    notable = [over for over in analysis.carry_overs if over.is_notable]
     if notable:
         return [
-            f"{one.variant} leaves something to the slice after it: {_left(one)} ({one.workload}); "
+            f"{over.variant} leaves something to the slice after it: {_left(over)} ({over.workload}); "
             "--design fresh measures it on servers of its own."
-            for one in notable
+            for over in notable
         ]
-    most = max(analysis.carry_overs, key=lambda one: abs(one.ratio - 1))
+    most = max(analysis.carry_overs, key=lambda over: abs(over.ratio - 1))
     return [
         "What variants leave to the slice after theirs cannot be told from nothing: "
         f"{most.variant}, the most, {_left(most)}."
@@ -107,7 +107,7 @@ def _row(cells: Cells, analysis: Analysis, effect: Effect) -> tuple[TableCell, .
     known = found or parts
     assert known is not None
     left = next(
-        (one for one in analysis.carry_overs if (one.install, one.workload, one.variant) == effect.cell),
+        (over for over in analysis.carry_overs if (over.install, over.workload, over.variant) == effect.cell),
         None,
     )
     texts = (
@@ -126,8 +126,8 @@ def _correlation(value: float | None) -> str:
     return UNKNOWN if value is None else f"{value:.2f}"
 
 
-def _left(one: CarryOver) -> str:
-    return ratio(one.ratio, one.interval)
+def _left(over: CarryOver) -> str:
+    return ratio(over.ratio, over.interval)
 
 
 def _beyond() -> str:

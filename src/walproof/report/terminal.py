@@ -73,7 +73,7 @@ def _named_by_levels(table: Table) -> Table:
     if place is None or not factors:
         return table
     columns, rows = list(table.columns), [list(row) for row in table.rows]
-    room = max(columns[place].whole_most, *(len(one) + 1 for one in factors))
+    room = max(columns[place].whole_most, *(len(factor) + 1 for factor in factors))
     columns[place] = replace(columns[place], title=", ".join(factors), whole_most=room)
     for row in rows:
         row[place] = replace(row[place], text=levels_of(row[place].text))

@@ -39,17 +39,17 @@ def curve_json(advised: Advised) -> dict[str, Any] | None:
         "advised_mb": advised_mb(advised),
         "points": [
             {
-                "max_wal_size_mb": one.target.max_wal_size_mb,
-                "wal": one.wal_bytes * scale,
-                "low": one.wal_span.low * scale,
-                "high": one.wal_span.high * scale,
-                "whole_cycles": one.cycles,
-                "recovery_bytes_most": one.distance_most,
-                "recovery_s": one.recovery_s,
-                "pg_wal_bytes_most": one.pg_wal_most,
-                "sure": one.confidence,
+                "max_wal_size_mb": point.target.max_wal_size_mb,
+                "wal": point.wal_bytes * scale,
+                "low": point.wal_span.low * scale,
+                "high": point.wal_span.high * scale,
+                "whole_cycles": point.cycles,
+                "recovery_bytes_most": point.distance_most,
+                "recovery_s": point.recovery_s,
+                "pg_wal_bytes_most": point.pg_wal_most,
+                "sure": point.confidence,
             }
-            for one in _points(study, advised_mb(advised))
+            for point in _points(study, advised_mb(advised))
         ],
     }
 
@@ -82,18 +82,19 @@ def _figure(study: Study, points: list[Prediction], advised: Advised) -> Figure:
                 f"{study.question.present.checkpoint_timeout_s or 0} s",
                 tuple(
                     CurvePoint(
-                        one.target.max_wal_size_mb or 0, one.wal_bytes * scale, one.wal_span.low * scale,
-                        one.wal_span.high * scale, one.distance_most, one.pg_wal_most, one.recovery_s,
+                        point.target.max_wal_size_mb or 0, point.wal_bytes * scale,
+                        point.wal_span.low * scale, point.wal_span.high * scale,
+                        point.distance_most, point.pg_wal_most, point.recovery_s,
                     )
-                    for one in points
+                    for point in points
                 ),
             ),
         ),
         study.recorded_bytes * scale,
         study.question.present.max_wal_size_mb,
         tuple(
-            (one.smaller.target.max_wal_size_mb or 0, one.larger.target.max_wal_size_mb or 0)
-            for one in study.cliffs()
+            (cliff.smaller.target.max_wal_size_mb or 0, cliff.larger.target.max_wal_size_mb or 0)
+            for cliff in study.cliffs()
         ),
         advised_mb(advised),
     )  # fmt: skip
@@ -113,21 +114,21 @@ def _told(study: Study, points: list[Prediction], advised: Advised) -> list[Tabl
     scale, unit = _rate(study)
     wanted = advised_mb(advised)
     marks = {study.question.present.max_wal_size_mb: "now", wanted: "advised"}
-    is_timed = any(one.recovery_s is not None for one in points)
+    is_timed = any(point.recovery_s is not None for point in points)
     rows = [
         text_cells(
             (
-                size_label(one.target.max_wal_size_mb or 0),
-                marks.get(one.target.max_wal_size_mb, ""),
-                format_bytes(one.wal_bytes * scale) + unit,
-                f"{format_bytes(one.wal_span.low * scale)} and "
-                f"{format_bytes(one.wal_span.high * scale)}{unit}",
-                *((_away(one),) if is_timed else ()),
-                format_bytes(one.distance_most),
-                one.confidence,
+                size_label(point.target.max_wal_size_mb or 0),
+                marks.get(point.target.max_wal_size_mb, ""),
+                format_bytes(point.wal_bytes * scale) + unit,
+                f"{format_bytes(point.wal_span.low * scale)} and "
+                f"{format_bytes(point.wal_span.high * scale)}{unit}",
+                *((_away(point),) if is_timed else ()),
+                format_bytes(point.distance_most),
+                point.confidence,
             )
         )
-        for one in points
+        for point in points
     ]
     columns = (
         Column("max_wal_size"), Column(""), Column("WAL", numeric=True),
@@ -135,7 +136,7 @@ def _told(study: Study, points: list[Prediction], advised: Advised) -> list[Tabl
         *((Column("time away", numeric=True),) if is_timed else ()),
         Column("recovery reads", numeric=True), Column("sure"),
     )  # fmt: skip
-    beyond = [one for one in points if not one.has_whole_cycles]
+    beyond = [point for point in points if not point.has_whole_cycles]
     note = (
         '"time away": the longest crash recovery, with a warm cache; "recovery reads": WAL of it, at most.'
         if is_timed
@@ -149,7 +150,7 @@ def _told(study: Study, points: list[Prediction], advised: Advised) -> list[Tabl
             note=note,
         )
     ]
-    if not any(one.by_size_share for one in points):
+    if not any(point.by_size_share for point in points):
         found.append(
             Paragraph(
                 "Every checkpoint begins because of checkpoint_timeout here, so another max_wal_size changes "
@@ -169,5 +170,5 @@ def _told(study: Study, points: list[Prediction], advised: Advised) -> list[Tabl
     return found
 
 
-def _away(one: Prediction) -> str:
-    return UNKNOWN if one.recovery_s is None else format_duration(one.recovery_s)
+def _away(prediction: Prediction) -> str:
+    return UNKNOWN if prediction.recovery_s is None else format_duration(prediction.recovery_s)

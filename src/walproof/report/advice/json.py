@@ -23,8 +23,8 @@ def to_json(view: AdviceView) -> str:
         "curve": view.curve_points,
         "apply": view.all_lines.apply if view.all_lines else None,
         "undo": view.all_lines.undo if view.all_lines else None,
-        "fine": [asdict(one) for one in view.fine],
-        "unseen": [asdict(one) for one in view.unseen],
+        "fine": [asdict(rule) for rule in view.fine],
+        "unseen": [asdict(rule) for rule in view.unseen],
         "notes": list(view.notes),
     }
     return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
@@ -37,9 +37,9 @@ def _item(item: Item) -> dict[str, Any]:
         "weight": advice.weight.value,
         "title": advice.title,
         "evidence": list(advice.evidence),
-        "changes": [asdict(one) for one in advice.changes],
+        "changes": [asdict(change) for change in advice.changes],
         "steps": list(advice.steps),
-        "figures": [asdict(one) for one in advice.figures],
+        "figures": [asdict(figure) for figure in advice.figures],
         "costs": list(advice.costs),
         "durability_class": advice.durability.value,
         "sure": advice.sure.value,
@@ -48,7 +48,12 @@ def _item(item: Item) -> dict[str, Any]:
         "apply": item.lines.apply if item.lines else None,
         "undo": item.lines.undo if item.lines else None,
         "refused": [
-            {"name": one.change.name, "value": one.change.value, "reason": one.reason, "source": one.source}
-            for one in item.refusals
+            {
+                "name": refusal.change.name,
+                "value": refusal.change.value,
+                "reason": refusal.reason,
+                "source": refusal.source,
+            }
+            for refusal in item.refusals
         ],
     }

@@ -43,8 +43,8 @@ class Since:
 def since(path: Path, advice: Sequence[Advice]) -> Since:
     """Compare with a file that ``--json`` wrote. Raises ReportError."""
     before = _read(path)
-    earlier = {str(one["rule"]): str(one["title"]) for one in before["advice"]}
-    now = {one.rule: one.title for one in advice}
+    earlier = {str(item["rule"]): str(item["title"]) for item in before["advice"]}
+    now = {item.rule: item.title for item in advice}
     return Since(
         str(before["dateline"]),
         tuple(title for rule, title in now.items() if rule not in earlier),

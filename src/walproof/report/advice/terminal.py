@@ -39,7 +39,7 @@ def print_advice(view: AdviceView, console: Console) -> None:
                 print_sections((Section(section.id, section.title, (block,)),), console)
         console.print()
     if view.fine:
-        console.print(Text("Fine: " + ", ".join(one.rule for one in view.fine), style="dim"))
+        console.print(Text("Fine: " + ", ".join(rule.rule for rule in view.fine), style="dim"))
     for unseen in view.unseen:
         console.print(Text(f"Not looked at: {unseen.rule}: {one_line(unseen.reason)}", style="dim"))
     for note in view.notes:

@@ -125,7 +125,7 @@ def advice_view(advised: Advised, platform: Platform, seen_s: float | None = Non
     case = advised.case
     window = case.window
     target = target_of(advised)
-    items = tuple(_item(one, platform, target) for one in advised.advice)
+    items = tuple(_item(item, platform, target) for item in advised.advice)
     changes = _taken(items)
     parts = [f"PostgreSQL {window.version}", *((f"database {window.database}",) if window.database else ())]
     if window.looks:
@@ -161,11 +161,11 @@ def target_of(advised: Advised) -> Target:
     window = advised.case.window
     before = {
         name: Before(
-            one.value,
-            is_default=one.source in ("default", "override"),
-            is_in_auto_conf=one.file is not None and one.file.endswith("postgresql.auto.conf"),
+            setting.value,
+            is_default=setting.source in ("default", "override"),
+            is_in_auto_conf=setting.file is not None and setting.file.endswith("postgresql.auto.conf"),
         )
-        for name, one in window.settings.items()
+        for name, setting in window.settings.items()
     }
     return Target(window.version_num, before)
 
@@ -179,7 +179,11 @@ def _item(advice: Advice, platform: Platform, target: Target) -> Item:
         " and ".join(contexts),
         platform.write(kept, target) if kept else None,
         tuple(refusal for _, refusal in answers if refusal is not None),
-        {one.name: target.before[one.name].value for one in advice.changes if one.name in target.before},
+        {
+            change.name: target.before[change.name].value
+            for change in advice.changes
+            if change.name in target.before
+        },
     )
 
 
@@ -208,7 +212,7 @@ def _summary(advice: Sequence[Advice], fine: int, unseen: int) -> str:
     counts = [
         f"{count} {_ENDINGS[weight]}"
         for weight in Weight
-        if (count := sum(one.weight is weight for one in advice))
+        if (count := sum(item.weight is weight for item in advice))
     ]
     return (
         f"{len(advice)} things to do ({say_list(counts)}); {rest}"
@@ -248,15 +252,15 @@ def _figures(figures: Sequence[Figure]) -> Table:
     rows = [
         text_cells(
             (
-                one.name,
-                amount(one.now, one.unit),
-                amount(one.then, one.unit),
-                UNKNOWN if one.low is None or one.high is None
-                else f"{amount(one.low, one.unit)} and {amount(one.high, one.unit)}",
-                UNKNOWN if not one.now else _difference(one.now, one.then),
+                figure.name,
+                amount(figure.now, figure.unit),
+                amount(figure.then, figure.unit),
+                UNKNOWN if figure.low is None or figure.high is None
+                else f"{amount(figure.low, figure.unit)} and {amount(figure.high, figure.unit)}",
+                UNKNOWN if not figure.now else _difference(figure.now, figure.then),
             )
         )
-        for one in figures
+        for figure in figures
     ]  # fmt: skip
     return Table("What would change", columns, tuple(rows))
 
@@ -285,7 +289,9 @@ def _lines(lines: Lines) -> list[Block]:
 
 
 def _list(first: str, second: str, found: Sequence[Fine] | Sequence[Unseen]) -> Table:
-    rows = [text_cells((one.rule, one.sentence if isinstance(one, Fine) else one.reason)) for one in found]
+    rows = [
+        text_cells((item.rule, item.sentence if isinstance(item, Fine) else item.reason)) for item in found
+    ]
     return Table(
         "", (Column(first.lower()), Column(second.lower(), whole_most=200)), tuple(rows), terminal=False
     )

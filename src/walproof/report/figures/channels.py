@@ -26,7 +26,7 @@ def names_y(field: str, names: Sequence[str], room: int, **axis: Any) -> Any:
         shown = json.dumps({name: levels_of(name) for name in names})
         axis |= {
             "labelExpr": f"{shown}[datum.label]",
-            "title": [f"{one}," for one in factors[:-1]] + [factors[-1]],
+            "title": [f"{factor}," for factor in factors[:-1]] + [factors[-1]],
             "titleAngle": 0,
             "titleAnchor": "end",
             "titleAlign": "right",

@@ -26,7 +26,7 @@ def draw_multiples(
     for panel in panels:
         groups.setdefault(panel.group, []).append(panel)
     rows = [
-        alt.concat(*draw_group(own), columns=columns, spacing=14).properties(title=group)
-        for group, own in groups.items()
+        alt.concat(*draw_group(members), columns=columns, spacing=14).properties(title=group)
+        for group, members in groups.items()
     ]
     return configured(alt.vconcat(*rows, spacing=18))

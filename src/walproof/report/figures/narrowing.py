@@ -30,21 +30,21 @@ class NarrowingData:
 
     def describe(self) -> str:
         """The newest half-widths in words."""
-        last = {one.name: one for one in self.points}
-        said = "; ".join(f"{name} ± {percent(one.half_width)}" for name, one in last.items())
+        last = {point.name: point for point in self.points}
+        said = "; ".join(f"{name} ± {percent(point.half_width)}" for name, point in last.items())
         return f"Half-width of intervals by round. After round {self.points[-1].round}: {said}."
 
     def draw(self) -> dict[str, Any]:
         """Vega-Lite specification of the chart."""
         import altair as alt
 
-        shares = [100 * one.half_width for one in self.points]
+        shares = [100 * point.half_width for point in self.points]
         low, high = log_range(shares, always=[] if self.target is None else [100 * self.target])
         ticks = log_ticks(low, high)
         labels = "{" + ",".join(f"'{tick:g}':'{tick_label(tick, ' %')}'" for tick in ticks) + "}"
-        names = list(dict.fromkeys(one.name for one in self.points))
+        names = list(dict.fromkeys(point.name for point in self.points))
         colour, shape = curve_channels("name", names, alt.Legend(title=None, orient="right"))
-        rounds = sorted({one.round for one in self.points})
+        rounds = sorted({point.round for point in self.points})
         x = alt.X(
             "x:Q",
             axis=alt.Axis(values=rounds, format="d", labelOverlap=True, grid=False, title="rounds"),
@@ -58,12 +58,12 @@ class NarrowingData:
         )
         values = [
             {
-                "x": one.round,
-                "y": 100 * one.half_width,
-                "name": one.name,
-                "about": f"{one.name}, round {one.round}: ± {percent(one.half_width)}",
+                "x": point.round,
+                "y": 100 * point.half_width,
+                "name": point.name,
+                "about": f"{point.name}, round {point.round}: ± {percent(point.half_width)}",
             }
-            for one in self.points
+            for point in self.points
         ]
         base = chart_of(values)
         dots = base.mark_point(filled=True, size=40, opacity=1)

@@ -89,7 +89,7 @@ class RatioData:
 def variant_ratios(cells: Cells, analysis: Analysis) -> RatioData | None:
     """Every variant against the baseline; None when there is nothing to compare yet."""
     baseline = cells.plan.variant(cells.plan.baseline)
-    factors = factors_of(one.name for one in cells.plan.variants)
+    factors = factors_of(variant.name for variant in cells.plan.variants)
     panels = []
     for install, workload in cells.groups():
         found = (analysis.effect(install, workload, v.name) for v in cells.variants_by_class())

@@ -91,10 +91,10 @@ class RunRatioData:
         points, spans = [], []
         for row in panel.rows:
             for mark in row.marks:
-                own = {"row": row.shown, "run": mark.run, "about": f"{row.label}, {mark.run}: {mark.text}"}
-                points.append(own | {"x": mark.ratio})
+                shown = {"row": row.shown, "run": mark.run, "about": f"{row.label}, {mark.run}: {mark.text}"}
+                points.append(shown | {"x": mark.ratio})
                 if mark.low is not None and mark.high is not None:
-                    spans.append(own | {"x": max(low, mark.low), "x2": min(high, mark.high)})
+                    spans.append(shown | {"x": max(low, mark.low), "x2": min(high, mark.high)})
         colours, shapes = series_style(len(self.runs))
         legend = alt.Legend(title=None, orient="top", columns=1, direction="vertical")
         colour, shape = point_channels("run", self.runs, colours, shapes, legend)
@@ -106,7 +106,7 @@ class RunRatioData:
         dots = chart_of(points).mark_point(filled=True, size=60, opacity=1)
         about = alt.Description("about:N")
         dots = dots.encode(x=x, y=y, yOffset=offset, color=colour, shape=shape, description=about)
-        one = chart_of([{"x": 1.0}]).mark_rule(color=FAINT, strokeDash=[4, 3]).encode(x="x:Q")
-        return alt.layer(one, lines, dots).properties(
+        rule = chart_of([{"x": 1.0}]).mark_rule(color=FAINT, strokeDash=[4, 3]).encode(x="x:Q")
+        return alt.layer(rule, lines, dots).properties(
             width=WIDTH - _LABELS - 40, height={"step": _MARK, "for": "offset"}, title=panel.title
         )

@@ -58,30 +58,32 @@ class TrendData:
         return (
             f"{self.axis} over {len(self.points)} runs: {first.text} on {format_utc(first.at)}, "
             f"{last.text} on {format_utc(last.at)}."
-            + "".join(f" Changed by {one.text} before {format_utc(one.before)}." for one in self.changes)
+            + "".join(
+                f" Changed by {change.text} before {format_utc(change.before)}." for change in self.changes
+            )
         )
 
     def draw(self) -> dict[str, Any]:
         """Vega-Lite specification of the chart."""
         import altair as alt
 
-        ends = [end for one in self.points for end in (one.low, one.high) if end is not None]
-        ratios = [one.ratio for one in self.points]
+        ends = [end for point in self.points for end in (point.low, point.high) if end is not None]
+        ratios = [point.ratio for point in self.points]
         low, high = log_range(ratios, always=(1.0,))
         low, high = log_range([*ratios, *(min(max(end, low / 3), high * 3) for end in ends)], always=(1.0,))
         ticks = log_ticks(low, high)
         values = [
             {
-                "x": one.at * 1000,
-                "y": one.ratio,
-                "low": max(low, one.low) if one.low is not None else one.ratio,
-                "high": min(high, one.high) if one.high is not None else one.ratio,
-                "where": one.where,
-                "about": f"{format_utc(one.at)}, {one.where}: {one.text}, run {one.run}",
+                "x": point.at * 1000,
+                "y": point.ratio,
+                "low": max(low, point.low) if point.low is not None else point.ratio,
+                "high": min(high, point.high) if point.high is not None else point.ratio,
+                "where": point.where,
+                "about": f"{format_utc(point.at)}, {point.where}: {point.text}, run {point.run}",
             }
-            for one in self.points
+            for point in self.points
         ]
-        places = list(dict.fromkeys(one.where for one in self.points))
+        places = list(dict.fromkeys(point.where for point in self.points))
         colours, shapes = series_style(len(places))
         legend = alt.Legend(title=None, orient="top", columns=1, direction="vertical")
         colour, shape = point_channels("where", places, colours, shapes, legend)
@@ -100,17 +102,17 @@ class TrendData:
         points = base.mark_point(filled=True, size=60, opacity=1).encode(
             x=x, y=y, color=colour, shape=shape, description=alt.Description("about:N")
         )
-        one = chart_of([{"y": 1.0}]).mark_rule(color=FAINT, strokeDash=[4, 3]).encode(y="y:Q")
-        layers = [one, spans, points]
+        rule = chart_of([{"y": 1.0}]).mark_rule(color=FAINT, strokeDash=[4, 3]).encode(y="y:Q")
+        layers = [rule, spans, points]
         if self.changes:
             marks = chart_of([{"x": each.at * 1000, "text": each.text} for each in self.changes])
             layers.append(marks.mark_rule(color=INK, strokeWidth=1.5, strokeDash=[2, 3]).encode(x=x))
             # Beside the rule, on the side with room.
             middle = (self.points[0].at + self.points[-1].at) / 2
             for side in (True, False):
-                own = [each for each in self.changes if (each.at < middle) == side]
-                if own:
-                    said = chart_of([{"x": each.at * 1000, "text": each.text} for each in own])
+                on_side = [each for each in self.changes if (each.at < middle) == side]
+                if on_side:
+                    said = chart_of([{"x": each.at * 1000, "text": each.text} for each in on_side])
                     layers.append(
                         said.mark_text(
                             align="left" if side else "right", dx=5 if side else -5, fontWeight="bold",

@@ -59,8 +59,9 @@ class WalCurveData:
         parts = [
             f"{curve.name}: "
             + ", ".join(
-                f"{format_bytes(one.max_wal_size_mb * _MEGABYTE)} {format_bytes(one.wal_bytes)}{self.unit}"
-                for one in curve.points
+                f"{format_bytes(point.max_wal_size_mb * _MEGABYTE)} "
+                f"{format_bytes(point.wal_bytes)}{self.unit}"
+                for point in curve.points
             )
             for curve in self.curves
         ]
@@ -68,8 +69,8 @@ class WalCurveData:
             parts.append(
                 "Time away: "
                 + ", ".join(
-                    f"{size_label(one.max_wal_size_mb)} {format_duration(one.recovery_s or 0.0)}"
-                    for one in self.curves[0].points
+                    f"{size_label(point.max_wal_size_mb)} {format_duration(point.recovery_s or 0.0)}"
+                    for point in self.curves[0].points
                 )
             )
         if self.advised_mb is not None:
@@ -78,17 +79,17 @@ class WalCurveData:
 
     @property
     def _is_timed(self) -> bool:
-        return all(one.recovery_s is not None for one in self.curves[0].points)
+        return all(point.recovery_s is not None for point in self.curves[0].points)
 
     def draw(self) -> dict[str, Any]:
         """Vega-Lite specification of the chart: WAL above, disk and recovery below."""
         import altair as alt
 
-        sizes = sorted({one.max_wal_size_mb for curve in self.curves for one in curve.points})
+        sizes = sorted({point.max_wal_size_mb for curve in self.curves for point in curve.points})
         labels = [size_label(size) for size in sizes]
         most = max(
-            self.recorded_bytes, *(max(one.high, one.wal_bytes) for one in self.curves[0].points),
-            *(one.wal_bytes for curve in self.curves for one in curve.points),
+            self.recorded_bytes, *(max(point.high, point.wal_bytes) for point in self.curves[0].points),
+            *(point.wal_bytes for curve in self.curves for point in curve.points),
         )  # fmt: skip
         scale, unit = byte_scale(most)
         first_colour = series_style(1)[0][0]
@@ -97,18 +98,19 @@ class WalCurveData:
         y_title = f"WAL ({unit}{self.unit})"
         values = [
             {
-                "size": size_label(one.max_wal_size_mb), "wal": one.wal_bytes / scale, "timeout": curve.name,
-                "about": f"{curve.name}, {size_label(one.max_wal_size_mb)}: "
-                f"{format_bytes(one.wal_bytes)}{self.unit}",
+                "size": size_label(point.max_wal_size_mb), "wal": point.wal_bytes / scale,
+                "timeout": curve.name,
+                "about": f"{curve.name}, {size_label(point.max_wal_size_mb)}: "
+                f"{format_bytes(point.wal_bytes)}{self.unit}",
             }
             for curve in self.curves
-            for one in curve.points
+            for point in curve.points
         ]  # fmt: skip
         band = [
-            {"size": size_label(one.max_wal_size_mb), "low": one.low / scale, "high": one.high / scale}
-            for one in self.curves[0].points
+            {"size": size_label(point.max_wal_size_mb), "low": point.low / scale, "high": point.high / scale}
+            for point in self.curves[0].points
         ]
-        least = min(one.low for one in self.curves[0].points)
+        least = min(point.low for point in self.curves[0].points)
         if 0 < _LOG_FROM * least < most:
             y_title += ", log scale"
             y_scale = alt.Scale(type="log", domain=[least / scale / 1.1, most / scale * 1.1], nice=False)
@@ -139,8 +141,8 @@ class WalCurveData:
             layers.append(chart_of(advised).mark_rule(color=_ADVISED, strokeWidth=2).encode(x=x))
         for small, large in self.cliffs:
             if small in sizes and large in sizes:
-                ends = [one for one in values if one["timeout"] == names[0]]
-                cliff = [one for one in ends if one["size"] in (size_label(small), size_label(large))]
+                ends = [value for value in values if value["timeout"] == names[0]]
+                cliff = [end for end in ends if end["size"] in (size_label(small), size_label(large))]
                 layers.append(
                     chart_of(cliff).mark_line(color="#D55E00", strokeWidth=5, opacity=0.45).encode(x=x, y=y)
                 )
@@ -149,11 +151,11 @@ class WalCurveData:
             below = self._times(labels)
             return configured(alt.vconcat(above, below, spacing=10).resolve_scale(color="independent"))
         needs = [
-            (size_label(one.max_wal_size_mb), value, kind)
-            for one in self.curves[0].points
+            (size_label(point.max_wal_size_mb), value, kind)
+            for point in self.curves[0].points
             for kind, value in (
-                ("pg_wal at most", one.pg_wal_most),
-                ("WAL to recover at most", one.distance_most),
+                ("pg_wal at most", point.pg_wal_most),
+                ("WAL to recover at most", point.distance_most),
             )
         ]
         low_scale, low_unit = byte_scale(max(value for _, value, _ in needs))
@@ -183,7 +185,8 @@ class WalCurveData:
         import altair as alt
 
         times = [
-            {"size": size_label(one.max_wal_size_mb), "away": one.recovery_s} for one in self.curves[0].points
+            {"size": size_label(point.max_wal_size_mb), "away": point.recovery_s}
+            for point in self.curves[0].points
         ]
         x = alt.X("size:O", sort=labels, title="max_wal_size", axis=alt.Axis(labelAngle=0))
         layers = [

@@ -33,7 +33,7 @@ class WalRateData:
 
     def describe(self) -> str:
         """Range in words."""
-        sums = [one.record_bytes + one.image_bytes for one in self.minutes]
+        sums = [minute.record_bytes + minute.image_bytes for minute in self.minutes]
         return (
             f"WAL by minute over {len(sums)} minutes: {format_bytes(min(sums))} to {format_bytes(max(sums))} "
             "a minute; "
@@ -47,11 +47,11 @@ class WalRateData:
         first, last = self.minutes[0].start_at, self.minutes[-1].start_at
         width_min = max(1, -(-int((last - first) / 60 + 1) // _MINUTES_MOST))
         bars: dict[int, list[int]] = {}
-        for one in self.minutes:
-            own = bars.setdefault(int((one.start_at - first) / 60) // width_min, [0, 0])
-            own[0] += one.record_bytes
-            own[1] += one.image_bytes
-        scale, unit = byte_scale(max(sum(own) for own in bars.values()) / width_min)
+        for minute in self.minutes:
+            heights = bars.setdefault(int((minute.start_at - first) / 60) // width_min, [0, 0])
+            heights[0] += minute.record_bytes
+            heights[1] += minute.image_bytes
+        scale, unit = byte_scale(max(sum(bar) for bar in bars.values()) / width_min)
         values = []
         for number, (records, images) in bars.items():
             start = number * width_min

@@ -44,15 +44,16 @@ def _size(prediction: Prediction) -> str:
 
 def _times(forecast: Forecast) -> Table:
     rows = []
-    for one in forecast.predictions:
-        low, high = one.band(one.total_s)
-        cold_low, cold_high = one.band(one.cold_total_s(), is_cold=True)
+    for prediction in forecast.predictions:
+        low, high = prediction.band(prediction.total_s)
+        cold_low, cold_high = prediction.band(prediction.cold_total_s(), is_cold=True)
         rows.append(
             text_cells(
                 (
-                    _size(one), _seconds(one.warm_s), _seconds(one.cold.redo_s),
-                    _seconds(one.cold_off.redo_s), _seconds(one.checkpoint_s), _seconds(one.total_s),
-                    f"{_seconds(low)} to {_seconds(high)}", _seconds(one.cold_total_s()),
+                    _size(prediction), _seconds(prediction.warm_s), _seconds(prediction.cold.redo_s),
+                    _seconds(prediction.cold_off.redo_s), _seconds(prediction.checkpoint_s),
+                    _seconds(prediction.total_s),
+                    f"{_seconds(low)} to {_seconds(high)}", _seconds(prediction.cold_total_s()),
                     f"{_seconds(cold_low)} to {_seconds(cold_high)}",
                 )
             )
@@ -79,26 +80,35 @@ def _times(forecast: Forecast) -> Table:
 
 def _advice(forecast: Forecast) -> list[Block]:
     blocks: list[Block] = []
-    for one in forecast.predictions:
-        share = one.part_s(one.dominating) / one.warm_s if one.warm_s > 0 else 0.0
+    for prediction in forecast.predictions:
+        share = prediction.part_s(prediction.dominating) / prediction.warm_s if prediction.warm_s > 0 else 0.0
         text = (
-            f"With shared_buffers = {_size(one)} the largest part of warm redo, {percent(share)}, is "
-            f"{one.dominating.says}."
+            f"With shared_buffers = {_size(prediction)} the largest part of warm redo, {percent(share)}, is "
+            f"{prediction.dominating.says}."
         )
-        wasted = one.cold.pages - one.cold_off.pages
-        if one.cold.requests > one.cold_off.requests and one.cold.redo_s > 1.1 * one.cold_off.redo_s:
+        wasted = prediction.cold.pages - prediction.cold_off.pages
+        if (
+            prediction.cold.requests > prediction.cold_off.requests
+            and prediction.cold.redo_s > 1.1 * prediction.cold_off.redo_s
+        ):
             text += (
                 " On a cold cache recovery_prefetch=off is faster here: the disk is asked for "
-                f"pages {one.cold_off.requests:,} times, not {one.cold.requests:,}. The prefetcher asks for "
+                f"pages {prediction.cold_off.requests:,} times, not {prediction.cold.requests:,}. "
+                "The prefetcher asks for "
                 f"pages one by one where the kernel reads some together, and for {wasted:,} in vain."
             )
-        elif one.cold_off.redo_s > 1.1 * one.cold.redo_s:
+        elif prediction.cold_off.redo_s > 1.1 * prediction.cold.redo_s:
             text += " On a cold cache recovery_prefetch=try is faster here."
-        if one.host_s is not None and one.cold_host_s is not None and one.host_s > 0.05 * one.warm_s:
+        if (
+            prediction.host_s is not None
+            and prediction.cold_host_s is not None
+            and prediction.host_s > 0.05 * prediction.warm_s
+        ):
             text += (
                 " Where the host of this virtual machine has taken back the memory that nobody used, "
-                f"{_seconds(one.host_s)} are added, with a cold cache {_seconds(one.cold_host_s)}: "
-                f"{number(one.coefficients.host_us or 0.0)} us for each 8 kB that is used first."
+                f"{_seconds(prediction.host_s)} are added, with a cold cache "
+                f"{_seconds(prediction.cold_host_s)}: "
+                f"{number(prediction.coefficients.host_us or 0.0)} us for each 8 kB that is used first."
             )
         blocks.append(Paragraph(text, terminal=True))
     return blocks
@@ -106,16 +116,16 @@ def _advice(forecast: Forecast) -> list[Block]:
 
 def _parts(forecast: Forecast) -> Table:
     columns = [Column("part"), Column("each, us", numeric=True)]
-    for one in forecast.predictions:
-        columns += [Column(f"{_size(one)}: count", numeric=True), Column("s", numeric=True)]
+    for prediction in forecast.predictions:
+        columns += [Column(f"{_size(prediction)}: count", numeric=True), Column("s", numeric=True)]
     rows = []
     for term in TERMS:
         cells = [term.says, number(forecast.coefficients.cpu_us[term.name])]
-        for one in forecast.predictions:
-            own = one.work.quantities(one.buffers)
-            units = sum(own[name] * factor for name, factor in term.quantities)
-            cells += [f"{units:,.0f}", _seconds(one.terms_s[term.name])]
-        if any(one.terms_s[term.name] > 0 for one in forecast.predictions):
+        for prediction in forecast.predictions:
+            quantities = prediction.work.quantities(prediction.buffers)
+            units = sum(quantities[name] * factor for name, factor in term.quantities)
+            cells += [f"{units:,.0f}", _seconds(prediction.terms_s[term.name])]
+        if any(prediction.terms_s[term.name] > 0 for prediction in forecast.predictions):
             rows.append(text_cells(cells))
     return Table("CPU of redo with a warm cache", tuple(columns), tuple(rows))
 

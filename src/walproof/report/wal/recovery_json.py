@@ -49,27 +49,27 @@ def recovery_json(forecast: Forecast) -> str:
 def _predictions(predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
     return [
         {
-            "shared_buffers_bytes": one.buffers * PAGE_BYTES,
-            "warm_redo_s": one.warm_s,
-            "cold_redo_s": _cold(one.cold),
-            "cold_redo_prefetch_off_s": _cold(one.cold_off),
-            "checkpoint_s": one.checkpoint_s,
-            "checkpoint_cold_s": one.cold_checkpoint_s,
-            "host_memory_s": one.host_s,
-            "host_memory_cold_s": one.cold_host_s,
-            "total_warm_s": one.total_s,
-            "total_warm_low_s": one.band(one.total_s)[0],
-            "total_warm_high_s": one.band(one.total_s)[1],
-            "total_cold_s": one.cold_total_s(),
-            "total_cold_low_s": one.band(one.cold_total_s(), is_cold=True)[0],
-            "total_cold_high_s": one.band(one.cold_total_s(), is_cold=True)[1],
-            "total_cold_prefetch_off_s": one.cold_total_s(prefetch=False),
-            "dominating": one.dominating.name,
-            "terms_s": dict(one.terms_s),
-            "quantities": one.work.quantities(one.buffers),
-            "checkpoint": one.work.checkpoint(one.buffers),
+            "shared_buffers_bytes": prediction.buffers * PAGE_BYTES,
+            "warm_redo_s": prediction.warm_s,
+            "cold_redo_s": _cold(prediction.cold),
+            "cold_redo_prefetch_off_s": _cold(prediction.cold_off),
+            "checkpoint_s": prediction.checkpoint_s,
+            "checkpoint_cold_s": prediction.cold_checkpoint_s,
+            "host_memory_s": prediction.host_s,
+            "host_memory_cold_s": prediction.cold_host_s,
+            "total_warm_s": prediction.total_s,
+            "total_warm_low_s": prediction.band(prediction.total_s)[0],
+            "total_warm_high_s": prediction.band(prediction.total_s)[1],
+            "total_cold_s": prediction.cold_total_s(),
+            "total_cold_low_s": prediction.band(prediction.cold_total_s(), is_cold=True)[0],
+            "total_cold_high_s": prediction.band(prediction.cold_total_s(), is_cold=True)[1],
+            "total_cold_prefetch_off_s": prediction.cold_total_s(prefetch=False),
+            "dominating": prediction.dominating.name,
+            "terms_s": dict(prediction.terms_s),
+            "quantities": prediction.work.quantities(prediction.buffers),
+            "checkpoint": prediction.work.checkpoint(prediction.buffers),
         }
-        for one in predictions
+        for prediction in predictions
     ]
 
 

@@ -37,24 +37,24 @@ def rows(wal: WalStats, by: By, names: RelationMap | None = None) -> list[Row]:
     if by is By.minute:
         found: list[Row] = [
             {
-                "minute": datetime.fromtimestamp(one.start_at, UTC).strftime("%Y-%m-%d %H:%M"),
-                "commits": one.commits,
-                **_columns(one.totals),
+                "minute": datetime.fromtimestamp(minute.start_at, UTC).strftime("%Y-%m-%d %H:%M"),
+                "commits": minute.commits,
+                **_columns(minute.totals),
             }
-            for one in wal.minutes
+            for minute in wal.minutes
         ]
         if wal.untimed.records:
             found.append({"minute": "after the last commit", "commits": 0, **_columns(wal.untimed)})
         return found
     if by is By.rmgr:
-        named = [(name, one.totals) for name, one in wal.rmgrs.items()]
+        named = [(name, rmgr.totals) for name, rmgr in wal.rmgrs.items()]
         return _sorted([{"rmgr": name, **_columns(totals)} for name, totals in named])
     if by is By.record:
         return _sorted(
             [
                 {"record": f"{name}/{operation}", **_columns(totals)}
-                for name, one in wal.rmgrs.items()
-                for operation, totals in one.operations.items()
+                for name, rmgr in wal.rmgrs.items()
+                for operation, totals in rmgr.operations.items()
             ]
         )
     return _relation_rows(wal, by, names)
@@ -63,15 +63,15 @@ def rows(wal: WalStats, by: By, names: RelationMap | None = None) -> list[Row]:
 def _relation_rows(wal: WalStats, by: By, names: RelationMap | None) -> list[Row]:
     known = names.by_place() if names else {}
     grouped: dict[tuple[int | str, ...], list[RelationTotals]] = {}
-    for one in wal.relations:
-        place = (one.tablespace, one.database, one.relation)
-        grouped.setdefault((*place, one.fork) if by is By.fork else place, []).append(one)
+    for part in wal.relations:
+        place = (part.tablespace, part.database, part.relation)
+        grouped.setdefault((*place, part.fork) if by is By.fork else place, []).append(part)
     hours = commit_hours(wal)
     found: list[Row] = []
-    for own in grouped.values():
-        first = own[0]
+    for of_row in grouped.values():
+        first = of_row[0]
         relation = known.get((first.tablespace, first.database, first.relation))
-        method = relation.method if relation else next((one.method for one in own if one.method), None)
+        method = relation.method if relation else next((part.method for part in of_row if part.method), None)
         kind = relation.kind if relation else "index" if method else None
         if by is By.index and not (kind and "index" in kind):
             continue
@@ -89,9 +89,9 @@ def _relation_rows(wal: WalStats, by: By, names: RelationMap | None) -> list[Row
             row["fork"] = first.fork
         if by is By.index and names:
             row["idx_scan"] = relation.idx_scan if relation else None
-        totals = sum((one.totals for one in own), WalTotals())
+        totals = sum((part.totals for part in of_row), WalTotals())
         row.update(_columns(totals))
-        row["distinct_blocks"] = sum(one.distinct_blocks for one in own)
+        row["distinct_blocks"] = sum(part.distinct_blocks for part in of_row)
         if by is By.index and hours is not None:
             row["combined_bytes_per_hour"] = round(totals.combined_bytes / hours)
         found.append(row)
@@ -177,10 +177,10 @@ def json_text(wal: WalStats, by: By, found: list[Row]) -> str:
         "last_commit_at": wal.last_commit_at,
         "checkpoints": [
             {
-                "lsn": str(one.lsn), "redo": str(one.redo), "kind": one.kind.value,
-                "timeline": one.timeline, "at": one.at,
+                "lsn": str(checkpoint.lsn), "redo": str(checkpoint.redo), "kind": checkpoint.kind.value,
+                "timeline": checkpoint.timeline, "at": checkpoint.at,
             }
-            for one in wal.checkpoints
+            for checkpoint in wal.checkpoints
         ],
         "by": by.value,
         "rows": found,

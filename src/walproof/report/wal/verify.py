@@ -31,7 +31,7 @@ def print_verification(found: Verification, console: Console) -> None:
         indent = text[: len(text) - len(text.lstrip())]
         console.print(Text(indent + one_line(text), style=style), soft_wrap=True)
 
-    for archive in sorted(found.archives, key=lambda one: one.is_whole):
+    for archive in sorted(found.archives, key=lambda archive: archive.is_whole):
         line(verdict(archive), "bold green" if archive.is_whole else "bold red")
         line(dateline(archive), "dim")
         console.print()
@@ -82,19 +82,19 @@ def _windows(archive: VerifiedArchive) -> Table:
     rows = tuple(
         text_cells(
             [
-                f"{one.backup.name} ({one.backup.tool})", str(one.timeline), str(one.start),
-                moment(one.start_time)[:19], str(one.end), moment(one.end_time)[:19],
-                _ended_by(one.ending.reason),
+                f"{window.backup.name} ({window.backup.tool})", str(window.timeline), str(window.start),
+                moment(window.start_time)[:19], str(window.end), moment(window.end_time)[:19],
+                _ended_by(window.ending.reason),
             ]
         )
-        for one in shown
+        for window in shown
     )  # fmt: skip
     left = len(archive.windows) - len(shown)
     notes = [f"The {left} oldest are left out; --json has all."] if left else []
     notes += [
-        f"The partial segment {one.partial[0]} goes on to {one.partial[1]}, once it has its plain name."
-        for one in shown[-1:]
-        if one.partial is not None
+        f"The partial segment {window.partial[0]} goes on to {window.partial[1]}, once it has its plain name."
+        for window in shown[-1:]
+        if window.partial is not None
     ]
     return Table("What can be restored", columns, rows, " ".join(notes) or None)
 
@@ -111,11 +111,11 @@ def _ranges(archive: VerifiedArchive) -> Table:
     rows = tuple(
         text_cells(
             [
-                str(one.timeline), str(one.start), str(one.end), moment(one.end_time),
-                _ended_by(one.ending.reason),
+                str(range_.timeline), str(range_.start), str(range_.end), moment(range_.end_time),
+                _ended_by(range_.ending.reason),
             ]
         )
-        for one in archive.ranges[-_WINDOWS_MOST:]
+        for range_ in archive.ranges[-_WINDOWS_MOST:]
     )  # fmt: skip
     return Table("WAL without a break", columns, rows)
 
@@ -123,8 +123,10 @@ def _ranges(archive: VerifiedArchive) -> Table:
 def problem_lines(problems: Sequence[Problem]) -> Iterator[tuple[str, str]]:
     """(line, style): by severity and kind, each with its places, then what it means and what to do."""
     order = list(KINDS)
-    ranked = sorted(problems, key=lambda one: (one.severity is Severity.note, order.index(one.kind)))
-    for kind, several in groupby(ranked, key=lambda one: one.kind):
+    ranked = sorted(
+        problems, key=lambda problem: (problem.severity is Severity.note, order.index(problem.kind))
+    )
+    for kind, several in groupby(ranked, key=lambda problem: problem.kind):
         group, about = list(several), KINDS[kind]
         is_note = about.severity is Severity.note
         style = "dim" if is_note else "red"

@@ -19,7 +19,7 @@ def verification_json(found: Verification) -> str:
         "whole": found.is_whole,
         "started_at": found.started_at,
         "ended_at": found.ended_at,
-        "archives": [_archive(one) for one in found.archives],
+        "archives": [_archive(archive) for archive in found.archives],
     }
     return json.dumps(data, indent=2) + "\n"
 
@@ -46,10 +46,10 @@ def _archive(archive: VerifiedArchive) -> dict[str, Any]:
         "skipped_files": archive.skipped_files,
         "partial_files": archive.partial_files,
         "prepared_files": archive.prepared_files,
-        "backups": [_backup(one) for one in archive.backups],
-        "windows": [_window(one) for one in archive.windows],
-        "ranges": [_range(one) for one in archive.ranges],
-        "problems": [_problem(one) for one in archive.problems],
+        "backups": [_backup(backup) for backup in archive.backups],
+        "windows": [_window(window) for window in archive.windows],
+        "ranges": [_range(range_) for range_ in archive.ranges],
+        "problems": [_problem(problem) for problem in archive.problems],
     }
 
 

@@ -11,32 +11,36 @@ from walproof.wal.verify.verify import Verification, VerifiedArchive
 _Value = Callable[[VerifiedArchive], float | None]
 
 _GAUGES: tuple[tuple[str, str, _Value], ...] = (
-    ("whole", "Whether nothing is wrong with the archive.", lambda one: float(one.is_whole)),
-    ("segment_files", "Files of segments in the archive.", lambda one: one.files),
-    ("wal_bytes", "Bytes of WAL in whole segments, unpacked.", lambda one: one.wal_bytes),
-    ("read_bytes", "Bytes of files that this run read.", lambda one: one.read_bytes),
-    ("kept_files", "Files of which an earlier result was believed.", lambda one: one.kept_files),
+    ("whole", "Whether nothing is wrong with the archive.", lambda archive: float(archive.is_whole)),
+    ("segment_files", "Files of segments in the archive.", lambda archive: archive.files),
+    ("wal_bytes", "Bytes of WAL in whole segments, unpacked.", lambda archive: archive.wal_bytes),
+    ("read_bytes", "Bytes of files that this run read.", lambda archive: archive.read_bytes),
+    ("kept_files", "Files of which an earlier result was believed.", lambda archive: archive.kept_files),
     (
         "skipped_files",
         "Files that were not looked into (--since, or changing while they were read).",
-        lambda one: one.skipped_files,
+        lambda archive: archive.skipped_files,
     ),
-    ("backups", "Base backups that were found.", lambda one: len(one.backups)),
-    ("restore_windows", "Backups and timelines that can be restored along.", lambda one: len(one.windows)),
+    ("backups", "Base backups that were found.", lambda archive: len(archive.backups)),
+    (
+        "restore_windows",
+        "Backups and timelines that can be restored along.",
+        lambda archive: len(archive.windows),
+    ),
     (
         "restore_first_timestamp_seconds",
         "Earliest moment that can be restored to.",
-        lambda one: next((span.start_time for span in spans(one)), None),
+        lambda archive: next((span.start_time for span in spans(archive)), None),
     ),
     (
         "restore_last_timestamp_seconds",
         "Last moment that can be restored to: end of the last transaction.",
-        lambda one: next((span.end_time for span in reversed(spans(one)) if span.end_time), None),
+        lambda archive: next((span.end_time for span in reversed(spans(archive)) if span.end_time), None),
     ),
     (
         "restore_last_lsn_bytes",
         "Last location that can be restored to.",
-        lambda one: next((float(span.end) for span in reversed(spans(one))), None),
+        lambda archive: next((float(span.end) for span in reversed(spans(archive))), None),
     ),
 )
 
@@ -56,7 +60,7 @@ def _lines(found: Verification) -> Iterator[str]:
     for archive in found.archives:
         for kind, about_kind in KINDS.items():
             if about_kind.severity is not Severity.note:
-                count = sum(one.kind == kind for one in archive.problems)
+                count = sum(problem.kind == kind for problem in archive.problems)
                 yield f'walproof_archive_problems{{{_labels(archive)},kind="{kind}"}} {count}'
     yield from _heading("walproof_archive_verified_timestamp_seconds", "When this run ended.")
     yield f"walproof_archive_verified_timestamp_seconds {_number(found.ended_at)}"

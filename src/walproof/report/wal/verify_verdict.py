@@ -39,7 +39,7 @@ def spans(archive: VerifiedArchive) -> tuple[Span, ...]:
         if known is None or (window.timeline, window.end) > (known.timeline, known.end):
             newest[window.backup.name] = window
     found: list[Span] = []
-    for window in sorted(newest.values(), key=lambda one: (one.backup.stop, one.end)):
+    for window in sorted(newest.values(), key=lambda window: (window.backup.stop, window.end)):
         start, start_time = window.backup.stop, window.start_time
         last = found[-1] if found else None
         if last is not None and start <= last.end:
@@ -69,7 +69,7 @@ def verdict(archive: VerifiedArchive) -> str:
         return f"broken, {problems}{found}{unread}"
     if not archive.ranges:
         return f"nothing to restore: there is no whole segment{found}{unread}"
-    start, end = min(one.start for one in archive.ranges), max(one.end for one in archive.ranges)
+    start, end = min(range_.start for range_ in archive.ranges), max(range_.end for range_ in archive.ranges)
     return f"whole: the WAL goes from {start} to {end} without a break{found}{unread}"
 
 

@@ -178,13 +178,14 @@ def _images(wal: WalStats) -> list[Block]:
         f"{images.count:,} full-page images take {format_bytes(images.bytes)}, {percent(share)} of the "
         f"bytes in records; {format_bytes(images.bytes / images.count)} each."
     )
-    own = [(name, one) for name, one in images.compressed.items() if one.count]
-    for name, one in own:
+    compressed = [(name, method) for name, method in images.compressed.items() if method.count]
+    for name, method in compressed:
         text += (
-            f" {name} compressed {one.count:,} of them to {format_bytes(one.bytes)} from "
-            f"{format_bytes(one.uncompressed_bytes)} ({one.uncompressed_bytes / one.bytes:.2f} to 1)."
+            f" {name} compressed {method.count:,} of them to {format_bytes(method.bytes)} "
+            f"from {format_bytes(method.uncompressed_bytes)} "
+            f"({method.uncompressed_bytes / method.bytes:.2f} to 1)."
         )
-    if not own:
+    if not compressed:
         text += " None is compressed (wal_compression)."
     if images.hint_count:
         text += (
@@ -197,16 +198,16 @@ def _images(wal: WalStats) -> list[Block]:
 
 
 def _accounting(wal: WalStats) -> tuple[Block, ...]:
-    own = wal.accounting
+    accounting = wal.accounting
     gaps = sum(gap.end - gap.start for gap in wal.gaps)
     lines = [
-        ("records without their images", own.record_bytes - wal.totals.image_bytes),
+        ("records without their images", accounting.record_bytes - wal.totals.image_bytes),
         ("full-page images", wal.totals.image_bytes),
-        ("padding of records to multiples of 8", own.padding_bytes),
-        ("page headers (24 bytes)", own.page_header_bytes),
-        ("segment headers (40 bytes)", own.segment_header_bytes),
-        ("unused rests of switched segments", own.switch_bytes),
-        ("records given up in a crash", own.overwritten_bytes),
+        ("padding of records to multiples of 8", accounting.padding_bytes),
+        ("page headers (24 bytes)", accounting.page_header_bytes),
+        ("segment headers (40 bytes)", accounting.segment_header_bytes),
+        ("unused rests of switched segments", accounting.switch_bytes),
+        ("records given up in a crash", accounting.overwritten_bytes),
         ("missing (gaps)", gaps),
     ]
     distance = wal.end - wal.start
@@ -252,21 +253,21 @@ def _checkpoints(wal: WalStats, limit: int | None) -> list[Block]:
         return [Paragraph("No checkpoint was completed in this WAL.", terminal=True)]
     lines = []
     before: Checkpoint | None = None
-    for one in found:
+    for checkpoint in found:
         lines.append(
             text_cells(
                 [
-                    str(one.redo),
-                    str(one.lsn),
-                    "shutdown or end of recovery" if one.kind is CheckpointKind.SHUTDOWN else "online",
-                    datetime.fromtimestamp(one.at, UTC).strftime("%m-%d %H:%M:%S"),
-                    UNKNOWN if before is None else format_bytes(one.redo - before.redo),
-                    UNKNOWN if before is None else f"{one.at - before.at:.0f} s",
-                    format_bytes(one.lsn - one.redo),
+                    str(checkpoint.redo),
+                    str(checkpoint.lsn),
+                    "shutdown or end of recovery" if checkpoint.kind is CheckpointKind.SHUTDOWN else "online",
+                    datetime.fromtimestamp(checkpoint.at, UTC).strftime("%m-%d %H:%M:%S"),
+                    UNKNOWN if before is None else format_bytes(checkpoint.redo - before.redo),
+                    UNKNOWN if before is None else f"{checkpoint.at - before.at:.0f} s",
+                    format_bytes(checkpoint.lsn - checkpoint.redo),
                 ]
             )
         )
-        before = one
+        before = checkpoint
     spacings = [b.redo - a.redo for a, b in pairwise(found)]
     note = counted(len(found), "checkpoint") + "."
     if spacings:
@@ -366,9 +367,10 @@ def _rate_figure(wal: WalStats) -> tuple[Figure, ...]:
         return ()
     data = WalRateData(
         tuple(
-            WalMinute(one.start_at, one.totals.record_bytes, one.totals.image_bytes) for one in wal.minutes
+            WalMinute(minute.start_at, minute.totals.record_bytes, minute.totals.image_bytes)
+            for minute in wal.minutes
         ),
-        tuple(one.at for one in wal.checkpoints),
+        tuple(checkpoint.at for checkpoint in wal.checkpoints),
     )
     return (
         Figure(

@@ -88,11 +88,10 @@ def _unit(study: Study) -> str:
     return "/h" if study.hours is not None else ""
 
 
-def _wal(study: Study, one: Prediction) -> str:
-    span = one.wal_span
-    return (
-        f"{format_bytes(one.wal_bytes)}{_unit(study)} ({format_bytes(span.low)} to {format_bytes(span.high)})"
-    )
+def _wal(study: Study, prediction: Prediction) -> str:
+    span = prediction.wal_span
+    expected = f"{format_bytes(prediction.wal_bytes)}{_unit(study)}"
+    return f"{expected} ({format_bytes(span.low)} to {format_bytes(span.high)})"
 
 
 def _answer(study: Study, asked: Asked | None) -> list[Block]:
@@ -144,30 +143,30 @@ def _columns(study: Study, is_narrow: bool = False) -> tuple[Column, ...]:
     )
 
 
-def _row(one: Prediction) -> list[str]:
-    spacing = UNKNOWN if one.spacing_bytes is None else format_bytes(one.spacing_bytes)
+def _row(prediction: Prediction) -> list[str]:
+    spacing = UNKNOWN if prediction.spacing_bytes is None else format_bytes(prediction.spacing_bytes)
     return [
-        format_bytes(one.wal_bytes),
-        format_bytes(one.wal_span.low),
-        format_bytes(one.wal_span.high),
-        f"{one.images:,.0f}",
-        number(one.checkpoints),
+        format_bytes(prediction.wal_bytes),
+        format_bytes(prediction.wal_span.low),
+        format_bytes(prediction.wal_span.high),
+        f"{prediction.images:,.0f}",
+        number(prediction.checkpoints),
         spacing,
-        format_bytes(one.distance_most),
-        *([] if one.recovery_s is None else [format_duration(one.recovery_s)]),
-        format_bytes(one.pg_wal_most),
-        UNKNOWN if one.elasticity is None else f"{one.elasticity:.2f}",
-        one.confidence,
+        format_bytes(prediction.distance_most),
+        *([] if prediction.recovery_s is None else [format_duration(prediction.recovery_s)]),
+        format_bytes(prediction.pg_wal_most),
+        UNKNOWN if prediction.elasticity is None else f"{prediction.elasticity:.2f}",
+        prediction.confidence,
     ]
 
 
 def _curve(study: Study) -> Table:
     present = study.question.present
     rows = []
-    for one in study.curve(present.checkpoint_timeout_s):
-        assert one.target.max_wal_size_mb is not None
-        mark = " *" if one.target.max_wal_size_mb == present.max_wal_size_mb else ""
-        rows.append(text_cells([size_label(one.target.max_wal_size_mb) + mark, *_row(one)]))
+    for prediction in study.curve(present.checkpoint_timeout_s):
+        assert prediction.target.max_wal_size_mb is not None
+        mark = " *" if prediction.target.max_wal_size_mb == present.max_wal_size_mb else ""
+        rows.append(text_cells([size_label(prediction.target.max_wal_size_mb) + mark, *_row(prediction)]))
     known = "present" if study.question.is_present_known else "default; the present one is told by --present"
     timeout = _timeout(present.checkpoint_timeout_s or 0)
     return Table(
@@ -189,9 +188,9 @@ def _cliffs(study: Study) -> list[Block]:
     if not cliffs:
         return []
     told = [
-        f"from {size_label(one.smaller.target.max_wal_size_mb or 0)} to "
-        f"{size_label(one.larger.target.max_wal_size_mb or 0)} {one.times:.1f} times"
-        for one in cliffs
+        f"from {size_label(cliff.smaller.target.max_wal_size_mb or 0)} to "
+        f"{size_label(cliff.larger.target.max_wal_size_mb or 0)} {cliff.times:.1f} times"
+        for cliff in cliffs
     ]
     steepest = cliffs[0]
     text = (
@@ -207,7 +206,10 @@ def _timeouts(study: Study) -> list[Block]:
     timeouts = study.timeouts()
     if len(timeouts) < 2:
         return []
-    curves = [{one.target.max_wal_size_mb: one for one in study.curve(timeout)} for timeout in timeouts]
+    curves = [
+        {prediction.target.max_wal_size_mb: prediction for prediction in study.curve(timeout)}
+        for timeout in timeouts
+    ]
     sizes = sorted({size for curve in curves for size in curve if size is not None})
     present = study.question.present
     rows = []
@@ -215,14 +217,14 @@ def _timeouts(study: Study) -> list[Block]:
         cells = []
         for timeout in timeouts:
             target = _sized(present, size, timeout)
-            one = study.predictions.get(target)
+            prediction = study.predictions.get(target)
             mark = " *" if target == present else ""
-            cells.append(UNKNOWN if one is None else format_bytes(one.wal_bytes) + mark)
+            cells.append(UNKNOWN if prediction is None else format_bytes(prediction.wal_bytes) + mark)
         rows.append(text_cells([size_label(size), *cells]))
     return [
         Table(
             f"WAL{_unit(study)} by checkpoint_timeout",
-            (Column("max_wal_size"), *(Column(_timeout(one), numeric=True) for one in timeouts)),
+            (Column("max_wal_size"), *(Column(_timeout(timeout), numeric=True) for timeout in timeouts)),
             tuple(rows),
         )
     ]
@@ -237,7 +239,8 @@ def _asked(study: Study) -> list[Block]:
         return []
     present = study.question.present
     rows = [
-        text_cells([_difference(one, present), *_row(study.predictions[one])]) for one in study.question.asked
+        text_cells([_difference(target, present), *_row(study.predictions[target])])
+        for target in study.question.asked
     ]
     return [
         Table(
@@ -270,13 +273,13 @@ def _difference(target: Target, present: Target) -> str:
 def _others(study: Study) -> Table:
     rows = []
     told = study.told()
-    for one in study.question.others():
-        prediction = study.predictions[one]
+    for other in study.question.others():
+        prediction = study.predictions[other]
         if prediction not in told:
             continue
         change = prediction.wal_bytes / study.present.wal_bytes - 1
-        if one.full_page_writes:
-            name, risk = f"wal_compression = {one.wal_compression}", DurabilityClass.NONE
+        if other.full_page_writes:
+            name, risk = f"wal_compression = {other.wal_compression}", DurabilityClass.NONE
         else:
             name, risk = "full_page_writes = off", DurabilityClass.CORRUPT
         cells = text_cells([name, format_bytes(prediction.wal_bytes), f"{100 * change:+.0f} %"])
@@ -303,12 +306,12 @@ def _sample(study: Study) -> list[Block]:
         text_cells(
             [
                 name,
-                format_bytes(own.bytes / sample.count),
-                f"{sample.plain_bytes / max(1, own.bytes):.2f} to 1",
-                f"{1e6 * own.seconds / sample.count:.0f}",
+                format_bytes(method.bytes / sample.count),
+                f"{sample.plain_bytes / max(1, method.bytes):.2f} to 1",
+                f"{1e6 * method.seconds / sample.count:.0f}",
             ]
         )
-        for name, own in sample.methods.items()
+        for name, method in sample.methods.items()
     ]
     return [
         Table(
@@ -338,18 +341,20 @@ def _sure(study: Study) -> list[Block]:
         blocks.append(Paragraph(text, terminal=True))
     blocks += [Paragraph(reason, terminal=True) for reason in recording_reasons(study)]
     told: dict[str, list[str]] = {}
-    for one in study.curve(study.question.present.checkpoint_timeout_s):
-        assert one.target.max_wal_size_mb is not None
-        for reason in prediction_reasons(one):
-            told.setdefault(reason, []).append(size_label(one.target.max_wal_size_mb))
+    for prediction in study.curve(study.question.present.checkpoint_timeout_s):
+        assert prediction.target.max_wal_size_mb is not None
+        for reason in prediction_reasons(prediction):
+            told.setdefault(reason, []).append(size_label(prediction.target.max_wal_size_mb))
     for reason, sizes in told.items():
         blocks.append(Paragraph(f"{', '.join(sizes)}: {reason}.", terminal=True))
     return blocks
 
 
-def _is_same(one: Sequence[float], other: Sequence[float]) -> bool:
+def _is_same(heights: Sequence[float], other: Sequence[float]) -> bool:
     """Whether two curves could not be told apart."""
-    return len(one) == len(other) and all(abs(a - b) <= 0.005 * b for a, b in zip(one, other, strict=True))
+    return len(heights) == len(other) and all(
+        abs(a - b) <= 0.005 * b for a, b in zip(heights, other, strict=True)
+    )
 
 
 def _figure(study: Study) -> tuple[Figure, ...]:
@@ -358,17 +363,18 @@ def _figure(study: Study) -> tuple[Figure, ...]:
     first = present.checkpoint_timeout_s or 0
     curves = []
     drawn: list[list[float]] = []
-    for timeout in [first, *(one for one in timeouts if one != first)]:
-        heights = [one.wal_bytes for one in study.curve(timeout)]
+    for timeout in [first, *(timeout for timeout in timeouts if timeout != first)]:
+        heights = [prediction.wal_bytes for prediction in study.curve(timeout)]
         if any(_is_same(heights, other) for other in drawn):
             continue
         drawn.append(heights)
         points = tuple(
             CurvePoint(
-                one.target.max_wal_size_mb or 0, one.wal_bytes, one.wal_span.low, one.wal_span.high,
-                one.distance_most, one.pg_wal_most,
+                prediction.target.max_wal_size_mb or 0, prediction.wal_bytes,
+                prediction.wal_span.low, prediction.wal_span.high,
+                prediction.distance_most, prediction.pg_wal_most,
             )
-            for one in study.curve(timeout)
+            for prediction in study.curve(timeout)
         )  # fmt: skip
         curves.append(Curve(_timeout(timeout), points))
     data = WalCurveData(
@@ -377,8 +383,8 @@ def _figure(study: Study) -> tuple[Figure, ...]:
         study.recorded_bytes,
         present.max_wal_size_mb if study.question.is_present_known else None,
         tuple(
-            (one.smaller.target.max_wal_size_mb or 0, one.larger.target.max_wal_size_mb or 0)
-            for one in study.cliffs()
+            (cliff.smaller.target.max_wal_size_mb or 0, cliff.larger.target.max_wal_size_mb or 0)
+            for cliff in study.cliffs()
         ),
     )
     found = study.found

@@ -39,8 +39,8 @@ def whatif_json(study: Study, asked: Asked | None) -> str:
             "held_pages": recorded.held_pages,
             "memory_bytes": recorded.memory_bytes,
             "checkpoints": [
-                {"redo": str(one.redo), "at": one.at, "is_shutdown": one.is_shutdown}
-                for one in recorded.checkpoints
+                {"redo": str(checkpoint.redo), "at": checkpoint.at, "is_shutdown": checkpoint.is_shutdown}
+                for checkpoint in recorded.checkpoints
             ],
             "compression": recorded.compression,
             "explained_share": recorded.agreement.share,
@@ -50,15 +50,16 @@ def whatif_json(study: Study, asked: Asked | None) -> str:
             "count": found.sample.count,
             "plain_bytes": found.sample.plain_bytes,
             "methods": {
-                name: {"bytes": own.bytes, "cpu_s": own.seconds} for name, own in found.sample.methods.items()
+                name: {"bytes": method.bytes, "cpu_s": method.seconds}
+                for name, method in found.sample.methods.items()
             },
         },
         "reasons": recording_reasons(study),
         "present": {**_settings(question.present), "is_known": question.is_present_known},
-        "predictions": [_prediction(one) for one in study.told()],
+        "predictions": [_prediction(prediction) for prediction in study.told()],
         "cliffs": [
-            {"from_mb": one.smaller.target.max_wal_size_mb, "to_mb": one.larger.target.max_wal_size_mb}
-            for one in study.cliffs()
+            {"from_mb": cliff.smaller.target.max_wal_size_mb, "to_mb": cliff.larger.target.max_wal_size_mb}
+            for cliff in study.cliffs()
         ],
         "answer": None if asked is None else {
             "is_within": asked.answer.is_within,
@@ -81,24 +82,24 @@ def _settings(target: Target) -> dict[str, Any]:
     }
 
 
-def _prediction(one: Prediction) -> dict[str, Any]:
+def _prediction(prediction: Prediction) -> dict[str, Any]:
     return {
-        "settings": _settings(one.target),
-        "wal_bytes": one.wal_bytes,
-        "wal_bytes_low": one.wal_span.low,
-        "wal_bytes_high": one.wal_span.high,
-        "images": one.images,
-        "checkpoints": one.checkpoints,
-        "by_size_share": one.by_size_share,
-        "spacing_bytes": one.spacing_bytes,
-        "spacing_s": one.spacing_s,
-        "distance_to_redo_mean": one.distance_mean,
-        "distance_to_redo_most": one.distance_most,
-        "recovery_s": one.recovery_s,
-        "pg_wal_most": one.pg_wal_most,
-        "elasticity": one.elasticity,
-        "whole_cycles": one.cycles,
-        "sample_error": one.sample_error,
-        "confidence": one.confidence,
-        "reasons": prediction_reasons(one),
+        "settings": _settings(prediction.target),
+        "wal_bytes": prediction.wal_bytes,
+        "wal_bytes_low": prediction.wal_span.low,
+        "wal_bytes_high": prediction.wal_span.high,
+        "images": prediction.images,
+        "checkpoints": prediction.checkpoints,
+        "by_size_share": prediction.by_size_share,
+        "spacing_bytes": prediction.spacing_bytes,
+        "spacing_s": prediction.spacing_s,
+        "distance_to_redo_mean": prediction.distance_mean,
+        "distance_to_redo_most": prediction.distance_most,
+        "recovery_s": prediction.recovery_s,
+        "pg_wal_most": prediction.pg_wal_most,
+        "elasticity": prediction.elasticity,
+        "whole_cycles": prediction.cycles,
+        "sample_error": prediction.sample_error,
+        "confidence": prediction.confidence,
+        "reasons": prediction_reasons(prediction),
     }

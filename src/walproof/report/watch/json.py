@@ -50,7 +50,7 @@ def watch_data(view: ServerView) -> dict[str, Any]:
         "slots": [] if look is None else [to_data(slot) for slot in look.slots],
         "standbys": _standbys(view),
         "logical": [to_data(state) for state in seen.logical],
-        "subscriptions": [] if look is None else [to_data(one) for one in look.subscriptions],
+        "subscriptions": [to_data(found) for found in look.subscriptions] if look is not None else [],
         "concerns": [to_data(concern) for concern in view.concerns],
         "events": [to_data(event) for event in seen.events],
         "lacks": list(seen.lacks),
@@ -60,8 +60,8 @@ def watch_data(view: ServerView) -> dict[str, Any]:
 
 def _standbys(view: ServerView) -> list[dict[str, Any]]:
     """Of a pair that is watched on both sides: all that ``replica watch --json`` tells, too."""
-    own = unpaired(view.seen.standbys, view.windows)
-    found = [_standby(state.name, state.split, "upstream") for state in own]
+    alone = unpaired(view.seen.standbys, view.windows)
+    found = [_standby(state.name, state.split, "upstream") for state in alone]
     for (name, diagnosis), window in zip(view.pairs.items(), view.windows, strict=True):
         found.append(_standby(name, diagnosis.split, "both") | replica_data(window, diagnosis))
     return found

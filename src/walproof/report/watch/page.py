@@ -77,7 +77,7 @@ def _server(view: ServerView, width: int, detail: Detail) -> list[RenderableType
             parts += _concern(concern, detail)
         told = view.pairs.items() if detail is Detail.PAIRS else ()
         for (name, diagnosis), window in zip(told, view.windows, strict=False):
-            parts += [Padding(one, (0, 0, 0, 2)) for one in _pair(name, diagnosis, window, view)]
+            parts += [Padding(part, (0, 0, 0, 2)) for part in _pair(name, diagnosis, window, view)]
     for event in view.seen.events[-1:]:
         parts.append(Padding(Text(f"{clock_time(event.at)} {event.text}", "yellow"), (0, 0, 0, 2)))
     parts += [Padding(Text(line, "dim"), (0, 0, 0, 2)) for line in notes(view)]

@@ -57,7 +57,7 @@ def _crash(view: ServerView) -> Iterator[Panel]:
         if view.stream.phase is not StreamPhase.OFF:
             yield Panel("if it crashed now", "not known", _without_clock(view) + target)
         return
-    is_bad = any(one.key == "crash recovery" for one in view.concerns)
+    is_bad = any(concern.key == "crash recovery" for concern in view.concerns)
     yield Panel("if it crashed now", _spanned(clock.warm), f"{_parts(clock)}{target}", is_bad)
     yield Panel(
         "if the machine were lost",
@@ -118,8 +118,8 @@ def _pg_wal(view: ServerView) -> Iterator[Panel]:
         words.append(f"holder: {holder_words(disk.holder)} ({format_bytes(disk.holder.held_bytes)})")
     if disk.pg_wal_bytes is None:
         words.append("its size needs pg_monitor")
-    is_bad = any(one.key in ("pg_wal full", "max_wal_size") or one.key.startswith("slot ")
-                 for one in view.concerns)  # fmt: skip
+    is_bad = any(concern.key in ("pg_wal full", "max_wal_size") or concern.key.startswith("slot ")
+                 for concern in view.concerns)  # fmt: skip
     yield Panel("pg_wal", figure, "; ".join(words), is_bad)
 
 
@@ -127,7 +127,7 @@ def _archive(view: ServerView) -> Iterator[Panel]:
     state = view.seen.archive
     if state is None:
         return
-    concern = next((one for one in view.concerns if one.key == "archiver"), None)
+    concern = next((concern for concern in view.concerns if concern.key == "archiver"), None)
     figure = "not known" if state.waiting is None else segments_wait(state.waiting)
     if state.is_estimated and state.waiting is not None:
         figure = f"about {figure}"
@@ -169,7 +169,7 @@ def _causes(view: ServerView) -> Iterator[Panel]:
     words = [f"page images {causes.image_share:.0%}"]
     if causes.costliest is not None:
         words.append(f"costliest: {causes.costliest.name} {format_bytes(causes.costliest.bytes_per_s)}/s")
-    is_bad = any(one.key.startswith(("index ", "freezing ", "bulk update ")) for one in view.concerns)
+    is_bad = any(concern.key.startswith(("index ", "freezing ", "bulk update ")) for concern in view.concerns)
     yield Panel("WAL", f"{format_bytes(causes.bytes_per_s)}/s", "; ".join(words), is_bad)
 
 
@@ -184,7 +184,7 @@ def _standby(
     name: str, split: LagSplit, view: ServerView, causes: tuple[NamedCause, ...] | None = None
 ) -> Panel:
     """``causes``: of a pair that is watched on both sides."""
-    concern = next((one for one in view.concerns if one.key == f"standby {name}"), None)
+    concern = next((concern for concern in view.concerns if concern.key == f"standby {name}"), None)
     label = f"standby {name}"
     if (
         concern is None
@@ -208,7 +208,7 @@ def _standby(
 
 def _is_calm(split: LagSplit, is_exact: bool) -> bool:
     """The upstream hears late of replay, and of nothing else."""
-    arriving_s = sum(one.lag_s for one in split.stages if one.stage is not Stage.REPLAY)
+    arriving_s = sum(stage.lag_s for stage in split.stages if stage.stage is not Stage.REPLAY)
     return split.lag_s < (KEEPING_UP_S if is_exact else STALE_S) and arriving_s < KEEPING_UP_S
 
 
@@ -220,7 +220,7 @@ def _logical(view: ServerView) -> Iterator[Panel]:
             words.append(f"read by {state.consumer}")
         if not state.slot.is_active:
             words.append("nobody reads it")
-        is_bad = any(one.key in (f"logical {name}", f"slot {name}") for one in view.concerns)
+        is_bad = any(concern.key in (f"logical {name}", f"slot {name}") for concern in view.concerns)
         if state.keeps_up:
             figure = "keeps up"
         else:
@@ -230,13 +230,26 @@ def _logical(view: ServerView) -> Iterator[Panel]:
             words.insert(0, f"{format_bytes(state.behind_bytes)} not confirmed")
             words.insert(0, caught_up(state.catch_up_s, grows))
         yield Panel(f"logical slot {name}", figure, "; ".join(word for word in words if word), is_bad)
-    for one in () if view.seen.look is None else view.seen.look.subscriptions:
-        concern = any(found.key == f"subscription {one.name}" for found in view.concerns)
-        figure = "disabled" if not one.is_enabled else "works" if one.has_worker else "no worker now"
-        heard = "" if one.message_age_s is None else f"heard {format_duration(one.message_age_s)} ago"
-        errors = f"{one.errors:,} errors" if one.errors else ""
+    for subscription in () if view.seen.look is None else view.seen.look.subscriptions:
+        concern = any(found.key == f"subscription {subscription.name}" for found in view.concerns)
+        figure = (
+            "disabled"
+            if not subscription.is_enabled
+            else "works"
+            if subscription.has_worker
+            else "no worker now"
+        )
+        heard = (
+            ""
+            if subscription.message_age_s is None
+            else f"heard {format_duration(subscription.message_age_s)} ago"
+        )
+        errors = f"{subscription.errors:,} errors" if subscription.errors else ""
         yield Panel(
-            f"subscription {one.name}", figure, "; ".join(word for word in (heard, errors) if word), concern
+            f"subscription {subscription.name}",
+            figure,
+            "; ".join(word for word in (heard, errors) if word),
+            concern,
         )
 
 

@@ -86,7 +86,7 @@ def _causes(view: ServerView) -> Iterator[Sample]:
 
 def _concerns(view: ServerView) -> Iterator[Sample]:
     for severity in Severity:
-        yield (severity.name.lower(),), float(sum(one.severity is severity for one in view.concerns))
+        yield (severity.name.lower(),), float(sum(concern.severity is severity for concern in view.concerns))
 
 
 METRICS: tuple[WatchMetric, ...] = (

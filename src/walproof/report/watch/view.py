@@ -47,7 +47,7 @@ class ServerView:
     @property
     def severity(self) -> int:
         """0 where nothing is a concern, else that of the worst."""
-        return max((int(one.severity) for one in self.concerns), default=0)
+        return max((int(concern.severity) for concern in self.concerns), default=0)
 
 
 def about(view: ServerView) -> str:
@@ -63,15 +63,15 @@ def about(view: ServerView) -> str:
 
 def splits(view: ServerView) -> dict[str, LagSplit]:
     """Standby -> its lag, from both servers where both are watched, else from this one."""
-    own = unpaired(view.seen.standbys, view.windows)
-    return {state.name: state.split for state in own} | {
+    alone = unpaired(view.seen.standbys, view.windows)
+    return {state.name: state.split for state in alone} | {
         name: diagnosis.split for name, diagnosis in view.pairs.items()
     }
 
 
 def further_causes(name: str, diagnosis: Diagnosis, view: ServerView) -> tuple[NamedCause, ...]:
     """Causes of a pair that are told by no concern."""
-    is_told = any(one.key == f"standby {name}" for one in view.concerns)
+    is_told = any(concern.key == f"standby {name}" for concern in view.concerns)
     return diagnosis.causes[is_told:]
 
 

@@ -28,8 +28,8 @@ def backup_view(
     """The report of a study whose trials take a base backup and restore it."""
     plan = run.plan
     cells = Cells(plan, trials)
-    analyses = {BACKUP_METRIC: analysis, **{one: analyse(plan, trials, one) for one in (SIZE, KEPT)}}
-    loaded = tuple(one for one in plan.variants if one.conditions_as(BackupConditions).is_loaded)
+    analyses = {BACKUP_METRIC: analysis, **{metric: analyse(plan, trials, metric) for metric in (SIZE, KEPT)}}
+    loaded = tuple(variant for variant in plan.variants if variant.conditions_as(BackupConditions).is_loaded)
     make = FigureMaker(run, analysis)
     overview = variant_figure(
         make,
@@ -63,7 +63,7 @@ def backup_view(
         "seconds",
         "What does the load feel, second by second?",
         "Line: median over trials; band: lowest to highest. The backup begins where the load before it ends: "
-        + "; ".join(f"{one.name}, second {one.duration_s:g}" for one in plan.workloads)
+        + "; ".join(f"{workload.name}, second {workload.duration_s:g}" for workload in plan.workloads)
         + ". Each panel has its own axis from 0.",
         seconds(cells, series),
     )

@@ -43,7 +43,7 @@ def _row(cells: Cells, cell: Cell) -> tuple[TableCell, ...]:
     return (
         *variant_cells(cells.plan.variant(cell[2])),
         TableCell(str(len(lost))),
-        TableCell(str(sum(one > 0 for one in lost))),
+        TableCell(str(sum(count > 0 for count in lost))),
         TableCell(number(sum(cells.values(cell, "commits_acknowledged")))),
         TableCell(number(sum(lost))),
         TableCell(number(max(lost, default=None))),

@@ -44,7 +44,7 @@ class LoadCurveData:
         """Every curve and its knee in words."""
         parts = []
         for curve in self.curves:
-            points = ", ".join(f"{one.at}: {one.rate:,.0f} rows/s" for one in curve.points)
+            points = ", ".join(f"{point.at}: {point.rate:,.0f} rows/s" for point in curve.points)
             parts.append(f"{curve.group}, {curve.name} by {curve.swept}: {points}{_say_knee(curve)}")
         return ". ".join(parts) + "."
 
@@ -110,13 +110,13 @@ def load_curves(cells: Cells) -> LoadCurveData | None:
     curves = []
     for sweep in sweeps_of(cells.plan):
         points = []
-        for one in sweep.points:
-            rate = cells.median(one.cell, "rows_per_s")
+        for point in sweep.points:
+            rate = cells.median(point.cell, "rows_per_s")
             if rate is not None:
-                points.append(LoadPoint(one.at, rate, tuple(cells.values(one.cell, "rows_per_s"))))
+                points.append(LoadPoint(point.at, rate, tuple(cells.values(point.cell, "rows_per_s"))))
         if len(points) >= 2:
             group = cells.group_title(sweep.install, sweep.workload)
-            knee = find_knee([(one.at, one.rate) for one in points])
+            knee = find_knee([(point.at, point.rate) for point in points])
             curves.append(LoadCurve(group, sweep.swept, sweep.feed, tuple(points), knee))
     return LoadCurveData(tuple(curves)) if curves else None
 
@@ -129,5 +129,5 @@ def _say_knee(curve: LoadCurve) -> str:
 
 
 def _name(curve: LoadCurve, data: LoadCurveData) -> str:
-    groups = {one.group for one in data.curves}
+    groups = {curve.group for curve in data.curves}
     return curve.name if len(groups) == 1 else f"{curve.name}, {curve.group}"

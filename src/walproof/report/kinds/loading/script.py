@@ -51,7 +51,7 @@ def load_script(
         else "For psql. It stops where the table is not empty.",
         *_evidence(advice),
     ]
-    lines = [sqltext.comment(one) for one in header]
+    lines = [sqltext.comment(line) for line in header]
     lines += ["", "\\set ON_ERROR_STOP on", "\\encoding UTF8", "SET standard_conforming_strings = on;", ""]
     if not recipe.is_filled:
         # A TRUNCATE that follows would take rows away that nobody meant to lose.
@@ -83,27 +83,29 @@ def load_script(
     ]
     lines += ["SELECT pg_reload_conf();"] if settings else []
     lines += ["", "-- If the load is given up in its middle, this puts the table right:"]
-    lines += [sqltext.comment(sqltext.statement(one)) for one in recipe.undo] or ["-- nothing has to be done"]
+    lines += [sqltext.comment(sqltext.statement(statement)) for statement in recipe.undo] or [
+        "-- nothing has to be done"
+    ]
     return "\n".join(lines) + "\n"
 
 
 def _evidence(advice: LoadAdvice) -> list[str]:
     """What was measured, as lines of a comment."""
     lines = ["", "What each step gains in the company of the others, as complete rows/s:"]
-    lines += [f"  {_say_gain(one)}" for one in advice.kept] or ["  none gains measurably"]
+    lines += [f"  {_say_gain(gain)}" for gain in advice.kept] or ["  none gains measurably"]
     if advice.undecided:
         fate = "kept, because all together gain" if advice.keeps_undecided else "left out"
         lines += [f"Not decided, {fate}; --within 5% would tell:"]
-        lines += [f"  {_say_gain(one)}" for one in advice.undecided]
+        lines += [f"  {_say_gain(gain)}" for gain in advice.undecided]
     if advice.dropped:
         lines += ["Steps that gained nothing and are left out:"]
-        lines += [f"  {_say_gain(one)}" for one in advice.dropped]
+        lines += [f"  {_say_gain(gain)}" for gain in advice.dropped]
     if advice.instead:
         lines += ["Tried in addition, against all steps together:"]
-        lines += [f"  {_say_effect(one, advice)}" for one in advice.instead]
+        lines += [f"  {_say_effect(effect, advice)}" for effect in advice.instead]
     if advice.plain:
         lines += ["All steps together, against a load without any:"]
-        lines += [f"  {_say_plain(one)}" for one in advice.plain]
+        lines += [f"  {_say_plain(load)}" for load in advice.plain]
     return lines
 
 

@@ -110,7 +110,7 @@ def busy_of(cells: Cells, cell: Cell) -> Busy | None:
 def load_tables(cells: Cells, trials: Sequence[Trial], analysis: Analysis) -> list[Block]:
     """Rates, WAL and who was busy; one table an install."""
     climbs = [climb(sweep, trials, cells.plan.rounds) for sweep in sweeps_of(cells.plan)]
-    skipped = {point.cell for one in climbs for point in one.skipped if one.has_ended}
+    skipped = {point.cell for climb in climbs for point in climb.skipped if climb.has_ended}
     return variant_tables(cells, _COLUMNS, partial(_row, cells, analysis, skipped), _NOTE)
 
 
@@ -125,11 +125,11 @@ def sweep_tables(cells: Cells, trials: Sequence[Trial]) -> list[Block]:
     """Every step of each sweep, and which points were skipped."""
     climbs = [climb(sweep, trials, cells.plan.rounds) for sweep in sweeps_of(cells.plan)]
     rows = []
-    for one in climbs:
-        name = f"{one.sweep.feed} by {one.sweep.swept}"
+    for reached in climbs:
+        name = f"{reached.sweep.feed} by {reached.sweep.swept}"
         if len(cells.plan.installs) > 1:
-            name += f", PostgreSQL {one.sweep.install}"
-        rows += [_step(name, step) for step in one.steps]
+            name += f", PostgreSQL {reached.sweep.install}"
+        rows += [_step(name, step) for step in reached.steps]
         rows += [
             (
                 name,
@@ -137,9 +137,9 @@ def sweep_tables(cells: Cells, trials: Sequence[Trial]) -> list[Block]:
                 f"{point.at:,}",
                 "",
                 "0",
-                "skipped: more gains nothing" if one.has_ended else "not tried yet",
+                "skipped: more gains nothing" if reached.has_ended else "not tried yet",
             )
-            for point in one.skipped
+            for point in reached.skipped
         ]
     if not rows:
         return []
@@ -176,7 +176,7 @@ def load_published_tables(cells: Cells) -> list[Block]:
     blocks: list[Block] = []
     note = say_source(cells.plan, "Load and what is done after it, without first read and VACUUM.")
     for group in cells.groups():
-        published = {one.variant: one.metrics for one in cells.plan.references_of(group[1])}
+        published = {reference.variant: reference.metrics for reference in cells.plan.references_of(group[1])}
         if published:
             row = partial(_published, cells, published)
             blocks.append(variant_table(cells, group, _PUBLISHED, row, note, about="Published and here"))
@@ -205,8 +205,8 @@ def load_answers(cells: Cells, trials: Sequence[Trial], analysis: Analysis) -> t
         bound = [
             v.name for v in cells.variants() if busy_of(cells, Cell(install, workload, v.name)) is Busy.CLIENT
         ]
-        skipped = [one for one in climbs if one.skipped and one.sweep.install == install]
-        sentences += [_say_skipped(one) for one in skipped if one.has_ended]
+        skipped = [climb for climb in climbs if climb.skipped and climb.sweep.install == install]
+        sentences += [_say_skipped(climb) for climb in skipped if climb.has_ended]
         if bound:
             sentences.append(
                 f"{counted(len(bound), 'method')} of {len(rates)} are bound by the client, a full core: "
@@ -216,26 +216,26 @@ def load_answers(cells: Cells, trials: Sequence[Trial], analysis: Analysis) -> t
     return tuple(found)
 
 
-def _say_skipped(one: Climb) -> str:
-    skipped = " and ".join(f"{point.at:,}" for point in one.skipped)
+def _say_skipped(climb: Climb) -> str:
+    skipped = " and ".join(f"{point.at:,}" for point in climb.skipped)
     return (
-        f"{one.sweep.feed}: {skipped} {one.sweep.swept} were skipped, because the two steps up to "
-        f"{one.sweep.points[one.reached - 1].at:,} each gain less than {GAIN:.0%}."
+        f"{climb.sweep.feed}: {skipped} {climb.sweep.swept} were skipped, because the two steps up to "
+        f"{climb.sweep.points[climb.reached - 1].at:,} each gain less than {GAIN:.0%}."
     )
 
 
 def _gains(cells: Cells, analysis: Analysis, install: str, workload: str) -> list[str]:
     sentences = []
     for durability in DurabilityClass:
-        own = [
+        in_class = [
             effect
             for variant in cells.variants()
             if variant.durability is durability
             and (effect := analysis.effect(install, workload, variant.name)) is not None
             and effect.conclusion is Conclusion.HIGHER
         ]
-        if own:
-            best = max(own, key=lambda one: one.ratio or 0.0)
+        if in_class:
+            best = max(in_class, key=lambda effect: effect.ratio or 0.0)
             risk = "" if durability is DurabilityClass.NONE else f" (during the load: {durability.value})"
             sentences.append(
                 f"{best.variant} completes {ratio(best.ratio, best.interval)} the rows/s of "

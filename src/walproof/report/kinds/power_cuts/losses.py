@@ -109,14 +109,14 @@ def losses(cells: Cells, summaries: Sequence[CutSummary]) -> LossData | None:
     for install, workload in cells.groups():
         rows = tuple(
             LossRow(
-                one.variant,
-                cells.plan.variant(one.variant).durability,
-                one.windows_ms,
-                one.window_ms_median or 0.0,
-                one.bound_ms,
+                summary.variant,
+                cells.plan.variant(summary.variant).durability,
+                summary.windows_ms,
+                summary.window_ms_median or 0.0,
+                summary.bound_ms,
             )
-            for one in summaries
-            if (one.install, one.workload) == (install, workload) and one.windows_ms
+            for summary in summaries
+            if (summary.install, summary.workload) == (install, workload) and summary.windows_ms
         )
         if rows:
             panels.append(LossPanel(cells.group_title(install, workload), rows))

@@ -98,13 +98,13 @@ def outcomes(cells: Cells, summaries: Sequence[CutSummary]) -> OutcomeData | Non
     for install, workload in cells.groups():
         bars = tuple(
             OutcomeBar(
-                one.variant,
-                cells.plan.variant(one.variant).durability,
-                one.cuts,
-                tuple(one.counts[state] for state in ImageState),
+                summary.variant,
+                cells.plan.variant(summary.variant).durability,
+                summary.cuts,
+                tuple(summary.counts[state] for state in ImageState),
             )
-            for one in summaries
-            if (one.install, one.workload) == (install, workload) and one.images
+            for summary in summaries
+            if (summary.install, summary.workload) == (install, workload) and summary.images
         )
         if bars:
             panels.append(OutcomePanel(cells.group_title(install, workload), bars))

@@ -21,50 +21,55 @@ def cut_answers(cells: Cells, summaries: Sequence[CutSummary]) -> tuple[Answer, 
     """Per workload: which variants survive, which lose the last commits, which fail."""
     found = []
     for install, workload in cells.groups():
-        own = [one for one in summaries if (one.install, one.workload) == (install, workload) and one.images]
+        of_group = [
+            summary
+            for summary in summaries
+            if (summary.install, summary.workload) == (install, workload) and summary.images
+        ]
         sentences = []
-        safe = [one for one in own if not one.failed and not one.lost]
+        safe = [summary for summary in of_group if not summary.failed and not summary.lost]
         if safe:
-            least = min(safe, key=lambda one: one.images)
-            cuts = min(one.cuts for one in safe)
+            least = min(safe, key=lambda summary: summary.images)
+            cuts = min(summary.cuts for summary in safe)
             sentences.append(
                 f"Nothing was lost or damaged under {_names(safe)}: in {least.images} images of "
                 f"{cuts} cuts or more each, so that with 95 % confidence less than "
                 f"{percent(least.failure_rate_most)} fail."
             )
-        for one in own:
-            if one.lost and not one.failed:
-                sentences.append(_say_lost(one))
-        failing = [one for one in own if one.failed]
+        for summary in of_group:
+            if summary.lost and not summary.failed:
+                sentences.append(_say_lost(summary))
+        failing = [summary for summary in of_group if summary.failed]
         sentences += [
-            f"{one.variant}: {one.failed} of {one.images} images failed"
-            f" ({_say_states(one)}), in {one.failed_cuts} of {one.cuts} cuts."
-            for one in failing
+            f"{summary.variant}: {summary.failed} of {summary.images} images failed"
+            f" ({_say_states(summary)}), in {summary.failed_cuts} of {summary.cuts} cuts."
+            for summary in failing
         ]
-        if not own:
+        if not of_group:
             sentences.append("No cut ended with images: there is no answer yet.")
         found.append(Answer(cells.group_title(install, workload), tuple(sentences)))
     return tuple(found)
 
 
 def _names(summaries: Sequence[CutSummary]) -> str:
-    names = [one.variant for one in summaries]
+    names = [summary.variant for summary in summaries]
     return names[0] if len(names) == 1 else f"{'; '.join(names[:-1])} and {names[-1]}"
 
 
-def _say_lost(one: CutSummary) -> str:
+def _say_lost(summary: CutSummary) -> str:
     text = (
-        f"{one.variant}: the last commits were lost in {len(one.windows_ms)} of {one.cuts} cuts, "
-        f"{max(one.lost_commits)} at most; the oldest was acknowledged {number(one.window_ms_median)} ms "
-        f"(median), {number(max(one.windows_ms))} ms (most) before the cut"
+        f"{summary.variant}: the last commits were lost in {len(summary.windows_ms)} of {summary.cuts} cuts, "
+        f"{max(summary.lost_commits)} at most; the oldest was acknowledged "
+        f"{number(summary.window_ms_median)} ms (median), "
+        f"{number(max(summary.windows_ms))} ms (most) before the cut"
     )
-    return text + (f"; the bound is {number(one.bound_ms)} ms." if one.bound_ms is not None else ".")
+    return text + (f"; the bound is {number(summary.bound_ms)} ms." if summary.bound_ms is not None else ".")
 
 
-def _say_states(one: CutSummary) -> str:
+def _say_states(summary: CutSummary) -> str:
     """The failing states, the worst first."""
-    found = [state for state in reversed(ImageState) if state.is_failure and one.counts[state]]
-    return ", ".join(f"{state.value}: {one.counts[state]}" for state in found)
+    found = [state for state in reversed(ImageState) if state.is_failure and summary.counts[state]]
+    return ", ".join(f"{state.value}: {summary.counts[state]}" for state in found)
 
 
 def survival_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
@@ -83,20 +88,20 @@ def survival_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block
     for install, workload in cells.groups():
         rows = [
             (
-                TableCell(marked(one.variant, cells.plan.variant(one.variant).durability)),
-                class_cell(cells.plan.variant(one.variant).durability),
+                TableCell(marked(summary.variant, cells.plan.variant(summary.variant).durability)),
+                class_cell(cells.plan.variant(summary.variant).durability),
                 *text_cells(
                     (
-                        str(one.cuts),
-                        str(one.images),
-                        *(str(one.counts[state] or UNKNOWN) for state in states),
-                        str(one.void or UNKNOWN),
-                        _rate(one),
+                        str(summary.cuts),
+                        str(summary.images),
+                        *(str(summary.counts[state] or UNKNOWN) for state in states),
+                        str(summary.void or UNKNOWN),
+                        _rate(summary),
                     )
                 ),
             )
-            for one in summaries
-            if (one.install, one.workload) == (install, workload)
+            for summary in summaries
+            if (summary.install, summary.workload) == (install, workload)
         ]
         blocks.append(
             Table(
@@ -117,21 +122,21 @@ SURVIVAL_NOTE = (
 )
 
 
-def say_survival(one: CutSummary) -> str:
+def say_survival(summary: CutSummary) -> str:
     """``yes, 0 of 30 (< 10 %)``, ``no, 28 of 30``: the verdict for a table beside throughput."""
-    if one.survives is None:
+    if summary.survives is None:
         return UNKNOWN
-    text = f"{one.survives.value}, {one.failed or one.lost} of {one.images}"
-    if one.survives is not CutOutcome.YES:
+    text = f"{summary.survives.value}, {summary.failed or summary.lost} of {summary.images}"
+    if summary.survives is not CutOutcome.YES:
         return text
-    return f"{text} (< {percent(one.failure_rate_most)})".replace(" %", "\N{NO-BREAK SPACE}%")
+    return f"{text} (< {percent(summary.failure_rate_most)})".replace(" %", "\N{NO-BREAK SPACE}%")
 
 
-def _rate(one: CutSummary) -> str:
-    if not one.images:
+def _rate(summary: CutSummary) -> str:
+    if not summary.images:
         return UNKNOWN
-    most = one.failure_rate_most
-    text = percent(one.failed / one.images) if most is None else f"< {percent(most)}"
+    most = summary.failure_rate_most
+    text = percent(summary.failed / summary.images) if most is None else f"< {percent(most)}"
     return text.replace(" ", "\N{NO-BREAK SPACE}")
 
 
@@ -150,21 +155,21 @@ def loss_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
     blocks: list[Block] = []
     for install, workload in cells.groups():
         rows = []
-        for one in summaries:
-            if (one.install, one.workload) != (install, workload) or not one.windows_ms:
+        for summary in summaries:
+            if (summary.install, summary.workload) != (install, workload) or not summary.windows_ms:
                 continue
-            lost = sorted(one.lost_commits)
+            lost = sorted(summary.lost_commits)
             rows.append(
                 text_cells(
                     (
-                        one.variant,
-                        f"{len(lost)} of {one.cuts}",
+                        summary.variant,
+                        f"{len(lost)} of {summary.cuts}",
                         str(lost[len(lost) // 2]),
                         str(lost[-1]),
-                        number(one.window_ms_median),
-                        number(one.window_ms_p95),
-                        number(max(one.windows_ms)),
-                        number(one.bound_ms),
+                        number(summary.window_ms_median),
+                        number(summary.window_ms_p95),
+                        number(max(summary.windows_ms)),
+                        number(summary.bound_ms),
                     )
                 )
             )
@@ -185,19 +190,19 @@ def torn_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
     """Images with a torn page, and how many of them failed: what full_page_writes is for."""
     rows = tuple(
         (
-            TableCell(one.variant),
-            class_cell(cells.plan.variant(one.variant).durability),
+            TableCell(summary.variant),
+            class_cell(cells.plan.variant(summary.variant).durability),
             *text_cells(
                 (
-                    cells.group_title(one.install, one.workload),
-                    str(one.images),
-                    str(one.torn_images),
-                    str(one.torn_caught),
+                    cells.group_title(summary.install, summary.workload),
+                    str(summary.images),
+                    str(summary.torn_images),
+                    str(summary.torn_caught),
                 )
             ),
         )
-        for one in summaries
-        if one.torn_images
+        for summary in summaries
+        if summary.torn_images
     )
     if not rows:
         return []
@@ -246,12 +251,12 @@ def failing_images(trials: Sequence[Trial]) -> list[Block]:
 
 def audit_blocks(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
     """The fsync audit: files that a checkpoint should have flushed."""
-    missing = {path for one in summaries for path in one.unflushed}
+    missing = {path for summary in summaries for path in summary.unflushed}
     if missing:
         rows = tuple(
-            text_cells((one.variant, one.install, ", ".join(one.unflushed[:_SHOWN_FILES])))
-            for one in summaries
-            if one.unflushed
+            text_cells((summary.variant, summary.install, ", ".join(summary.unflushed[:_SHOWN_FILES])))
+            for summary in summaries
+            if summary.unflushed
         )
         columns = (Column("variant"), Column("PostgreSQL"), Column("files"))
         return [
@@ -263,7 +268,7 @@ def audit_blocks(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
                 "PostgreSQL or an extension.",
             )
         ]
-    audited = sum(one.cuts for one in summaries if not _skips_flushes(cells, one.variant))
+    audited = sum(summary.cuts for summary in summaries if not _skips_flushes(cells, summary.variant))
     return [
         Paragraph(
             f"Fsync audit: after the last checkpoint before each of {counted(audited, 'cut')}, every file "
@@ -289,9 +294,9 @@ def method_blocks(run: Run, summaries: Sequence[CutSummary]) -> list[Block]:
     )
     columns = ("variant", "whole units", "written back by age", "names", "checksums", "other")
     blocks.append(Table("The simulated disk", tuple(map(Column, columns)), rows, _MODEL_NOTE, terminal=False))
-    cut_s = [one.cut_s for one in summaries if one.cuts]
+    cut_s = [summary.cut_s for summary in summaries if summary.cuts]
     if cut_s:
-        memory = max(one.undo_bytes_max for one in summaries)
+        memory = max(summary.undo_bytes_max for summary in summaries)
         middle = sorted(cut_s)[len(cut_s) // 2]
         blocks.append(
             Paragraph(

@@ -40,9 +40,9 @@ def cut_view(words: KindWords[Any], run: Run, trials: Sequence[Trial], analysis:
     body = Body(
         answers=cut_answers(cells, summaries),
         how_sure=(
-            f"{counted(sum(one.images for one in summaries), 'image')} of "
-            f"{counted(sum(one.cuts for one in summaries), 'cut')}; "
-            f"{counted(sum(one.void for one in summaries), 'trial')} void or failed.",
+            f"{counted(sum(summary.images for summary in summaries), 'image')} of "
+            f"{counted(sum(summary.cuts for summary in summaries), 'cut')}; "
+            f"{counted(sum(summary.void for summary in summaries), 'trial')} void or failed.",
         ),
         what_would_help=(
             "More rounds: the bound on what was never seen to fail is 3 divided by the number of images.",

@@ -126,10 +126,10 @@ def _frames(stacks: Mapping[tuple[str, ...], int]) -> tuple[FlameFrame, ...]:
     total = sum(stacks.values())
     found: list[FlameFrame] = []
 
-    def lay(prefix: tuple[str, ...], own: Mapping[tuple[str, ...], int], start: float) -> None:
+    def lay(prefix: tuple[str, ...], counts: Mapping[tuple[str, ...], int], start: float) -> None:
         depth = len(prefix)
         below: dict[str, dict[tuple[str, ...], int]] = {}
-        for stack, count in own.items():
+        for stack, count in counts.items():
             if len(stack) > depth:
                 below.setdefault(stack[depth], {})[stack] = count
         # By name, so that two profiles can be laid beside each other.

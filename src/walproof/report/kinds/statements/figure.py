@@ -43,9 +43,9 @@ class StatementData:
         parts = []
         for panel in self.panels:
             for name in panel.statements:
-                own = [point.bytes for point in panel.points if point.statement == name]
-                if own:
-                    parts.append(f"{name}: {format_bytes(min(own))} to {format_bytes(max(own))}")
+                sizes = [point.bytes for point in panel.points if point.statement == name]
+                if sizes:
+                    parts.append(f"{name}: {format_bytes(min(sizes))} to {format_bytes(max(sizes))}")
         return "Bytes of WAL records by statement, over all variants. " + ". ".join(parts) + "."
 
     def draw(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def statement_data(cells: Cells) -> StatementData | None:
     """From the decoded bytes of finished trials; None without any."""
     panels = []
     for install, workload in cells.groups():
-        names = tuple(one.name for one in cells.plan.workload(workload).statements)
+        names = tuple(statement.name for statement in cells.plan.workload(workload).statements)
         points = tuple(
             StatementPoint(name, variant.name, trial.metrics[f"wal_bytes_decoded.{name}"])
             for name in names

@@ -57,12 +57,12 @@ def statement_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
                     f"{variant.name} writes {total:,.0f} bytes, {ratio(effect.ratio, effect.interval)} of "
                     f"{cells.plan.baseline}."
                 )
-        own = _reconciled(cells, install, workload)
-        if own:
-            exact = sum(one.adds_up for one in own)
-            named = [gap for one in own if (gap := one.gap("statements")) is not None]
+        known = _reconciled(cells, install, workload)
+        if known:
+            exact = sum(reconciled.adds_up for reconciled in known)
+            named = [gap for reconciled in known if (gap := reconciled.gap("statements")) is not None]
             sentences.append(
-                f"The LSN distance is accounted for to the byte in {exact} of {len(own)} measurements."
+                f"The LSN distance is accounted for to the byte in {exact} of {len(known)} measurements."
             )
             if named:
                 closed = sum(gap.unexplained_bytes == 0 for gap in named)
@@ -90,9 +90,9 @@ def _reconciled(
     cells: Cells, install: str, workload: str, variant: str | None = None
 ) -> list[Reconciliation]:
     found = []
-    for one in cells.variants():
-        if variant in (None, one.name):
-            for trial in cells.finished(Cell(install, workload, one.name)):
+    for other in cells.variants():
+        if variant in (None, other.name):
+            for trial in cells.finished(Cell(install, workload, other.name)):
                 for statement in cells.plan.workload(workload).statements:
                     reconciled = reconcile(trial, statement.name)
                     if reconciled is not None:
@@ -102,9 +102,9 @@ def _reconciled(
 
 def _names(cells: Cells, workload: str) -> list[tuple[str, str]]:
     """(label, suffix of the metric) of each statement, and of all of them together."""
-    return [(one.name, f".{one.name}") for one in cells.plan.workload(workload).statements] + [
-        ("all together", "")
-    ]
+    return [
+        (statement.name, f".{statement.name}") for statement in cells.plan.workload(workload).statements
+    ] + [("all together", "")]
 
 
 def _levels(cells: Cells) -> list[Block]:
@@ -191,19 +191,19 @@ def _gaps(cells: Cells) -> list[Block]:
                 continue
             rows = []
             for statement in cells.plan.workload(workload).statements:
-                one = reconcile(trials[0], statement.name)
-                if one is None:
+                reconciled = reconcile(trials[0], statement.name)
+                if reconciled is None:
                     continue
-                gap = next((g for m in METHODS if (g := one.gap(m)) is not None), None)
-                used.update(o.operation for g in one.gaps for o in g.outside)
+                gap = next((g for m in METHODS if (g := reconciled.gap(m)) is not None), None)
+                used.update(o.operation for g in reconciled.gaps for o in g.outside)
                 rows.append(
                     text_cells(
                         [
-                            one.statement,
-                            whole(one.lsn_bytes),
-                            whole(one.padding_bytes),
-                            whole(one.header_bytes + one.switch_bytes),
-                            whole(one.record_bytes),
+                            reconciled.statement,
+                            whole(reconciled.lsn_bytes),
+                            whole(reconciled.padding_bytes),
+                            whole(reconciled.header_bytes + reconciled.switch_bytes),
+                            whole(reconciled.record_bytes),
                             UNKNOWN if gap is None else f"{_COUNTS[gap.method]} {gap.bytes:,}",
                             UNKNOWN if gap is None else _say_outside(gap.outside),
                             UNKNOWN if gap is None else whole(gap.unexplained_bytes),
@@ -243,7 +243,9 @@ def _gaps(cells: Cells) -> list[Block]:
 
 def _say_outside(outside: Sequence[OperationBytes]) -> str:
     said = [
-        f"{one.operation} {one.bytes:,}" + (f" ({one.records})" if one.records > 1 else "") for one in outside
+        f"{operation.operation} {operation.bytes:,}"
+        + (f" ({operation.records})" if operation.records > 1 else "")
+        for operation in outside
     ]
     return ", ".join(said) or "nothing"
 
@@ -291,8 +293,8 @@ def _published(cells: Cells) -> list[Block]:
             continue
         rows = []
         for variant in cells.variants():
-            own = theirs.get(variant.name, {})
-            for metric, value in own.items():
+            published = theirs.get(variant.name, {})
+            for metric, value in published.items():
                 quantity, _, statement = metric.partition(".")
                 method = _COUNTS.get(quantity.removeprefix("wal_bytes_"), quantity)
                 here = cells.median(Cell(install, workload, variant.name), metric)

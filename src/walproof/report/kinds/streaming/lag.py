@@ -95,25 +95,25 @@ class LagData:
 def lag(cells: Cells, series: Sequence[Series]) -> LagData | None:
     """Of each cell the trial whose largest lag is the median; None when no finished trial has the series."""
     by_trial: dict[int, dict[str, Series]] = {}
-    for one in series:
-        if one.name in LAG_SERIES and one.t_s:
-            by_trial.setdefault(one.trial, {})[one.name] = one
+    for of_trial in series:
+        if of_trial.name in LAG_SERIES and of_trial.t_s:
+            by_trial.setdefault(of_trial.trial, {})[of_trial.name] = of_trial
     panels = []
     for install, workload in cells.groups():
         for variant in cells.variants():
-            own = [
+            candidates = [
                 _panel(
                     cells.group_title(install, workload), variant.durability, trial, by_trial[trial.number]
                 )
                 for trial in cells.finished(Cell(install, workload, variant.name))
                 if len(by_trial.get(trial.number, ())) == len(LAG_SERIES)
             ]
-            if own:
-                middle = median_low([panel.most_bytes for panel in own])
-                chosen = next(panel for panel in own if panel.most_bytes == middle)
+            if candidates:
+                middle = median_low([panel.most_bytes for panel in candidates])
+                chosen = next(panel for panel in candidates if panel.most_bytes == middle)
                 panels.append(
                     LagPanel(
-                        chosen.group, variant.name, variant.durability, chosen.trial, len(own),
+                        chosen.group, variant.name, variant.durability, chosen.trial, len(candidates),
                         chosen.load_s, chosen.points,
                     )
                 )  # fmt: skip
@@ -122,9 +122,9 @@ def lag(cells: Cells, series: Sequence[Series]) -> LagData | None:
     return LagData(tuple(panels[:_PANELS_MOST]), max(0, len(panels) - _PANELS_MOST))
 
 
-def _panel(group: str, durability: DurabilityClass, trial: Trial, own: Mapping[str, Series]) -> LagPanel:
-    columns = [own[name].values for name in LAG_SERIES]
-    times = own[LAG_SERIES[0]].t_s
+def _panel(group: str, durability: DurabilityClass, trial: Trial, by_name: Mapping[str, Series]) -> LagPanel:
+    columns = [by_name[name].values for name in LAG_SERIES]
+    times = by_name[LAG_SERIES[0]].t_s
     rows = list(zip(times, zip(*columns, strict=True), strict=True))
     together = -(-len(rows) // _POINTS_MOST)
     points = []

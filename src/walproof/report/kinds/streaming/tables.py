@@ -92,20 +92,24 @@ def beside_published(cells: Cells) -> list[Block]:
     blocks: list[Block] = []
     for install, workload in cells.groups():
         figures = cells.plan.references_of(workload)
-        theirs = {one.variant: dict(one.metrics) for one in figures if "startup_core_share" in one.metrics}
-        theirs = {variant: own for variant, own in theirs.items() if variant in _names(cells)}
+        theirs = {
+            figure.variant: dict(figure.metrics)
+            for figure in figures
+            if "startup_core_share" in figure.metrics
+        }
+        theirs = {variant: metrics for variant, metrics in theirs.items() if variant in _names(cells)}
         if not theirs:
             continue
-        for own in theirs.values():
+        for metrics in theirs.values():
             # The speed that the publication compares: MB of WAL for each second that the process ran.
-            own["replay_mb_per_cpu_s"] = own["wal_bytes_per_s"] / 1e6 / own["startup_core_share"]
+            metrics["replay_mb_per_cpu_s"] = metrics["wal_bytes_per_s"] / 1e6 / metrics["startup_core_share"]
         columns = [Column("")]
         for whose in ("published", "here"):
             columns += [Column(f"{whose}: {variant}", numeric=True) for variant in theirs]
         rows = tuple(
             (
                 TableCell(title),
-                *(TableCell(_in_its_form(metric, own.get(metric))) for own in theirs.values()),
+                *(TableCell(_in_its_form(metric, metrics.get(metric))) for metrics in theirs.values()),
                 *(
                     TableCell(_in_its_form(metric, cells.median(Cell(install, workload, variant), metric)))
                     for variant in theirs
@@ -161,7 +165,9 @@ def _kept_up(cells: Cells, install: str, workload: str) -> str:
     lags = {
         v.name: cells.values(Cell(install, workload, v.name), "replay_lag_s_end") for v in cells.variants()
     }
-    behind = {name: max(own) for name, own in lags.items() if own and max(own) >= KEEPING_UP_S}
+    behind = {
+        name: max(seconds) for name, seconds in lags.items() if seconds and max(seconds) >= KEEPING_UP_S
+    }
     if not behind:
         most = max(
             value
@@ -169,7 +175,7 @@ def _kept_up(cells: Cells, install: str, workload: str) -> str:
             for value in cells.values(Cell(install, workload, variant.name), "lag_bytes_max")
         )
         return f"Every standby kept up in every trial; {format_bytes(most)} was the most that one was behind."
-    worst = sorted(behind, key=lambda one: -behind[one])
+    worst = sorted(behind, key=lambda name: -behind[name])
     told = [_fell_behind(cells, Cell(install, workload, name)) for name in worst[:_TOLD_MOST]]
     others = len(behind) - len(told)
     rest = f" {counted(others, 'other variant')} fell behind too." if others else ""
@@ -224,8 +230,8 @@ def _relief(cells: Cells, analysis: Analysis, install: str, workload: str) -> li
             seeming.append((share, rows / rows_base, variant.name, effect))
     if not seeming:
         return []
-    share, rows_ratio, name, effect = min(seeming, key=lambda one: one[0])
-    others = [one[2] for one in seeming if one[2] != name]
+    share, rows_ratio, name, effect = min(seeming, key=lambda found: found[0])
+    others = [found[2] for found in seeming if found[2] != name]
     so_do = f" So do {', '.join(others)}." if others else ""
     return [
         f"{name} seems to relieve the standby, {percent(share)} of a core instead of "
@@ -253,7 +259,7 @@ def _row(cells: Cells, analysis: Analysis, cell: Cell) -> tuple[TableCell, ...]:
 
 def _lag_row(cells: Cells, cell: Cell) -> tuple[TableCell, ...]:
     ends = cells.values(cell, "replay_lag_s_end")
-    kept = sum(one < KEEPING_UP_S for one in ends)
+    kept = sum(end < KEEPING_UP_S for end in ends)
 
     texts = (
         cell[2],

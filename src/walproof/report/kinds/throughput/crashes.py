@@ -43,7 +43,7 @@ def away_data(cells: Cells, predicted: Sequence[PredictedCrash]) -> MeasuredData
     crash = cells.plan.kind.added_crash
     if crash is None:
         return None
-    away = {Cell(one.install, one.workload, one.variant): one.away_s for one in predicted}
+    away = {Cell(crash.install, crash.workload, crash.variant): crash.away_s for crash in predicted}
     metrics = {"warm cache": "recovery_s"}
     metrics |= {more.label: f"recovery_{more.prefix}_s" for more in more_recoveries(crash)}
     return _data(cells, "time until connections are accepted", "s", metrics, 1, away)
@@ -79,7 +79,7 @@ def _data(
                 MeasuredRow(
                     variant.name,
                     variant.durability,
-                    tuple(tuple(value / divisor for value in own) for own in values),
+                    tuple(tuple(value / divisor for value in values_of_cache) for values_of_cache in values),
                     predicted.get(cell),
                 )
             )

@@ -95,10 +95,10 @@ class MeasuredData:
             y = names_y("variant", names, 370, grid=True, gridColor=GRID)
             layers = []
             for kind, _, _, filled, size in shown:
-                own = [mark for row in rows for mark in row if mark["kind"] == kind]
-                if own:
+                of_kind = [mark for row in rows for mark in row if mark["kind"] == kind]
+                if of_kind:
                     layers.append(
-                        chart_of(own)
+                        chart_of(of_kind)
                         .mark_point(filled=filled, size=size, opacity=0.9)
                         .encode(x=x, y=y, color=colour, shape=shape, description=alt.Description("about:N"))
                     )
@@ -119,8 +119,10 @@ def measured_data(
 
 def _marks(row: MeasuredRow, data: MeasuredData) -> list[dict[str, Any]]:
     name = marked(row.variant, row.durability)
-    values = [(kind, value) for kind, own in zip(data.series, row.values, strict=True) for value in own]
-    values += [(_MEDIAN, median(own)) for own in row.values if own]
+    values = [
+        (kind, value) for kind, of_kind in zip(data.series, row.values, strict=True) for value in of_kind
+    ]
+    values += [(_MEDIAN, median(of_kind)) for of_kind in row.values if of_kind]
     if row.predicted is not None:
         values.append((_PREDICTED, row.predicted))
     return [

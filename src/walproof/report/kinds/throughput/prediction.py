@@ -21,16 +21,16 @@ def prediction_blocks(run: Run, cells: Cells, analysis: Analysis) -> list[Block]
         if found is None:
             continue
         rows = []
-        for one in found.ratios:
-            effect = analysis.effect(found.install, found.workload, one.variant)
+        for found_ratio in found.ratios:
+            effect = analysis.effect(found.install, found.workload, found_ratio.variant)
             rows.append(
                 (
-                    *variant_cells(run.plan.variant(one.variant)),
+                    *variant_cells(run.plan.variant(found_ratio.variant)),
                     *text_cells(
                         (
-                            ratio(effect.ratio, effect.interval) if effect else ratio(one.here),
-                            ratio(one.predicted),
-                            UNKNOWN if one.published is None else ratio(one.published),
+                            ratio(effect.ratio, effect.interval) if effect else ratio(found_ratio.here),
+                            ratio(found_ratio.predicted),
+                            UNKNOWN if found_ratio.published is None else ratio(found_ratio.published),
                         )
                     ),
                 )

@@ -97,7 +97,9 @@ def recovery_tables(cells: Cells) -> list[Block]:
     if crash is None:
         return []
     more = more_recoveries(crash)
-    columns = [Column(f"{one.prefix} {what} s", numeric=True) for one in more for what in ("redo", "away")]
+    columns = [
+        Column(f"{recovery.prefix} {what} s", numeric=True) for recovery in more for what in ("redo", "away")
+    ]
     blocks: list[Block] = []
     for install, workload in cells.groups():
         blocks.append(
@@ -117,15 +119,15 @@ def recovery_tables(cells: Cells) -> list[Block]:
                     (install, workload),
                     (Column("variant"), Column("warm away s", numeric=True), *columns),
                     partial(_row_of_more, cells, more),
-                    f"Medians. {'; '.join(one.note for one in more)}."
+                    f"Medians. {'; '.join(recovery.note for recovery in more)}."
                     + _say_missing(cells, (install, workload)),
                     about="Away with less at hand",
                 )
             )
         published = {
-            one.variant: one
-            for one in cells.plan.references_of(workload)
-            if one.metrics.get("recovery_redo_s") is not None
+            reference.variant: reference
+            for reference in cells.plan.references_of(workload)
+            if reference.metrics.get("recovery_redo_s") is not None
         }
         if published:
             blocks.append(
@@ -171,13 +173,13 @@ def whatif_tables(cells: Cells, crashes: Sequence[PredictedCrash]) -> list[Block
                 about=f"Predicted from {baseline} alone",
             )
         )
-        of_group = [one for one in crashes if (one.install, one.workload) == (install, workload)]
+        of_group = [crash for crash in crashes if (crash.install, crash.workload) == (install, workload)]
         if of_group:
             blocks.append(
                 Table(
                     f"Recovery predicted from {baseline} alone: {cells.group_title(install, workload)}",
                     _PREDICTED,
-                    tuple(_crash_row(cells, one) for one in of_group),
+                    tuple(_crash_row(cells, crash) for crash in of_group),
                     "Work: simulated from that WAL, up to the crash. Time: what the machine of the shipped "
                     f"costs needs for it, times what {baseline} took beside its own prediction, which is "
                     "right by construction. Warm cache; medians.",
@@ -199,20 +201,20 @@ def _whatif_row(cells: Cells, cell: Cell) -> tuple[TableCell, ...]:
     return text_cells(texts)
 
 
-def _crash_row(cells: Cells, one: PredictedCrash) -> tuple[TableCell, ...]:
-    cell = Cell(one.install, one.workload, one.variant)
+def _crash_row(cells: Cells, crash: PredictedCrash) -> tuple[TableCell, ...]:
+    cell = Cell(crash.install, crash.workload, crash.variant)
     away = cells.median(cell, "recovery_s")
     texts = (
-        one.variant,
+        crash.variant,
         cells.shown(cell, "recovery_wal_bytes"),
-        size(one.wal_bytes),
+        size(crash.wal_bytes),
         cells.shown(cell, "recovery_redo_s"),
-        number(one.redo_s),
+        number(crash.redo_s),
         cells.shown(cell, "recovery_checkpoint_s"),
-        number(one.checkpoint_s),
+        number(crash.checkpoint_s),
         number(away),
-        number(one.away_s),
-        _error(one.away_s, away),
+        number(crash.away_s),
+        _error(crash.away_s, away),
     )
     return text_cells(texts)
 
@@ -238,7 +240,7 @@ def _row(cells: Cells, cell: Cell) -> tuple[TableCell, ...]:
 
 
 def _row_of_more(cells: Cells, more: Sequence[MoreRecovery], cell: Cell) -> tuple[TableCell, ...]:
-    metrics = [f"recovery_{one.prefix}_{what}" for one in more for what in ("redo_s", "s")]
+    metrics = [f"recovery_{recovery.prefix}_{what}" for recovery in more for what in ("redo_s", "s")]
     return text_cells([cell[2], *(cells.shown(cell, name) for name in ("recovery_s", *metrics))])
 
 

@@ -65,18 +65,20 @@ class SecondsData:
 
 def seconds(cells: Cells, series: Sequence[Series]) -> SecondsData | None:
     """Median and range of tps by second; None when no finished trial has the series."""
-    by_trial: Mapping[int, Series] = {one.trial: one for one in series if one.name == "tps"}
+    by_trial: Mapping[int, Series] = {
+        of_trial.trial: of_trial for of_trial in series if of_trial.name == "tps"
+    }
     panels = []
     for install, workload in cells.groups():
         for variant in cells.variants_by_class():
-            own = [
+            of_cell = [
                 by_trial[t.number]
                 for t in cells.finished(Cell(install, workload, variant.name))
                 if t.number in by_trial
             ]
             at: dict[int, list[float]] = {}
-            for one in own:
-                for t_s, value in zip(one.t_s, one.values, strict=True):
+            for of_trial in of_cell:
+                for t_s, value in zip(of_trial.t_s, of_trial.values, strict=True):
                     at.setdefault(round(t_s), []).append(value)
             if at:
                 lines = tuple(Second(t, min(v), median(v), max(v)) for t, v in sorted(at.items()))
@@ -85,7 +87,7 @@ def seconds(cells: Cells, series: Sequence[Series]) -> SecondsData | None:
                         cells.group_title(install, workload),
                         variant.name,
                         variant.durability,
-                        len(own),
+                        len(of_cell),
                         lines,
                     )
                 )

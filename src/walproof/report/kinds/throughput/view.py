@@ -53,7 +53,7 @@ def throughput_view(
     """Lay out facts that have been analysed; ``first`` comes before what explains throughput."""
     stored, trials = trials, by_variant(run.plan, trials)
     sliced = {trial.number for trial in stored if trial.slices}
-    series = [one for one in series if one.trial not in sliced]
+    series = [of_trial for of_trial in series if of_trial.trial not in sliced]
     cells = Cells(run.plan, trials)
     summaries = cut_summaries(run.plan, trials)
     make = FigureMaker(run, analysis)
@@ -167,7 +167,7 @@ def _verdicts(cells: Cells, findings: Sequence[Finding]) -> tuple[Verdicts, ...]
     """Findings by group and variant, in the order in which they were found."""
     groups = []
     for install, workload in cells.groups():
-        own = []
+        of_group = []
         for variant in cells.variants():
             said = [
                 f.sentence
@@ -175,15 +175,15 @@ def _verdicts(cells: Cells, findings: Sequence[Finding]) -> tuple[Verdicts, ...]
                 if (f.install, f.workload, f.variant) == (install, workload, variant.name)
             ]
             if said:
-                own.append(
+                of_group.append(
                     Verdict(
                         variant.name,
                         variant.durability,
                         tuple(_sentence(text, variant.name) for text in said),
                     )
                 )
-        if own:
-            groups.append(Verdicts(cells.group_title(install, workload), tuple(own)))
+        if of_group:
+            groups.append(Verdicts(cells.group_title(install, workload), tuple(of_group)))
     run_wide = tuple(_sentence(f.sentence) for f in findings if f.variant is None)
     if run_wide:
         groups.append(Verdicts("The run", (Verdict("", None, run_wide),)))

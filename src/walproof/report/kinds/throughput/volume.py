@@ -39,15 +39,15 @@ def volume_blocks(cells: Cells, analysis: Analysis, trials: list[Trial]) -> list
     if not is_about_volume(cells):
         return []
     plan = cells.plan
-    own = [_with_server_cpu(trial) for trial in trials]
-    found = {metric: effects(plan, own, metric, analysis.level) for _, metric in _METRICS}
+    with_cpu = [_with_server_cpu(trial) for trial in trials]
+    found = {metric: effects(plan, with_cpu, metric, analysis.level) for _, metric in _METRICS}
     rows = []
     for install, workload in cells.groups():
         for variant in cells.variants():
             cell = Cell(install, workload, variant.name)
             texts = []
             for _, metric in _METRICS:
-                effect = next((one for one in found[metric] if one.cell == cell), None)
+                effect = next((candidate for candidate in found[metric] if candidate.cell == cell), None)
                 texts.append("baseline" if effect is None else ratio(effect.ratio, effect.interval))
             share = cells.median(cell, "wal_fpi_share")
             rows.append(
