@@ -86,7 +86,8 @@ class ClusterError(WalproofError):
 
 
 class DisturbedError(ClusterError):
-    """One that was ended from outside, or had too little time or room: nothing follows about its data."""
+    """A server that was ended from outside, or had too little time or room: nothing follows about its
+    data."""
 
 
 class DiskError(WalproofError):

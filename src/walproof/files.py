@@ -16,7 +16,7 @@ PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 def write_whole(path: Path, text: str) -> None:
     """Write the file; after a crash it is as before or complete. Raises OSError.
 
-    What is no plain file (a pipe, /dev/stdout) is written as it is, and a link is followed.
+    What is not a plain file (a pipe, /dev/stdout) is written in place, and a link is followed.
     """
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf-8")
@@ -46,7 +46,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def private_folder(folder: Path) -> None:
-    """Make it and those above that are missing, for their owner alone. Raises OSError.
+    """Make the folder, and those above it that are missing, for their owner alone. Raises OSError.
 
     A folder that exists keeps its mode.
     """

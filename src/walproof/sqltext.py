@@ -84,7 +84,7 @@ def _comment_end(text: str, at: int) -> tuple[int, bool]:
 
 
 def has_control(text: str) -> bool:
-    """Whether it holds a control character or another break of lines, or what no encoding has."""
+    """Whether it holds a control character, another line break, or a code point that no encoding has."""
     return any(unicodedata.category(character) in ("Cc", "Zl", "Zp", "Cs") for character in text)
 
 
@@ -107,7 +107,7 @@ def literal(text: str) -> str:
     Raises SqlError for what no literal can hold.
     """
     if any(character == "\0" or unicodedata.category(character) == "Cs" for character in text):
-        raise SqlError(f'"{visible(text)}" cannot be written in SQL', detail="It is no text of any encoding.")
+        raise SqlError(f'"{visible(text)}" cannot be written in SQL', detail="No encoding has such a text.")
     quoted = text.replace("'", "''")
     if not has_control(text):
         return f"'{quoted}'"
@@ -115,7 +115,7 @@ def literal(text: str) -> str:
 
 
 def dollar_quoted(body: str) -> str:
-    """The body in dollar quotes that do not occur in it."""
+    """The body in dollar quotes whose tag does not occur in it."""
     tag, number = "$$", 0
     while tag in body:
         number += 1

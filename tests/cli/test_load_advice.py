@@ -45,7 +45,7 @@ CASES: list[tuple[tuple[str, ...], str]] = [
     (("--table", "bad.sql"), "DDL, line 2: syntax error"),
     (("--table", "nothing"), "names no table"),
     ((), "no table is named"),
-    (("--table", "shop.sql:audit", "--run", "last"), "--run and --table are given"),
+    (("--table", "shop.sql:audit", "--run", "last"), "--run and --table exclude each other"),
     (("--table", "shop.sql:audit", "--filled", "some"), '--filled is "some"'),
     (("--table", "secret=word:t"), "names no table"),
     (("--table", "shop.sql:audit", "--file", "a\nb.csv"), r'file "/'),

@@ -102,7 +102,7 @@ def test_what_the_kernel_reads_ahead_is_as_told(wal: Path, tmp_path: Path) -> No
     found = predict(tmp_path, str(wal), "--read-ahead", "1MB")
     assert found["disk"]["read_ahead_kb"] == 1024
     assert predict(tmp_path, str(wal), "--read-ahead", "0")["disk"]["read_ahead_kb"] == 0
-    assert "It is 0, for none, to 1GB" in refused(tmp_path, "predict", str(wal), "--read-ahead", "1TB")
+    assert "Allowed: 0 (none) to 1GB" in refused(tmp_path, "predict", str(wal), "--read-ahead", "1TB")
 
 
 def test_a_distance_ends_the_wal(wal: Path, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_what_cannot_be_answered(wal: Path, tmp_path: Path) -> None:
     assert "no complete checkpoint" in said
     assert "--start" in said
     said = refused(tmp_path, "predict", str(wal), "--crashed-shared-buffers", "0")
-    assert "--crashed-shared-buffers must be more than nothing" in said
+    assert "--crashed-shared-buffers must be above zero" in said
     said = refused(tmp_path, "predict", str(wal), "--distance", "500MB")
     assert "shorter than the distance: 500 MB" in said
     assert "--distance=" in said

@@ -96,7 +96,7 @@ def test_nightly(wal: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["gone"], 'could not open file "gone"'),
-        (["archive", "--since", "yesterday"], '"yesterday" is no LSN, segment or time'),
+        (["archive", "--since", "yesterday"], '"yesterday" is not an LSN, a segment or a time'),
         (["archive", "--again"], "--again needs --kept"),
         (["archive", "--kept", "archive"], "could not use kept results"),
         (["archive", "--prometheus", "gone/x.prom"], "could not write metrics"),

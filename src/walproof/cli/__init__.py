@@ -21,7 +21,7 @@ class Interrupted(BaseException):
         super().__init__(number)
         self.number = number
         self.kept = ""
-        """What of the command's work is not lost, for the message."""
+        """Which part of the command's work is not lost, for the message."""
 
 
 def main() -> NoReturn:
@@ -53,7 +53,8 @@ def main() -> NoReturn:
 
 
 def _leave(status: int) -> NoReturn:
-    """A request that hangs in a client of an object store ends with the process, and does not hold it up."""
+    """A request that hangs in the client of an object store ends with the process instead of holding it
+    up."""
     if any(thread.name.startswith("object store") for thread in threading.enumerate()):
         with suppress(OSError, ValueError):
             sys.stdout.flush()

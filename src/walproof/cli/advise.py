@@ -30,7 +30,7 @@ PLATFORM_NAMES = (
 _SHORTEST_S = 1.0
 _LOOK_S = 600.0
 _DEMO_S = 60.0
-"""Two checkpoints of the demo by time, and many by size."""
+"""Long enough for two timed checkpoints of the demo, and many by size."""
 _WAL_MOST = "4GB"
 
 
@@ -38,12 +38,13 @@ def advise(
     target: Annotated[
         str | None,
         typer.Argument(
-            metavar="DSN|FOLDER", help='A server ("service=shop", "host=db1 user=me"), or a recording of one.'
+            metavar="DSN|FOLDER",
+            help='A server ("service=shop", "host=db1 user=me"), or a recording of a server.',
         ),
     ] = None,
     demo: Annotated[
         bool,
-        typer.Option("--demo", help="Look at a throw-away server, badly configured and under load."),
+        typer.Option("--demo", help="Look at a throw-away server that is badly configured and under load."),
     ] = False,
     pg: options.OnePg = None,
     for_: Annotated[
@@ -55,7 +56,9 @@ def advise(
     startup_budget: Annotated[
         str | None,
         typer.Option(
-            "--startup-budget", metavar="TIME", help="After which an orchestrator ends a server that starts."
+            "--startup-budget",
+            metavar="TIME",
+            help="Time after which an orchestrator ends a server that is starting.",
         ),
     ] = None,
     wal_disk: Annotated[
@@ -70,31 +73,32 @@ def advise(
     standby: Annotated[
         list[str] | None,
         typer.Option(
-            "--standby", metavar="DSN", help="A standby of it: does it read indexes? May be repeated."
+            "--standby", metavar="DSN", help="A standby of the server: does it read indexes? May be repeated."
         ),
     ] = None,
     platform: Annotated[
-        str, typer.Option("--platform", metavar="NAME", help=f"Whose lines to write: {PLATFORM_NAMES}.")
+        str,
+        typer.Option("--platform", metavar="NAME", help=f"Platform to write lines for: {PLATFORM_NAMES}."),
     ] = "alter-system",
     mute: Annotated[
         list[str] | None, typer.Option("--mute", metavar="RULE", help="Leave a rule out. May be repeated.")
     ] = None,
     since: Annotated[
         Path | None,
-        typer.Option("--since", metavar="FILE", help="Earlier advice (--json): what is new, what is gone?"),
+        typer.Option(
+            "--since", metavar="FILE", help="Earlier advice (--json): list what is new and what is gone."
+        ),
     ] = None,
     save: Annotated[
         Path | None,
-        typer.Option(
-            "--save", metavar="DIR", help="Keep what was seen in a new folder, to be advised from again."
-        ),
+        typer.Option("--save", metavar="DIR", help="Keep what was seen in a new folder, for later advice."),
     ] = None,
     wal_most: Annotated[
-        str, typer.Option("--wal-most", metavar="SIZE", help="WAL that is recorded at most.")
+        str, typer.Option("--wal-most", metavar="SIZE", help="Most WAL to record.")
     ] = _WAL_MOST,
     calibration: Annotated[
         Path | None,
-        typer.Option("--calibration", metavar="FILE", help="For --recovery-target; default this machine's."),
+        typer.Option("--calibration", metavar="FILE", help="For --recovery-target. Default: this machine's."),
     ] = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page as well.")] = None,
     markdown: Annotated[
@@ -123,9 +127,9 @@ def advise(
             hint='Such as: walproof advise "service=shop" --for 10min',
         )
     if pg is not None and not demo:
-        raise SettingError("--pg is for --demo", hint="A server that runs has its own PostgreSQL.")
+        raise SettingError("--pg is for --demo", hint="A running server has its own PostgreSQL.")
     if standby and (target is None or Path(target).is_dir()):
-        raise SettingError("--standby is for a server that runs", hint="Name the primary as well.")
+        raise SettingError("--standby is for a running server", hint="Name the primary as well.")
     most = parse_bytes(wal_most)
     seconds = _seconds(for_, demo=demo)
     with ExitStack() as stack:
@@ -176,7 +180,7 @@ def _seconds(for_: str | None, *, demo: bool) -> float:
 
 @contextmanager
 def _demo(pg: str | None) -> Iterator[str]:
-    """Connection string of a server that is made for this look alone."""
+    """Connection string of a server made for this look alone."""
     from walproof.lab.demo import demo_server
     from walproof.postgres.install import discover, find
 

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 SERVER_FILE = "server.json"
 """Beside the segments of a recording that ``--save`` keeps: what was seen of the server."""
 _LEAST_READ_BYTES = 8192
-"""A page of WAL: less may hold no whole record."""
+"""A page of WAL: less may not hold a whole record."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdviceOrder:
-    """What advice is asked for: limits, and whose lines."""
+    """What advice is asked for: the limits, and the platform to write lines for."""
 
     recovery_s: float | None = None
     wal_disk_bytes: int | None = None
@@ -39,7 +39,7 @@ class AdviceOrder:
     startup_budget_s: float | None = None
 
     def check(self) -> None:
-        """Raise SettingError for words that are none, before anything is looked at."""
+        """Raise SettingError for unknown words, before anything is looked at."""
         from walproof.advise.server.rules import RULES
         from walproof.cli.promises import may_lose
         from walproof.platforms.registry import platform
@@ -119,7 +119,7 @@ def _record(
     show: Callable[[str], None],
     look: Callable[[], None],
 ) -> str | None:
-    """Record WAL, stripped, while looking; why there is none, if so."""
+    """Record WAL, stripped, while looking. Returns the reason when there is none."""
     from walproof.lab.capture import CaptureOrder, capture
 
     received = 0

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from walproof.lab.capture import Beginning
 
 _SHOWN_S = 10.0
-"""Between two lines of progress where no terminal is."""
+"""Seconds between two lines of progress without a terminal."""
 
 
 def capture(
@@ -27,10 +27,15 @@ def capture(
     to: Annotated[Path, typer.Option("--to", metavar="DIR", help="New folder for the recording.")],
     for_: Annotated[str, typer.Option("--for", metavar="TIME", help="How long: 1h.")] = "1h",
     max_retained: Annotated[
-        str, typer.Option("--max-retained", metavar="SIZE", help="End when the server keeps more WAL for it.")
+        str,
+        typer.Option(
+            "--max-retained",
+            metavar="SIZE",
+            help="End when the server keeps more WAL than this for the recording.",
+        ),
     ] = "1GB",
     strip: Annotated[
-        bool, typer.Option("--strip", help="Blank contents out before anything is written to the disk.")
+        bool, typer.Option("--strip", help="Blank out contents before anything is written to the disk.")
     ] = False,
     json: options.Json = False,
 ) -> None:

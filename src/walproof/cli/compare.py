@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 THIS_VERSION, OTHER_VERSION = "this version", "the other version"
 """Workloads of a gate on two versions."""
 _TRANSACTIONS = 4000
-"""Of all clients together, in each trial of a gate on WAL."""
+"""Transactions of all clients together in each trial of a gate on WAL."""
 _TRANSACTIONS_LEAST = 200
-"""Of a client, so that all of them are busy together for most of a trial."""
+"""Fewest transactions of a client, so that all clients are busy together for most of a trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,9 @@ class CompareOptions:
     ] = "tpcb-like"  # fmt: skip
     script: Annotated[
         list[str] | None,
-        typer.Option("--script", metavar="FILE[@WEIGHT]", help="pgbench script instead. May be repeated."),
+        typer.Option(
+            "--script", metavar="FILE[@WEIGHT]", help="pgbench script to use instead. May be repeated."
+        ),
     ] = None
     setup: Annotated[
         Path | None,
@@ -68,7 +70,7 @@ class CompareOptions:
         typer.Option(
             "--script-against",
             metavar="FILE[@WEIGHT]",
-            help="With --fail-if: scripts of the version that this one is compared with.",
+            help="With --fail-if: scripts of the version to compare with.",
         ),
     ] = None
     setup_against: Annotated[
@@ -86,7 +88,7 @@ class CompareOptions:
     threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of pgbench.")] = 2
     rate: Annotated[
         float | None,
-        typer.Option("--rate", help="Offered load in transactions per second; default: all out."),
+        typer.Option("--rate", help="Offered load in transactions per second. Default: as fast as possible."),
         WorkloadKey("rate"),
     ] = None
     protocol: Annotated[
@@ -101,7 +103,7 @@ class CompareOptions:
     ] = None
     transactions: Annotated[
         int | None,
-        typer.Option("--transactions", min=1, help="Per client, instead of a duration."),
+        typer.Option("--transactions", min=1, help="Transactions per client, instead of a duration."),
         WorkloadKey("transactions"),
     ] = None
     warmup: study_options.Warmup = None
@@ -174,19 +176,20 @@ def _check(given: CompareOptions) -> None:
     versions = given.script_against or given.setup_against is not None
     if versions and not given.fail_if:
         raise StudyError(
-            "two versions of scripts and tables are compared by a gate alone",
+            "two versions of scripts and tables are compared by a gate only",
             hint='Say what must not happen: --fail-if "wal_bytes_per_txn > 1.02x".',
         )
     if given.script_against and not given.script:
         raise StudyError(
-            "--script-against needs --script", hint="--script is the version that is judged by the other one."
+            "--script-against needs --script",
+            hint="--script is the version that is judged against the other.",
         )
     if not given.set_ and len(given.pg or []) < 2 and not versions:
         raise StudyError(
             "there is nothing to compare",
             hint="Name settings (--set NAME=VALUE), or a second install (--pg twice)."
             + (
-                " Or the other version of a workload (--script-against, --setup-against)."
+                " Or name the other version of a workload (--script-against, --setup-against)."
                 * bool(given.fail_if)
             ),
         )
@@ -194,10 +197,8 @@ def _check(given: CompareOptions) -> None:
 
 def _equal_transactions(given: CompareOptions) -> int | None:
     """Transactions of each client where the gate is about WAL and nobody said otherwise; None for a duration.
-
-    Bytes of a transaction depend on how many came before it since the checkpoint: of equally many on either
-    side they vary least.
-    """
+    The bytes of a transaction depend on how many came before it since the checkpoint, so they vary least when
+    both sides run equally many."""
     is_about_wal = any(
         promise.metric.startswith("wal_") for promise in gate.read_promises(given.fail_if or [])
     )
@@ -208,7 +209,7 @@ def _equal_transactions(given: CompareOptions) -> int | None:
 
 
 def _against(given: CompareOptions) -> CompareOptions | None:
-    """The options of the other version: what is not given of it is as in this one. None without one."""
+    """The options of the other version: what is not given for it is as in this one. None if there is none."""
     if not given.script_against and given.setup_against is None:
         return None
     scripts = given.script_against or given.script

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def find_costs(path: Path | None, version: int, *, other_machine: bool = False) -> Costs:
-    """Of the file, else of this machine's own calibration, else the shipped ones.
+    """The costs of the file, else of this machine's calibration, else the shipped ones.
 
     Raises StoreError when the file cannot be read or is, unless ``other_machine`` is meant, of another
     machine or another major version than ``version``.

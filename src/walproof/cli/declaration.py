@@ -7,7 +7,7 @@
     @declared
     def run(given: Options) -> None: ...
 
-A field's annotation says all that there is to know of its option: what typer reads (its flag, its help), what
+A field's annotation says all there is to know about its option: what typer reads (its flag, its help), what
 it changes (`Override`, `WorkloadKey`), and whether the command that repeats a run has it (`Repeated`). The
 parameters that typer looks at, what a study is given, and that command are derived from it.
 """
@@ -72,7 +72,7 @@ class Option:
 
     @property
     def flag(self) -> str | None:
-        """The option's long name; None of an argument, which has none."""
+        """The option's long name; None for an argument, which has none."""
         (declared,) = (
             part for part in get_args(self.annotation) if isinstance(part, typer.models.ParameterInfo)
         )
@@ -85,7 +85,7 @@ class Option:
         )
 
     def marks(self, kind: type[Any]) -> list[Any]:
-        """What the annotation says of that kind."""
+        """The marks of that kind in the annotation."""
         return [mark for mark in get_args(self.annotation)[1:] if isinstance(mark, kind)]
 
 

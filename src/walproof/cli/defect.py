@@ -1,4 +1,4 @@
-"""What is said of an exception that nobody expected: a defect of walproof's own, to be reported.
+"""The text for an exception that nobody expected: a defect of walproof, to be reported.
 
 The text is meant for a report that anybody may read. It has the places in the source, not the values that
 were there, and the exception's own words without connection strings.
@@ -17,7 +17,7 @@ from walproof.settings.conninfo import without_conninfos
 
 _SOURCE = Path(__file__).parents[2]
 _PLACES_MOST = 12
-"""The innermost places that are shown."""
+"""How many of the innermost places are shown."""
 
 
 def defect_text(error: BaseException) -> str:

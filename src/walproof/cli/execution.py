@@ -114,7 +114,7 @@ def present(
 
 
 def _finished_without_report(store: Store, plan: Plan, out: Path) -> Run | None:
-    """The newest run of this very plan, when all that is missing of it is the report."""
+    """The newest run of this plan, when only its report is missing."""
     if store.is_shared:
         return None  # it may be another machine's, whose report is there
     digest = plan_hash(plan)

@@ -35,25 +35,29 @@ FailIf = Annotated[
     list[str] | None,
     typer.Option(
         "--fail-if", metavar="PROMISE",
-        help='A gate: exit with 10 where a ratio is proven to be so: "tps < 0.97x". May be repeated. '
-        "Measures until it is known, 10 minutes at most (--budget).",
+        help='A gate: exit with 10 when a ratio is proven to be this bad: "tps < 0.97x". May be repeated. '
+        "Measures until it is decided, 10 minutes at most (--budget).",
     ),
     Override("fail_if", read_promises),
 ]  # fmt: skip
 UndecidedOption = Annotated[
     Undecided,
-    typer.Option("--undecided", help="What a gate that cannot decide in time exits with: fail (11), ok (0)."),
+    typer.Option("--undecided", help="Exit status of a gate that cannot decide in time: fail (11), ok (0)."),
     Repeated.NEVER,
 ]
 Junit = Annotated[
     Path | None,
-    typer.Option("--junit", metavar="FILE", help="The gate as JUnit XML, a test case for each promise."),
+    typer.Option(
+        "--junit", metavar="FILE", help="Write the gate as JUnit XML, a test case for each promise."
+    ),
     Repeated.NEVER,
 ]
 Summary = Annotated[
     Path | None,
     typer.Option(
-        "--summary", metavar="FILE", help='The gate as Markdown, appended: --summary "$GITHUB_STEP_SUMMARY".'
+        "--summary",
+        metavar="FILE",
+        help='Append the gate as Markdown to a file: --summary "$GITHUB_STEP_SUMMARY".',
     ),
     Repeated.NEVER,
 ]
@@ -88,12 +92,12 @@ def check(given: GateOptions) -> None:
             continue
         if not given.fail_if:
             raise StudyError(
-                f"{flag} is the form of a gate, and there is none",
+                f"{flag} is for a gate, and there is none",
                 hint='Say what must not happen: --fail-if "tps < 0.97x".',
             )
         if path.is_dir() or not path.absolute().parent.is_dir():
             what = "is a folder" if path.is_dir() else "lies in a folder that does not exist"
-            raise ReportError(f'{flag} "{path}" {what}', hint="Name a file in a folder that is there.")
+            raise ReportError(f'{flag} "{path}" {what}', hint="Name a file in an existing folder.")
 
 
 def conclude(view: ReportView | None, given: GateOptions) -> None:
@@ -120,7 +124,7 @@ def conclude(view: ReportView | None, given: GateOptions) -> None:
 
 
 def _write(path: Path, text: str, mode: str) -> None:
-    """As its reader's umask has it: a forge reads these files, and no result is kept in them."""
+    """With the mode of the user's umask: a forge reads these files, and no result is kept in them."""
     from walproof.errors import ReportError
 
     try:

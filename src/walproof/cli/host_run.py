@@ -89,7 +89,7 @@ def carry_out_over_hosts(
             raise HostError(
                 "no host came to an end",
                 detail="\n".join(f"{host}: {reason}" for host, reason in left_out.items()),
-                hint="What was measured is stored, and the same command goes on.",
+                hint="What was measured is stored, and the same command continues.",
             )
         study = over_hosts(
             plan, {host: store.trials(run) for host, run in runs.items()}, report_kind(plan.kind).metric
@@ -228,7 +228,7 @@ def busy() -> HostError:
 
 
 class _Unseen:
-    """Nobody looks at a host's own progress."""
+    """Nobody looks at the progress of a single host."""
 
     def preparing(self, what: str) -> None:
         """Nothing."""

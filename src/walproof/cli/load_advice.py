@@ -40,21 +40,24 @@ class LoadAdviceOptions:
         typer.Option(
             "--table",
             metavar="FILE.sql[:NAME]|DSN:NAME",
-            help='The table: SQL that makes it, or where it is (read by pg_dump): "service=shop:orders".',
+            help="The table: a file of SQL that creates it, or its place (read by pg_dump): "
+            '"service=shop:orders".',
         ),
     ] = None
     run: Annotated[
         str | None,
-        typer.Option("--run", metavar="RUN", help="Measure nothing; print a finished run's recipe again."),
+        typer.Option(
+            "--run", metavar="RUN", help="Measure nothing; print the recipe of a finished run again."
+        ),
     ] = None
     rows: Annotated[str, typer.Option("--rows", metavar="N", help="Rows to generate: 200k, 10M.")] = "200k"
     file: Annotated[
         Path | None,
-        typer.Option("--file", metavar="FILE", help="Rows instead: CSV with a header, or .parquet."),
+        typer.Option("--file", metavar="FILE", help="Rows to load instead: CSV with a header, or .parquet."),
     ] = None
     filled: Annotated[
         str | None,
-        typer.Option("--filled", metavar="N", help="Rows that the table holds already. Default: none."),
+        typer.Option("--filled", metavar="N", help="Rows that the table already holds. Default: none."),
     ] = None
     may_lose: Annotated[
         str,
@@ -63,7 +66,9 @@ class LoadAdviceOptions:
     replay: Annotated[
         Path | None,
         typer.Option(
-            "--replay", metavar="SQL", help="SQL that does for the whole table what its triggers do by row."
+            "--replay",
+            metavar="SQL",
+            help="SQL that does for the whole table what its triggers do for each row.",
         ),
     ] = None
     ddl_as_superuser: Annotated[
@@ -106,11 +111,11 @@ def load_advice(given: LoadAdviceOptions) -> None:
 
     if given.run is not None:
         if given.table is not None:
-            raise StudyError("--run and --table are given", hint="A finished run has its table.")
+            raise StudyError("--run and --table exclude each other", hint="A finished run has its table.")
         _show_again(given.run, given)
         return
     if given.table is None:
-        raise StudyError("no table is named", hint="Name one with --table, or a finished run with --run.")
+        raise StudyError("no table is named", hint="Name a table with --table, or a finished run with --run.")
     if given.may_lose not in _CLASSES:
         raise StudyError(f'--may-lose is "{given.may_lose}"', hint=f"It is one of {', '.join(_CLASSES)}.")
     if given.pg is not None and len(given.pg) > 1:

@@ -1,4 +1,4 @@
-"""What commands do with ``--ray``: other machines work, and the answer is that of this one."""
+"""What commands do with ``--ray``: other machines work, and the answer is the same as of this one."""
 
 from __future__ import annotations
 

@@ -46,7 +46,8 @@ def mcp(
     ] = None,
     calibration: Annotated[
         Path | None,
-        typer.Option("--calibration", metavar="FILE", help="For times of recovery; default this machine's."),
+        typer.Option("--calibration", metavar="FILE", help="Calibration for recovery times. Default: this "
+            "machine's."),
     ] = None,
     time_limit: Annotated[
         str, typer.Option("--time-limit", metavar="TIME", help="Longest time that one answer may take.")

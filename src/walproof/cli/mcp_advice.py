@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from walproof.report.advice.view import AdviceView
 
 _WAL_MOST = 1 << 30
-"""WAL that is recorded of a running server; a person may record more."""
+"""Most WAL to record from a running server; a person may record more."""
 _AFTER_S = 30.0
-"""Kept of a call's time for reading what was recorded."""
+"""Share of a call's time that is kept for reading the recording."""
 _SHORTEST_S = 1.0
 
 
@@ -40,11 +40,12 @@ class AskedAdvice(Asked):
         ),
     ] = "nothing"
     startup_budget: str | None = Field(
-        default=None, description="After which an orchestrator ends a server that starts, such as 10min."
+        default=None,
+        description="Time after which an orchestrator ends a server that is starting, such as 10min.",
     )
     platform: str = Field(
         default="alter-system",
-        description="Whose lines to write: conf, alter-system, patroni, cnpg, zalando, crunchy, rds, "
+        description="Platform to write lines for: conf, alter-system, patroni, cnpg, zalando, crunchy, rds, "
         "rds-terraform, aurora, azure, cloudsql.",
     )
     mute: list[str] = Field(default=[], description="Rules to leave out.")
@@ -52,16 +53,16 @@ class AskedAdvice(Asked):
 
 
 class AskedRecording(AskedAdvice):
-    """Of what was kept."""
+    """What advice on a recording may be asked with."""
 
     folder: str = Field(description="A recording, from overview: what advise --save or wal capture wrote.")
 
 
 class AskedServer(AskedAdvice):
-    """Of a running server."""
+    """What advice on a running server may be asked with."""
 
     server: str | None = Field(
-        default=None, description="A name from overview; may be left out for the only one."
+        default=None, description="A name from overview; may be left out if there is only one."
     )
     look_for: str = Field(
         default="30s",

@@ -67,12 +67,12 @@ class Reach:
     store: str | None
     calibration: Path | None
     scratch: Path
-    """A folder for recordings of running servers, removed at the end."""
+    """Folder for recordings of running servers; it is removed at the end."""
     longest_s: float
 
     @contextmanager
     def places(self, paths: Sequence[str], call: Call) -> Iterator[tuple[Place, ...]]:
-        """Places of paths that an assistant named, open. Raises SettingError, WalError."""
+        """Open the places of paths that an assistant named. Raises SettingError, WalError."""
         with open_places([self.roots.place(path, call.look) for path in paths]) as places:
             yield places
 
@@ -84,7 +84,7 @@ class Reach:
             raise SettingError(
                 "name a server" if name is None else f'there is no server "{name}"',
                 detail=f"Servers: {', '.join(self.servers)}.",
-                hint="Who runs walproof mcp names servers: --server DSN.",
+                hint="Whoever runs walproof mcp names servers: --server DSN.",
             )
         return name, self.servers[name]
 

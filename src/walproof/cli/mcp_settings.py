@@ -42,7 +42,7 @@ class AskedCheck(Asked):
 
 
 def settings_tools() -> list[Tool]:
-    """Tools that need nothing but the catalogue."""
+    """Tools that need only the catalogue."""
     return [
         Tool(
             "list_settings", "Settings of the write path",
@@ -126,7 +126,7 @@ def _check(asked: AskedCheck, _call: Call) -> Answer:
     }
     said = [_CLASSES]
     if len(taken) < len(given):
-        said.append("The durability class is of the settings that are taken.")
+        said.append("The durability class is that of the settings the server takes.")
     return Answer(data, tuple(said))
 
 

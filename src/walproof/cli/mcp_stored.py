@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from walproof.web.shelf import Shelf
 
 _PATIENCE_S = 20.0
-"""For the summaries of all runs, which a search looks into."""
+"""Time for the summaries of all runs, which a search looks into."""
 _LOOK_S = 0.1
 _FOLDERS_MOST = 100
 
@@ -36,7 +36,7 @@ class AskedRuns(Asked):
         description="Only runs that have all of these words in question, answer, variants, machine, version "
         "or id.",
     )
-    limit: int = Field(default=10, ge=1, le=50, description="Runs to list, the newest first.")
+    limit: int = Field(default=10, ge=1, le=50, description="Most runs to list, newest first.")
 
 
 class AskedRun(Asked):
@@ -86,7 +86,7 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
         rows = [
             {"name": study.name, "title": study.title} for study, _, _ in map(read_study, built_in_names())
         ]
-        return Answer(rows, ("A person runs one: walproof run NAME.",), ("walproof", "studies", "--json"))
+        return Answer(rows, ("A person runs a study: walproof run NAME.",), ("walproof", "studies", "--json"))
 
     def study(asked: AskedStudy, _call: Call) -> Answer:
         from walproof.errors import StudyError
@@ -99,9 +99,7 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
                 detail=f"Studies: {', '.join(built_in_names())}.",
             )
         _, text, _ = read_study(asked.name)
-        return Answer(
-            text, ("TOML, as a study of one's own is written.",), ("walproof", "studies", asked.name)
-        )
+        return Answer(text, ("TOML, as for a user's own study.",), ("walproof", "studies", asked.name))
 
     def runs(asked: AskedRuns, call: Call) -> Answer:
         from walproof.web.stored import run_data
@@ -165,8 +163,8 @@ def stored_tools(reach: Reach, shelf: Shelf) -> list[Tool]:
         ),
         Tool(
             "show_run", "A stored run",
-            "The result of an experiment, with intervals and durability classes. Differences whose interval "
-            "contains 1x are not shown to exist.",
+            "The result of an experiment, with intervals and durability classes. A difference whose "
+            "interval contains 1x is not proven.",
             AskedRun, run,
         ),
     ]  # fmt: skip
@@ -189,12 +187,12 @@ def _recorded(found: Any) -> dict[str, Any]:
 def _lacking(reach: Reach) -> list[str]:
     notes = []
     if not reach.roots.shown:
-        notes.append("No folder may be read. Who runs walproof mcp may name some: --root FOLDER.")
+        notes.append("No folder may be read. Whoever runs walproof mcp may name some: --root FOLDER.")
     if not reach.servers:
-        notes.append("No server may be looked at. Who runs walproof mcp may name some: --server DSN.")
+        notes.append("No server may be looked at. Whoever runs walproof mcp may name some: --server DSN.")
     return notes
 
 
 def _place(reach: Reach) -> list[str]:
-    """``--out``, where it is another; a store's address may hold what is not to be said."""
+    """``--out``, where it is not the default; a store's address may hold secrets."""
     return flags(("--out", None if reach.out == options.DEFAULT_OUT else reach.out))

@@ -29,7 +29,7 @@ SharedBuffers = Annotated[
 
 
 class AskedStats(Asked):
-    """Which WAL, totalled by what."""
+    """Which WAL to total, and by what."""
 
     paths: Paths
     by: Annotated[
@@ -39,11 +39,13 @@ class AskedStats(Asked):
     ] = "rmgr"  # fmt: skip
     start: Start = None
     end: End = None
-    limit: int = Field(default=20, ge=1, le=1000, description="Rows, those with most bytes first.")
+    limit: int = Field(
+        default=20, ge=1, le=1000, description="Most rows to return, those with the most bytes first."
+    )
 
 
 class AskedWhatif(Asked):
-    """Which WAL, with which settings."""
+    """Which WAL to read, and the settings to predict."""
 
     paths: Paths
     settings: Annotated[
@@ -59,18 +61,19 @@ class AskedWhatif(Asked):
         default={}, description="The recorded server's own settings, where the recording does not say them."
     )
     wal_disk: WalDisk = None
-    wal_per_hour: str | None = Field(default=None, description="WAL an hour at most, such as 50GB.")
+    wal_per_hour: str | None = Field(default=None, description="Most WAL per hour, such as 50GB.")
     recovery_target: RecoveryTarget = None
     shared_buffers: SharedBuffers = None
     start: Start = None
     end: End = None
     every_prediction: bool = Field(
-        default=False, description="Also for all other combinations of max_wal_size and checkpoint_timeout."
+        default=False,
+        description="Predict all other combinations of max_wal_size and checkpoint_timeout, too.",
     )
 
 
 class AskedRecovery(Asked):
-    """Which WAL, on which server."""
+    """Which WAL to recover, on which server."""
 
     paths: Paths
     shared_buffers: list[str] = Field(
@@ -78,10 +81,11 @@ class AskedRecovery(Asked):
     )
     distance: str | None = Field(
         default=None,
-        description="The crash is so far after the redo point, such as 4GB. Default: at the end.",
+        description="Distance from the redo point to the crash, such as 4GB. Default: the crash is at the "
+        "end.",
     )
     iops: float | None = Field(default=None, ge=1, description="Random reads a second that the disk can do.")
-    read_latency: str | None = Field(default=None, description="Of one random read, such as 0.2ms.")
+    read_latency: str | None = Field(default=None, description="Latency of one random read, such as 0.2ms.")
     start: Start = None
     end: End = None
 
@@ -92,10 +96,10 @@ class AskedArchive(Asked):
     paths: Paths
     since: str | None = Field(
         default=None,
-        description="Look only into segments from there on: an LSN, a segment's name, a time such as "
+        description="Look only at segments from this place on: an LSN, a segment's name, a time such as "
         "2026-11-22T03:00, or 26h for 26 hours ago.",
     )
-    backups: list[str] = Field(default=[], description="Further folders with base backups.")
+    backups: list[str] = Field(default=[], description="More folders with base backups.")
 
 
 def wal_tools(reach: Reach) -> list[Tool]:
@@ -117,7 +121,7 @@ def wal_tools(reach: Reach) -> list[Tool]:
         data = json.loads(json_text(wal, by, found[: asked.limit]))
         data["rows_found"] = len(found)
         if wal.error is not None:
-            notes.append("The WAL is damaged: figures are of what comes before. See error.")
+            notes.append("The WAL is damaged: the figures cover what comes before the damage. See error.")
         if len(found) > asked.limit:
             notes.append(f"{asked.limit} of {len(found)} rows; a larger limit shows more.")
         command = ("walproof", "wal", "stats", *map(str, places), "--by", asked.by)
@@ -197,8 +201,8 @@ def wal_tools(reach: Reach) -> list[Tool]:
             ("--start", asked.start), ("--end", asked.end),
         )  # fmt: skip
         notes = (
-            "Times are of the machine where walproof mcp runs, or of the disk that was named. cold: nothing "
-            "of the data is in memory after a crash of the machine. Say the range (low, high), not the "
+            "Times are those of the machine where walproof mcp runs, or of the disk that was named. cold: "
+            "no data is in memory after a crash of the machine. Say the range (low, high), not the "
             "middle.",
         )
         return Answer(json.loads(recovery_json(found)), notes, ("walproof", "recovery", "predict", *words))

@@ -27,22 +27,23 @@ StoreUrl = Annotated[
     str | None,
     typer.Option(
         "--store", metavar="URL", envvar="WALPROOF_STORE",
-        help="Where facts are kept: a file, or a server: postgresql:///?service=facts. Default: in --out.",
+        help="Where facts are kept: a file, or a server such as postgresql:///?service=facts. Default: in "
+            "--out.",
     ),
 ]  # fmt: skip
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 HostNames = Annotated[
     list[str] | None,
     typer.Option(
-        "--name", metavar="HOST", help="Name under which browsers ask for the page, where it is no address. "
-        "May be repeated.",
+        "--name", metavar="HOST", help="Host name by which browsers reach the page, if it is not an "
+            "address. May be repeated.",
     ),
 ]  # fmt: skip
 OnePg = Annotated[
     str | None,
     typer.Option(
         "--pg", metavar="DIR|VERSION",
-        help="PostgreSQL to run, of the version that was run then. Default: one that is found here.",
+        help="PostgreSQL to run, of the same version as then. Default: one found on this machine.",
     ),
 ]  # fmt: skip
 On = Annotated[
@@ -52,18 +53,18 @@ On = Annotated[
 Ray = Annotated[
     str | None,
     typer.Option(
-        "--ray", metavar="HOST:PORT", help="Let the hosts of that Ray cluster work (docs/many-machines.md)."
+        "--ray",
+        metavar="HOST:PORT",
+        help="Let the hosts of this Ray cluster do the work (docs/many-machines.md).",
     ),
 ]
 Insecure = Annotated[
     bool,
-    typer.Option(
-        "--insecure", help="With --ray: use a cluster that is open, public or run by root all the same."
-    ),
+    typer.Option("--insecure", help="With --ray: use the cluster even if it is open, public or run by root."),
 ]
 Timeline = Annotated[int | None, typer.Option("--timeline", "-t", min=1, help="Newest timeline to read.")]
 AllowGaps = Annotated[
-    bool, typer.Option("--allow-gaps", help="Go on behind missing segments; they are named.")
+    bool, typer.Option("--allow-gaps", help="Continue after missing segments, and list them.")
 ]
 OneRecording = Annotated[
     list[str],
@@ -77,7 +78,7 @@ _PLAIN_WIDTH = 100
 
 
 def with_places(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose ``paths``, named by texts, are open places until its end."""
+    """A command whose ``paths``, given as texts, are open places until its end."""
 
     @functools.wraps(command)
     def opened(*, paths: Sequence[str], **others: Any) -> None:
@@ -109,7 +110,7 @@ def open_existing_store(out: Path, url: str | None) -> Store:
 
 
 def result_console() -> Console:
-    """The console of a result on stdout; as wide as the tables want where there is no terminal."""
+    """The console for a result on stdout; without a terminal it is as wide as the tables."""
     from rich.console import Console
 
     console = Console(file=sys.stdout, highlight=False)
@@ -146,13 +147,13 @@ def duration_s(text: str | None) -> float | None:
 
 
 def positive_bytes(option: str, text: str) -> int:
-    """The bytes of an option. Raises SettingError when they are none, UnitError."""
+    """The bytes of an option. Raises SettingError when there are none, UnitError."""
     from walproof.units import parse_bytes
 
     count = parse_bytes(text)
     if count <= 0:
         raise SettingError(
-            f"{option} must be more than nothing",
+            f"{option} must be above zero",
             detail=f'Given: "{text}".',
             hint="Sizes are written like 128MB or 8GB.",
         )
@@ -167,7 +168,7 @@ def buffers(option: str, text: str) -> int:
 
 
 def memory_folder(on: Path | None) -> Path:
-    """Where clusters live whose disk is simulated anyway: in ``--on``, or in memory."""
+    """Where clusters with a simulated disk live: in ``--on``, or in memory."""
     from walproof.postgres.cache import cache_folder
 
     if on is None and _SHARED_MEMORY.is_dir():

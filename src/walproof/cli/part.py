@@ -1,4 +1,4 @@
-"""``walproof wal part``: a part of WAL that one machine reads, for ``wal stats`` on another."""
+"""``walproof wal part``: count a part of WAL on one machine, for ``wal stats`` on another."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def part(
         list[str],
         typer.Argument(
             metavar="PATH...",
-            help="Segments or folders of a range of WAL, s3://, gs://, az:// as well; or parts, to be "
-            "joined to one.",
+            help="Segments or folders of a range of WAL, s3://, gs://, az:// as well; or parts to join into "
+            "one.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="PART", help="File for the part.")],
@@ -28,7 +28,7 @@ def part(
         str | None, typer.Option("--start", "-s", metavar="LSN", help="Where the part begins.")
     ] = None,
     end: Annotated[
-        str | None, typer.Option("--end", "-e", metavar="LSN", help="Where it ends, and the next begins.")
+        str | None, typer.Option("--end", "-e", metavar="LSN", help="Where it ends and the next part begins.")
     ] = None,
     timeline: options.Timeline = None,
     json: options.Json = False,
@@ -36,11 +36,9 @@ def part(
         int | None, typer.Option("--threads", min=1, help="Cores to use. Default: all.")
     ] = None,
 ) -> None:
-    """Count a range of WAL and keep that in a file: "wal stats" puts such files together.
-
-    Ranges of one archive can be read on several machines, each with its own segments alone. Of all parts, in
-    their order, "wal stats" prints to the byte what it prints of the whole.
-    """
+    """Count a range of WAL and keep the counts in a file; "wal stats" puts such files together. Several
+    machines can read ranges of one archive, each with only its own segments. From all parts, in order, "wal
+    stats" prints to the byte what it prints from the whole."""
     from walproof.cli.passes import PassProgress
     from walproof.wal.parts import are_parts, load_parts, read_part
 
@@ -68,13 +66,15 @@ def part(
     console = options.result_console()
     console.print(f"{out}: WAL from {made.start} to {made.end}, {format_bytes(len(made.data))}")
     follows = (
-        f"The next part begins at {made.end}." if made.is_open else "The WAL ends there: it is the last."
+        f"The next part begins at {made.end}."
+        if made.is_open
+        else "The WAL ends there: this is the last part."
     )
     console.print(follows, style="dim")
 
 
 def _write(path: Path, data: bytes) -> None:
-    """The whole file or none. Raises WalError."""
+    """Write the whole file or none. Raises WalError."""
     unfinished = path.with_name(path.name + ".tmp")
     try:
         unfinished.write_bytes(data)

@@ -1,5 +1,5 @@
-"""Progress of passes over WAL: a bar on stderr with bytes, rate and time left, where that is a terminal and
-reading takes longer than a second. Elsewhere nothing."""
+"""Progress of passes over WAL: a bar on stderr with bytes, rate and time left, if that is a terminal and
+reading takes longer than a second. Otherwise nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PassProgress:
 
     @property
     def observe(self) -> Observe | None:
-        """None where nobody would see it."""
+        """None if nobody would see it."""
         return self._show if sys.stderr.isatty() else None
 
     def _show(self, done: int, total: int) -> None:

@@ -22,10 +22,10 @@ app = typer.Typer(
 def list_(
     json: options.Json = False,
     available: Annotated[
-        bool, typer.Option("--available", help="What can be installed, as your mvn or npm know it.")
+        bool, typer.Option("--available", help="List what can be installed, according to your mvn or npm.")
     ] = False,
 ) -> None:
-    """List what can be named with --pg; the first is the default. Newer minors with known fixes are named."""
+    """List what --pg can name; the first is the default. Also names newer minors with known fixes."""
     from walproof.postgres.install import survey
     from walproof.settings.fixes import looked_up
 
@@ -39,7 +39,7 @@ def list_(
     for found in seen.installs:
         sys.stdout.write(f"{found.version:<8} {found.origin:<10} {found.bindir}\n")
         sys.stdout.writelines(f"  {line}\n" for line in _missing(found))
-    sys.stderr.write(f"fixes of the write path: those known here on {looked_up()}, not all that there are\n")
+    sys.stderr.write(f"fixes of the write path known here on {looked_up()}; there may be more\n")
     for folder, reason in seen.rejected:
         sys.stderr.write(f"left out: {folder}: {reason}\n")
 
@@ -64,7 +64,7 @@ def _list_available(json: bool) -> None:
 
 @app.command("install")
 def install(
-    version: Annotated[str, typer.Argument(help="A version (13.7), or a major version (17): its newest.")],
+    version: Annotated[str, typer.Argument(help="A version (13.7), or a major version (17) for its newest.")],
     json: options.Json = False,
 ) -> None:
     """Fetch a version (server and contrib modules) with your own mvn or npm."""

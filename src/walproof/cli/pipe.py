@@ -1,6 +1,5 @@
-"""A reader of stdout that has seen enough (``head``): what is printed then goes nowhere.
-
-The command goes on: its files are written, and its status is that of what it found, not of its output.
+"""A reader of stdout that has seen enough (``head``): what is printed after that goes nowhere. The command
+continues: it writes its files, and its status tells what it found, not what became of its output.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def reader_may_leave() -> Iterator[None]:
-    """Print to stdout within the block: a closed pipe ends the block and is no error."""
+    """Print to stdout within the block: a closed pipe ends the block and is not an error."""
     try:
         yield
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""``walproof power-cut replay``: a case again, and psql on the broken server."""
+"""``walproof power-cut replay``: check a case again, with psql on the broken server."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def _group() -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Again:
-    """A case, what was made of it when it was cut, and what is made of it now."""
+    """A case, with its verdict from the cut and its verdict now."""
 
     install: str
     settings: Mapping[str, str]
     cut: CutFacts
     image: CheckedImage
     now: Verdict | CheckedImage
-    """Of the same image; a CheckedImage of one that was cut again, and did not fail this time."""
+    """The verdict on the same image; a CheckedImage if it was cut again and did not fail this time."""
 
     @property
     def is_same(self) -> bool:
@@ -66,10 +66,10 @@ def replay(
         str, typer.Argument(metavar="CASE", help="Folder of a kept image, or TRIAL/IMAGE of --run.")
     ],
     run: Annotated[
-        str, typer.Option("--run", metavar="RUN", help="Run that TRIAL/IMAGE is of. Default: the last.")
+        str, typer.Option("--run", metavar="RUN", help="Run that TRIAL/IMAGE belongs to. Default: the last.")
     ] = "last",
     psql: Annotated[
-        bool, typer.Option("--psql/--no-psql", help="End with psql on the server, where there is a terminal.")
+        bool, typer.Option("--psql/--no-psql", help="End with psql on the server if there is a terminal.")
     ] = True,
     pg: options.OnePg = None,
     on: options.On = None,
@@ -79,8 +79,8 @@ def replay(
 ) -> None:
     """Start a server on a kept image, check it once more, and look around in psql.
 
-    A case of a run that was not kept is made again: the same moment and the same choices, from its seeds.
-    Exit status 1 when the verdict is another one than before. With --json there is no psql.
+    A case whose image was not kept is made again from its seeds: the same moment and the same choices. Exit
+    status 1 when the verdict differs from the one before. With --json there is no psql.
     """
     from walproof.errors import DiskError
     from walproof.lab.power_cut.again import ReopenedImage
@@ -174,7 +174,7 @@ def _look_around(replayed: ReopenedImage) -> None:
 def _cut_again(
     case: str, run_name: str, work: Path, out: Path, store: str | None, pg: str | None
 ) -> Path | _Again:
-    """Folder in which the image was kept; when it did not fail this time, what was found of it."""
+    """Folder in which the image was kept; what was found, when it did not fail this time."""
     from walproof.lab.power_cut.again import cut_again, find_image
 
     opened = options.open_existing_store(out, store)

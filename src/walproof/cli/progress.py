@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar with the time left on a terminal, one plain line a trial elsewhere."""
+"""Progress on stderr: on a terminal a bar with the time left, elsewhere one plain line per trial."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TerminalProgress:
             self._bar.stop()
 
     def preparing(self, what: str) -> None:
-        """Something that takes a while before the first trial."""
+        """Say what takes a while before the first trial."""
         self._say(f"preparing: {what}")
 
     def run_started(self, run: Run, stored: Sequence[Trial], trials_most: int) -> None:
@@ -72,12 +72,12 @@ class TerminalProgress:
             self._task = self._bar.add_task("", total=self._most, left="")
 
     def trial_started(self, number: int, round_number: int, cell: Cell) -> None:
-        """A trial begins."""
+        """Say that a trial begins."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, description=f"round {round_number}: {self._name(cell)}")
 
     def trial_ended(self, trial: Trial) -> None:
-        """A trial has been stored."""
+        """Say that a trial has been stored."""
         self._ended += 1
         # Sweeps add rounds of their own where more may still help.
         self._most = max(self._most, self._ended)
@@ -96,7 +96,7 @@ class TerminalProgress:
             self._bar.update(self._task, advance=1, left=left)
 
     def round_ended(self, trials: Sequence[Trial]) -> None:
-        """Every cell of a round has been tried: say how wide the widest interval is, and what comes."""
+        """After a round, say how wide the widest interval is, and what comes next."""
         if self._plan.gate is not None:
             self._look(trials)
             return
@@ -115,7 +115,7 @@ class TerminalProgress:
         self._left_s, self._told = found.seconds_more, time.monotonic()
 
     def request_heard(self, request: Request, trials_most: int) -> None:
-        """Say what was asked of the run, and what becomes of it."""
+        """Say what was asked of the run, and how long that will take."""
         self._say(f"asked: {say_request(request)}")
         more = trials_most - self._stored - self._most
         if more > 0:

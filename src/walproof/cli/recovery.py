@@ -42,7 +42,7 @@ def calibrate(
     ] = None,
     add: Annotated[
         bool,
-        typer.Option("--add", help="Add to what the file has: several calibrations even out a busy machine."),
+        typer.Option("--add", help="Add to the calibrations in the file: several even out a busy machine."),
     ] = False,
     json: options.Json = False,
 ) -> None:
@@ -89,34 +89,35 @@ def predict(
     shared_buffers: Annotated[
         list[str] | None,
         typer.Option(
-            "--shared-buffers", metavar="SIZE", help="Of the server that recovers. May be repeated. "
-            "Default: the recorded server's, else 128MB.",
+            "--shared-buffers", metavar="SIZE", help="shared_buffers of the server that recovers. May be "
+                "repeated. Default: the recorded server's, else 128MB.",
         ),
     ] = None,
     crashed: Annotated[
         str | None,
         typer.Option(
-            "--crashed-shared-buffers", metavar="SIZE", help="Of the server that crashes, which decide what "
-            "it has written by then. Default: the recorded server's, else the first of --shared-buffers.",
+            "--crashed-shared-buffers", metavar="SIZE", help="shared_buffers of the server that crashes: "
+                "they decide what it has written by then. Default: the recorded server's, else the first of "
+                "--shared-buffers.",
         ),
     ] = None,
     distance: Annotated[
         str | None,
-        typer.Option("--distance", metavar="SIZE", help="Crash so far behind the redo point."),
+        typer.Option("--distance", metavar="SIZE", help="Distance from the redo point to the crash."),
     ] = None,
     iops: Annotated[
         float | None, typer.Option("--iops", min=1, help="Random reads a second that the disk can do.")
     ] = None,
     read_latency: Annotated[
-        str | None, typer.Option("--read-latency", metavar="TIME", help="Of one random read: 0.2ms.")
+        str | None, typer.Option("--read-latency", metavar="TIME", help="Latency of one random read: 0.2ms.")
     ] = None,
     read_ahead: Annotated[
         str | None,
-        typer.Option("--read-ahead", metavar="SIZE", help="What the kernel reads at once, at most. Default: "
-            "the calibration's, else 128kB.",),
+        typer.Option("--read-ahead", metavar="SIZE", help="Most that the kernel reads at once. Default: the "
+            "calibration's, else 128kB.",),
     ] = None,
     calibration: Annotated[
-        Path | None, typer.Option("--calibration", metavar="FILE", help="A calibration that was kept.")
+        Path | None, typer.Option("--calibration", metavar="FILE", help="File of a calibration.")
     ] = None,
     other_machine: Annotated[
         bool, typer.Option("--other-machine", help="Predict for the machine of --calibration, not this one.")
@@ -124,7 +125,8 @@ def predict(
     crash_log: Annotated[
         Path | None,
         typer.Option(
-            "--crash-log", metavar="FILE", help="Server log of a recovery of just this WAL, to learn from.",
+            "--crash-log", metavar="FILE", help="Server log of a recovery of exactly this WAL, to learn "
+                "from.",
         ),
     ] = None,
     prefetch: Annotated[
@@ -132,7 +134,7 @@ def predict(
         typer.Option("--maintenance-io-concurrency", min=0, max=1000, help="Of the server that recovers."),
     ] = None,
     start: Annotated[
-        str | None, typer.Option("--start", "-s", metavar="LSN", help="Taken for the redo point.")
+        str | None, typer.Option("--start", "-s", metavar="LSN", help="Location to take as the redo point.")
     ] = None,
     end: Annotated[str | None, typer.Option("--end", "-e", metavar="LSN", help="Where the crash is.")] = None,
     timeline: options.Timeline = None,
@@ -183,7 +185,7 @@ def predict(
 
 @dataclass(frozen=True, slots=True)
 class RecoveryOrder:
-    """What is asked of a recovery, read. None: as recorded, calibrated, or the default."""
+    """What is asked about a recovery. None: as recorded, as calibrated, or the default."""
 
     buffers: Sequence[int] = ()
     crashed: int | None = None
@@ -202,7 +204,8 @@ class RecoveryOrder:
 
 
 def redo_point(paths: Sequence[WalPath], order: RecoveryOrder, observe: Observe | None) -> Lsn:
-    """Where recovery begins: as asked, else at the last checkpoint's redo point. Raises WalError."""
+    """The location where recovery begins: as asked, else the redo point of the last checkpoint. Raises
+    WalError."""
     from walproof.wal.recovery import find_redo
 
     if order.start is not None:
@@ -257,14 +260,15 @@ def _read_ahead_kb(text: str) -> int:
     if size > _READ_AHEAD_MOST:
         raise SettingError(
             "--read-ahead is out of range",
-            detail=f'Given: "{text}". It is 0, for none, to 1GB.',
+            detail=f'Given: "{text}". Allowed: 0 (none) to 1GB.',
             hint="/sys/block/DISK/queue/read_ahead_kb has it, in kB.",
         )
     return size >> 10
 
 
 def _added(earlier: Calibration, found: Calibration, path: Path) -> Calibration:
-    """Both together; where they cannot be, what was measured is kept beside and StoreError says where."""
+    """Both calibrations together; if they cannot be combined, the new one is kept beside the file, and
+    StoreError says where."""
     from walproof.facts.calibration import pooled, write_calibration
 
     try:
@@ -273,5 +277,5 @@ def _added(earlier: Calibration, found: Calibration, path: Path) -> Calibration:
         beside = path.with_name(f"{path.stem}-alone.json")
         write_calibration(beside, found)
         raise StoreError(
-            error.message, detail=error.detail, hint=f'What was measured now is kept in "{beside}".'
+            error.message, detail=error.detail, hint=f'The new measurement is kept in "{beside}".'
         ) from error

@@ -1,4 +1,4 @@
-"""``walproof replica watch``: ``walproof watch`` of one pair, of which it tells everything, reading only."""
+"""``walproof replica watch``: ``walproof watch`` of one pair, in full detail. Reads only."""
 
 from __future__ import annotations
 
@@ -10,43 +10,47 @@ import typer
 from walproof.cli import Interrupted, options
 from walproof.cli.status import Status
 
-app = typer.Typer(help="Standbys: watch one that runs.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(help="Watch a running standby.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @app.callback()
 def _group() -> None:
-    """Standbys: watch one that runs."""
+    """Watch a running standby."""
 
 
 @app.command("watch")
 def watch(
     primary: Annotated[
         str,
-        typer.Option("--primary", metavar="DSN", help="The server that is followed: libpq's words or a URI."),
+        typer.Option(
+            "--primary",
+            metavar="DSN",
+            help="The server that the standby follows: a connection string or URI.",
+        ),
     ],
     standby: Annotated[str, typer.Option("--standby", metavar="DSN", help="The standby.")],
     every: Annotated[str, typer.Option("--every", metavar="TIME", help="Length of a window.")] = "2s",
     for_: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="End after that long. Default: Ctrl-C.")
+        str | None, typer.Option("--for", metavar="TIME", help="End after this time. Default: at Ctrl-C.")
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="One window, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print one window, then end.")] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Exit with 1 when the last window has a cause that nobody intends."),
+        typer.Option("--check", help="Exit with 1 when the last window shows a cause that nobody intends."),
     ] = False,
     application_name: Annotated[
         str | None,
         typer.Option(
-            "--application-name", metavar="NAME", help="The standby's walsender, where it is unclear."
+            "--application-name",
+            metavar="NAME",
+            help="application_name of the standby's walsender, if it is unclear.",
         ),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Watch a running pair, without writing: where the lag is, what limits, until when it lasts.
-
-    It is `walproof watch` of these two servers, which also finds pairs among more. Roles with the rights of
-    pg_monitor are enough. With --json each window is a line.
-    """
+    """Watch a running pair, without writing: where the lag is, what limits replication, how long the lag will
+    last. This is `walproof watch` of two servers; that command also finds pairs among more servers.
+    Membership in pg_monitor is enough. With --json each window is one line."""
     from walproof.cli.watch_loop import Showing, watch_live
     from walproof.cli.watch_order import PairOrder, ServerOrder, WatchOrder, duration
     from walproof.cli.watched import Fleet

@@ -18,7 +18,7 @@ class RunOptions:
 
     study: Annotated[str, typer.Argument(help="Name of a built-in study, or a TOML file.")]
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer rounds and shorter windows."), Override("quick")
+        bool, typer.Option("--quick", help="Run fewer rounds and shorter windows."), Override("quick")
     ] = False
     set_: Annotated[
         list[str] | None,
@@ -45,7 +45,7 @@ class RunOptions:
     seed: study_options.Seed = None
     probes: Annotated[
         str | None,
-        typer.Option("--probes", metavar="NAMES", help="Only these, separated by commas; or none."),
+        typer.Option("--probes", metavar="NAMES", help="Use only these, separated by commas; or none."),
         Override("probes", study_options.parse_names),
     ] = None
     device: study_options.Device = None

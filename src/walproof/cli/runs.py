@@ -1,4 +1,4 @@
-"""``walproof runs``: every run in the store; ``stop`` and ``more`` ask something of a run that goes on."""
+"""``walproof runs``: every run in the store; ``stop`` and ``more`` ask something of a running one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 RunId = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run's id, the beginning of it, a study, or last.")
+    str, typer.Argument(metavar="RUN", help="Id of a run, its beginning, a study's name, or last.")
 ]
 
 
@@ -30,7 +30,7 @@ def runs(
     store: options.StoreUrl = None,
     json: options.Json = False,
 ) -> None:
-    """List the runs that are stored, oldest first, or ask something of a run that goes on."""
+    """List the stored runs, oldest first, or ask something of a run that is under way."""
     if context.invoked_subcommand is not None:
         for name in ("out", "store", "json"):
             source = context.get_parameter_source(name)
@@ -49,7 +49,7 @@ def stop(
     store: options.StoreUrl = None,
     json: options.Json = False,
 ) -> None:
-    """Ask a run to end after the trial that it is running; what was measured is kept and reported."""
+    """Ask a run to end after its present trial; what was measured is kept and reported."""
     from walproof.facts import RequestKind
 
     _ask(run, RequestKind.STOP, 0, out, store, json)
@@ -63,7 +63,7 @@ def more(
     store: options.StoreUrl = None,
     json: options.Json = False,
 ) -> None:
-    """Ask a run for more rounds, after those that its plan has."""
+    """Ask a run for more rounds after those of its plan."""
     from walproof.facts import RequestKind
 
     _ask(run, RequestKind.ROUNDS, rounds, out, store, json)

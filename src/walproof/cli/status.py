@@ -1,4 +1,4 @@
-"""With which status commands exit: one table, for scripts and continuous integration."""
+"""The exit statuses of commands: one table, for scripts and continuous integration."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ SIGNAL_BASE = 128
 
 
 class Status(IntEnum):
-    """All but those of signals; docs/exit-status.md has them for users."""
+    """All statuses but those of signals; docs/exit-status.md explains them to users."""
 
     DONE = 0
     CHECK_FAILED = 1
-    """What the user asked to be checked does not hold: a verdict is another one, an archive is not whole."""
+    """What the user asked to check does not hold: a verdict has changed, an archive is not whole."""
     ERROR = 2
-    """Something of the user's or the world's: an option, a server, a disk. The message says what."""
+    """An error of the user or the world: an option, a server, a disk. The message says what."""
     BROKEN = 10
     """A gate found a promise broken."""
     UNDECIDED = 11
-    """A gate could not decide within what it may spend."""
+    """A gate could not decide within its budget."""
     DEFECT = 70
-    """A defect of walproof's own (EX_SOFTWARE of sysexits.h)."""
+    """A defect of walproof (EX_SOFTWARE of sysexits.h)."""

@@ -1,4 +1,4 @@
-"""``walproof store``: what is done to a store as a whole."""
+"""``walproof store``: care for a store as a whole."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _group() -> None:
 def upgrade(
     out: options.Out = options.DEFAULT_OUT, store: options.StoreUrl = None, json: options.Json = False
 ) -> None:
-    """Bring a store that an earlier walproof wrote to today's form; what was there is kept."""
+    """Bring a store written by an earlier walproof to today's form; the old store is kept."""
     from walproof.errors import StoreError
     from walproof.facts.upgrade import upgrade_store
 

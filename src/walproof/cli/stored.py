@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def view_of(run: Run, store: Store) -> ReportView:
-    """The report on what ``store`` has of the run."""
+    """The report on what ``store`` holds of the run."""
     from walproof.report.kinds.registry import report_kind
     from walproof.report.view import build_view
 
@@ -22,7 +22,7 @@ def view_of(run: Run, store: Store) -> ReportView:
 
 
 def read_view(name: str, out: Path, url: str | None) -> ReportView:
-    """The same of the run that is called so. Raises StoreError."""
+    """The same for the run of that name. Raises StoreError."""
     store = options.open_existing_store(out, url)
     try:
         return view_of(store.run(name), store)

@@ -19,11 +19,9 @@ def strip(
     timeline: options.Timeline = None,
     json: options.Json = False,
 ) -> None:
-    """Copy WAL without what is in the tables: small, and fit to be sent.
-
-    Totals, records and what-if read the copy as they read the WAL; how well images compress was tried before
-    they were blanked out. Parts of a recording may be stripped apart, even on different machines, and read
-    together.
+    """Copy WAL without the contents of tables: small, and safe to send. Totals, records and what-if read the
+    copy as they read the WAL; how well images compress is measured before they are blanked out. Parts of a
+    recording may be stripped separately, even on different machines, and read together.
     """
     from walproof.cli.passes import PassProgress
     from walproof.wal.strip import strip as strip_wal
@@ -39,4 +37,4 @@ def strip(
     console.print(
         f"{done.segments:,} segments, {done.records:,} records, {format_bytes(done.written_bytes)} in {to}"
     )
-    console.print("Nothing of a table's rows, and no name, message or label, is in them.", style="dim")
+    console.print("They hold no row of a table, and no name, message or label.", style="dim")

@@ -26,7 +26,7 @@ def parse_share(text: str) -> float:
 
 
 def parse_names(text: str) -> tuple[str, ...]:
-    """``wal,waits`` -> those; ``none`` -> nothing."""
+    """``wal,waits`` -> those two; ``none`` -> nothing."""
     return () if text == "none" else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
@@ -51,7 +51,7 @@ Pg = Annotated[
 WalFolder = Annotated[
     Path | None,
     typer.Option(
-        "--waldir", metavar="FOLDER", help="One variant more: pg_wal in that folder, as on another disk."
+        "--waldir", metavar="FOLDER", help="Add a variant with pg_wal in this folder, as on another disk."
     ),
     Override("waldir"),
 ]
@@ -62,28 +62,30 @@ DesignOption = Annotated[
     str | None,
     typer.Option(
         "--design", metavar="WORD",
-        help="fresh (a server for each trial), toggled (settings changed on one), sliced (servers that take "
-        "turns), auto (as settings allow).",
+        help="fresh (a server for each trial), toggled (settings changed on one server), sliced (servers "
+            "that take turns), auto (chosen by the settings).",
     ),
     Override("design"),
 ]  # fmt: skip
 Passes = Annotated[
     int | None,
-    typer.Option("--passes", min=2, help="Passes of a start, of design toggled or sliced."),
+    typer.Option("--passes", min=2, help="Passes in each start of a toggled or sliced design."),
     Override("passes"),
 ]
 Settle = Annotated[
     str | None,
     typer.Option(
         "--settle", metavar="TIME",
-        help="Measure after so much load, where most pages that change have their image.",
+        help="Measure after this much load, when most pages that change have had their image.",
     ),
     Override("settle_s", options.duration_s),
 ]  # fmt: skip
 Within = Annotated[
     str | None,
     typer.Option(
-        "--within", metavar="SHARE", help="As many rounds as every ratio within +-3% takes, after a pilot."
+        "--within",
+        metavar="SHARE",
+        help="After a pilot, run as many rounds as it takes to know every ratio within +-3%.",
     ),
     Override("within", parse_share),
 ]
@@ -92,17 +94,17 @@ Budget = Annotated[
     typer.Option(
         "--budget",
         metavar="TIME",
-        help="Begin no round that would end later: 30min. Says what that can tell.",
+        help="Begin no round that would end after this time: 30min. Says what it can tell.",
     ),
     Override("budget_s", options.duration_s),
 ]
 Warmup = Annotated[
     str | None,
-    typer.Option("--warmup", metavar="TIME", help="Load before each window."),
+    typer.Option("--warmup", metavar="TIME", help="Length of the load before each window."),
     Override("warmup_s", options.duration_s),
 ]
 Seed = Annotated[
-    int | None, typer.Option("--seed", help="Seed of orders and transactions."), Override("seed")
+    int | None, typer.Option("--seed", help="Seed for orders and transactions."), Override("seed")
 ]
 Device = Annotated[
     str | None,
@@ -114,7 +116,7 @@ Device = Annotated[
 PowerCut = Annotated[
     int | None,
     typer.Option(
-        "--power-cut", metavar="N", min=1, help="Cut the power in each trial too, and check N images."
+        "--power-cut", metavar="N", min=1, help="Cut the power in each trial, too, and check N images."
     ),
     Override("power_cut_images"),
 ]
@@ -126,13 +128,13 @@ Ray = Annotated[
     str | None,
     typer.Option(
         "--ray", metavar="HOST:PORT",
-        help="Run on every host of that Ray cluster, each by itself (docs/many-machines.md).",
+        help="Run on every host of this Ray cluster, each by itself (docs/many-machines.md).",
     ),
     Repeated.NEVER,
 ]  # fmt: skip
 Hosts = Annotated[
     int | None,
-    typer.Option("--hosts", metavar="N", min=1, help="With --ray: on so many of them."),
+    typer.Option("--hosts", metavar="N", min=1, help="With --ray: use this many hosts."),
     Repeated.NEVER,
 ]
 Insecure = Annotated[options.Insecure, Repeated.NEVER]
@@ -140,7 +142,7 @@ Between = Annotated[
     bool,
     typer.Option(
         "--between",
-        help="Each variant once more, primary and standbys on different hosts of --ray "
+        help="Add each variant once more, with primary and standbys on different hosts of --ray "
         "(docs/many-machines.md).",
     ),
     Override("between"),
@@ -149,8 +151,8 @@ Listen = Annotated[
     str | None,
     typer.Option(
         "--listen", metavar="INTERFACE|NETWORK",
-        help="With --between: where servers listen, on each host: eth1, 10.1.0.0/16. Default: at the host's "
-        "address in the cluster.",
+        help="With --between: where servers listen on each host: eth1, 10.1.0.0/16. Default: the host's "
+            "address in the cluster.",
     ),
     Repeated.NEVER,
 ]  # fmt: skip
@@ -160,7 +162,7 @@ StoreUrl = Annotated[options.StoreUrl, Repeated.NEVER]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the resolved plan and stop."), Repeated.NEVER]
 Json = Annotated[options.Json, Repeated.NEVER]
 New = Annotated[
-    bool, typer.Option("--new", help="Leave an interrupted run alone; begin another."), Repeated.NEVER
+    bool, typer.Option("--new", help="Begin another run; leave an interrupted one alone."), Repeated.NEVER
 ]
 
 

@@ -1,4 +1,4 @@
-"""A recording of a server that lets nobody stream its WAL, made of what pg_walinspect tells of it."""
+"""A recording of a server that lets nobody stream its WAL, made from what pg_walinspect tells."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from walproof.wal.recording import Position
 
 MOST_BYTES = 512 << 20
-"""WAL that is asked for at most: the server decodes every record for it."""
+"""Most WAL to ask for: the server decodes every record for it."""
 _CATCH_UP_S = 30.0
-"""How long to go on after the end of the window for what was written in it."""
+"""How long to continue after the window for what was written in it."""
 _IDLE_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What became of it."""
+    """What became of the recording."""
 
     records: int
     wal_bytes: int
     spent_s: float
-    """Time of the questions to the server."""
+    """Time that the questions took on the server."""
     ended_because: str
 
     @property
     def sentence(self) -> str:
-        """For the reader of the advice."""
+        """The sentence for the reader of the advice."""
         return (
             f"pg_walinspect told {format_bytes(self.wal_bytes)} of it instead ({self.records:,} records, "
             f"{format_duration(self.spent_s)} of queries, {self.ended_because}), without contents: how well "
@@ -45,7 +45,7 @@ class Told:
 def record_told(
     conninfo: str, seconds: float, folder: Path, most: int, tick: Callable[[float, int], None]
 ) -> Told:
-    """Record so long what the server tells of its WAL. Raises ProbeError, WalError.
+    """Record what the server tells of its WAL for that long. Raises ProbeError, WalError.
 
     ``tick`` is told the seconds and bytes so far, often.
     """
@@ -122,7 +122,7 @@ class _Recorder:
             return error.detail or error.message
 
     def _look(self) -> Lsn:
-        """How far the WAL has come now."""
+        """The current end of WAL."""
         from walproof.wal.recording import Position
 
         tip = self._inspector.tip()

@@ -35,24 +35,27 @@ def verify(
         typer.Option(
             "--since",
             metavar="LSN|SEGMENT|TIME",
-            help="Look only into segments from there on (TIME: 2026-11-22 03:00, or 26h for 26 hours ago).",
+            help="Look only at segments from this place on (TIME: 2026-11-22 03:00, or 26h for 26 hours "
+            "ago).",
         ),
     ] = None,
     backups: Annotated[
         list[str] | None,
-        typer.Option("--backups", metavar="DIR", help="More base backups are there. May be repeated."),
+        typer.Option("--backups", metavar="DIR", help="Folder with more base backups. May be repeated."),
     ] = None,
     kept: Annotated[
         Path | None,
-        typer.Option("--kept", metavar="FILE", help="Keep results there; what did not change is not read."),
+        typer.Option(
+            "--kept", metavar="FILE", help="Keep results in this file; what did not change is not read again."
+        ),
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Read everything, whatever was kept.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Read everything, even where earlier results are kept.")
+    ] = False,
     json: options.Json = False,
     prometheus: Annotated[
         Path | None,
-        typer.Option(
-            "--prometheus", metavar="FILE", help="Write metrics as well (node_exporter's textfile)."
-        ),
+        typer.Option("--prometheus", metavar="FILE", help="Write metrics, too (node_exporter's textfile)."),
     ] = None,
     threads: Annotated[
         int | None, typer.Option("--threads", min=1, help="Cores to use. Default: all.")
@@ -62,7 +65,7 @@ def verify(
 ) -> None:
     """Check that an archive is whole, and say to which moments it can restore.
 
-    Exit status 0: whole, 1: something is wrong with it, 2: it could not be looked at.
+    Exit status 0: whole, 1: something is wrong, 2: the archive could not be read.
     """
     from walproof.cli.passes import PassProgress
     from walproof.wal.verify.reading import verify_here
@@ -106,7 +109,7 @@ def verify(
 
 
 def parse_since(text: str | None) -> Since | None:
-    """What --since says: a location, a segment or a time. Raises UnitError for what is none of them."""
+    """What --since says: a location, a segment or a time. Raises UnitError for anything else."""
     if text is None:
         return None
     if "/" in text:
@@ -121,13 +124,13 @@ def parse_since(text: str | None) -> Since | None:
         return time.time() - parse_duration_s(text)
     except UnitError:
         raise UnitError(
-            f'"{text}" is no LSN, segment or time',
+            f'"{text}" is not an LSN, a segment or a time',
             hint="Such as 0/3A000000, 00000001000000000000003A, 2026-11-22T03:00 or 26h (ago).",
         ) from None
 
 
 def _write(path: Path, text: str) -> None:
-    """The whole file or none: it may be read at any time. Raises WalError."""
+    """Write the whole file or none: it may be read at any time. Raises WalError."""
     unfinished = path.with_name(path.name + ".tmp")
     try:
         unfinished.write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""``walproof wal stats|part|records|map|capture|...``: what is in WAL, and what it would be."""
+"""``walproof wal stats|part|records|map|capture|...``: what WAL holds, and what it would hold."""
 
 from __future__ import annotations
 
@@ -44,9 +44,11 @@ PathsOrParts = Annotated[
         "parts in the order of their WAL.",
     ),
 ]
-Start = Annotated[str | None, typer.Option("--start", "-s", metavar="LSN", help="First record at or behind.")]
+Start = Annotated[
+    str | None, typer.Option("--start", "-s", metavar="LSN", help="First record at or after this LSN.")
+]
 End = Annotated[
-    str | None, typer.Option("--end", "-e", metavar="LSN", help="Records that end here or before.")
+    str | None, typer.Option("--end", "-e", metavar="LSN", help="Records that end at or before this LSN.")
 ]
 
 
@@ -54,7 +56,9 @@ End = Annotated[
 @options.with_places
 def stats(
     paths: PathsOrParts,
-    by: Annotated[str, typer.Option("--by", help="rmgr, record, relation, fork, index or minute.")] = "rmgr",
+    by: Annotated[
+        str, typer.Option("--by", help="Total by rmgr, record, relation, fork, index or minute.")
+    ] = "rmgr",
     start: Start = None,
     end: End = None,
     timeline: options.Timeline = None,
@@ -64,19 +68,19 @@ def stats(
     map_: Annotated[
         Path | None,
         typer.Option(
-            "--map", metavar="FILE", help='Names that "walproof wal map" saved. A recording has its own.'
+            "--map", metavar="FILE", help='Names saved by "walproof wal map". A recording brings its own.'
         ),
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Rows of the table.")] = 40,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Rows to print.")] = 40,
     json: options.Json = False,
-    csv: Annotated[bool, typer.Option("--csv", help="The rows as CSV, all of them.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print all rows, as CSV.")] = False,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with pictures as well.")
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with charts, too.")
     ] = None,
     allow_gaps: options.AllowGaps = False,
     partial: Annotated[
         bool,
-        typer.Option("--partial", help="On damage, print what was read before; the exit status stays 2."),
+        typer.Option("--partial", help="On damage, print what was read before it; the exit status stays 2."),
     ] = False,
     threads: Annotated[
         int | None, typer.Option("--threads", min=1, help="Cores to use. Default: all.")
@@ -101,7 +105,7 @@ def stats(
         if (start, end, timeline, allow_gaps, partial) != (None, None, None, False, False):
             raise WalError(
                 "parts are joined as they are",
-                hint='--start, --end and --timeline are for "walproof wal part"; there are no gaps.',
+                hint='--start, --end and --timeline are for "walproof wal part"; parts have no gaps.',
             )
         wal = load_parts(paths).stats()
     elif ray is not None:
@@ -166,15 +170,13 @@ def records(
     timeline: options.Timeline = None,
     limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Records to print.")] = None,
     blocks: Annotated[
-        bool, typer.Option("--blocks", "-b", help="Block references with details of their images.")
+        bool, typer.Option("--blocks", "-b", help="Show block references with details of their images.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
     allow_gaps: options.AllowGaps = False,
 ) -> None:
-    """Print records, one a line, in pg_waldump's format or as JSON.
-
-    Those of a recording have the names of their relations.
-    """
+    """Print records, one per line, in pg_waldump's format or as JSON. Records of a recording show the names
+    of their relations."""
     from walproof.cli.passes import PassProgress
     from walproof.wal import lines
     from walproof.wal.recording import recorded_names
@@ -236,7 +238,7 @@ def recorded_names_of(
 ) -> RelationMap | None:
     """The names that a recording among the paths, or around them, has brought along.
 
-    Names that cannot be used are no error: ``warn`` is told why, in a sentence.
+    Names that cannot be used are not an error: ``warn`` is told why, in a sentence.
     """
     from walproof.wal.recording import recorded_names
     from walproof.wal.relations import read_map

@@ -1,4 +1,4 @@
-"""``walproof watch``: if it crashed now, what fills the disk, who is behind: live, reading only."""
+"""``walproof watch``: what a crash would cost now, what fills the disk, who lags behind. Reads only."""
 
 from __future__ import annotations
 
@@ -17,45 +17,51 @@ def watch(
         list[str] | None,
         typer.Argument(
             metavar="[DSN...]",
-            help='Servers: "service=db1" "host=db2 user=me". Standbys, too. Of --config and --replay: names.',
+            help='Servers: "service=db1" "host=db2 user=me". Standbys, too. With --config and --replay: '
+                'names.',
         ),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Servers and options: watch.toml.")
+        Path | None, typer.Option("--config", metavar="FILE", help="File of servers and options: watch.toml.")
     ] = None,
     recovery_target: Annotated[
-        str | None, typer.Option("--recovery-target", metavar="TIME", help="Longest crash recovery: 60s.")
+        str | None, typer.Option("--recovery-target", metavar="TIME", help="Longest acceptable crash "
+            "recovery: 60s.")
     ] = None,
     wal_disk: Annotated[
         str | None, typer.Option("--wal-disk", metavar="SIZE", help="Room for pg_wal: 200GB.")
     ] = None,
     every: Annotated[
-        str | None, typer.Option("--every", metavar="TIME", help="Between two looks. Default: 2s.")
+        str | None, typer.Option("--every", metavar="TIME", help="Time between two looks. Default: 2s.")
     ] = None,
     for_: Annotated[
-        str | None, typer.Option("--for", metavar="TIME", help="End after that long. Default: Ctrl-C.")
+        str | None, typer.Option("--for", metavar="TIME", help="End after this time. Default: at Ctrl-C.")
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="One result, then end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Print one result, then end.")] = False,
     plain: Annotated[
-        bool, typer.Option("--plain", help="Lines of text, each complete by itself; no page.")
+        bool, typer.Option("--plain", help="Print lines of text, each complete by itself, instead of a page.")
     ] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="One line and an exit status as of a Nagios plugin: 0 to 3."),
+        typer.Option("--check", help="Print one line and exit like a Nagios plugin: 0 to 3."),
     ] = False,
     full_warning: Annotated[
         str | None,
-        typer.Option("--full-warning", metavar="TIME", help="Warn when pg_wal is full within. Default: 4h."),
+        typer.Option("--full-warning", metavar="TIME", help="Warn when pg_wal will be full within this "
+            "time. Default: 4h."),
     ] = None,
     full_critical: Annotated[
-        str | None, typer.Option("--full-critical", metavar="TIME", help="The same, critical. Default: 1h.")
+        str | None, typer.Option("--full-critical", metavar="TIME", help="The same, but critical. Default: "
+            "1h.")
     ] = None,
     lag_warning: Annotated[
         str | None,
-        typer.Option("--lag-warning", metavar="TIME", help="Warn when a standby is that late. Default: 15s."),
+        typer.Option("--lag-warning", metavar="TIME", help="Warn when a standby lags by this time. Default: "
+            "15s."),
     ] = None,
     lag_critical: Annotated[
-        str | None, typer.Option("--lag-critical", metavar="TIME", help="The same, critical. Default: 5min.")
+        str | None, typer.Option("--lag-critical", metavar="TIME", help="The same, but critical. Default: "
+            "5min.")
     ] = None,
     listen: Annotated[
         str | None,
@@ -77,38 +83,39 @@ def watch(
         str | None,
         typer.Option(
             "--max-retained", metavar="SIZE",
-            help="Give the stream up when a server keeps more for it. Default: 1GB.",
+            help="Give up the stream when a server keeps more WAL for it. Default: 1GB.",
         ),
     ] = None,
     max_rate: Annotated[
         str | None,
-        typer.Option("--max-rate", metavar="SIZE", help="Read so much of a stream a second at most: 20MB."),
+        typer.Option("--max-rate", metavar="SIZE", help="Most of a stream to read per second: 20MB."),
     ] = None,
     calibration: Annotated[
         Path | None,
         typer.Option(
-            "--calibration", metavar="FILE", help="Costs of recovery of the servers' machine. Default: this "
-            "machine's for servers here, else the shipped ones.",
+            "--calibration", metavar="FILE", help="Recovery costs of the servers' machine. Default: this "
+                "machine's for servers here, else the shipped ones.",
         ),
     ] = None,
     history: Annotated[
         Path | None,
-        typer.Option("--history", metavar="FILE", help="Keep what is seen, to look at it later: --replay."),
+        typer.Option("--history", metavar="FILE", help="Keep what is seen in a file, to look at it later "
+            "with --replay."),
     ] = None,
     keep: Annotated[
         str | None,
-        typer.Option("--keep", metavar="TIME", help="How long the history goes back. Default: 30d."),
+        typer.Option("--keep", metavar="TIME", help="Oldest age kept in the history. Default: 30d."),
     ] = None,
     history_max: Annotated[
         str | None,
-        typer.Option("--history-max", metavar="SIZE", help="How large it gets. Default: 1GB."),
+        typer.Option("--history-max", metavar="SIZE", help="Largest size of the history. Default: 1GB."),
     ] = None,
     replay: Annotated[
         Path | None,
         typer.Option("--replay", metavar="FILE", help="Show a history as if it happened now; ask no server."),
     ] = None,
     speed: Annotated[
-        str | None, typer.Option("--speed", metavar="60x", help="Of a replay. Default: 1x.")
+        str | None, typer.Option("--speed", metavar="60x", help="Speed of a replay. Default: 1x.")
     ] = None,
     from_: Annotated[
         str | None,
@@ -119,7 +126,7 @@ def watch(
     """Watch servers, without writing: what a crash would cost now, what fills pg_wal, who is behind.
 
     pg_monitor is enough for all but the crash clock and causes, for which WAL is streamed: that needs
-    REPLICATION. With --json each look at each server is a line.
+    REPLICATION. With --json each look at each server is one line.
     """
     from walproof.cli.watch_order import Typed
 
@@ -132,7 +139,7 @@ def watch(
         if replay is not None:
             _replay(typed, replay, speed, from_, for_, once=once, plain=plain, json=json, check=check)
         elif speed is not None or from_ is not None:
-            raise SettingError("--speed and --from are of a replay", hint="--replay FILE names the history.")
+            raise SettingError("--speed and --from are for a replay", hint="--replay FILE names the history.")
         else:
             _watch(typed, config, for_, once=once, plain=plain, json=json, check=check)
     except Interrupted as signalled:

@@ -25,15 +25,16 @@ from walproof.wal.stream import ClockState, StreamSnapshot, WalStream
 _REASONS = {
     ClockState.NO_CHECKPOINT: "no redo point is known yet; the next checkpoint brings one",
     ClockState.HOLE: "WAL is missing since the redo point; the next checkpoint ends that",
-    ClockState.TRACE_TOO_LONG: "the last checkpoint took longer than is kept in mind; the next one ends that",
+    ClockState.TRACE_TOO_LONG: "the last checkpoint took longer than what is remembered; the next one ends "
+    "that",
 }
 _FILES_A_RELATION, _OTHER_FILES = 1.2, 400
-"""Free space and visibility maps of some; template0, which nobody may look into, and WAL."""
+"""Free space and visibility maps of some relations; template0, which nobody may look into; and WAL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the stream tells at a moment."""
+    """What the stream tells at one moment."""
 
     state: StreamState
     clock: CrashClock | None = None
@@ -76,7 +77,7 @@ class Clock:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the end of WAL was reached, or will not be."""
+        """Whether the end of WAL was reached, or never will be."""
         return self._feed.state.phase in (StreamPhase.LIVE, StreamPhase.BROKEN)
 
     def now(self, settings: Mapping[str, str] | None = None) -> Told:
@@ -111,7 +112,7 @@ class Clock:
         return Told(state, clock, causes, self._costs.notes)
 
     def _directory(self) -> DataDirectory | None:
-        """As it is seen on this machine, else as catalogs tell."""
+        """The size as seen on this machine, else as catalogs tell it."""
         begun, count = self._beginning, self._files.count
         if begun is None:
             return None
@@ -144,7 +145,7 @@ class Clock:
         return self._stream
 
     def _costs_of(self, beginning: FeedBeginning) -> Costs:
-        """This machine's calibrations say nothing of a server elsewhere."""
+        """This machine's calibrations say nothing about a server elsewhere."""
         major = beginning.version_num // 10000
         if self._calibration is not None:
             return find_costs(self._calibration, major, other_machine=True)

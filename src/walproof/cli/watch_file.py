@@ -37,7 +37,7 @@ def _duration(value: object) -> float:
     except UnitError as error:
         raise ValueError(f"{error.message}; {error.hint}") from None
     if seconds <= 0:
-        raise ValueError("a duration is more than nothing")
+        raise ValueError("a duration has to be above zero")
     return seconds
 
 
@@ -49,7 +49,7 @@ def _size(value: object) -> int:
     except UnitError as error:
         raise ValueError(f"{error.message}; {error.hint}") from None
     if size <= 0:
-        raise ValueError("a size is more than nothing")
+        raise ValueError("a size has to be above zero")
     return size
 
 
@@ -58,7 +58,7 @@ Size = Annotated[int, BeforeValidator(_size)]
 
 
 class Table(BaseModel):
-    """What the whole file and each server may say."""
+    """Keys of both the whole file and each server."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -114,7 +114,7 @@ class WatchFile(Table):
 
 
 def read_watch_file(path: Path) -> WatchFile:
-    """Paths in it begin at its folder. Raises SettingError with every mistake."""
+    """Relative paths in it begin at its folder. Raises SettingError with every mistake."""
     try:
         text = path.read_text(encoding="utf-8")
         mode = path.stat().st_mode

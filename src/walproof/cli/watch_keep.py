@@ -18,10 +18,10 @@ _TRAIL_MOST = 60
 
 
 class Keeper:
-    """Context manager: keeps every view that it is told. Raises StoreError when the file cannot be begun."""
+    """Context manager: keeps every view it is given. Raises StoreError when the file cannot be created."""
 
     def __init__(self, order: HistoryOrder, every_s: float, *, says: bool) -> None:
-        """``says``: a problem is said on stderr, too, when it begins."""
+        """``says``: a problem is reported on stderr, too, when it begins."""
         self._recorder = HistoryRecorder(order.path, order.limits, every_s, walproof.__version__)
         self._says = says
         self._is_said = False
@@ -34,7 +34,7 @@ class Keeper:
         self._recorder.__exit__(*details)
 
     def keep(self, views: Sequence[ServerView]) -> list[ServerView]:
-        """The views, with a note where they could not be kept."""
+        """The views, with a note if they could not be kept."""
         at = time.time()
         self._recorder.add(
             [
@@ -47,7 +47,7 @@ class Keeper:
         if problem is None:
             self._is_said = False
             return list(views)
-        note = f"The history is not written at present: {problem}. Watching goes on."
+        note = f"The history cannot be written at present: {problem}. Watching continues."
         if self._says and not self._is_said:
             sys.stderr.write(f"warning: {note}\n")
         self._is_said = True
@@ -87,7 +87,7 @@ def watch_record(view: ServerView, at: float, session: int) -> WatchRecord:
 
 
 def _slim(window: ReplicationWindow) -> ReplicationWindow:
-    """A trail is what ages are read from: of what was replayed long ago nobody asks."""
+    """Ages are read from a trail: nobody asks about what was replayed long ago."""
     replayed = min(window.first.standby.replayed, window.last.standby.replayed)
     trail = window.trail
     begin = max((place for place, (_, lsn) in enumerate(trail) if lsn <= replayed), default=0)

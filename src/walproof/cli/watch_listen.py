@@ -15,7 +15,7 @@ _ADDRESS = re.compile(r"(?:\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<host>[^\[\]:]*)):(?P<
 
 
 class Listener:
-    """Context manager: serves what it was told last. Raises SettingError when it cannot listen."""
+    """Context manager: serves the newest look. Raises SettingError when it cannot listen."""
 
     def __init__(self, address: str) -> None:
         """``address``: HOST:PORT; port 0 takes a free one."""
@@ -46,11 +46,11 @@ class Listener:
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """The port it listens on."""
         return int(self._server.server_port)
 
     def tell(self, views: Sequence[ServerView]) -> None:
-        """What the next scrapes get."""
+        """Set what the next scrapes get."""
         self._views = tuple(views)
 
 

@@ -1,4 +1,4 @@
-"""The loop of ``walproof watch``: look after look, live or from a history, to whoever shows it."""
+"""The loop of ``walproof watch``: look after look, live or from a history, for whoever shows them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from walproof.report.watch.view import ServerView
 
 _ONCE_S = 20.0
-"""The longest that a single look waits for the stream to come to the end of WAL."""
+"""The longest time a single look waits for the stream to reach the end of WAL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Showing:
-    """How it is shown, and for how long."""
+    """How looks are shown, and for how long."""
 
     plain: bool = False
     json: bool = False
@@ -49,7 +49,7 @@ def answer(checked: Checked) -> None:
 
 
 def watch_live(fleet: Fleet, order: WatchOrder, showing: Showing) -> list[ServerView]:
-    """Show look after look until the time is over; what was shown last.
+    """Show look after look until the time is over. Returns what was shown last.
 
     Raises ProbeError where one pair was asked for and could not be watched to the end.
     """
@@ -131,7 +131,8 @@ def watch_replayed(
 
 
 def _listeners(stack: ExitStack, order: WatchOrder) -> Iterator[Show]:
-    """Who else is told of each look, until the stack is left. Raises SettingError when one cannot listen."""
+    """Who else is told about each look, until the stack is left. Raises SettingError when a listener cannot
+    listen."""
     if order.listen is not None:
         from walproof.cli.watch_listen import Listener
 
@@ -144,7 +145,7 @@ def _listeners(stack: ExitStack, order: WatchOrder) -> Iterator[Show]:
 
 
 def _settle(fleet: Fleet, every_s: float) -> None:
-    """Rates need two looks, and a clock the WAL since the redo point."""
+    """Rates need two looks, and a clock needs the WAL since the redo point."""
     fleet.views(patience_s=_ONCE_S)
     until_s = time.monotonic() + _ONCE_S
     time.sleep(every_s)

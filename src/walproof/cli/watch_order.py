@@ -1,4 +1,4 @@
-"""What to watch: from the command line, from ``watch.toml``, and from neither."""
+"""What to watch: from the command line, from ``watch.toml``, and by default."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class ServerOrder:
 
     conninfo: str
     name: str | None = None
-    """As it is shown; None: after its connection string."""
+    """The name that is shown; None: from the connection string."""
     recovery_s: float | None = None
     wal_disk_bytes: int | None = None
     streams: bool = True
     calibration: Path | None = None
     bytes_per_s_most: int | None = None
-    """Of the stream; None: as fast as it comes."""
+    """Most bytes of the stream to read per second; None: as fast as it comes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class PairOrder:
     """The two servers of the order are a pair, upstream first, and that is asked about."""
 
     application_name: str | None = None
-    """Of the walsender, where it is unclear."""
+    """application_name of the walsender, where it is unclear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +66,15 @@ class WatchOrder:
     web: str | None = None
     """Where the page is served."""
     web_names: tuple[str, ...] = ()
-    """Names under which browsers may ask for it."""
+    """Host names by which browsers may ask for it."""
     history: HistoryOrder | None = None
     pair: PairOrder | None = None
-    """Of ``replica watch``; else pairs are found."""
+    """The pair of ``replica watch``; otherwise pairs are found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """The command line; None is what was not typed."""
+    """The command line; None for what was not typed."""
 
     servers: tuple[str, ...] = ()
     """Connection strings, or names of servers of the file."""
@@ -143,7 +143,7 @@ def watch_order(typed: Typed, file: WatchFile | None) -> WatchOrder:
 
 
 def thresholds_of(typed: Typed, file: WatchFile | None) -> Thresholds:
-    """Without a target of recovery: servers have their own. Raises SettingError, UnitError."""
+    """Thresholds without a recovery target: servers have their own. Raises SettingError, UnitError."""
     given = Thresholds()
 
     def seconds(key: str) -> float:
@@ -178,7 +178,7 @@ def duration(option: str, text: str) -> float:
 
 
 def _chosen(words: tuple[str, ...], file: WatchFile) -> tuple[ServerTable, ...]:
-    """A word is the name of a server of the file, else a connection string."""
+    """A word is the name of a server in the file, else a connection string."""
     from walproof.cli.watch_file import ServerTable
 
     if not words:

@@ -15,7 +15,7 @@ from walproof.report.watch.replayed import ReplayedServer
 from walproof.report.watch.view import ServerView
 
 PAUSE_S_MOST = 5.0
-"""Of a gap, in which nobody watched, so much is waited at most."""
+"""The longest wait in a gap in which nobody watched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +23,15 @@ class Frame:
     """What was shown at one moment."""
 
     at: float
-    """Seconds of the epoch, then."""
+    """Seconds since the epoch at that moment."""
     views: list[ServerView]
 
 
 def frames(
     history: WatchHistory, thresholds: Thresholds, names: Sequence[str] = (), since: float | None = None
 ) -> Iterator[Frame]:
-    """What was seen of the servers (all by default), oldest first. Raises StoreError: none has that name.
-
-    A target of ``thresholds`` holds in place of the one that was recorded.
+    """What was seen of the servers (all by default), oldest first. Raises StoreError if no server has that
+    name. A target in ``thresholds`` replaces the recorded one.
     """
     known = [server.name for server in history.servers()]
     for name in names:

@@ -21,7 +21,7 @@ Show = Callable[[Sequence[ServerView]], None]
 
 @contextmanager
 def shower(*, plain: bool, json: bool) -> Iterator[Show]:
-    """What shows each look; a page only where stdout is a terminal that can move its cursor."""
+    """What shows each look; a page only if stdout is a terminal that can move its cursor."""
     if json:
         yield _show_json
         return
@@ -37,7 +37,7 @@ def shower(*, plain: bool, json: bool) -> Iterator[Show]:
 
 @contextmanager
 def pair_shower(*, json: bool) -> Iterator[Show]:
-    """What shows each new window of the one pair that is watched, and all else that is wrong with the two."""
+    """What shows each new window of the watched pair, and all else that is wrong with the two servers."""
     console = options.result_console()
     if json:
         yield _of_new_windows(_show_window)
@@ -53,7 +53,7 @@ def pair_shower(*, json: bool) -> Iterator[Show]:
 
 @contextmanager
 def _page(console: Console, page: Callable[[Sequence[ServerView]], RenderableType]) -> Iterator[Show]:
-    """A page that is shown in place of the one before."""
+    """A page that replaces the one before."""
     from rich.live import Live
 
     try:
@@ -67,7 +67,7 @@ def _page(console: Console, page: Callable[[Sequence[ServerView]], RenderableTyp
 
 
 def _of_new_windows(show: Show, *, also_none: bool = False) -> Show:
-    """``also_none``: that there is none any more is told, too."""
+    """``also_none``: say, too, when there is none any more."""
     last: object = None
 
     def show_new(views: Sequence[ServerView]) -> None:

@@ -38,7 +38,7 @@ class WatchedServer:
         """The newest, while it answers."""
         self._is_away = False
         self.pairs: dict[str, PairWatcher] = {}
-        """Its standbys that are watched, too, by their names on the command line."""
+        """Its standbys that are also watched, by their names on the command line."""
 
     def __enter__(self) -> WatchedServer:
         self._stack.enter_context(self._watcher)
@@ -54,7 +54,7 @@ class WatchedServer:
         self._stack.close()
 
     def take(self, patience_s: float = 0.0) -> None:
-        """Take note of what was seen since; waits for the first sighting for so long."""
+        """Take note of what was seen since; waits that long for the first sighting."""
         seen = self._watcher.take(patience_s)
         self._assessor.see(seen)
         if seen:
@@ -72,19 +72,19 @@ class WatchedServer:
         return pair
 
     def forget_standby(self, standby: WatchedServer) -> None:
-        """It follows another server now."""
+        """Stop watching the pair: the standby follows another server now."""
         self.pairs.pop(standby.name).stop()
 
     @property
     def is_settled(self) -> bool:
-        """Whether everything that will be known soon is known."""
+        """Whether all that will be known soon is known."""
         if self.look is None:
             return True
         has_pairs = all(pair.window is not None or pair.error is not None for pair in self.pairs.values())
         return has_pairs and (self._clock is None or self._clock.is_settled)
 
     def view(self) -> ServerView:
-        """All that is known now."""
+        """The view of all that is known now."""
         seen = self._assessor.assess(time.monotonic(), time.time())
         settings = None if self.look is None else self.look.settings
         told = Told(StreamState(StreamPhase.OFF)) if self._clock is None else self._clock.now(settings)
@@ -129,7 +129,7 @@ class Fleet:
         self._stack.close()
 
     def views(self, patience_s: float = 0.0) -> list[ServerView]:
-        """What is known of each now; waits for first sightings until ``patience_s`` have passed."""
+        """What is known of each server now; waits for first sightings until ``patience_s`` have passed."""
         until_s = time.monotonic() + patience_s
         for server in self.servers:
             server.take(max(0.0, until_s - time.monotonic()))
@@ -145,23 +145,23 @@ class Fleet:
 
     @property
     def is_settled(self) -> bool:
-        """Of all servers."""
+        """The views of all servers."""
         return all(server.is_settled for server in self.servers)
 
     def pause(self, seconds: float) -> None:
-        """Until the next look is due; where one pair was asked for, until its next window ends."""
+        """Wait until the next look is due, or until the next window ends if one pair was asked for."""
         if self._pair is None or self._pair.error is not None:
             time.sleep(seconds)
         else:
             self._pair.wait(self._pair.window, self._order.every_s + _PAIR_WINDOW_S)
 
     def check_pair(self) -> None:
-        """Raises ProbeError where one pair was asked for and cannot be watched now."""
+        """Raise ProbeError if one pair was asked for and cannot be watched now."""
         if self._pair is not None and self._pair.error is not None:
             raise self._pair.error
 
     def _find_pairs(self) -> None:
-        """A standby is watched with the server that it follows, and stays so while it follows none."""
+        """Watch each standby with the server that it follows; it stays so while it follows none."""
         for place, followed in enumerate(upstreams([server.look for server in self.servers])):
             standby, before = self.servers[place], self._upstreams.get(place)
             is_promoted = standby.look is not None and not standby.look.is_in_recovery

@@ -24,7 +24,7 @@ def web(
     ] = None,
     history: Annotated[
         Path | None,
-        typer.Option("--history", metavar="FILE", help="Show a history that walproof watch --history keeps."),
+        typer.Option("--history", metavar="FILE", help="Show a history written by walproof watch --history."),
     ] = None,
     open_: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     out: options.Out = options.DEFAULT_OUT,
@@ -32,7 +32,7 @@ def web(
 ) -> None:
     """Serve a page over the stored runs: search, reports, several runs in one plot, trends.
 
-    The printed link holds a token: who has it may read. For running servers: walproof watch DSN --web.
+    The printed link holds a token: whoever has it may read. For running servers: walproof watch DSN --web.
     """
     from walproof.cli.web_serve import Site, shelf_of
     from walproof.facts.watch_history import open_history

@@ -93,7 +93,7 @@ class Site:
 
     def announce(self, *, open_: bool = False) -> None:
         """Print the link, and open it. Raises ReportError where there is no browser."""
-        sys.stderr.write(f"the page: {self.url}\nwho has the link may read; Ctrl-C ends it\n")
+        sys.stderr.write(f"the page: {self.url}\nwhoever has the link may read; Ctrl-C ends it\n")
         sys.stderr.flush()
         if open_:
             import webbrowser
@@ -103,7 +103,7 @@ class Site:
 
 
 class WatchedSite(Site):
-    """Context manager: a page that is told of each look, with the stored runs of this folder."""
+    """Context manager: a page that gets each look, with the stored runs of this folder."""
 
     def __init__(
         self, address: str, names: Sequence[str], every_s: float, history: Path | None = None
@@ -123,12 +123,12 @@ class WatchedSite(Site):
         self._shelf.close()
 
     def tell(self, views: Sequence[ServerView]) -> None:
-        """What the page shows next."""
+        """Set what the page shows next."""
         self._told.tell(views, time.time())
 
 
 def shelf_of(out: Path, url: str | None, *, must_exist: bool) -> Shelf:
-    """The store of these options; opened now if there is one, else when there is.
+    """The store of these options, opened now if it exists, else as soon as it does.
 
     Raises StoreError when it has to exist and does not, or cannot be read.
     """
@@ -167,7 +167,7 @@ def _bound(host: str, port: int, option: str) -> socket.socket:
             errno.EADDRINUSE: f"Another program has that port, maybe another walproof: {option} {host}:0 "
             "takes a free one.",
             errno.EACCES: "Ports below 1024 are for root: take a higher one.",
-        }.get(error.errno or 0, "The address has to be one of this machine's.")
+        }.get(error.errno or 0, "The address has to be one of this machine.")
         reason = error.strerror or str(error)
         raise SettingError(f"could not listen on {host}:{port}: {reason}", hint=hint) from error
     return made

@@ -35,8 +35,8 @@ Present = Annotated[
     str | None,
     typer.Option(
         "--present", metavar="NAME=VALUE,...",
-        help="The recorded server's own settings, which are marked and kept where nothing else is asked. "
-        "Known of what wal capture recorded.",
+        help="The recorded server's settings: they are marked, and kept where nothing else is asked. A "
+            "recording of wal capture knows them.",
     ),
 ]  # fmt: skip
 
@@ -47,27 +47,30 @@ def whatif(
     set_: Set = None,
     present: Present = None,
     wal_disk: Annotated[
-        str | None, typer.Option("--wal-disk", metavar="SIZE", help="Room for pg_wal: which settings fit?")
+        str | None,
+        typer.Option("--wal-disk", metavar="SIZE", help="Room for pg_wal: find settings that fit."),
     ] = None,
     wal_per_hour: Annotated[
-        str | None, typer.Option("--wal-per-hour", metavar="SIZE", help="WAL an hour at most.")
+        str | None, typer.Option("--wal-per-hour", metavar="SIZE", help="Most WAL per hour.")
     ] = None,
     recovery_target: Annotated[
         str | None,
         typer.Option(
-            "--recovery-target", metavar="TIME", help="Longest crash recovery: which settings keep it short?"
+            "--recovery-target", metavar="TIME", help="Longest crash recovery: find settings that keep it."
         ),
     ] = None,
     shared_buffers: Annotated[
         str | None,
-        typer.Option("--shared-buffers", metavar="SIZE", help="For --recovery-target; default as recovered."),
+        typer.Option("--shared-buffers", metavar="SIZE", help="For --recovery-target. Default: as recorded."),
     ] = None,
     calibration: Annotated[
         Path | None,
-        typer.Option("--calibration", metavar="FILE", help="For --recovery-target; default this machine's."),
+        typer.Option("--calibration", metavar="FILE", help="For --recovery-target. Default: this machine's."),
     ] = None,
     start: Annotated[str | None, typer.Option("--start", "-s", metavar="LSN", help="First record.")] = None,
-    end: Annotated[str | None, typer.Option("--end", "-e", metavar="LSN", help="End of the last.")] = None,
+    end: Annotated[
+        str | None, typer.Option("--end", "-e", metavar="LSN", help="End of the last record.")
+    ] = None,
     timeline: options.Timeline = None,
     json: options.Json = False,
     html: Annotated[
@@ -78,7 +81,7 @@ def whatif(
         typer.Option(
             "--pages",
             metavar="N",
-            help="Follow N pages at most: a sample by relation, whose error is told. All of them without it.",
+            help="Follow at most N pages: a sample by relation, with its error. Default: all pages.",
         ),
     ] = None,
     allow_gaps: options.AllowGaps = False,
@@ -145,7 +148,7 @@ def whatif(
 
 @dataclass(frozen=True, slots=True)
 class WhatifOrder:
-    """What is asked of recorded WAL, read."""
+    """What is asked of recorded WAL, after reading the options."""
 
     sets: Sequence[Mapping[str, str]] = ()
     present: Sequence[Mapping[str, str]] = ()
@@ -169,7 +172,7 @@ def predict_whatif(
 ) -> tuple[Study, Asked | None]:
     """What other settings would write, and the answer to the limits, if there are any.
 
-    ``simulator``: who goes through the WAL; this machine where none is named.
+    ``simulator``: what goes through the WAL; by default this machine.
     Raises WalError, SettingError, StoreError, AnalysisError.
     """
     from walproof.analysis.whatif import Limits, Question, study
@@ -245,5 +248,5 @@ def _size(option: str, text: str | None) -> int | None:
         return None
     count = parse_bytes(text)
     if count <= 0:
-        raise SettingError(f"{option} must be more than nothing", detail=f'Given: "{text}".')
+        raise SettingError(f"{option} must be above zero", detail=f'Given: "{text}".')
     return count

@@ -71,12 +71,12 @@ def found_at(value: Any, pointer: str) -> Any:
                 f'the answer has nothing at "{pointer}"', hint='Take "at" from its "left_out".'
             ) from None
     if pointer and not pointer.startswith("/"):
-        raise SettingError(f'"{pointer}" is no place in an answer', hint='Take "at" from its "left_out".')
+        raise SettingError(f'"{pointer}" is not a place in an answer', hint='Take "at" from its "left_out".')
     return found
 
 
 class _Node:
-    """A value of which a beginning is shown."""
+    """A value whose beginning is shown."""
 
     def __init__(self, at: str, value: Any, most: int, first: int = 0) -> None:
         """Of a list or text no more than ``most`` bytes are looked at: more cannot be shown."""
@@ -112,12 +112,12 @@ class _Node:
 
     @property
     def can_be_cut(self) -> bool:
-        """Whether something of it can be left out."""
+        """Whether a part of it can be left out."""
         return len(self._text) > _TEXT_LEAST if self._text is not None else len(self._children) > 1
 
     @property
     def is_cut(self) -> bool:
-        """Whether something of it is left out at its end."""
+        """Whether its end is left out."""
         return self._first + self._shown < self._of
 
     @property
@@ -125,13 +125,13 @@ class _Node:
         return len(self._text) if self._text is not None else len(self._children)
 
     def nodes(self) -> Iterator[_Node]:
-        """It and all in it."""
+        """The node and all nodes below it."""
         yield self
         for child in self._children:
             yield from child.nodes()
 
     def measure(self) -> None:
-        """Count bytes again, of what is shown now."""
+        """Count the bytes of what is shown now."""
         if self._text is not None:
             self.bytes = size(self._text)
         elif isinstance(self._value, (list, dict)):
@@ -143,7 +143,7 @@ class _Node:
             self.bytes = size(self._value)
 
     def cut(self, excess: int) -> None:
-        """Leave out what is too much, half of it at most."""
+        """Leave out the excess, at most half of the node."""
         share = max(0.5, 1 - excess / max(1, self.bytes))
         if self._text is None:
             left = max(1, min(len(self._children) - 1, int(len(self._children) * share)))

@@ -1,4 +1,4 @@
-"""Answers that were too long, kept for who asks for the rest of them."""
+"""Answers that were too long, kept for whoever asks for the rest."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 _KEPT = frozenset("\n\t")
 _UNSEEN = frozenset(("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"))
 _SELECTORS = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF), (0x180B, 0x180F))
-"""Variation selectors, of which a row holds a byte each."""
+"""Variation selectors: a row of them can hold a byte in each."""
 
 
 def visible(text: str) -> str:

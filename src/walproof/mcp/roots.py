@@ -15,14 +15,14 @@ from walproof.errors import SettingError
 from walproof.settings.conninfo import seems_conninfo
 from walproof.wal.places.opened import is_address
 
-_HINT = "Who runs walproof mcp may name more: --root FOLDER."
+_HINT = "Whoever runs walproof mcp may name more: --root FOLDER."
 
 
 class Roots:
     """Folders of this machine, and addresses in object stores."""
 
     def __init__(self, given: Sequence[str]) -> None:
-        """Raises SettingError for what is no folder."""
+        """Raises SettingError for what is not a folder."""
         self._addresses = tuple(root.rstrip("/") for root in given if is_address(root))
         folders = []
         for root in given:
@@ -38,7 +38,7 @@ class Roots:
 
     @property
     def shown(self) -> list[str]:
-        """As an assistant is told."""
+        """The folders in words, as an assistant is told them."""
         return [*map(str, self.folders), *self._addresses]
 
     def place(self, text: str, look: Callable[[], None]) -> str:
@@ -67,7 +67,7 @@ class Roots:
 
     def _inside(self, text: str) -> Path:
         if "\0" in text or not text.strip():
-            raise SettingError("this is no path", hint=f"Paths begin with one of: {self._said()}.")
+            raise SettingError("this is not a path", hint=f"Paths begin with one of: {self._said()}.")
         # An absolute path stands for itself, whatever it is joined to.
         found = [path for root in self.folders if self._is_inside(path := _resolved(root / text))]
         if not found:
@@ -93,7 +93,7 @@ def _resolved(path: Path) -> Path:
     try:
         return path.resolve()
     except (OSError, RuntimeError, ValueError) as error:
-        raise SettingError(f'this is no path: "{path}"', detail=str(error)) from error
+        raise SettingError(f'this is not a path: "{path}"', detail=str(error)) from error
 
 
 def _links(folder: Path, look: Callable[[], None]) -> Iterator[Path]:

@@ -23,12 +23,12 @@ class Asked(BaseModel):
 
 
 class Nothing(Asked):
-    """A tool that is asked nothing."""
+    """Arguments of a tool that takes none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which part of an earlier answer a result is."""
+    """The part of an earlier answer that a result is."""
 
     answer: str
     at: str
@@ -43,13 +43,13 @@ class Answer:
     notes: tuple[str, ...] = ()
     """Sentences on how to read it."""
     command: tuple[str, ...] = ()
-    """Words of the command that says the same, for a person to repeat it."""
+    """Words of the command that gives the same result, for a person to repeat it."""
     part: Part | None = None
-    """None of an answer that is new."""
+    """None if the answer is new."""
 
 
 class Call:
-    """One call of a tool, as its function sees it: when it has to end, and whom it tells how far it is."""
+    """One call of a tool, as its function sees it: when it has to end, and to whom it tells its progress."""
 
     def __init__(self, longest_s: float, tell: Callable[[float, float | None, str], None]) -> None:
         """``tell`` gets progress, its total if known, and a sentence."""
@@ -62,23 +62,23 @@ class Call:
         self._before = 0
 
     def stop(self) -> None:
-        """Nobody waits for the answer any more; from another thread."""
+        """Say that nobody waits for the answer any more; called from another thread."""
         self._stopped.set()
 
     def look(self) -> None:
-        """To be called often. Raises AnalysisError when the call has to end."""
+        """Call it often. Raises AnalysisError when the call has to end."""
         if self._stopped.is_set():
             raise AnalysisError("the call was given up")
         if time.monotonic() > self._until_s:
             raise AnalysisError(
                 f"the call took longer than {format_duration(self._longest_s)}, and was ended",
-                hint="Ask for less (start, end, fewer paths), or have the command run by a person. Who runs "
-                "walproof mcp may allow more: --time-limit.",
+                hint="Ask for less (start, end, fewer paths), or have the command run by a person. Whoever "
+                "runs walproof mcp may allow more: --time-limit.",
             )
 
     @property
     def left_s(self) -> float:
-        """Until the call has to end."""
+        """Seconds until the call has to end."""
         return self._until_s - time.monotonic()
 
     def observe(self, done: int, total: int) -> None:
@@ -92,7 +92,7 @@ class Call:
         self.say(self._passes + share, None, said)
 
     def say(self, progress: float, total: float | None, sentence: str) -> None:
-        """Progress for who waits, once a second at most."""
+        """Tell whoever waits about progress, once a second at most."""
         now = time.monotonic()
         if now - self._told_s >= _TOLD_EVERY_S:
             self._told_s = now

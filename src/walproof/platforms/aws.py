@@ -12,7 +12,7 @@ from walproof.platforms.platform import Lines, Refusal, Target
 from walproof.platforms.rules import refuse_by_rules
 from walproof.settings.change import Change
 
-_DEFAULT_GROUP = "The default parameter group cannot be changed: make one of your own and assign it."
+_DEFAULT_GROUP = "The default parameter group cannot be changed: make a group of your own and assign it."
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ParameterGroup:
     """``db`` or ``db-cluster``."""
 
     def refuse(self, change: Change, target: Target) -> Refusal | None:
-        """By the catalogue and the platform's rules."""
+        """Decide by the catalogue and the platform's rules."""
         return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
 
     def write(self, changes: Sequence[Change], target: Target) -> Lines:
@@ -66,11 +66,11 @@ class Terraform:
     name = "rds-terraform"
 
     def refuse(self, change: Change, target: Target) -> Refusal | None:
-        """As RDS does."""
+        """Decide as RDS does."""
         return RDS.refuse(change, target)
 
     def write(self, changes: Sequence[Change], target: Target) -> Lines:
-        """Blocks of an aws_db_parameter_group; undoing is the version before."""
+        """Write blocks of an aws_db_parameter_group; undoing brings back the version before."""
         old = [
             Change(change.name, was.value)
             for change in changes

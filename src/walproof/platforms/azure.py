@@ -17,11 +17,11 @@ class Azure:
     name = "azure"
 
     def refuse(self, change: Change, target: Target) -> Refusal | None:
-        """By the catalogue and the platform's rules."""
+        """Decide by the catalogue and the platform's rules."""
         return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
 
     def write(self, changes: Sequence[Change], target: Target) -> Lines:
-        """Whole numbers in the base unit; undoing sets what was before."""
+        """Write whole numbers in the base unit; undoing sets the values from before."""
         old = [
             Change(change.name, was.value) for change in changes if (was := target.before.get(change.name))
         ]

@@ -26,11 +26,11 @@ class CloudSql:
     name = "cloudsql"
 
     def refuse(self, change: Change, target: Target) -> Refusal | None:
-        """By the catalogue and the platform's rules."""
+        """Decide by the catalogue and the platform's rules."""
         return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
 
     def write(self, changes: Sequence[Change], target: Target) -> Lines:
-        """A call that merges; undoing takes a flag out, or sets what was before."""
+        """Write a call that merges; undoing removes a flag, or sets its value from before."""
         version_num = target.version_num
         undo: dict[str, str | None] = {}
         for change in changes:
@@ -43,7 +43,7 @@ class CloudSql:
             _call({change.name: in_base_unit(change.name, change.value, version_num) for change in changes}),
             _call(undo),
             (
-                "A patch replaces all flags: the line reads those that are there and keeps them.",
+                "A patch replaces all flags: this line reads the present ones and keeps them.",
                 *restart_note(changes, target),
             ),
         )

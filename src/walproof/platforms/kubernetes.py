@@ -15,19 +15,19 @@ from walproof.settings.change import Change
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator's resource and how it treats parameters that are taken out."""
+    """One operator's resource, and how it treats parameters that are removed."""
 
     name: str
     resource: str
     path: tuple[str, ...]
     """Keys to the map of parameters; values are strings."""
     resets: bool
-    """Whether a key that is taken out gets its default back."""
+    """Whether a key that is removed gets its default back."""
     restarts: str
     """What becomes of settings that need a restart."""
 
     def refuse(self, change: Change, target: Target) -> Refusal | None:
-        """By the catalogue and the platform's rules."""
+        """Decide by the catalogue and the platform's rules."""
         return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
 
     def write(self, changes: Sequence[Change], target: Target) -> Lines:

@@ -1,4 +1,4 @@
-"""Patroni: its dynamic configuration, which is beaten by nothing on the members."""
+"""Patroni's dynamic configuration, which nothing on the members overrides."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Patroni:
     name = "patroni"
 
     def refuse(self, change: Change, target: Target) -> Refusal | None:
-        """By the catalogue and the platform's rules."""
+        """Decide by the catalogue and the platform's rules."""
         return refuse_by_catalogue(change, target) or refuse_by_rules(self.name, change, target.version_num)
 
     def write(self, changes: Sequence[Change], target: Target) -> Lines:
-        """A YAML patch under postgresql.parameters; a null takes a key out again."""
+        """A YAML patch under postgresql.parameters; a null removes a key again."""
         waiting = needs_restart(changes, target)
         notes = ["Members apply it within loop_wait."]
         if waiting:

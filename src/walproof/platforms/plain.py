@@ -30,7 +30,7 @@ def restart_note(changes: Sequence[Change], target: Target) -> tuple[str, ...]:
 
 
 def refuse_by_catalogue(change: Change, target: Target) -> Refusal | None:
-    """A setting that nobody can set. Raises SettingError for a wrong name or value."""
+    """Refuse a setting that nobody can set. Raises SettingError for a wrong name or value."""
     setting = Catalogue.for_version(target.version_num).get(change.name)
     parse(setting, change.value)
     if setting.context is Context.INTERNAL:
@@ -51,15 +51,15 @@ class Conf:
         if before is not None and before.is_in_auto_conf:
             return Refusal(
                 change,
-                "ALTER SYSTEM has set it, which beats every file: use --platform alter-system",
+                "ALTER SYSTEM has set it, which overrides every file: use --platform alter-system",
                 _MANUAL,
             )
         return None
 
     def write(self, changes: Sequence[Change], target: Target) -> Lines:
-        """Lines in the file's own syntax."""
+        """Write lines in the syntax of the file."""
         undo = [
-            f"# {change.name}: take the line out"
+            f"# {change.name}: remove the line"
             if (was := target.before.get(change.name)) is None or was.is_default
             else f"{change.name} = {_quote(was.value)}"
             for change in changes
@@ -77,11 +77,11 @@ class AlterSystem:
     name = "alter-system"
 
     def refuse(self, change: Change, target: Target) -> Refusal | None:
-        """Only what the version has not."""
+        """Refuse only what the version does not have."""
         return refuse_by_catalogue(change, target)
 
     def write(self, changes: Sequence[Change], target: Target) -> Lines:
-        """Statements, and those that restore postgresql.auto.conf."""
+        """Write statements, and those that restore postgresql.auto.conf."""
         reload = "SELECT pg_reload_conf();"
         apply = [f"ALTER SYSTEM SET {change.name} = {literal(change.value)};" for change in changes]
         undo = [_undo(change, target.before.get(change.name)) for change in changes]

@@ -15,7 +15,7 @@ class Target:
 
     version_num: int
     before: Mapping[str, Before]
-    """Name -> where it came from, of every setting that is known."""
+    """Name -> value and origin of every known setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Lines:
     apply: str
     undo: str
     notes: tuple[str, ...] = ()
-    """What has to be known about applying them: restarts, order, what is overwritten."""
+    """What to know before applying them: restarts, order, what is overwritten."""
 
 
 class Platform(Protocol):

@@ -54,7 +54,7 @@ def refuse_by_rules(platform: str, change: Change, version_num: int) -> Refusal 
             return Refusal(change, rule.reason, rule.cited)
     allowed = [rule for rule in rules if rule.rule == "allow"]
     if allowed and not any(rule.setting == setting.name for rule in allowed):
-        return Refusal(change, "it is not known that it can be set there", allowed[0].cited)
+        return Refusal(change, "nobody has shown that it can be set there", allowed[0].cited)
     return None
 
 

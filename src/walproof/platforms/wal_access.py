@@ -1,4 +1,4 @@
-"""Whether a managed platform lets one read WAL through pg_walinspect: a dated table with sources.
+"""Whether a managed platform allows reading WAL through pg_walinspect: a dated table with sources.
 
 Platforms that are not in it give their owner a superuser, who can grant either way of reading WAL.
 """
@@ -32,7 +32,7 @@ class WalAccess:
 
 
 def wal_access(platform: str) -> WalAccess | None:
-    """Of a platform that gives nobody a superuser; None of others."""
+    """The row of a platform that gives nobody a superuser; None for other platforms."""
     return _table().get(platform)
 
 

@@ -2,8 +2,8 @@
 
 ``toggled`` is for what a reload changes at once and what leaves nothing behind: neighbouring slices of one
 server would share it. ``sliced`` is for what acts under load alone, neither at checkpoints nor by time, so
-that it can be seen in short slices of servers that take turns. Whatever nobody has shown to be so is measured
-on servers of its own, each by itself (``fresh``).
+that it can be seen in short slices of servers that take turns. A setting that nobody has shown to fit either
+is measured on separate servers, each by itself (``fresh``).
 """
 
 from __future__ import annotations
@@ -86,4 +86,4 @@ def unsliced(name: str, *, is_asked: bool = False) -> str | None:
         return f"{name} {known.why}"
     if is_asked or known.is_toggled or known.shown:
         return None
-    return f"nobody has shown on servers yet that slices of {name} agree with servers of its own"
+    return f"nobody has shown on servers yet that slices of {name} agree with separate servers"

@@ -1,6 +1,6 @@
 """Known fixes of the write path by minor release, from ``fixes.csv``: a dated table with its sources.
 
-It has what was looked up, and is no list of everything that a minor fixed.
+It holds what was looked up; it is not a list of everything that a minor fixed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TABLE = Path(__file__).with_name("fixes.csv")
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What one minor release mended."""
+    """What one minor release fixed."""
 
     major: int
     minor: int
@@ -36,7 +36,7 @@ class Fix:
 
     @property
     def sentence(self) -> str:
-        """What it mends, what may happen without it, and where that is said."""
+        """What it fixes, what may happen without it, and the source."""
         return f"{self.version} mends: {self.what}. Without it: {self.harm} ({self.source})."
 
 

@@ -26,7 +26,8 @@ OWNED: dict[str, str] = {
     "log_timezone": _LOG,
     "lc_messages": _LOG,
     "cluster_name": "walproof marks its own servers with it, so that it can clean up after itself",
-    "restart_after_crash": "a crash ends a trial: a server that came back would be another subject",
+    "restart_after_crash": "a crash ends a trial: a server that came back would no longer be the same "
+    "subject",
 }
 
 FIXED: dict[str, str] = {

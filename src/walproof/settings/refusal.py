@@ -1,4 +1,4 @@
-"""Why a server refused a session, and what to do: libpq and the server say it in English or not at all.
+"""Why a server refused a session, and what to do: it works from messages in English only.
 
 The texts are those of src/backend/libpq/auth.c, src/backend/utils/init/postinit.c,
 src/backend/replication/slot.c, walsender.c and src/interfaces/libpq/fe-connect.c, of 13 to 18.

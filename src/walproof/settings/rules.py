@@ -1,8 +1,8 @@
-"""How settings act on each other: what must come along, what cannot be together, what does nothing.
+"""How settings act on each other: what one requires, what excludes another, what does nothing.
 
 Each rule is one function of a configuration, so that a table can be tested row by row. Values are compared
-after they have been normalised, and a setting that is not given has its boot value. Values that cannot be
-read are none of this module's business: ``Catalogue.check`` comes first.
+after they have been normalised, and a setting that is not given has its boot value. Values are taken to be
+readable here: ``Catalogue.check`` comes first.
 """
 
 from __future__ import annotations
@@ -88,11 +88,11 @@ def _minimal_wal(configuration: _Configuration) -> Iterator[str]:
     if configuration.value("wal_level") != "minimal":
         return
     if configuration.number("max_wal_senders") > 0:
-        yield "wal_level=minimal cannot be with max_wal_senders > 0: a standby needs wal_level=replica."
+        yield "wal_level=minimal excludes max_wal_senders > 0: a standby needs wal_level=replica."
     if configuration.value("archive_mode") != "off":
-        yield "wal_level=minimal cannot be with archive_mode: an archive needs wal_level=replica."
+        yield "wal_level=minimal excludes archive_mode: an archive needs wal_level=replica."
     if configuration.value("summarize_wal"):
-        yield "wal_level=minimal cannot be with summarize_wal=on: summaries need wal_level=replica."
+        yield "wal_level=minimal excludes summarize_wal=on: summaries need wal_level=replica."
 
 
 def _small_wal(configuration: _Configuration) -> Iterator[str]:

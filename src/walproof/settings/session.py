@@ -9,7 +9,7 @@ APPLICATION = "walproof"
 PATIENCE_S = 30.0
 """Seconds after which a server gives up a client that does not answer, and a client its server."""
 LOCK_PATIENCE_S = 5
-"""Seconds to wait for a lock: one that waits makes others wait behind it."""
+"""Seconds to wait for a lock: whoever waits makes later sessions wait, too."""
 
 _NETWORK = {
     # A client that is cut off, or that reads nothing, is given up by the server's kernel.

@@ -10,7 +10,7 @@ from walproof.settings.risk import about
 from walproof.settings.value import Context
 
 _TOLD = frozenset({"jit"})
-"""Settings that are told beside those of the write path."""
+"""Settings that are named in addition to those of the write path."""
 _BY_INITDB = frozenset({"shared_buffers"})
 """initdb writes a value of its own, whatever the default is."""
 _COMPRESSION = "wal_compression"
