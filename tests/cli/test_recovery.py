@@ -176,7 +176,7 @@ def test_what_cannot_be_added_to_is_refused_before_anything_is_measured(tmp_path
     path = tmp_path / "earlier.json"
     path.write_text("{")
     said = refused(tmp_path, "calibrate", "--pg", "embedded", "--add", "--to", str(path))
-    assert f'"{path}" is no calibration' in said
+    assert f'"{path}" is not a calibration' in said
     assert "replay" not in said
     assert path.read_text() == "{"
 

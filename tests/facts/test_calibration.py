@@ -68,7 +68,7 @@ def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:
 def test_what_a_file_lacks_is_named(tmp_path: Path) -> None:
     path = tmp_path / "other.json"
     path.write_text('{"phases": []}')
-    with pytest.raises(StoreError, match="is no calibration") as caught:
+    with pytest.raises(StoreError, match="is not a calibration") as caught:
         read_calibration(path)
     assert caught.value.detail == 'It has no "format".'
 

@@ -159,7 +159,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "other.sqlite") as connection:
         connection.execute("CREATE TABLE t (x int)")
     connection.close()
-    with pytest.raises(StoreError, match="is no store of walproof"):
+    with pytest.raises(StoreError, match="is not a store of walproof"):
         upgrade_store(tmp_path / "other.sqlite")
     done = walproof("store", "upgrade", "--out", "nothing", cwd=tmp_path)
     assert done.returncode == 2

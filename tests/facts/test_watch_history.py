@@ -186,9 +186,9 @@ def test_files_that_are_no_history(tmp_path: Path) -> None:
         open_history(tmp_path / "text")
     with sqlite3.connect(tmp_path / "other") as other:
         other.execute("CREATE TABLE t (i int)")
-    with pytest.raises(StoreError, match="is no history"):
+    with pytest.raises(StoreError, match="is not a history"):
         open_history(tmp_path / "other")
-    with pytest.raises(StoreError, match="is no history"), recorder(tmp_path / "other"):
+    with pytest.raises(StoreError, match="is not a history"), recorder(tmp_path / "other"):
         pass
     with recorder(tmp_path / "h") as written:
         written.add([("db1", record(0))])

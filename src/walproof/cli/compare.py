@@ -197,8 +197,10 @@ def _check(given: CompareOptions) -> None:
 
 def _equal_transactions(given: CompareOptions) -> int | None:
     """Transactions of each client where the gate is about WAL and nobody said otherwise; None for a duration.
+
     The bytes of a transaction depend on how many came before it since the checkpoint, so they vary least when
-    both sides run equally many."""
+    both sides run equally many.
+    """
     is_about_wal = any(
         promise.metric.startswith("wal_") for promise in gate.read_promises(given.fail_if or [])
     )

@@ -37,8 +37,10 @@ def part(
     ] = None,
 ) -> None:
     """Count a range of WAL and keep the counts in a file; "wal stats" puts such files together. Several
-    machines can read ranges of one archive, each with only its own segments. From all parts, in order, "wal
-    stats" prints to the byte what it prints from the whole."""
+    machines can read ranges of one archive, each with only its own segments.
+
+    From all parts, in order, "wal stats" prints to the byte what it prints from the whole.
+    """
     from walproof.cli.passes import PassProgress
     from walproof.wal.parts import are_parts, load_parts, read_part
 

@@ -1,5 +1,6 @@
-"""A reader of stdout that has seen enough (``head``): what is printed after that goes nowhere. The command
-continues: it writes its files, and its status tells what it found, not what became of its output.
+"""A reader of stdout that has seen enough (``head``): what is printed after that goes nowhere.
+
+The command continues: it writes its files, and its status tells what it found, not what became of its output.
 """
 
 from __future__ import annotations

@@ -49,8 +49,11 @@ def watch(
     json: options.Json = False,
 ) -> None:
     """Watch a running pair, without writing: where the lag is, what limits replication, how long the lag will
-    last. This is `walproof watch` of two servers; that command also finds pairs among more servers.
-    Membership in pg_monitor is enough. With --json each window is one line."""
+    last.
+
+    This is `walproof watch` of two servers; that command also finds pairs among more servers. Membership in
+    pg_monitor is enough. With --json each window is one line.
+    """
     from walproof.cli.watch_loop import Showing, watch_live
     from walproof.cli.watch_order import PairOrder, ServerOrder, WatchOrder, duration
     from walproof.cli.watched import Fleet

@@ -19,9 +19,11 @@ def strip(
     timeline: options.Timeline = None,
     json: options.Json = False,
 ) -> None:
-    """Copy WAL without the contents of tables: small, and safe to send. Totals, records and what-if read the
-    copy as they read the WAL; how well images compress is measured before they are blanked out. Parts of a
-    recording may be stripped separately, even on different machines, and read together.
+    """Copy WAL without the contents of tables: small, and safe to send.
+
+    Totals, records and what-if read the copy as they read the WAL; how well images compress is measured
+    before they are blanked out. Parts of a recording may be stripped separately, even on different machines,
+    and read together.
     """
     from walproof.cli.passes import PassProgress
     from walproof.wal.strip import strip as strip_wal

@@ -175,8 +175,10 @@ def records(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
     allow_gaps: options.AllowGaps = False,
 ) -> None:
-    """Print records, one per line, in pg_waldump's format or as JSON. Records of a recording show the names
-    of their relations."""
+    """Print records, one per line, in pg_waldump's format or as JSON.
+
+    Records of a recording show the names of their relations.
+    """
     from walproof.cli.passes import PassProgress
     from walproof.wal import lines
     from walproof.wal.recording import recorded_names

@@ -25,12 +25,12 @@ _FORMAT = 10
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What coefficients belong to: on another machine, or with another server, they are others."""
+    """What coefficients belong to: another machine, or another server, has others."""
 
     cpu: str
     cores: int
     version: str
-    """Of the server that recovered: ``15.18``."""
+    """Version of the server that recovered: ``15.18``."""
     page_bytes: int
     """Of memory."""
     huge_pages: bool
@@ -66,11 +66,11 @@ class ColdReplay:
     """Whether recovery_prefetch was on."""
     cpu_s: float
     warm_cpu_s: float
-    """With the same recovery_prefetch."""
+    """CPU time of the same phase with a warm cache and the same recovery_prefetch."""
     wal_bytes: float
-    """Read from the disk, as expected."""
+    """WAL read from the disk, as predicted."""
     requests: float
-    """Reads of the disk for pages besides, as expected."""
+    """Disk reads for pages, in addition to the WAL, as predicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +78,22 @@ class CheckpointRun:
     """One checkpoint at the end of recovery."""
 
     phase: str
-    """At whose end the WAL ended."""
+    """Calibration phase after which the server was killed."""
     buffers: int
     """Size of shared_buffers."""
     written: int
-    """What the server says that it wrote."""
+    """Buffers that it wrote, in the server's words."""
     resident: float
     spilled: float
     runs: float
     is_cold: bool
     """Whether recovery began with a cold cache."""
     segments: int
-    """Of WAL that it removed or recycled; 0 where they were not its own."""
+    """Segments of WAL that it removed or recycled; 0 where they were not its own."""
     pages_s: float
-    """It took for its pages: to write and to flush."""
+    """Time to write and to flush its pages, in seconds."""
     rest_s: float
-    """It took besides."""
+    """Time of the checkpoint apart from writing and flushing pages, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +101,13 @@ class SyncCosts:
     """What the sync of a data directory costs before redo."""
 
     file_us: float
-    """A file that is on the disk: opened twice, asked for once."""
+    """Microseconds for a file that is on the disk: opened twice, flushed once."""
     flush_us: float
-    """One of which a page is not on the disk, besides."""
+    """Microseconds in addition, for a file with a page that is not on the disk."""
     mb_us: float
-    """A MB of many pages that are not."""
+    """Microseconds for a MB of many pages that are not on the disk."""
     filesystem_us: float
-    """syncfs() of a file system with one dirty page."""
+    """Microseconds of syncfs() on a file system with one dirty page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,22 +123,22 @@ class Calibration:
     read_iops: float | None
     """Random reads of 8 kB a second, 16 at a time."""
     read_latency_us: float | None
-    """One random read of 8 kB alone."""
+    """Latency of one random read of 8 kB."""
     read_ahead_kb: int
-    """What the kernel reads of that disk at once, at most (/sys/block/DISK/queue/read_ahead_kb)."""
+    """Most that the kernel reads from that disk at once (/sys/block/DISK/queue/read_ahead_kb)."""
     fresh_touch_us: float
     """First use of 8 kB of memory that was free when the calibration began. A virtual machine's host may have
     taken it back."""
     touch_us: float
-    """The same shortly after somebody had used it."""
+    """The same, shortly after the memory had been in use."""
     sync: SyncCosts | None = None
-    """None in those that were made before it was measured."""
+    """None in calibrations made before it was measured."""
 
 
 def pooled(calibrations: Sequence[Calibration]) -> Calibration:
-    """As if what each of them measured had been measured in one.
+    """Combine calibrations as if all had been measured in one.
 
-    Of a machine whose speed changes the costs are then those of more than one hour.
+    On a machine whose speed changes, the costs are then those of more than one hour.
 
     Raises StoreError: they are of different machines or servers.
     """
@@ -147,7 +147,7 @@ def pooled(calibrations: Sequence[Calibration]) -> Calibration:
         unlike = newest.machine.differences(calibration.machine)
         if unlike:
             raise StoreError(
-                "calibrations of different machines cannot be taken together",
+                "calibrations of different machines cannot be combined",
                 detail="\n".join(unlike),
                 hint="Each can be used by itself.",
             )
@@ -172,7 +172,7 @@ def _pooled_sync(costs: Sequence[SyncCosts]) -> SyncCosts | None:
 
 
 def data_folder() -> Path:
-    """Where what was measured for good is kept; not made yet."""
+    """The folder for measurements that are kept for good; it may not exist yet."""
     given = os.environ.get("WALPROOF_DATA")
     if given:
         return Path(given).expanduser().absolute()
@@ -232,14 +232,14 @@ def read_calibration(path: Path) -> Calibration:
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         missing = f'It has no "{error.args[0]}".' if isinstance(error, KeyError) else None
         raise StoreError(
-            f'"{path}" is no calibration',
+            f'"{path}" is not a calibration',
             detail=missing or str(error),
             hint='"walproof recovery calibrate" makes one; name its file.',
         ) from error
 
 
 def find_calibrations() -> tuple[tuple[Path, Calibration], ...]:
-    """All that are in the data folder and can be read, the newest first."""
+    """All readable calibrations in the data folder, newest first."""
     found = []
     for path in sorted((data_folder() / "recovery").glob("*.json")):
         try:

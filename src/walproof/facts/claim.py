@@ -26,7 +26,7 @@ _STAY = "SELECT set_config(name, '0', false) FROM pg_settings WHERE name = 'idle
 
 @contextmanager
 def claim(engine: sa.Engine, place: Place, run_id: str) -> Iterator[bool]:
-    """Whether the run is ours for as long as this holds; false where another process has it.
+    """Claim the run while the block lasts; false if another process has it.
 
     Raises StoreError.
     """

@@ -22,9 +22,9 @@ OF_SLICES = ("tps", "latency_ms_avg", "wal_bytes_per_txn", "server_cpu_us_per_tx
 OF_SLICED = ("tps", "wal_bytes_per_txn", "server_cpu_us_per_txn")
 """Metrics that slices of servers that take turns have: a load that is stopped has no true latencies."""
 BUDGET_S = 600.0
-"""How long a gate may take that nobody said more about."""
+"""Default budget of a gate, in seconds."""
 ROUNDS_MOST = 200
-"""Rounds that a gate may have, where its budget has room for more."""
+"""Most rounds of a gate, even if its budget has room for more."""
 
 _QUANTITIES = frozenset({MetricKind.RATE, MetricKind.RATIO, MetricKind.DURATION})
 _JUDGED: dict[type[Kind], tuple[frozenset[str], frozenset[MetricKind]]] = {
@@ -33,7 +33,7 @@ _JUDGED: dict[type[Kind], tuple[frozenset[str], frozenset[MetricKind]]] = {
     # Of one statement, a count is what it costs.
     Statements: (frozenset({"statements"}), _QUANTITIES | {MetricKind.COUNT, MetricKind.BYTES}),
 }
-"""Kinds that a gate may judge -> whose metrics, of what sort."""
+"""Kinds that a gate may judge -> the metrics it may use."""
 _FACTOR = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*x", re.IGNORECASE)
 _SHARE = re.compile(r"([+-]?\d+(?:\.\d*)?)\s*%")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
@@ -41,7 +41,7 @@ _FORM = 'A promise is a metric, "<" or ">", and a ratio: "tps < 0.97x" or "wal_b
 
 
 class Side(Enum):
-    """On which side of its limit a ratio breaks a promise."""
+    """The side of its limit on which a ratio breaks a promise."""
 
     BELOW = "<"
     ABOVE = ">"
@@ -58,7 +58,7 @@ class Promise:
 
     @property
     def text(self) -> str:
-        """As it can be typed: ``tps < 0.97x``."""
+        """The promise as it is typed: ``tps < 0.97x``."""
         return f"{self.metric} {self.side.value} {self.limit_text}"
 
     @property
@@ -85,7 +85,7 @@ class Gate:
 
 
 def parse_promises(texts: Sequence[str]) -> tuple[Promise, ...]:
-    """Those of ``--fail-if``, in their order. Raises StudyError, MetricError."""
+    """The promises of ``--fail-if``, in their order. Raises StudyError, MetricError."""
     found = tuple(parse_promise(text) for text in texts)
     for index, promise in enumerate(found):
         if promise in found[:index]:

@@ -1,8 +1,8 @@
 """Trials of a run whose store is away: kept as files until it is back, then stored once each.
 
-A file holds one trial with its series, whole or not at all. What was kept by a process that ended since is
-stored by the next one that carries out the run. A trial that the store has already, since only its answer was
-lost, is not stored again.
+A file holds one trial with its series, whole or not at all. What a process kept before it ended is stored by
+the next one that carries out the run. A trial that the store already has, because only its answer was lost,
+is not stored again.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ class KeptTrial:
 
 
 class KeptTrials:
-    """Stores trials as a `Store` does, and goes on while it is away."""
+    """Stores trials as a `Store` does, and continues while the store is away."""
 
     def __init__(self, store: Store, folder: Path, patience_s: float) -> None:
         """``folder`` is this machine's own. ``patience_s``: how long the end of a run waits for the store."""
         self._store, self._folder, self._patience_s = store, folder, patience_s
         self._answers: list[tuple[str, Request, str, bool]] = []
-        """Given while the store was away."""
+        """Answers given while the store was away."""
         private_folder(folder)
 
     def trials(self, run_id: str) -> tuple[Trial, ...]:
-        """Every trial of the run, those that were kept before among them. Raises StoreError."""
+        """Every trial of the run, including those that were kept before. Raises StoreError."""
         self._deliver(run_id)
         return self._store.trials(run_id)
 
@@ -101,7 +101,7 @@ class KeptTrials:
                     raise StoreAwayError(
                         error.message,
                         detail=f'{len(self._files(run_id))} trials are kept in "{self._folder}".',
-                        hint="When the store is back, the same command stores them and goes on.",
+                        hint="When the store is back, the same command stores them and continues.",
                     ) from None
                 time.sleep(_LOOK_S)
             else:
@@ -128,8 +128,8 @@ class KeptTrials:
                 self._store.add_trial(run_id, trial, kept.series)
             elif begun[trial.number] != trial.started_at:
                 raise StoreError(
-                    f"run {run_id} was gone on with by another process while its store was away",
-                    detail=f'Trial {trial.number} is another one there than in "{file}".',
-                    hint="Remove that file, and the same command goes on with what is stored.",
+                    f"run {run_id} was continued by another process while its store was away",
+                    detail=f'Trial {trial.number} differs there from the one in "{file}".',
+                    hint="Remove that file, and the same command continues with what is stored.",
                 )
             file.unlink()

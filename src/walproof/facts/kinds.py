@@ -1,10 +1,10 @@
 """What an experiment is: the kind of a study, what can be added to its trials, and its variants' conditions.
 
 A plan is of one kind (``Plan.kind``). What is measured follows from it, and so do the conditions that its
-variants may have beside settings. A crash or a power cut can be added to the trials of a study of throughput
-alone, which leave a server with its load's traces.
+variants may have beside settings. A crash or a power cut can be added only to the trials of a throughput
+study, which leave a server with the traces of its load.
 
-Every value has a name of its own, by which stored ones are told apart.
+Every value has its name, which tells stored values apart.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 UnitBytes: TypeAlias = Literal[512, 4096, 8192]
-"""A write that is whole or not there: of a sector, of a page of the kernel, of a page of PostgreSQL."""
+"""Size of an atomic write: a sector, a page of the kernel, a page of PostgreSQL."""
 NameRule: TypeAlias = Literal["journal", "strict"]
 """When created, renamed and removed files are durable: as on ext4 and xfs, or as POSIX guarantees."""
 
@@ -30,8 +30,8 @@ class CutConditions:
     """The simulated disk and the cluster under a variant whose power is cut."""
 
     unit_bytes: UnitBytes | None = None
-    """The smallest write that is whole or not there; at 8192 a page is never torn. None: both 512 and 4096,
-    image by image."""
+    """The size of an atomic write; at 8192 a page is never torn. None: 512 and 4096 in turn, image by
+    image."""
     writeback_s: float | None = 30.0
     """Age at which the kernel writes dirty data by itself (Linux: 30 s); None: never."""
     names: NameRule = "journal"
@@ -53,7 +53,7 @@ matches none; or with one that matches each lseek of its user."""
 
 @dataclass(frozen=True, slots=True)
 class ReplayConditions:
-    """What a variant's WAL is made with and replayed under, beside settings."""
+    """How a variant's WAL is made and replayed, apart from settings."""
 
     checksums: bool = False
     """Data checksums of the cluster (initdb)."""
@@ -65,29 +65,29 @@ class ReplayConditions:
 
 @dataclass(frozen=True, slots=True)
 class StreamingConditions:
-    """What is between a variant's servers, and what its standby replays with, beside settings."""
+    """What is between a variant's servers, and how its standby replays, apart from settings."""
 
     checksums: bool = False
     """Data checksums of the cluster (initdb)."""
     distance_s: float = 0.0
     """Delay one way between primary and standby."""
     bandwidth_bytes_per_s: int | None = None
-    """What passes between them, each way; None is no limit."""
+    """Bytes per second between them, each way; None is no limit."""
     replay_cpu_share: float = 1.0
-    """Share of one core that the standby's startup process gets at most."""
+    """Largest share of one core that the standby's startup process gets."""
     between_hosts: bool = False
     """The standby is on another host, and the network itself is between them."""
     name: Literal["streaming"] = field(default="streaming", kw_only=True)
 
     @property
     def count(self) -> int:
-        """How many standbys there are."""
+        """Number of standbys."""
         return 1
 
 
 StandbysLayout: TypeAlias = Literal["one", "any 2 of 3", "cascade"]
-"""Who follows a primary, and for whom its commits wait: one standby; a quorum of three; or one whose own
-standby, at another site, is what is left when both end."""
+"""Who follows a primary, and for whom its commits wait: one standby; a quorum of three; or one standby with a
+standby of its own at another site, which is all that is left when the other two end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class FailoverConditions:
     distance_s: float = 0.0
     """Delay one way between primary and standby."""
     bandwidth_bytes_per_s: int | None = None
-    """What passes between them, each way; None is no limit."""
+    """Bytes per second between them, each way; None is no limit."""
     standby_device: str | None = None
     """The emulated disk of the standby alone, as typed."""
     between_hosts: bool = False
@@ -107,7 +107,7 @@ class FailoverConditions:
 
     @property
     def count(self) -> int:
-        """How many standbys there are."""
+        """Number of standbys."""
         return {"one": 1, "any 2 of 3": 3, "cascade": 2}[self.standbys]
 
 
@@ -128,18 +128,18 @@ class LoadMethod:
 
     feed: LoadFeed = "copy"
     batch_rows: int | None = None
-    """Rows of one statement, or of one transaction where a statement has one row; None: all of them."""
+    """Rows per statement, or per transaction where a statement has one row; None: all rows."""
     sessions: int = 1
     """Client processes that load at the same time, each its part of the rows."""
     steps: tuple[LoadStep, ...] = ()
     rows_most: int | None = None
-    """Only that many of the rows: a slow method need not load them all."""
+    """Load only this many rows: a slow method need not load them all."""
     name: Literal["loading"] = field(default="loading", kw_only=True)
 
 
 BackupMode: TypeAlias = Literal["full", "incremental"]
 BackupCheckpoint: TypeAlias = Literal["fast", "spread"]
-"""How hurried the checkpoint is that a base backup begins with."""
+"""How fast the checkpoint runs that begins a base backup."""
 BackupCompression: TypeAlias = Literal["none", "gzip", "server gzip"]
 """Who compresses a base backup: nobody, pg_basebackup, or the server before it sends."""
 
@@ -149,7 +149,7 @@ class BackupConditions:
     """How a variant's base backup is taken, beside settings."""
 
     mode: BackupMode = "full"
-    """An incremental one is taken of what has changed since a full one, and combined with it to restore."""
+    """Take an incremental backup of what has changed since a full one, and combine both to restore."""
     checkpoint: BackupCheckpoint = "fast"
     compress: BackupCompression = "none"
     rate_bytes_per_s: int | None = None
@@ -174,13 +174,13 @@ class Crash:
     """Each trial's server is killed when its load ends, and the time until it is back is measured."""
 
     cold: bool
-    """It is recovered once more with nothing in the page cache."""
+    """Recover the server once more with nothing in the page cache."""
     predict: bool = False
-    """All WAL of the load is kept, and what every variant would have written predicted from it."""
+    """Keep all WAL of the load, and predict from it what every variant would have written."""
     iops: int | None = None
-    """It is recovered once more, cache cold, with so many reads a second at most."""
+    """Recover it once more, with a cold cache and at most this many reads per second."""
     power_cut: bool = False
-    """It runs on a simulated disk, and is recovered once more, cache cold, from what was flushed."""
+    """Run it on a simulated disk, and recover it once more, with a cold cache, from what was flushed."""
     name: Literal["crash"] = field(default="crash", kw_only=True)
 
 
@@ -189,18 +189,18 @@ class PowerCut:
     """Each trial's window is followed by a power cut, on a server of its own."""
 
     images: int
-    """States of the disk that are built and checked after each cut."""
+    """Number of disk states that are built and checked after each cut."""
     name: Literal["power cut"] = field(default="power cut", kw_only=True)
 
 
 class _Kind:
-    """What holds of a kind that says nothing else."""
+    """What holds for a kind unless it says otherwise."""
 
     __slots__ = ()
 
     @property
     def conditions(self) -> type[Conditions] | None:
-        """What its variants may have beside settings."""
+        """The class of conditions that its variants may have."""
         return None
 
     @property
@@ -210,7 +210,8 @@ class _Kind:
 
     @property
     def cut_images(self) -> int:
-        """States of the disk that are built and checked after the power cut of each trial; 0 without."""
+        """Number of disk states that are built and checked after the power cut of each trial; 0 without power
+        cuts."""
         return 0
 
 
@@ -226,17 +227,17 @@ class Throughput(_Kind):
 
     @property
     def conditions(self) -> type[CutConditions] | None:
-        """Those of its power cuts."""
+        """The conditions of its power cuts."""
         return CutConditions if self.cut_images else None
 
     @property
     def added_crash(self) -> Crash | None:
-        """What was added, if it is one."""
+        """What was added, if it is a crash."""
         return self.added if isinstance(self.added, Crash) else None
 
     @property
     def cut_images(self) -> int:
-        """Those of the power cut that was added."""
+        """The states of the power cut that was added."""
         return self.added.images if isinstance(self.added, PowerCut) else 0
 
 
@@ -255,7 +256,7 @@ class PowerCuts(_Kind):
     noun: ClassVar[str] = "power cuts"
 
     images: int
-    """States of the disk that are built and checked after each cut."""
+    """Number of disk states that are built and checked after each cut."""
     name: Literal["power cuts"] = field(default="power cuts", kw_only=True)
 
     @property
@@ -265,7 +266,7 @@ class PowerCuts(_Kind):
 
     @property
     def cut_images(self) -> int:
-        """All that a trial is about."""
+        """What a trial is about."""
         return self.images
 
 
@@ -277,7 +278,7 @@ class Replay(_Kind):
 
     rows: int
     preloaded_rows: int
-    """Rows that are there before, so that the WAL finds leaf pages to fill and to make images of."""
+    """Rows loaded before, so that the WAL finds leaf pages to fill and to write images of."""
     rows_per_commit: int
     name: Literal["replay"] = field(default="replay", kw_only=True)
 
@@ -294,7 +295,7 @@ class Streaming(_Kind):
     noun: ClassVar[str] = "a live stream"
 
     preloaded_rows: int
-    """Rows that are there before, as in a study of replay."""
+    """Rows loaded before, as in a study of replay."""
     rows_per_commit: int
     name: Literal["streaming"] = field(default="streaming", kw_only=True)
 
@@ -338,13 +339,13 @@ class Load(_Kind):
     replay: str | None = None
     """SQL that does for the whole table what its triggers would have done row by row."""
     crash: bool = False
-    """In the first round each load is also broken off in its middle, by killing the server."""
+    """In the first round each load is also interrupted halfway, by killing the server."""
     filled: int = 0
     """Rows that the table holds before, generated as the loaded ones are."""
     ddl_as_superuser: bool = False
-    """The DDL and the loads run as superuser, not as a role of their own."""
+    """Run the DDL and the loads as superuser, not as a separate role."""
     power_cut: int = 0
-    """In the first round the power of each is also cut in its middle, and so many images are looked at."""
+    """In the first round the power of each load is also cut halfway, and this many images are checked."""
     name: Literal["loading"] = field(default="loading", kw_only=True)
 
     @property

@@ -33,9 +33,9 @@ class MetricKind(Enum):
     BYTES = "bytes"
     DURATION = "duration"
     RATE = "rate"
-    """So much a second."""
+    """A quantity per second."""
     RATIO = "ratio"
-    """So much for each of something else."""
+    """A quantity per unit of something else."""
     SHARE = "share"
     """0 to 1."""
     FLAG = "flag"
@@ -69,14 +69,14 @@ class Metric:
     """A row of the table."""
 
     name: str
-    """Of one metric, or the pattern of a family."""
+    """Name of one metric, or the pattern of a family."""
     form: Form
     unit: str
     """Empty for shares and flags; ``bytes/row`` is spelled ``bytes_per_row`` in names."""
     kind: MetricKind
     shown: Shown
     writers: tuple[str, ...]
-    """Who writes it: probes by their names, and what a trial does beside; the first one names its chapter."""
+    """Who writes it: probes by their names, and other steps of a trial; the first one names its chapter."""
     source: str
     """What the figure is read from, with versions where not all have it."""
     meaning: str
@@ -167,4 +167,4 @@ def _expected(name: str, found: Metric | None) -> str | None:
     if found is not None:
         return f"Expected {found.name}."
     near = difflib.get_close_matches(name.partition(".")[0], _by_base(), n=3, cutoff=0.7)
-    return f"Near are {', '.join(_by_base()[base].name for base in near)}." if near else None
+    return f"Similar names: {', '.join(_by_base()[base].name for base in near)}." if near else None

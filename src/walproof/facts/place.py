@@ -29,11 +29,11 @@ class Place:
     """Where a store is."""
 
     shown: str
-    """Its name in messages, without secrets."""
+    """Name of the store in messages, without secrets."""
     path: Path | None
     """The SQLite file."""
     conninfo: str
-    """Of a PostgreSQL, for libpq; it may hold a password."""
+    """Address of a PostgreSQL, for libpq; it may hold a password."""
 
     @contextmanager
     def guarded(self, verb: str) -> Iterator[None]:
@@ -45,7 +45,8 @@ class Place:
             hint = "Is the folder writable and the server up? --out and --store name another place."
             if isinstance(error, IntegrityError):
                 hint = (
-                    "Another walproof has written the same: has this one lost its claim? --new begins a run."
+                    "Another walproof has written the same rows: has this one lost its claim? --new begins "
+                    "a run."
                 )
             is_away = self.path is None and isinstance(error, OperationalError)
             raise (StoreAwayError if is_away else StoreError)(

@@ -32,16 +32,16 @@ class Design(Enum):
 
 
 class Placing(Enum):
-    """Where after the checkpoint before the load windows and slices lie, for all variants alike."""
+    """Where windows and slices lie after the checkpoint that precedes the load; the same for all variants."""
 
     AFTER_CHECKPOINT = "after checkpoint"
-    """Right after it, where the first change of a page writes an image of the page."""
+    """Right after it, when the first change of a page writes an image of the page."""
     STEADY = "steady"
-    """After so much load that most pages that change have their image."""
+    """After enough load that most of the changing pages have had their image."""
 
 
 class Cell(NamedTuple):
-    """What a trial is a trial of; every round has one of each."""
+    """The install, workload and variant of a trial; every round has one trial of each cell."""
 
     install: str
     """Its label."""
@@ -50,7 +50,7 @@ class Cell(NamedTuple):
 
 
 PLAN_FORMAT = 2
-"""Part of a plan's identity: raised whenever a trial begins to mean something else."""
+"""Part of a plan's identity: raised whenever the meaning of a trial changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Install:
     """A PostgreSQL binary directory as a plan names it."""
 
     label: str
-    """How tables call it: ``18.3``, or ``18.3 (system)`` where two have the same version."""
+    """Its name in tables: ``18.3``, or ``18.3 (system)`` where two have the same version."""
     version: str
     version_num: int
     """As ``SHOW server_version_num``: 180003."""
@@ -83,7 +83,7 @@ class Statement:
     name: str
     sql: str
     setup: tuple[str, ...] = ()
-    """Statements that are run before it and not measured."""
+    """Statements that run before it and are not measured."""
     explain: bool = False
     """Whether it is run under EXPLAIN (ANALYZE, WAL), which counts too."""
 
@@ -124,13 +124,14 @@ class Variant:
     settings: Mapping[str, str]
     """What the variant sets, as typed; base settings and implied ones are apart."""
     implied: Mapping[str, str] = field(default_factory=dict)
-    """What had to come along for the server to start (wal_level=minimal brings max_wal_senders=0)."""
+    """Settings that the server needs to start with the others (wal_level=minimal brings
+    max_wal_senders=0)."""
     durability: DurabilityClass = DurabilityClass.NONE
     note: str | None = None
     levels: Mapping[str, str] = field(default_factory=dict)
     """Level of each factor, when the variant is a cell of a factorial design."""
     conditions: Conditions | None = None
-    """What it has beside settings, as the plan's kind allows; None: as every variant has it."""
+    """Its conditions apart from settings, as the plan's kind allows; None: the default ones."""
     waldir: str | None = None
     """Folder that pg_wal is moved to, as on a disk of its own; None: it stays in the data directory."""
     device: str | None = None
@@ -138,7 +139,7 @@ class Variant:
     design: Design = Design.FRESH
     """How it is compared with the baseline."""
     design_reason: str | None = None
-    """Why so, in a sentence; None where the study leaves no choice."""
+    """The reason for that design, in a sentence; None where the study leaves no choice."""
 
     def conditions_as(self, cls: type[C]) -> C:
         """What it has beside settings, of the class that the plan's kind has. Raises TypeError."""
@@ -171,7 +172,7 @@ class LeftOut:
 
 
 RELOAD_S = 0.005
-"""About how long it takes until a session has the settings of a slice."""
+"""Approximate time until a session has the settings of a slice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,17 +181,17 @@ class Toggling:
     is one start, for as long as its slices take, whatever the workload's duration."""
 
     baseline: str
-    """The variant that those of the design are compared with; starts are stored as trials of it."""
+    """The variant that the others of the design are compared with; starts are stored as its trials."""
     starts: int
-    """Of the server, or of all servers; one in each of the first rounds."""
+    """Number of starts of the server, or of all servers; one in each of the first rounds."""
     passes: int
-    """In a start; each has one slice of every variant of the design."""
+    """Passes in a start; each has one slice of every variant of the design."""
     slice_s: float
     guard_s: float
-    """Left out before each slice, after a session was seen to have its settings, or its load was woken."""
+    """Time left out before each slice, after a session has its settings or its load was woken."""
 
     def start_s(self, variants: int) -> float:
-        """About how long the slices of a start take, with so many variants."""
+        """Approximate time of the slices of a start with this many variants."""
         return self.passes * variants * (self.slice_s + self.guard_s + RELOAD_S)
 
 
@@ -219,7 +220,7 @@ class Plan:
     rounds: int
     """Rounds to run; the most rounds when ``half_width`` or ``budget_s`` may stop earlier."""
     half_width: float | None
-    """As many rounds as every effect takes to be known within +- this share (0.03 = 3 %) of its ratio."""
+    """Run as many rounds as it takes to know every effect within +- this share (0.03 = 3 %) of its ratio."""
     budget_s: float | None
     """Begin no round that would end after this much time."""
     initdb_options: tuple[str, ...]
@@ -228,7 +229,7 @@ class Plan:
     probes: tuple[str, ...]
     seed: int
     folder: str
-    """Where the clusters live: the disk under it is the disk that is measured."""
+    """Folder where the clusters live: its disk is the disk that is measured."""
     references: tuple[Reference, ...] = ()
     reference_source: str | None = None
     left_out: tuple[LeftOut, ...] = ()
@@ -238,9 +239,9 @@ class Plan:
     device: str | None = None
     """The emulated disk, as typed (``doc-000-vm``, ``flush=1.43ms,write=200MB/s``); None: the disk itself."""
     toggling: Toggling | None = None
-    """None where no variant is toggled."""
+    """Slicing of the toggled server; None where no variant is toggled."""
     slicing: Toggling | None = None
-    """Of servers that are up at once and take turns; None where no variant is sliced."""
+    """Slicing of servers that are up together and take turns; None where no variant is sliced."""
     place: Placing = Placing.AFTER_CHECKPOINT
     gate: Gate | None = None
     """Promises that the run decides; it ends when they are decided."""
@@ -261,7 +262,7 @@ class Plan:
         return self.kind
 
     def settings_of(self, variant: Variant) -> dict[str, str]:
-        """Everything that a server of the variant is started with: base, own and implied settings."""
+        """Every setting that a server of the variant is started with: base, its own, and implied ones."""
         return {**self.base_settings, **variant.settings, **variant.implied}
 
     @property
@@ -327,8 +328,8 @@ class Plan:
 
     @property
     def cells(self) -> tuple[Cell, ...]:
-        """Everything that is compared, in the order of the study: a trial of each in every round, but for
-        what shares trials (:meth:`round_cells`)."""
+        """Everything that is compared, in the order of the study: a trial of each in every round, except
+        where cells share trials (:meth:`round_cells`)."""
         return tuple(
             Cell(install.label, workload.name, variant.name)
             for install in self.installs

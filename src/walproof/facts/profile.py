@@ -1,4 +1,4 @@
-"""How a profile stands among a trial's metrics: folded stacks with their samples, by how they were counted.
+"""How a profile is kept among a trial's metrics: folded stacks with their samples, by counting method.
 
 ``profile_perf.PerformWalRecovery;heap_redo`` is the name of a stack that perf saw, outermost function first.
 """
@@ -18,7 +18,7 @@ def profile_metrics(method: str, stacks: Mapping[str, int]) -> dict[str, float]:
 
 
 def stacks_of(metrics: Mapping[str, float]) -> tuple[str, dict[tuple[str, ...], int]] | None:
-    """(how they were counted, stack -> samples) of a trial; None when it has no profile."""
+    """(counting method, stack -> samples) of a trial; None when it has no profile."""
     for method in _METHODS:
         prefix = _prefix(method)
         stacks = {

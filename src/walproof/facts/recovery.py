@@ -48,7 +48,7 @@ class RecoveryCheckpoint:
     buffers: int
     """Buffers that it wrote."""
     segments: int
-    """Of WAL that was replayed, removed or kept for new WAL (recycled)."""
+    """Segments of replayed WAL that were removed or kept for new WAL (recycled)."""
     write_s: float
     sync_s: float
     total_s: float
@@ -60,17 +60,17 @@ class RecoveryTimes:
 
     redo_start: Lsn
     redo_end: Lsn
-    """Where the last record begins that was replayed."""
+    """Where the last replayed record begins."""
     redo_elapsed_s: float | None
-    """From 14 on the server's own figure; before, between the times of two lines."""
+    """Seconds of redo: the server's own figure from 14 on, before that the time between two lines."""
     cpu_user_s: float | None
-    """Of redo alone, in steps of 10 ms (from 14)."""
+    """CPU seconds of redo alone, in steps of 10 ms (from 14)."""
     cpu_system_s: float | None
     checkpoint: RecoveryCheckpoint | None
     before_redo_s: float | None
-    """From the first line to the beginning of redo: the sync of the data directory, mostly."""
+    """Seconds from the first line to the beginning of redo: mostly the sync of the data directory."""
     total_s: float | None
-    """From the first line to "ready to accept connections"."""
+    """Seconds from the first line to "ready to accept connections"."""
 
     @property
     def cpu_s(self) -> float | None:
@@ -88,7 +88,7 @@ class RecoveryTimes:
 def read_recovery_log(text: str) -> RecoveryTimes:
     """The last crash recovery in a server's log.
 
-    Raises AnalysisError: no recovery in it, one that needed no redo, or one that is not complete.
+    Raises AnalysisError if the log has none, or one that needed no redo or is not complete.
     """
     lines = text.splitlines()
     start = _last(lines, _REDO_STARTS)
@@ -97,7 +97,7 @@ def read_recovery_log(text: str) -> RecoveryTimes:
         if unneeded is not None:
             raise AnalysisError(
                 "the server needed no redo",
-                detail="Its log says: redo is not required. There was nothing behind the redo point.",
+                detail="Its log says: redo is not required. There was no WAL after the redo point.",
                 hint="A recovery to learn from needs WAL that was written since the last checkpoint.",
             )
         raise AnalysisError(
@@ -165,7 +165,7 @@ def _number(text: str | None) -> float | None:
 
 
 def _between(earlier: str, other: str) -> float | None:
-    """Seconds between two lines; None where they tell no time."""
+    """Seconds between two lines; None if they have no time."""
     stamps = [_STAMP.search(line) for line in (earlier, other)]
     if None in stamps:
         return None

@@ -1,7 +1,7 @@
 """What was seen of a running pair, a standby and the server that it follows, between two moments.
 
-Positions in WAL are bytes since its beginning. A time carries the clock that it is of: seconds of the epoch
-of the upstream's or the standby's clock, which may differ, or seconds of the observer's monotonic clock.
+Positions in WAL are bytes since its beginning. A time names its clock: seconds of the epoch of the upstream's
+or the standby's clock, which may differ, or seconds of the observer's monotonic clock.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 RUNNING = "running"
-"""Shown as wait event of a process that waits for nothing that PostgreSQL names."""
+"""The wait event shown for a process that waits for nothing that PostgreSQL names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Sender:
     sync_state: str
     sent: int
     write_lag_s: float | None
-    """As the server reports it. It stands still while nothing moves: a hint, no measure."""
+    """The lag as the server reports it. It stands still while nothing moves: a hint, not a measure."""
     flush_lag_s: float | None
     replay_lag_s: float | None
     reply_age_s: float | None
@@ -35,7 +35,7 @@ class Upstream:
     """One look at the server that is followed: a primary, or a standby in a cascade."""
 
     clock_s: float
-    """Its clock, seconds of the epoch."""
+    """Time by its clock, seconds since the epoch."""
     inserted: int
     """End of the WAL that exists; in a cascade, of what the upstream has itself."""
     flushed: int
@@ -60,7 +60,7 @@ class Receiver:
 
 
 STARVED_SHARE = 0.3
-"""Of its CPU time: a startup process that waited longer for a core is said to have lacked one."""
+"""Share of its CPU time: a startup process that waited longer than this for a core is said to lack CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,10 @@ class StartupProcess:
 
     cpu_s: float
     run_queue_s: float
-    """Time that it was ready to run and another process had the core."""
+    """Time in which it was ready to run while another process had the core."""
     minor_faults: int
     read_bytes: int | None
-    """From the device; None where the kernel does not show it to us."""
+    """Bytes read from the device; None where the kernel does not show them to us."""
     read_calls: int | None
 
 
@@ -84,7 +84,7 @@ class Standby:
     """One look at the standby."""
 
     clock_s: float
-    """Its clock, seconds of the epoch."""
+    """Time by its clock, seconds since the epoch."""
     received: int | None
     """pg_last_wal_receive_lsn(): what was streamed and is flushed; None when nothing was ever streamed."""
     replayed: int
@@ -107,7 +107,7 @@ class Look:
     """Both servers at one moment, the upstream first."""
 
     at_s: float
-    """The observer's monotonic clock."""
+    """Time by the observer's monotonic clock."""
     upstream: Upstream
     standby: Standby
 
@@ -146,7 +146,7 @@ class ReplicationWindow:
     clock_skew_s: float
     """Standby's clock minus upstream's, as seen between two answers."""
     clock_skew_error_s: float
-    """Half of what the two questions took: how far off ``clock_skew_s`` can be."""
+    """Half of the time that the two questions took: the most ``clock_skew_s`` can be off."""
     blockers: tuple[Session, ...] = ()
     """Oldest transactions of the standby, looked for while replay waited for one."""
     notes: tuple[str, ...] = ()

@@ -1,7 +1,8 @@
-"""What is asked of a run that goes on, as rows of the store: who may write there may ask, the run answers.
+"""What is asked of a run that is under way, as rows of the store: whoever may write there may ask, and the
+run answers.
 
-Both are rows of their own, so that nothing that is stored is changed. The run looks for requests between its
-trials (``lab/hearing.py``).
+Both are separate rows, so that nothing stored is changed. The run looks for requests between its trials
+(``lab/hearing.py``).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from walproof.facts.run import Request, RequestKind, Run
 from walproof.facts.tables import REQUEST, REQUEST_ANSWER, RUN_END
 
 ROUNDS_MOST = 1000
-"""In one request."""
+"""Most rounds in one request."""
 
 
 def ask(engine: sa.Engine, run: Run, kind: RequestKind, rounds: int) -> Request:

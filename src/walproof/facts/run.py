@@ -27,17 +27,17 @@ class ImageState(Enum):
     HOLES = "holes"
     """Acknowledged commits are gone while later ones are there."""
     CORRUPT = "corrupt"
-    """It runs, with wrong data: a checksum, an index, an invariant, an error while reading."""
+    """It runs with wrong data: a checksum, an index, an invariant, or an error while reading."""
     NO_START = "does not start"
 
     @property
     def is_sound(self) -> bool:
-        """Whether nothing acknowledged is gone, and nothing damaged but what the server repairs."""
+        """Whether nothing acknowledged is gone, and nothing is damaged except what the server repairs."""
         return self in (ImageState.CLEAN, ImageState.BENIGN)
 
     @property
     def is_failure(self) -> bool:
-        """Whether only a dangerous setting may leave it: more is wrong than the last commits."""
+        """Whether only a dangerous setting may lead to it: more is wrong than the last commits."""
         return self in (ImageState.HOLES, ImageState.CORRUPT, ImageState.NO_START)
 
 
@@ -46,7 +46,7 @@ class CheckedImage:
     """One state that the disk could have been left in, and what a server made of it."""
 
     number: int
-    """Within its trial, from 1."""
+    """Number within its trial, from 1."""
     seed: int
     survival: str
     """What survived: ``random 0.5 of 512 B``, ``by age, 4 KiB``, ``nothing unflushed``."""
@@ -57,9 +57,9 @@ class CheckedImage:
     """Pages of relations whose checksum was wrong before recovery; 0 where the cluster has no checksums."""
     lost_commits: int
     loss_window_ms: float | None
-    """From the acknowledgement of the oldest lost commit to the cut; None when none is lost."""
+    """Time from the acknowledgement of the oldest lost commit to the cut; None when no commit is lost."""
     check_s: float
-    """To build, recover and check it."""
+    """Time to build, recover and check it."""
     kept: str | None = None
     """Folder in which it was kept."""
 
@@ -70,14 +70,14 @@ class CutFacts:
 
     seed: int
     moment: str
-    """``wal flush 812``: the 812th since the load began; ``time 3 s`` when none came before."""
+    """``wal flush 812``: the 812th since the load began; ``time 3 s`` if no such moment came before."""
     pace: str
     """``busy``: sessions at full speed, and checkpoints; ``trickle``: one that thinks between commits."""
     acknowledged: int
     """Commits that clients had been told of."""
     load_s: float
     undo_bytes_max: int
-    """Old contents that were kept at most: the memory that the simulation took."""
+    """Most bytes of old contents that were kept: the memory that the simulation took."""
     checkpoints: int
     """Checkpoints that ended before the cut."""
     unflushed: tuple[str, ...]
@@ -99,7 +99,7 @@ class Slice:
     pass_number: int
     """From 1."""
     position: int
-    """Within its pass, from 1."""
+    """Number within its pass, from 1."""
     variant: str
     predecessor: str | None
     """Variant of the slice before it; None for the first."""
@@ -110,9 +110,10 @@ class Slice:
     """WAL insert position."""
     lsn_end: int
     transactions: int
-    """That ended within it."""
+    """Transactions that ended within it."""
     latency_ms_sum: float
-    """Over those transactions; 0 where the load is stopped between slices, since its clock goes on."""
+    """Sum over those transactions; 0 where the load is stopped between slices, because its clock
+    continues."""
     latency_ms_p50: float | None
     latency_ms_p95: float | None
     latency_ms_p99: float | None
@@ -160,11 +161,11 @@ class Trial:
     cut: CutFacts | None = None
     """Its power cut, when the plan has them."""
     slices: tuple[Slice, ...] = ()
-    """Of a start whose variants are toggled or take turns, in their order."""
+    """Slices of a start whose variants are toggled or take turns, in their order."""
 
     @property
     def cell(self) -> Cell:
-        """What it is a trial of."""
+        """The cell that it is a trial of."""
         return Cell(self.install, self.workload, self.variant)
 
 
@@ -193,12 +194,12 @@ class Environment:
 
 
 class RequestKind(Enum):
-    """What may be asked of a run while it goes on."""
+    """What may be asked of a run while it is under way."""
 
     STOP = "stop"
-    """End after the trial that is being run."""
+    """End after the present trial."""
     ROUNDS = "rounds"
-    """Add rounds after those that the plan has."""
+    """Add rounds after those of the plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,10 +210,10 @@ class Request:
     """Within the run, from 1."""
     kind: RequestKind
     rounds: int
-    """How many more; 0 for a stop."""
+    """Number of rounds to add; 0 for a stop."""
     asked_at: float
     answered_at: float | None = None
-    """None: not heard yet."""
+    """The answer; None: the run has not heard it yet."""
     is_granted: bool = False
     words: str = ""
     """The answer."""
@@ -232,13 +233,13 @@ class Run:
     study_text: str | None = None
     """The TOML that the plan was made from; None for a study without a file."""
     finished_at: float | None = None
-    """None while rounds are missing: the same command resumes it."""
+    """When the run ended; None while rounds are missing: the same command resumes it."""
     requests: tuple[Request, ...] = ()
-    """In the order in which they were asked."""
+    """Requests in the order in which they were made."""
 
     @property
     def stopped(self) -> Request | None:
-        """The request that ended it; None where it ended by itself or goes on."""
+        """The request that ended it; None where it ended by itself or is under way."""
         return next(
             (request for request in self.requests if request.kind is RequestKind.STOP and request.is_granted),
             None,
@@ -246,7 +247,7 @@ class Run:
 
     @property
     def rounds_more(self) -> int:
-        """Rounds that it was granted beyond its plan."""
+        """Rounds that it was granted in addition to its plan."""
         return sum(
             request.rounds
             for request in self.requests
@@ -255,12 +256,12 @@ class Run:
 
     @property
     def trials_most(self) -> int:
-        """Trials of all rounds, those that were granted among them."""
+        """Trials of all rounds, including granted ones."""
         return self.plan.trials_most + self.rounds_more * len(self.plan.round_cells(1))
 
     @property
     def why_no_rounds(self) -> str | None:
-        """Why it takes no more rounds; None where it does."""
+        """Why it takes no more rounds; None if it does."""
         if self.plan.gate is not None:
             return "the looks of a gate are planned before it begins, and more rounds would make them wrong"
         if self.command[:2] == ("walproof", "tune"):
@@ -294,6 +295,6 @@ class Extent:
     rounds: int
     """Number of the newest round that has a trial."""
     newest_at: float | None
-    """When its newest trial ended; None without any."""
+    """When its newest trial ended; None without trials."""
     finished_at: float | None
     """As `Run.finished_at`."""

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 FLUSH_WAITS = ("IO/WALSync", "IO/WalSync", "LWLock/WALWrite", "LWLock/WALWriteLock", "Timeout/CommitDelay")
-"""Waits for a flush of WAL, one's own or another's, in every version. From 19 on the sleep of commit_delay
-before a flush is a wait, too."""
+"""Waits for a flush of WAL, by the session itself or another one, in every version. From 19 on the sleep of
+commit_delay before a flush is a wait, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,8 @@ class ServerSetting:
     """A row of pg_settings."""
 
     value: str
-    """As SHOW prints it, with its unit; empty for texts that are not read (``observe/objects.py``)."""
+    """The value as SHOW prints it, with its unit; empty for texts that are not read
+    (``observe/objects.py``)."""
     boot: str | None
     """What the server would have without any configuration, in the setting's base unit."""
     base: str | None
@@ -29,11 +30,11 @@ class ServerSetting:
     context: str
     """``user``, ``superuser``, ``sighup``, ``postmaster``, ..."""
     is_pending: bool
-    """The file says otherwise, and a restart is needed."""
+    """Whether the file has another value that needs a restart."""
     file: str | None = None
-    """Where it is set; None where the role may not see it, or nobody set it."""
+    """Where it is set; None if the role may not see it, or nobody set it."""
     values: tuple[str, ...] = ()
-    """Of an enum: what this build of the server takes."""
+    """Values of an enum that this build of the server takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,9 @@ class ServerLook:
     """The server's counters at one moment."""
 
     at: float
-    """Seconds of the epoch, by the server's clock."""
+    """Seconds since the epoch, by the server's clock."""
     lsn: int
-    """Up to where WAL was inserted; of a standby, replayed."""
+    """Position up to which WAL was inserted; on a standby, replayed."""
     redo: int | None
     """Redo point of the last completed checkpoint."""
     counters: Mapping[str, float]
@@ -68,7 +69,7 @@ class ServerSlot:
     wal_status: str | None
     """reserved, extended, unreserved, lost."""
     inactive_s: float | None = None
-    """Since when nobody uses it (17 and newer)."""
+    """Seconds since it was last used (17 and newer)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class ServerStandby:
     state: str
     sync_state: str
     behind_bytes: int | None
-    """WAL that it has not replayed."""
+    """Bytes of WAL that it has not replayed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +96,11 @@ class ServerTable:
     deleted: int
     live: int
     fillfactor: int
-    """Percent; 100 where nobody set it."""
+    """fillfactor in percent; 100 where nobody set it."""
     moved: int | None = None
     """Updates whose new row found no room on its page (16 and newer)."""
     filenode: int = 0
-    """0 where it is not known."""
+    """File number; 0 where it is not known."""
     freeze_age: int | None = None
     """Transactions since the oldest one that its rows may name: age(relfrozenxid)."""
 
@@ -113,7 +114,8 @@ class ServerIndex:
     bytes: int
     scans: int
     is_needed: bool
-    """It is unique, a constraint's, a replica identity, or another's partition: not only there to be read."""
+    """Whether it serves more than reads: it is unique, a constraint's, a replica identity, or a partition of
+    another index."""
     has_uuid: bool
     """Its first column is a uuid."""
     filenode: int
@@ -126,7 +128,7 @@ class ServerOverride:
     role: str | None
     """Quoted where SQL wants it; None: every role."""
     database: str | None
-    """The same; None: every database."""
+    """The database, quoted where SQL wants it; None: every database."""
     name: str
     value: str
 
@@ -142,7 +144,7 @@ class ServerWindow:
     is_in_recovery: bool
     settings: Mapping[str, ServerSetting]
     looks: tuple[ServerLook, ...]
-    """Oldest first; two at least, unless the server went away."""
+    """Looks, oldest first; at least two, unless the server went away."""
     started_at: float | None
     """When the server was started, seconds of the epoch: its statistics are at least so old."""
     reset_at: float | None
@@ -150,7 +152,7 @@ class ServerWindow:
     slots: tuple[ServerSlot, ...] = ()
     standbys: tuple[ServerStandby, ...] = ()
     tables: tuple[ServerTable, ...] = ()
-    """With changes, largest first, at most as many as ``observe/objects.py`` says."""
+    """Tables with changes, largest first, at most as many as ``observe/objects.py`` says."""
     indexes: tuple[ServerIndex, ...] = ()
     databases_bytes: int | None = None
     waits: Mapping[str, int] = field(default_factory=dict)
@@ -158,14 +160,14 @@ class ServerWindow:
     flush_waits: Mapping[str, int] = field(default_factory=dict)
     """Of these, waits for a flush of WAL: role, quoted where SQL wants it -> how often seen."""
     overrides: tuple[ServerOverride, ...] = ()
-    """What ALTER ROLE and ALTER DATABASE have set, but for texts."""
+    """What ALTER ROLE and ALTER DATABASE have set, except texts."""
     standbys_asked: int = 0
-    """Standbys whose scans are in ``indexes``, too."""
+    """Standbys whose scans are included in ``indexes``."""
     lacks: tuple[str, ...] = ()
     """What could not be read, and which right is missing."""
 
     def with_scans(self, scans: Mapping[str, int]) -> ServerWindow:
-        """The same with the scans of one more standby."""
+        """The window with the scans of one more standby."""
         indexes = tuple(
             replace(index, scans=index.scans + scans.get(index.name, 0)) for index in self.indexes
         )
@@ -173,17 +175,17 @@ class ServerWindow:
 
     @property
     def seconds(self) -> float:
-        """Between the first and the last look."""
+        """Seconds between the first and the last look."""
         return self.looks[-1].at - self.looks[0].at if self.looks else 0.0
 
     @property
     def counted_s(self) -> float | None:
-        """For how long, at least, statistics of the database have been counted; None without looks."""
+        """The least time that statistics of the database have been counted; None without looks."""
         since = self.started_at if self.reset_at is None else self.reset_at
         return None if since is None or not self.looks else max(0.0, self.looks[-1].at - since)
 
     def grown(self, name: str) -> float | None:
-        """By how much a counter grew in the window; None where it is absent or was reset meanwhile."""
+        """How much a counter grew in the window; None if it is absent or was reset meanwhile."""
         if not self.looks:
             return None
         first, last = self.looks[0].counters.get(name), self.looks[-1].counters.get(name)
@@ -196,12 +198,12 @@ class ServerWindow:
         return self.looks[-1].counters.get(name) if self.looks else None
 
     def value(self, name: str) -> str | None:
-        """A setting as SHOW prints it; None where the version has none."""
+        """A setting as SHOW prints it; None if the version does not have it."""
         found = self.settings.get(name)
         return None if found is None else found.value
 
     def base(self, name: str) -> float | None:
-        """A numeric setting in its base unit; None where the version has none, or it is no number."""
+        """A numeric setting in its base unit; None if the version does not have it, or it is not a number."""
         found = self.settings.get(name)
         try:
             return None if found is None or found.base is None else float(found.base)

@@ -75,7 +75,7 @@ class Store:
 
     @property
     def shown(self) -> str:
-        """Its name in messages, without secrets."""
+        """Name of the store in messages, without secrets."""
         return self._place.shown
 
     @property
@@ -143,7 +143,7 @@ class Store:
         return run
 
     def claim(self, run_id: str) -> AbstractContextManager[bool]:
-        """Whether the run is ours to carry out, for as long as the block lasts. Raises StoreError."""
+        """Claim the run while the block lasts; false if another process has it. Raises StoreError."""
         return claim(self._engine, self._place, run_id)
 
     def claimed(self, run_ids: Iterable[str]) -> frozenset[str]:
@@ -222,7 +222,7 @@ class Store:
             connection.execute(RUN_END.insert().values(run_id=run_id, finished_at=time.time()))
 
     def ask(self, run_id: str, kind: RequestKind, rounds: int = 0) -> Request:
-        """Ask something of a run that goes on. Raises StoreError for what no run would grant."""
+        """Ask something of a run that is under way. Raises StoreError for what no run would grant."""
         run = self.run(run_id)
         with self._place.guarded("written"):
             return ask(self._engine, run, kind, rounds)
@@ -368,7 +368,7 @@ class Store:
         if stored != STORE_FORMAT:
             raise StoreError(
                 f"store {self._place.shown} has format {stored}, expected {STORE_FORMAT}",
-                hint='"walproof store upgrade" brings it along, and keeps what was there.'
+                hint='"walproof store upgrade" converts it, and keeps the old store.'
                 if stored is not None and stored < STORE_FORMAT
                 else "It was written by a newer version of walproof; name another store.",
             )

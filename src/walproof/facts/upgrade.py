@@ -1,6 +1,6 @@
-"""Stores of the format before this one, brought along: what their plans say is kept, its form is today's.
+"""Converts stores of the previous format: what their plans say is kept, in today's form.
 
-Format 1 told the kind of a study by which of six fields of a plan were there, and gave every variant the
+Format 1 told the kind of a study by which of six fields of a plan were present, and gave every variant the
 conditions of all kinds.
 """
 
@@ -39,13 +39,13 @@ class Upgrade:
     runs: int
     """Runs whose plans have another form now; 0 for a store that had today's."""
     kept: str | None
-    """Where what was there is kept: a file, or a table of the same database."""
+    """Where the old store is kept: a file, or a table of the same database."""
 
 
 def upgrade_store(url: str | Path) -> Upgrade:
     """Bring a store to today's format, in one transaction.
 
-    Raises StoreError, and nothing has changed then.
+    Raises StoreError; then nothing has changed.
     """
     place = find_place(url)
     where, engine = place.shown, open_engine(place)
@@ -137,7 +137,7 @@ def _picked(variant: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 def _format_of(engine: sa.Engine, where: str) -> int:
     if not sa.inspect(engine).has_table(FORMAT.name):
-        raise StoreError(f"{where} is no store of walproof", hint="--out or --store names it.")
+        raise StoreError(f"{where} is not a store of walproof", hint="--out or --store names it.")
     with engine.connect() as connection:
         stored = connection.scalar(sa.select(FORMAT.c.format))
     if stored not in (STORE_FORMAT - 1, STORE_FORMAT):
@@ -149,7 +149,7 @@ def _format_of(engine: sa.Engine, where: str) -> int:
 
 
 def _copy(engine: sa.Engine, path: Path | None) -> str | None:
-    """The file that an SQLite store is copied to; None where the database keeps what was there."""
+    """The file that an SQLite store is copied to; None where the database keeps the old plans."""
     if path is None:
         return None
     kept = path.with_name(f"{path.name}.format-{STORE_FORMAT - 1}")
@@ -157,7 +157,7 @@ def _copy(engine: sa.Engine, path: Path | None) -> str | None:
         raise StoreError(
             f'file "{kept}" exists',
             detail="The store is copied there before it is changed.",
-            hint="Move it away; it is a copy of an earlier upgrade, or of one that was interrupted.",
+            hint="Move it away; it is the copy of an earlier or interrupted upgrade.",
         )
     # SQLite accepts a file that is there and empty.
     make_private(kept)

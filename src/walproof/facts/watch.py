@@ -1,7 +1,7 @@
-"""What `walproof watch` saw of one server at one moment, and what it said of it then (`WatchRecord`).
+"""What `walproof watch` saw of one server at one moment, and what it then said about it (`WatchRecord`).
 
-Read by ``observe``, and all that ``analysis/watch`` knows of a server. Positions in WAL are bytes since its
-beginning, sizes bytes, ages seconds. A time carries its clock: seconds of the epoch by the server's clock
+``observe`` reads it; it is all that ``analysis/watch`` knows of a server. Positions in WAL are bytes since
+its beginning, sizes bytes, ages seconds. A time carries its clock: seconds of the epoch by the server's clock
 (``at``, ``..._at``), or seconds of the observer's monotonic clock (``seen_s``), which alone makes rates: a
 server's clock may jump. None stands for what the role may not see or the version does not have.
 """
@@ -26,19 +26,19 @@ class WatchedSlot:
     is_active: bool
     is_temporary: bool
     restart: int | None
-    """Oldest position that it keeps WAL from; None when it keeps nothing."""
+    """Oldest position from which it keeps WAL; None when it keeps nothing."""
     wal_status: str | None
     """reserved, extended, unreserved, lost."""
     safe_bytes: int | None
-    """WAL until it may be invalidated (max_slot_wal_keep_size); None without that limit."""
+    """Bytes of WAL until it may be invalidated (max_slot_wal_keep_size); None without that limit."""
     inactive_s: float | None = None
-    """Since when nobody uses it (17 and newer)."""
+    """Seconds since it was last used (17 and newer)."""
     database: str | None = None
     """Of a logical slot."""
     confirmed: int | None = None
-    """Of a logical slot: up to where its consumer has what it wanted."""
+    """Position up to which the consumer of a logical slot has confirmed."""
     pid: int | None = None
-    """Of the process that uses it."""
+    """pid of the process that uses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class WatchedStandby:
     name: str
     """Its application_name."""
     pid: int
-    """Of the walsender."""
+    """pid of the walsender."""
     state: str
     sync_state: str
     slot: str | None
@@ -61,12 +61,12 @@ class WatchedStandby:
     wait: str
     """What the walsender waits for: ``Type/Event`` or ``running``."""
     is_logical: bool = False
-    """Whether it decodes a logical slot, so that it is no standby."""
+    """Whether it decodes a logical slot, so that it is not a standby."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedReceiver:
-    """What a standby knows of the walsender that serves it."""
+    """What a standby knows about the walsender that serves it."""
 
     name: str
     """Its application_name there."""
@@ -82,13 +82,13 @@ class WatchedSubscription:
     name: str
     is_enabled: bool
     slot: str | None
-    """On the publisher."""
+    """Slot on the publisher."""
     has_worker: bool
-    """Whether a process applies what comes."""
+    """Whether a process applies what arrives."""
     message_age_s: float | None
     """Since the publisher's last message."""
     errors: int | None
-    """Times that applying ended by an error, since statistics were reset; None before 15."""
+    """How often applying ended with an error since statistics were reset; None before 15."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class WatchedArchiver:
 
 @dataclass(frozen=True, slots=True)
 class WatchedCheckpoint:
-    """The last completed checkpoint, of pg_control_checkpoint()."""
+    """The last completed checkpoint, from pg_control_checkpoint()."""
 
     redo: int
     at: float
@@ -128,9 +128,9 @@ class WatchLook:
     started_at: float | None
     is_in_recovery: bool
     lsn: int
-    """Up to where WAL was written; of a standby, replayed."""
+    """Position up to which WAL was written; on a standby, replayed."""
     settings: Mapping[str, str]
-    """As SHOW prints them; those that are watched (``observe/watch_queries.py``)."""
+    """Watched settings as SHOW prints them (``observe/watch_queries.py``)."""
     checkpoint: WatchedCheckpoint | None = None
     counters: Mapping[str, float] = field(default_factory=dict)
     """Name as in ``observe/counters.py`` -> count."""
@@ -138,7 +138,7 @@ class WatchLook:
     archiver: WatchedArchiver | None = None
     slots: tuple[WatchedSlot, ...] = ()
     standbys: tuple[WatchedStandby, ...] = ()
-    """Logical walsenders among them."""
+    """Standbys, including logical walsenders."""
     receiver: WatchedReceiver | None = None
     """Of a standby."""
     subscriptions: tuple[WatchedSubscription, ...] = ()
@@ -166,7 +166,7 @@ class WatchLook:
         return None if value is None or value.startswith("-") else parse_duration_s(value)
 
     def lacks_of(self, what: str) -> str | None:
-        """Why something could not be read; None where it could."""
+        """Why something could not be read; None if it could."""
         return next((lack.partition(": ")[2] for lack in self.lacks if lack.startswith(f"{what}: ")), None)
 
 
@@ -178,7 +178,7 @@ class NoAnswer:
     since: float
     """Seconds of the epoch by the observer's clock: when it was first seen not to answer."""
     reason: str
-    """In the words of libpq or of the server, without secrets."""
+    """The reason in the words of libpq or of the server, without secrets."""
     hint: str | None = None
 
 
@@ -186,35 +186,35 @@ class StreamPhase(StrEnum):
     """How a stream of WAL is doing."""
 
     OFF = "off"
-    """Not asked for."""
+    """No stream was asked for."""
     BEGINNING = "beginning"
     """No WAL has come yet."""
     CATCHING_UP = "catching up"
     """WAL since the redo point is being read."""
     LIVE = "live"
     BROKEN = "broken"
-    """Refused or ended; it is tried again."""
+    """The stream was refused or ended; it is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """The stream of WAL that a server is watched by."""
+    """The stream of WAL by which a server is watched."""
 
     phase: StreamPhase
     reason: str = ""
-    """Why there is none, in the words of the server or of libpq, without secrets."""
+    """Why there is no stream, in the words of the server or of libpq, without secrets."""
     hint: str | None = None
     since: float | None = None
-    """When it got into this phase, seconds of the epoch by the observer's clock."""
+    """When it entered this phase, seconds since the epoch by the observer's clock."""
     received: int | None = None
-    """Up to where WAL was read."""
+    """Position up to which WAL was read."""
     received_bytes: int = 0
-    """WAL that was read since watching began."""
+    """Bytes of WAL read since watching began."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Seconds, and between what the measured time is expected in 9 of 10 cases."""
+    """Seconds, with the interval that should hold the measured time in 9 of 10 cases."""
 
     seconds: float
     low: float
@@ -226,16 +226,16 @@ class DataDirectory:
     """What a crashed server syncs before redo."""
 
     is_synced: bool
-    """False with fsync=off: nothing is."""
+    """Whether files are synced; false with fsync=off."""
     method: str
     """``fsync`` or ``syncfs`` (recovery_init_sync_method)."""
     files: int
     dirty_files: int | None
-    """Of which pages may not be on the disk; None where it is not to be seen."""
+    """Files with pages that may not be on the disk; None where this cannot be seen."""
     dirty_bytes: int | None
-    """Of the whole machine."""
+    """Dirty bytes of the whole machine."""
     is_seen: bool
-    """Whether the files were counted; else they come from pg_class."""
+    """Whether the files were counted; otherwise the figures come from pg_class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,9 +247,9 @@ class SyncForecast:
     """``fsync``, ``syncfs`` (recovery_init_sync_method), or ``off`` (fsync=off)."""
     files: int
     dirty_bytes: int | None
-    """Of the whole machine; None where it is not to be seen."""
+    """Dirty bytes of the whole machine; None where this cannot be seen."""
     is_seen: bool
-    """Whether the files were counted; else they come from pg_class."""
+    """Whether the files were counted; otherwise the figures come from pg_class."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +257,7 @@ class CrashClock:
     """What a crash at this moment would cost."""
 
     warm: Span
-    """Server killed: until connections are accepted."""
+    """Time from a kill of the server until connections are accepted."""
     redo_s: float
     checkpoint_s: float
     cold: Span
@@ -265,16 +265,17 @@ class CrashClock:
     cold_redo_s: float
     cold_checkpoint_s: float
     distance_bytes: int
-    """WAL from the redo point to the end."""
+    """Bytes of WAL from the redo point to the end."""
     dominating: str
-    """Into what most of warm redo goes."""
+    """Parts of warm redo that take the most time."""
     costs: str
     """``calibrated``, ``own crash`` or ``shipped``."""
     is_recomputing: bool
     """A checkpoint has completed whose redo point was not known before (13 to 16): these are the figures from
     before it, a little too long, until all is simulated again."""
     sync: SyncForecast | None = None
-    """Included in ``warm``; None where nothing is known of the data directory, and nothing is included."""
+    """The phase before redo, included in ``warm``; None where the data directory is not known and nothing is
+    included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,19 +300,19 @@ class WalCause:
     """``table``, ``index``, ...; empty where it is not known."""
     bytes_per_s: float
     share: float
-    """Of all WAL of the window."""
+    """Share of all WAL of the window."""
     image_share: float
-    """Of its own WAL: page images."""
+    """Share of page images in its WAL."""
     images_per_record: float
     update_share: float = 0.0
-    """Of its own WAL: updates of rows."""
+    """Share of row updates in its WAL."""
     updates_per_s: float = 0.0
     updates_per_run: float = 0.0
     """Updates that one transaction makes in succession."""
     freeze_share: float = 0.0
-    """Of its own WAL: freezing."""
+    """Share of freezing in its WAL."""
     begun_s: float | None = None
-    """For how long it has written as much as it does; None where that is longer than the window."""
+    """How long it has been writing this much; None if that is longer than the window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +334,7 @@ class WalCauses:
 
     @property
     def costliest(self) -> WalCause | None:
-        """The first of them."""
+        """The relation with most WAL."""
         return self.top[0] if self.top else None
 
 
@@ -392,10 +393,10 @@ class SizeCurve:
 
 @dataclass(frozen=True, slots=True)
 class SaidConcern:
-    """A concern as it was said at that moment (`walproof.advise.watch`)."""
+    """A concern as it was stated at that moment (`walproof.advise.watch`)."""
 
     key: str
-    """What it is about, the same from look to look: ``slot etl``."""
+    """What it is about; the same from look to look: ``slot etl``."""
     severity: int
     """1 warning, 2 critical."""
     sentence: str
@@ -405,12 +406,12 @@ class SaidConcern:
 
 @dataclass(frozen=True, slots=True)
 class WatchRecord:
-    """One server at one moment, as it was seen and said: what a history keeps."""
+    """One server at one moment, with what was seen and said: what a history keeps."""
 
     at: float
     """Seconds of the epoch by the observer's clock."""
     session: int
-    """Run of walproof: ``seen_s`` of looks can be compared within one alone."""
+    """Run of walproof: ``seen_s`` of looks can be compared only within a run."""
     seen: WatchLook | NoAnswer
     stream: StreamState
     clock: CrashClock | None = None
@@ -422,9 +423,9 @@ class WatchRecord:
     concerns: tuple[SaidConcern, ...] = ()
     notes: tuple[str, ...] = ()
     target_s: float | None = None
-    """Longest crash recovery that was accepted."""
+    """Longest crash recovery that was acceptable."""
     room_bytes: int | None = None
-    """What pg_wal might use."""
+    """Room for pg_wal at that moment."""
 
     @property
     def look(self) -> WatchLook | None:
@@ -433,5 +434,5 @@ class WatchRecord:
 
     @property
     def severity(self) -> int:
-        """Of the worst concern; 0 where there is none."""
+        """Severity of the worst concern; 0 where there is none."""
         return max((concern.severity for concern in self.concerns), default=0)

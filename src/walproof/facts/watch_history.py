@@ -27,7 +27,7 @@ class HistoryServer:
     """A server of a history."""
 
     name: str
-    """As the page calls it."""
+    """Its name on the page."""
     first_at: float
     last_at: float
     records: int
@@ -53,7 +53,7 @@ class WatchHistory:
         self._engine.dispose()
 
     def servers(self) -> tuple[HistoryServer, ...]:
-        """All with a record, in the order in which they were watched first."""
+        """All servers with a record, in the order in which they were first watched."""
         query = (
             sa.select(
                 SERVER.c.name, sa.func.min(RECORD.c.at), sa.func.max(RECORD.c.at), sa.func.count()
@@ -66,7 +66,7 @@ class WatchHistory:
             return tuple(HistoryServer(*row) for row in connection.execute(query))
 
     def every_s(self) -> float:
-        """Between two looks, in the newest session; 2 where there is none."""
+        """Seconds between two looks in the newest session; 2 where there is none."""
         query = sa.select(SESSION.c.every_s).order_by(SESSION.c.id.desc()).limit(1)
         with guarded(self.path, "read"), self._engine.connect() as connection:
             return connection.scalar(query) or 2.0
@@ -76,8 +76,8 @@ class WatchHistory:
     ) -> tuple[WatchRecord, ...]:
         """Records of a server with ``since <= at <= until``, in the order in which they were made.
 
-        ``at_most``: of as many stretches of equal length the worst record each, by severity and then by the
-        forecast of recovery; outages stay. Raises StoreError: no such server, ``at_most`` below 1.
+        ``at_most``: the worst record of each of so many stretches of equal length, by severity and then by
+        the forecast of recovery; outages stay. Raises StoreError: no such server, ``at_most`` below 1.
         """
         if at_most is not None and at_most < 1:
             raise StoreError(f"at most {at_most} records of a history were asked for, expected 1 or more")

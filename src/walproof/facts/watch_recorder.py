@@ -1,8 +1,8 @@
-"""Writes a history of watched servers, which stays within an age and a size, and never stops the watching.
+"""Writes a history of watched servers that stays within an age and a size, and never stops the watching.
 
-Records are kept whole for an hour, then one in half a minute, after a day one in five minutes. Of each
-stretch three stay at most: the first, the worst, and the first where the server did not answer. What is
-chosen was seen so, nothing is averaged: counters and positions give the same rates.
+Records are kept whole for an hour, then one in half a minute, after a day one in five minutes. At most three
+records of each stretch stay: the first, the worst, and the first in which the server did not answer. Nothing
+is averaged, so every kept record was seen: counters and positions give the same rates.
 
 A disk that is full, or a file that cannot be written, is a warning (`HistoryRecorder.problem`). The newest
 records wait in memory meanwhile.
@@ -39,17 +39,17 @@ TIERS = ((3600.0, 30.0), (86400.0, 300.0))
 """(age from which on records are thinned, length of a stretch), seconds."""
 LEAST_BYTES = 1 << 20
 _FLUSH_S = 5.0
-"""Between two transactions: what a kill -9 loses."""
+"""Seconds between two transactions: what a kill -9 loses."""
 _RETRY_S = 30.0
 _THIN_S = 60.0
 _WAITING_MOST = 5000
 _FULL_SHARE = 0.9
-"""Of the size that is allowed: from there on the oldest are dropped."""
+"""Share of the allowed size from which on the oldest records are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryLimits:
-    """How much is kept."""
+    """How much history is kept."""
 
     keep_s: float = 30 * 86400.0
     bytes_most: int = 1 << 30
@@ -85,7 +85,7 @@ class HistoryRecorder:
             make_private(self._path)
         except OSError as error:
             raise StoreError(
-                f'history "{self._path}" cannot be made: {error.strerror}',
+                f'history "{self._path}" cannot be created: {error.strerror}',
                 hint="Name a file that you can write with --history.",
             ) from error
         self._engine = writing_engine(self._path)
@@ -99,13 +99,13 @@ class HistoryRecorder:
         self._engine.dispose()
 
     def add(self, records: Sequence[tuple[str, WatchRecord]]) -> None:
-        """Keep (server, record); written some seconds later at most."""
+        """Keep (server, record); it is written within some seconds."""
         self._waiting += records
         if self._monotonic() >= self._flush_due_s:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits. What fails is told by `problem` and tried again later."""
+        """Write what waits. A failure is reported by `problem` and tried again later."""
         now_s = self._monotonic()
         try:
             waiting = list(self._waiting)
@@ -213,7 +213,7 @@ def _thin(connection: sa.Connection, tier: int, until: float, length_s: float) -
 
 
 def _drop_oldest(connection: sa.Connection) -> bool:
-    """A twentieth of all; whether there was any."""
+    """Drop a twentieth of all records. Returns whether there was any."""
     count = int(connection.scalar(sa.select(sa.func.count()).select_from(RECORD)) or 0)
     oldest = sa.select(RECORD.c.number).order_by(RECORD.c.number).limit(max(1, count // 20))
     connection.execute(RECORD.delete().where(RECORD.c.number.in_(oldest)))

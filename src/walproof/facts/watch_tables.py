@@ -1,7 +1,7 @@
 """The tables of a history of watched servers, and how its file is opened.
 
-A file of its own: SQLite, which one process writes while any number read. A record is JSON, compressed; what
-is chosen by has columns.
+The file is SQLite, which one process writes while any number read. A record is compressed JSON; what records
+are chosen by has columns.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from walproof.facts.watch import WatchRecord
 
 HISTORY_FORMAT = 2
 _BODY_MOST = 16 << 20
-"""A record is some kilobytes; a file of a stranger's may hold anything."""
+"""Longest record read: records have some kilobytes, but a stranger's file may hold anything."""
 
 METADATA = sa.MetaData()
 
@@ -56,7 +56,7 @@ RECORD = sa.Table(
     sa.Index("watch_record_at", "server_id", "at"),
     sqlite_autoincrement=True,
 )
-"""``tier``: how far it has been thinned; the rest is of the record."""
+"""``tier``: how far it has been thinned; the rest is from the record."""
 
 
 def pack(record: WatchRecord) -> bytes:
@@ -65,7 +65,7 @@ def pack(record: WatchRecord) -> bytes:
 
 
 def unpack(body: bytes) -> WatchRecord:
-    """Raises StoreError: no record."""
+    """Read a record. Raises StoreError if it is none."""
     unzip = zlib.decompressobj()
     try:
         text = unzip.decompress(body, _BODY_MOST).decode()
@@ -77,7 +77,7 @@ def unpack(body: bytes) -> WatchRecord:
 
 
 def writing_engine(path: Path) -> sa.Engine:
-    """For a file that exists, empty or a history."""
+    """Open an existing file, empty or a history."""
     engine = sa.create_engine(f"sqlite:///{path}")
 
     @sa.event.listens_for(engine, "connect")
@@ -93,7 +93,7 @@ def writing_engine(path: Path) -> sa.Engine:
 
 
 def reading_engine(path: Path) -> sa.Engine:
-    """For a file that may lie where nothing can be written."""
+    """Open a file in a place that may not be writable."""
     engine = sa.create_engine(f"sqlite:///file:{quote(str(path))}?mode=ro&uri=true")
     try:
         with engine.connect() as connection:
@@ -121,9 +121,9 @@ def guarded(path: Path, verb: str) -> Iterator[None]:
 
 
 def check_format(connection: sa.Connection, path: Path) -> None:
-    """Raises StoreError: no history, or one of another walproof."""
+    """Raise StoreError if it is not a history, or one of another walproof."""
     if not sa.inspect(connection).has_table(FORMAT.name):
-        raise StoreError(f'"{path}" is no history', hint="walproof watch --history FILE writes one.")
+        raise StoreError(f'"{path}" is not a history', hint="walproof watch --history FILE writes one.")
     stored = connection.scalar(sa.select(FORMAT.c.format))
     if stored != HISTORY_FORMAT:
         raise StoreError(
