@@ -138,7 +138,7 @@ def test_no_time_gives_figures_of_the_recording() -> None:
     found = make(facts=recorded(first_time_us=None, last_time_us=None))
     assert found.hours is None
     assert found.recorded_bytes == 9 * GB
-    assert any("tells no time" in reason for reason in recording_reasons(found))
+    assert any("has no times" in reason for reason in recording_reasons(found))
 
 
 @pytest.mark.parametrize(

@@ -29,14 +29,14 @@ NOTABLE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class CarryOver:
-    """What the slices after one variant's have, compared with slices after the baseline's."""
+    """The ratio of slices after one variant to slices after the baseline."""
 
     metric: str
     install: str
     workload: str
     variant: str
     slices: int
-    """That follow one of the variant."""
+    """Number of slices that follow a slice of the variant."""
     ratio: float
     interval: Interval
 
@@ -56,7 +56,7 @@ class Place:
 
     None where no CHECKPOINT was asked for."""
     checkpoints: int
-    """That began meanwhile, in all starts together."""
+    """Checkpoints that began meanwhile, in all starts together."""
     starts: int
     """Or windows."""
     wal_change: float | None = None
@@ -67,9 +67,9 @@ class Place:
 def carry_overs(
     plan: Plan, trials: Sequence[Trial], metric: str = "tps", level: float = LEVEL
 ) -> tuple[CarryOver, ...]:
-    """Of each toggled variant but the baseline, in the plan's order, from trials as they are stored.
+    """The carry-over of each toggled variant except the baseline, in the plan's order, from stored trials.
 
-    Empty where a start is too short for it.
+    Empty where a start is too short.
     """
     if plan.toggling is None or metric not in TOTALS:
         return ()
@@ -88,7 +88,7 @@ def carry_overs(
 
 
 def places_of(plan: Plan, trials: Sequence[Trial]) -> tuple[Place, ...]:
-    """One for each design, from trials as they are stored; of windows only where it was noted."""
+    """One place for each design, from stored trials; for windows only where it was noted."""
     found = []
     for design in Design:
         of_group = [

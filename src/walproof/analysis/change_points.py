@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     Scan: TypeAlias = Callable[[Values], tuple[Values, Values]]
 
 LEVEL = 0.01
-"""Rows without a change that may be called changed."""
+"""Share of rows without a change that may be called changed."""
 LEAST = 12
 """Values of a row: of fewer no order is rare enough to say anything (2 of the 252 ways to halve 10 values
 are as extreme as a step in their middle)."""
 MOST = 200
-"""The newest values that are looked at."""
+"""How many of the newest values are examined."""
 _SIDE = 2
-"""Values on each side of a change, at least: a single value is no level."""
+"""Fewest values on each side of a change: a single value is not a level."""
 _PERMUTATIONS = 1999
 _CHUNK = 500
 
@@ -49,16 +49,16 @@ class ChangePoint:
     """A change between two neighbours of a row."""
 
     place: int
-    """Of the first value after it."""
+    """Index of the first value after it."""
     difference: float
     """Mean after it less mean before it."""
     interval: Interval
-    """Of ``difference``, 95 %, as if the place had been known."""
+    """95 % interval of ``difference``, as if the place had been known."""
     p: float
 
 
 def change_points(values: Sequence[float], seed: int = 1) -> list[ChangePoint]:
-    """The changes of a row, in its order; values are best logarithms, where ratios matter."""
+    """The changes of a row, in order; pass logarithms where ratios matter."""
     import numpy as np
 
     skipped = max(0, len(values) - MOST)
@@ -121,7 +121,7 @@ def _steps(rows: Values) -> tuple[Values, Values]:
 
 
 def _stretches(rows: Values) -> tuple[Values, Values]:
-    """The same of the stretch that differs most from the rest of its row."""
+    """The same for the stretch that differs most from the rest of its row."""
     import numpy as np
 
     count, n = rows.shape

@@ -19,7 +19,7 @@ from itertools import pairwise
 from statistics import fmean, stdev
 
 _CORRELATION_MOST = 0.8
-"""Beyond it a start has too few passes to say how alike they are."""
+"""Correlation above which a start has too few passes to tell how alike they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +28,17 @@ class Components:
 
     starts: int
     passes: int
-    """In all starts together."""
+    """Number of passes in all starts together."""
     start: float
-    """Standard deviation between starts of the log ratio, with what its passes explain taken off."""
+    """Standard deviation of the log ratio between starts, minus what its passes explain."""
     slice: float
     """Standard deviation within a start of the log ratio of two slices of a pass."""
     correlation: float
-    """Of a pass's log ratio with the next one's; 0 for independent ones."""
+    """Correlation of the log ratios of neighbouring passes; 0 for independent ones."""
 
     @property
     def start_share(self) -> float:
-        """Of the variance of a start's ratio: what more passes would not remove. 0 to 1."""
+        """Share of the variance of a start's ratio that more passes would not remove. 0 to 1."""
         within = self.slice**2 * inflation(self.correlation) * self.starts / self.passes
         total = self.start**2 + within
         return self.start**2 / total if total > 0 else 0.0
@@ -46,8 +46,8 @@ class Components:
     def passes_best(self, start_s: float, pass_s: float) -> int | None:
         """Passes of a start that make the interval narrowest in a given time.
 
-        A start takes ``start_s`` seconds beside its passes, a pass ``pass_s``. 2 at least; None where starts
-        do not differ, so that the more passes a start has the better.
+        A start takes ``start_s`` seconds in addition to its passes, a pass ``pass_s``. At least 2; None where
+        starts do not differ, so that more passes are always better.
         """
         if self.start <= 0:
             return None

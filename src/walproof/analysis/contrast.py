@@ -47,11 +47,11 @@ class Contrast:
 
     @property
     def mean(self) -> float | None:
-        """Of the log ratios; None without pairs."""
+        """Mean of the log ratios; None without pairs."""
         return fmean(pair.log for pair in self.pairs) if self.pairs else None
 
     def interval(self, level: float = LEVEL) -> Interval | None:
-        """Of the ratio, the geometric mean over rounds."""
+        """Interval of the ratio, the geometric mean over rounds."""
         mean, spread = self.mean, self.spread
         if mean is None or spread is None:
             return None

@@ -29,14 +29,14 @@ class PredictedCrash:
     workload: str
     variant: str
     wal_bytes: float
-    """Behind the redo point."""
+    """Bytes of WAL after the redo point."""
     redo_s: float
     checkpoint_s: float
     away_s: float
 
 
 def predicted_crashes(plan: Plan, trials: Sequence[Trial]) -> tuple[PredictedCrash, ...]:
-    """Of every variant whose work was predicted; a group without a measured baseline has none."""
+    """Crashes of every variant whose work was predicted; a group without a measured baseline has none."""
     found = []
     done = [trial for trial in trials if trial.state is TrialState.DONE and trial.variant == plan.baseline]
     for install in plan.installs:

@@ -49,7 +49,7 @@ class DriftPoint:
     workload: str
     variant: str
     relative: float
-    """1 is the geometric mean of the trial's cell."""
+    """Value relative to the geometric mean of the trial's cell, which is 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,13 @@ class Drift:
     """Ratio of the metric at the last trial to that at the first, along a straight line of the logs."""
     trend_interval: Interval | None
     lag1_correlation: float | None
-    """Of what the trend leaves, between a trial and the next one in the run; 0 for a steady machine."""
+    """Correlation of a trial with the next one, after the trend is removed; 0 for a steady machine."""
     baseline_spread: float | None
     """Standard deviation of the baseline from round to round, as a share (0.05 is 5 %)."""
     removed_share: float | None
     """Share of a trial's variance that is common to its round: what interleaving removed. 0 to 1."""
     points: tuple[DriftPoint, ...]
-    """In run order."""
+    """Trials in run order."""
 
 
 def measure_drift(plan: Plan, trials: Sequence[Trial], metric: str = "tps", level: float = LEVEL) -> Drift:

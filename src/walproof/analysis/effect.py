@@ -36,7 +36,7 @@ class Conclusion(Enum):
     LOWER = "lower"
     """The whole interval is below 1, counted likewise."""
     IN_DOUBT = "in doubt"
-    """The interval does not hold 1, but among so many comparisons one such is to be expected by chance."""
+    """The interval does not hold 1, but among so many comparisons one such interval is expected by chance."""
     NO_DIFFERENCE = "no measurable difference"
     """The interval holds 1."""
     TOO_FEW = "too few rounds"
@@ -52,7 +52,7 @@ class RoundRatio:
     trial: int
     baseline_trial: int
     outlier: bool
-    """Stands apart from the other rounds' ratios (flagged, still used)."""
+    """Whether it stands apart from the ratios of the other rounds (flagged, still used)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,14 @@ class Effect:
     """Geometric mean of the ratios; None without rounds."""
     median_ratio: float | None
     interval: Interval | None
-    """Of ``ratio``; None for fewer than two rounds."""
+    """Interval of ``ratio``; None for fewer than two rounds."""
     half_width: float | None
     """How far the interval reaches from the ratio, as a share of it (0.03 is 3 %): the resolution."""
     spread: Spread | None
     """What the interval rests on; None for fewer than two rounds."""
     conclusion: Conclusion
-    """Of the whole family, whose false differences are kept rare together; the interval is this ratio's."""
+    """Verdict over the whole family, whose false differences are kept rare together; the interval is that of
+    this ratio alone."""
     p: float | None
     """p value of "the ratio is 1"; None for fewer than two rounds."""
     p_family: float | None
@@ -89,9 +90,10 @@ class Effect:
     ratios: tuple[RoundRatio, ...]
     design: Design = Design.FRESH
     toggled: Toggled | None = None
-    """What its slices say, where it is toggled and each slice has the metric: ``interval`` is theirs."""
+    """What its slices say, if it is toggled and each slice has the metric; then ``interval`` comes from
+    them."""
     components: Components | None = None
-    """What its ratio varies by from start to start and from slice to slice; None of windows."""
+    """How much its ratio varies from start to start and from slice to slice; None for windows."""
 
     @property
     def cell(self) -> Cell:

@@ -32,7 +32,7 @@ from walproof.wal.recording import find_recording
 from walproof.wal.recovery import PAGE_BYTES, Images, RecoveryAnalysis, analyse, find_redo
 
 DEFAULT_BUFFERS = (128 << 20) // PAGE_BYTES
-"""Of a server that sets no shared_buffers, in buffers of 8 kB."""
+"""Default of shared_buffers, in buffers of 8 kB."""
 _MARKS = 12
 """Distances between a simulated redo point and the end of the WAL at which a recovery is priced."""
 
@@ -43,7 +43,7 @@ class MachineFacts(NamedTuple):
     cpu: str
     cores: int
     page_bytes: int
-    """A page of its memory."""
+    """Size of a page of its memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class Costs:
     calibrated: str | None = None
     """The version that they were calibrated on, with its minor."""
     sync: SyncCosts | None = None
-    """Of the phase before redo; None where it was not calibrated."""
+    """Costs of the phase before redo; None where it was not calibrated."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnCrash:
-    """A measured recovery of just the WAL that a forecast is of."""
+    """A measured recovery of exactly the WAL of a forecast."""
 
     times: RecoveryTimes
     source: str
@@ -92,7 +92,7 @@ class DistanceForecast:
     """With full_page_writes."""
     without_images: RecoveryCurve
     notes: tuple[str, ...]
-    """As of ``Forecast``, and what the times leave out."""
+    """Notes as in ``Forecast``, and what the times leave out."""
 
     def seconds(self, distance: float, *, full_page_writes: bool) -> float:
         """Seconds until connections are accepted, of a recovery of ``distance`` bytes of WAL."""
@@ -104,7 +104,8 @@ class DistanceForecast:
 
 
 def differences(calibration: Calibration, version: int, here: MachineFacts) -> tuple[str, ...]:
-    """In what the calibrated machine and server differ from ``here`` and the major version of a recording."""
+    """How the calibrated machine and server differ from ``here`` and from the major version of a
+    recording."""
     machine = calibration.machine
     lines = [
         f"{name}: calibrated {getattr(machine, name)}, here {value}"
@@ -138,7 +139,7 @@ def of_minors(costs: Costs, recorded: Collection[str]) -> Costs:
 
 
 def choose_costs(calibrations: Iterable[Calibration], version: int, here: MachineFacts) -> Costs:
-    """Those of the first calibration of this machine and major version, else the shipped ones.
+    """The costs of the first calibration of this machine and major version, else the shipped ones.
 
     ``calibrations``: newest first. Raises AnalysisError as `fit`.
     """
@@ -262,9 +263,9 @@ def forecast_distances(
     with_images, without_images = curve("first"), curve("off")
     farthest = (with_images if full_page_writes else without_images).farthest
     limits = (
-        f"Recovery times are up to {costs.coefficients.band:.1f} times longer in 1 of 20 cases; they are of "
-        "a warm cache. Redo points are simulated; a page's first touch behind one has an image of the mean "
-        f"size. Distances beyond {format_bytes(farthest)} are extrapolated."
+        f"Recovery times are up to {costs.coefficients.band:.1f} times longer in 1 of 20 cases; they are "
+        "for a warm cache. Redo points are simulated; the first change of a page after a redo point is "
+        f"assumed to write an image of mean size. Distances beyond {format_bytes(farthest)} are extrapolated."
     )
     return DistanceForecast(with_images, without_images, (*notes, *costs.notes, limits))
 
@@ -299,7 +300,7 @@ def _up_to(found: RecoveryAnalysis, distance: int) -> RecoveryAnalysis:
     got = found.last.wal_bytes
     raise WalError(
         f"the recording is shorter than the distance: {format_bytes(distance)}",
-        detail=f"Behind the redo point there are {format_bytes(got)} of WAL.",
+        detail=f"After the redo point there are {format_bytes(got)} of WAL.",
         hint=f"--distance={got >> 10}kB can be answered, or record longer.",
     )
 
@@ -309,8 +310,8 @@ def _scaled(found: RecoveryAnalysis, buffers: int, crash: OwnCrash) -> Coefficie
     begun, redo = crash.times.redo_start, found.last.start
     if begun != redo:
         raise WalError(
-            "the log is of another recovery than the WAL",
+            "the log describes another recovery than that of the WAL",
             detail=f"Its redo starts at {begun}, that of the WAL at {redo}.",
-            hint=f"--start={begun} asks for that one, if its WAL is at hand.",
+            hint=f"--start={begun} selects that recovery, if its WAL is at hand.",
         )
     return scale_to_crash(found.last, buffers, crash.times)

@@ -35,9 +35,9 @@ from walproof.analysis.within import PILOT_STARTS
 from walproof.facts import Cell, Gate, Plan, Promise, Trial, TrialState
 
 FALSE_RATE = 0.03
-"""Gates of ratios that keep all limits which may be called broken."""
+"""Share of gates that keep all limits and may be called broken."""
 FIRST_ROUNDS = 4
-"""Rounds before the first look, where servers are started for each trial: their spread has to be known."""
+"""Rounds before the first look, when a server is started for each trial: the spread has to be known."""
 
 
 class Outcome(Enum):
@@ -57,15 +57,16 @@ class Judged:
     baseline: Cell
     outcome: Outcome
     ratio: float | None
-    """At the look that decided, or at the last one; None before, and without a round that has both values."""
+    """Ratio at the look that decided, or at the last one; None before, or if no round has both values."""
     interval: Interval | None
-    """Of that look: it holds over all looks, and with all comparisons counted."""
+    """Interval at that look: it holds over all looks, with all comparisons counted."""
     rounds: int
-    """That have both values, at that look."""
+    """Rounds that have both values at that look."""
     reason: str | None
     """Why it is undecided."""
     half_width_then: float | None = None
-    """Of the interval at the last planned look, as a share, if the spread stays as seen; None: unknown."""
+    """Half-width of the interval at the last planned look, as a share, if the spread stays as seen; None:
+    unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +76,10 @@ class Judgement:
     outcome: Outcome
     judged: tuple[Judged, ...]
     looks: tuple[int, ...]
-    """After which rounds was or will be looked; one is planned before the length of rounds is known."""
+    """Rounds after which a look was or will be taken; one look is planned before the length of rounds is
+    known."""
     done: int
-    """The last round that was looked at; 0 before."""
+    """The round of the last look; 0 before the first."""
     is_over: bool
     """Whether further rounds can change nothing."""
     false_rate: float = FALSE_RATE
@@ -86,7 +88,7 @@ class Judgement:
 def judge(plan: Plan, trials: Sequence[Trial], *, is_finished: bool) -> Judgement | None:
     """The gate of the plan, by its trials; None for a plan without one.
 
-    ``is_finished``: no round will follow; then what is there beyond the last planned look is looked at, too.
+    ``is_finished``: no round will follow; then rounds after the last planned look are judged, too.
     Raises AnalysisError when a round holds a cell twice.
     """
     gate = plan.gate
@@ -133,7 +135,7 @@ class GateRule:
 
 
 def _pairs(plan: Plan, gate: Gate) -> list[tuple[Promise, Effect]]:
-    """Every promise with every comparison, which has no trial yet."""
+    """Every promise with every comparison, before the first trial."""
     return [
         (promise, effect)
         for promise in gate.promises
@@ -156,7 +158,7 @@ def _unseen(promise: Promise, effect: Effect) -> Judged:
 
 
 def _whole_rounds(plan: Plan, trials: Sequence[Trial]) -> int:
-    """The last round up to which none lacks a trial."""
+    """The last round up to which no round lacks a trial."""
     counts: dict[int, int] = {}
     for trial in trials:
         counts[trial.round] = counts.get(trial.round, 0) + 1
@@ -167,7 +169,7 @@ def _whole_rounds(plan: Plan, trials: Sequence[Trial]) -> int:
 
 
 def _planned(plan: Plan, trials: Sequence[Trial], whole: int) -> tuple[int, ...]:
-    """After which rounds to look. Until the first of them nobody knows how many the budget has room for."""
+    """The rounds after which to look. Before the first look nobody knows how many rounds fit the budget."""
     first = min(plan.rounds, PILOT_STARTS if plan.toggles_all else FIRST_ROUNDS)
     if whole < first:
         return (first,)
@@ -190,10 +192,10 @@ class _Ahead:
 
     rounds: int
     level: float
-    """Of the intervals there."""
+    """Level of the intervals there."""
 
     def half_width(self, effect: Effect) -> float | None:
-        """Of the effect's interval there, if the spread stays as seen."""
+        """Half-width of the effect's interval there, if the spread stays as seen."""
         if effect.spread is None:
             return None
         if effect.toggled is not None:
@@ -256,7 +258,7 @@ def _together(state: Sequence[Judged]) -> Outcome:
 
 
 def _with_reason(judged: Judged, outcome: Outcome, trials: Sequence[Trial]) -> Judged:
-    """With the reason why it is undecided."""
+    """The promise with the reason why it is undecided."""
     if judged.outcome is not Outcome.UNDECIDED:
         return judged
     if judged.rounds == 0:
@@ -268,7 +270,7 @@ def _with_reason(judged: Judged, outcome: Outcome, trials: Sequence[Trial]) -> J
         why = f"trials failed: {failed[0]}" if failed else f"no trial has {judged.promise.metric}"
         return replace(judged, reason=f"no round has both values; {why}")
     if judged.interval is None:
-        return replace(judged, reason="one round says nothing of how much it varies")
+        return replace(judged, reason="one round does not show how much the ratio varies")
     if outcome is Outcome.BROKEN:
         return replace(judged, reason="the run ended because another promise is broken")
     return replace(judged, reason="the limit lies within the interval")

@@ -22,7 +22,7 @@ _ODD_P = 1 - LEVEL
 
 @dataclass(frozen=True, slots=True)
 class HostEstimate:
-    """What one host says of one quantity."""
+    """What one host says about one quantity."""
 
     host: str
     value: float
@@ -30,7 +30,7 @@ class HostEstimate:
     interval: Interval
     rounds: int
     against_others: float | None
-    """Its value over what the other hosts have; None where they are too few to tell (fewer than three)."""
+    """Its value relative to the other hosts; None if they are too few to tell (fewer than three)."""
     odd_p: float | None
     """p value of "it is a host like the others", adjusted for all hosts."""
 
@@ -46,7 +46,7 @@ class Across:
 
     cell: Cell
     baseline: Cell | None
-    """None where the quantity is the cell's own metric, and no ratio."""
+    """The baseline; None if the quantity is the cell's metric and not a ratio."""
     hosts: tuple[HostEstimate, ...]
     silent: tuple[str, ...]
     """Hosts with fewer than two rounds of it."""
@@ -56,7 +56,7 @@ class Across:
     between: float | None
     """How much hosts differ: the standard deviation of the logarithms."""
     prediction: Interval | None
-    """For one more host like these; None for fewer than three."""
+    """Interval for one more host like these; None for fewer than three."""
 
     @property
     def odd(self) -> tuple[HostEstimate, ...]:
@@ -70,7 +70,7 @@ class HostStudy:
 
     metric: str
     levels: tuple[Across, ...]
-    """The baselines' own metric: which host is slow."""
+    """The metric of the baselines: which host is slow."""
     effects: tuple[Across, ...]
     """Ratios of variants to their baseline: what a setting does."""
 

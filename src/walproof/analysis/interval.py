@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, stdev
 
 LEVEL = 0.95
-"""Level of every interval that is not asked for otherwise."""
+"""Default level of intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Interval:
         return Interval(_exp(self.low), _exp(self.high), self.level, self.method)
 
     def inverse(self) -> Interval:
-        """The interval of a ratio, as one of the ratio the other way round."""
+        """The interval of the inverse ratio."""
         return Interval(1 / self.high, 1 / self.low, self.level, self.method)
 
     def half_width(self, centre: float) -> float:
@@ -43,7 +43,7 @@ class Interval:
 
 
 def _exp(log: float) -> float:
-    """Without an overflow: intervals of few degrees of freedom and a high level may reach anywhere."""
+    """exp without overflow: intervals of few degrees of freedom and a high level may reach anywhere."""
     try:
         return math.exp(log)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Of a load: who was busy, and from which batch size or number of sessions on more of it gains nothing."""
+"""What limited a load, and the batch size or number of sessions from which on more gains nothing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Busy(Enum):
 
 
 def who_was_busy(metrics: Mapping[str, float]) -> Busy | None:
-    """From the cores that a session's client and backend used, and waits; None where CPU was not observed."""
+    """Judge by the cores that a session's client and backend used, and by waits; None if CPU was not
+    observed."""
     client, server = metrics.get("client_busy"), metrics.get("server_busy")
     if client is None or server is None:
         return None
@@ -50,13 +51,13 @@ def who_was_busy(metrics: Mapping[str, float]) -> Busy | None:
 
 @dataclass(frozen=True, slots=True)
 class Knee:
-    """Where a rising curve stops to rise."""
+    """Where a rising curve stops rising."""
 
     at: int
     """The smallest of the tried values whose rate is within GAIN of the best."""
     rate: float
     is_past: bool
-    """Larger ones were tried and gained nothing; otherwise the curve may still rise."""
+    """Whether larger values were tried and gained nothing; otherwise the curve may still rise."""
 
 
 def find_knee(points: Sequence[tuple[int, float]]) -> Knee | None:

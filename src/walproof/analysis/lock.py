@@ -42,7 +42,7 @@ class LockShare:
     lock: float
     disk: float
     interval: Interval | None
-    """Of the lock share; None for fewer than two rounds."""
+    """Interval of the lock share; None for fewer than two rounds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ class CutSummary:
     variant: str
     cuts: int
     void: int
-    """Trials that failed, so that nothing is known of them."""
+    """Trials that failed, about which nothing is known."""
     images: int
     counts: Mapping[ImageState, int]
     failed_cuts: int
@@ -46,13 +46,13 @@ class CutSummary:
     torn_images: int
     """Images with a page of a relation that was torn before recovery."""
     torn_caught: int
-    """Of these, how many failed."""
+    """How many of these images failed."""
     acknowledged: int
     """Commits that clients had been told of, over all cuts."""
     lost_commits: tuple[int, ...]
-    """Of each cut that lost any, the most that one of its images lost."""
+    """For each cut with losses, the most commits that one of its images lost."""
     windows_ms: tuple[float, ...]
-    """Of each such cut, the longest time from the acknowledgement of the oldest lost commit to the cut."""
+    """For each such cut, the longest time from the acknowledgement of the oldest lost commit to the cut."""
     bound_ms: float | None
     """3 x wal_writer_delay, which bounds what asynchronous commits lose (manual, "Asynchronous Commit")."""
     unflushed: tuple[str, ...]
@@ -73,7 +73,7 @@ class CutSummary:
 
     @property
     def survives(self) -> CutOutcome | None:
-        """As far as was seen; None without images."""
+        """The outcome as far as was seen; None without images."""
         if not self.images:
             return None
         if self.failed:
@@ -140,7 +140,7 @@ def _summary(plan: Plan, trials: Sequence[Trial], cell: Cell) -> CutSummary:
 
 
 def _windows(cut: CutFacts) -> list[float]:
-    """Of the images that lost the last commits and nothing else."""
+    """Losses of the images that lost the last commits and nothing else."""
     return [
         image.loss_window_ms
         for image in cut.images

@@ -1,4 +1,4 @@
-"""How many more rounds would each effect need to be known within so much? From the spread seen so far."""
+"""How many more rounds would each effect need for a wanted precision? From the spread seen so far."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from walproof.analysis.effect import Effect
 from walproof.analysis.inference.two_stage import Seen, rounds_within
 
 HALF_WIDTHS = (0.01, 0.02, 0.05, 0.10)
-"""What the table of needed rounds is made for."""
+"""Half-widths in the table of needed rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,16 +17,17 @@ class RoundsNeeded:
     """How many more rounds one effect needs to be known within +- ``half_width``."""
 
     half_width: float
-    """As a share of the ratio (0.01 is 1 %)."""
+    """Half-width as a share of the ratio (0.01 is 1 %)."""
     more: int | None
-    """0 when it is reached; None when fewer than two rounds say nothing about the spread."""
+    """Rounds needed; 0 when it is reached; None for fewer than two rounds, which say nothing about the
+    spread."""
 
 
 def rounds_for(effect: Effect, half_width: float) -> int | None:
     """More rounds until the effect's interval reaches no farther than ``half_width`` from its ratio.
 
     Takes the spread seen so far for the true one, so after few rounds it is a rough figure. None for
-    fewer than two rounds. Of a variant that is toggled, more starts.
+    fewer than two rounds. For a toggled variant, more starts.
     """
     if effect.interval is None or effect.spread is None:
         return None

@@ -57,7 +57,7 @@ class Prediction:
     install: str
     workload: str
     flush_s: float
-    """L, from here."""
+    """L as measured here."""
     work_s: float
     """c of the fastest variant without flush waits, here."""
     published_work_s: float
@@ -68,7 +68,7 @@ class Prediction:
 
 
 def published_lock(plan: Plan, lock: CommitLock) -> PublishedLock | None:
-    """L and c of the published machine, from the figures that ours are from; None without the two."""
+    """L and c of the published machine, from the same two figures as ours; None without them."""
     tps = _published_tps(plan, lock)
     base, free = tps.get(plan.baseline), tps.get(lock.variant)
     if base is None or free is None or free <= base:

@@ -31,9 +31,9 @@ class Term:
 
     name: str
     unit: str
-    """Of the quantity."""
+    """Name of the quantity."""
     says: str
-    """In a sentence: "the time goes into ..."."""
+    """End of a sentence: "the time goes into ..."."""
     shipped_us: float
     """Cost of a unit in us, rounded, of PostgreSQL 15.18 on a virtual Xeon. Those of
     ``unforeseen`` and ``extensions``, which were not counted there, are of an EPYC, the first one halved;
@@ -46,18 +46,18 @@ class Term:
 
 TERMS = (
     Term("records", "record", "reading records and finding their pages", 0.13, (("records", 1.0),)),
-    Term("unforeseen", "record", "such records, of a kind that nothing foretold", 0.13,
+    Term("unforeseen", "record", "such records, of a kind that the processor could not predict", 0.13,
          (("unforeseen", 1.0),), "records"),
     Term("changes", "page", "changing pages", 0.08, (("changes", 1.0),)),
     Term("bytes", "MB of WAL", "reading, checking and copying WAL", 400.0, (("record_bytes", 1 / MB),)),
     Term("gin", "record", "putting lists of GIN indexes together", 0.3, (("gin_records", 1.0),)),
     Term("compactions", "page", "putting pruned and split pages together", 0.55, (("compactions", 1.0),)),
     Term("extensions", "page", "making pages of files that were dropped later", 6.0, (("extensions", 1.0),)),
-    Term("recent_misses", "reference", "references to pages that the processor no longer has", 0.64,
+    Term("recent_misses", "reference", "references to pages that left the processor's cache", 0.64,
          (("recent_misses", 1.0),)),
     Term("far_misses", "reference", "such pages, far from the one before", 0.3,
          (("far_misses", 1.0),), "recent_misses"),
-    Term("distant_misses", "reference", "such pages that 32 MB of others came after", 0.54,
+    Term("distant_misses", "reference", "such pages, followed by 32 MB of others", 0.54,
          (("distant_misses", 1.0),), "recent_misses"),
     Term("pglz", "image", "decompressing images (pglz)", 4.3, (("images_pglz", 1.0),)),
     Term("lz4", "image", "decompressing images (lz4)", 1.0, (("images_lz4", 1.0),)),
@@ -80,14 +80,16 @@ CHECKPOINT_TERMS = (
 COLD_TERMS = (("requests", 7.5), ("wal", 450.0))
 """CPU of the startup process for what comes from the disk: us for each read of pages, each MB of WAL."""
 START_S = 0.08
-"""From the first line of the log to redo, and from the checkpoint to ready, where nothing is to be synced."""
+"""Time from the first line of the log to redo, and from the checkpoint to ready, if nothing has to be
+synced."""
 _PARTS = 8
-"""Of the way, where a disk may limit some of it."""
+"""Pieces of the way, where a disk may limit some of it."""
 
 BANDS = {"calibrated": 1.4, "own crash": 1.8, "shipped": 2.2}
 COLD_BANDS = {"calibrated": 1.5, "own crash": 2.0, "shipped": 2.5}
-"""By source: the measured CPU is between the prediction divided by this and times this in 9 of 10 cases, with
-a warm and with a cold cache (bench/recovery/validate.py; docs/recovery-validation.md has the counts)."""
+"""Factor by source: in 9 of 10 cases the measured CPU is between the prediction divided by this factor and
+multiplied by it, with a warm and with a cold cache (bench/recovery/validate.py; docs/recovery-validation.md
+has the counts)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +135,9 @@ class Disk:
     iops: float | None = None
     """Random reads of 8 kB a second, many at a time."""
     read_latency_us: float | None = None
-    """Of one such read alone."""
+    """Latency of one such read."""
     read_ahead_kb: int = READ_AHEAD_KB
-    """What the kernel reads of it at once, at most: the work is counted with that (``analyse``)."""
+    """Most that the kernel reads from it at once: the work is counted with this (``analyse``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +145,11 @@ class ColdRedo:
     """Redo with nothing in the kernel's cache."""
 
     pages: int
-    """Read from the disk."""
+    """Pages read from the disk."""
     requests: int
     """Reads that the disk does for them."""
     bytes: float
-    """Read from the disk, WAL included."""
+    """Bytes read from the disk, including WAL."""
     cpu_s: float
     disk_s: float | None
     """What the disk needs for the pages, if its limits are known."""
@@ -164,32 +166,32 @@ class Prediction:
     """Term -> CPU of redo, warm; their sum is ``warm_s``."""
     warm_s: float
     cold: ColdRedo
-    """With recovery_prefetch=try (before 15: there is none)."""
+    """Redo with a cold cache and recovery_prefetch=try (before 15 there is no prefetch)."""
     cold_off: ColdRedo
     """With recovery_prefetch=off."""
     checkpoint_s: float
-    """With a warm cache."""
+    """Seconds of the checkpoint with a warm cache."""
     cold_checkpoint_s: float
     coefficients: Coefficients
 
     @property
     def total_s(self) -> float:
-        """From the start of the server until it accepts connections, with a warm cache."""
+        """Seconds from the start of the server until it accepts connections, with a warm cache."""
         return START_S + self.warm_s + self.checkpoint_s
 
     def cold_total_s(self, prefetch: bool = True) -> float:
-        """The same with a cold one."""
+        """The same with a cold cache."""
         return START_S + (self.cold if prefetch else self.cold_off).redo_s + self.cold_checkpoint_s
 
     @property
     def host_s(self) -> float | None:
-        """What is added where a host has taken back the memory that shared_buffers needs; None: not known."""
+        """Seconds added when a host has taken back the memory that shared_buffers needs; None: not known."""
         host_us = self.coefficients.host_us
         return None if host_us is None else self.work.pool(self.buffers).frames * host_us / 1e6
 
     @property
     def cold_host_s(self) -> float | None:
-        """The same with a cold cache: the kernel needs memory for what is read, too."""
+        """The same with a cold cache: the kernel, too, needs memory for what is read."""
         host_us, host_s = self.coefficients.host_us, self.host_s
         if host_us is None or host_s is None:
             return None
@@ -201,11 +203,11 @@ class Prediction:
         return max((term for term in TERMS if term.refines is None), key=self.part_s)
 
     def part_s(self, term: Term) -> float:
-        """What a term and those that refine it take of warm redo."""
+        """Seconds of warm redo for a term and those that refine it."""
         return sum(self.terms_s[other.name] for other in TERMS if term.name in (other.name, other.refines))
 
     def band(self, seconds: float, *, is_cold: bool = False) -> tuple[float, float]:
-        """Between what the measured time is expected."""
+        """The interval that should hold the measured time, in seconds."""
         factor = self.coefficients.cold_band if is_cold else self.coefficients.band
         return seconds / factor, seconds * factor
 
@@ -269,7 +271,7 @@ def cold_checkpoint(quantities: Mapping[str, float]) -> dict[str, float]:
 def _cold(
     way: Sequence[RecoveryWork], buffers: int, coefficients: Coefficients, disk: Disk, *, prefetch: bool
 ) -> ColdRedo:
-    """Of the last of ``way``, of which each goes on where the one before ended."""
+    """Quantities of the last of ``way``, each of which continues where the one before ended."""
     parts = _parts(way, buffers, coefficients, prefetch=prefetch)
     work, pool = way[-1], way[-1].pool(buffers, prefetch=prefetch)
     requests = sum(part.requests for part in parts)
@@ -294,7 +296,7 @@ def _cold(
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Of redo with a cold cache."""
+    """Seconds of redo with a cold cache."""
 
     cpu_s: float
     requests: int
@@ -303,7 +305,7 @@ class _Part:
 def _parts(
     way: Sequence[RecoveryWork], buffers: int, coefficients: Coefficients, *, prefetch: bool
 ) -> list[_Part]:
-    """Between each place and the next one: at first most pages come from the disk, later few."""
+    """The work between each place and the next: at first most pages come from the disk, later few."""
     asked, cold = way[-1].requests(buffers, prefetch=prefetch), coefficients.cold_us
     parts, cpu_before, asked_before, bytes_before = [], 0.0, 0, 0
     for work in way:

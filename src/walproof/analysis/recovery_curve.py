@@ -30,7 +30,7 @@ class RecoveryCurve:
     """(bytes, seconds), ascending in both; the first is (0, the time of an empty recovery)."""
 
     def seconds(self, distance: float) -> float:
-        """Of a recovery of that distance."""
+        """Seconds of a recovery of that distance."""
         for (before, fast), (after, slow) in pairwise(self.points):
             if distance <= after:
                 return fast + (slow - fast) * (distance - before) / (after - before)
@@ -39,12 +39,12 @@ class RecoveryCurve:
 
     @property
     def farthest(self) -> float:
-        """Distance in bytes behind which the curve is only continued."""
+        """Distance in bytes beyond which the curve is extrapolated."""
         return self.points[-1][0]
 
 
 def mean_image(analysis: RecoveryAnalysis) -> tuple[float, str]:
-    """Mean bytes of an image of the recording, and how most are compressed; 4 kB where there is none."""
+    """Mean bytes of an image of the recording, and how most images are compressed; 4 kB without images."""
     images = {name: image for name, image in analysis.last.images.items() if image.count}
     if not images:
         return 4096.0, "off"

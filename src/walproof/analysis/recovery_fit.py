@@ -29,7 +29,7 @@ from walproof.facts.recovery import RecoveryTimes
 from walproof.wal.recovery import RecoveryWork
 
 _RIDGE = 0.005
-"""How much the shipped coefficients hold: as a row of that weight for each."""
+"""Weight of the shipped coefficients: a row of this weight for each."""
 
 _NAMES = tuple(term.name for term in TERMS)
 
@@ -64,8 +64,8 @@ def fit(calibration: Calibration) -> Coefficients:
 def _median_repeats(phases: Iterable[PhaseReplay]) -> list[PhaseReplay]:
     """One row for each phase, size and recovery_prefetch.
 
-    The median: a machine that others use gives one replay memory at once, and the next one late. Of the work,
-    too: of calibrations that were taken together each has its own load.
+    The median: a machine that others use gives memory to one replay at once, and to the next one late. The
+    work is a median, too: combined calibrations each have their own load.
     """
     seen = (phase for phase in phases if phase.cpu_s > 0)
     return [
@@ -82,7 +82,7 @@ _Row = TypeVar("_Row")
 
 
 def _together(rows: Iterable[_Row], kind: Callable[[_Row], object]) -> list[list[_Row]]:
-    """Those of one kind."""
+    """The groups of replays of one kind."""
     kinds: dict[object, list[_Row]] = {}
     for row in rows:
         kinds.setdefault(kind(row), []).append(row)
@@ -90,7 +90,8 @@ def _together(rows: Iterable[_Row], kind: Callable[[_Row], object]) -> list[list
 
 
 def repeat_difference(calibration: Calibration, coefficients: Coefficients) -> float | None:
-    """By what share replays of one phase with equal shared_buffers differ, in the median; None: there is one.
+    """The median share by which replays of one phase with equal shared_buffers differ; None if each has only
+    one.
 
     Beyond what their work, by these coefficients, makes them differ: with and without the prefetcher it is
     much the same, not quite. Large on a machine that others use, too: the costs are then those of the minutes
@@ -107,7 +108,7 @@ def repeat_difference(calibration: Calibration, coefficients: Coefficients) -> f
 
 
 def scale_to_crash(work: RecoveryWork, buffers: int, times: RecoveryTimes) -> Coefficients:
-    """The shipped coefficients, times what one's own crash took against what they say of it.
+    """The shipped coefficients, scaled by the measured time of the user's crash over their prediction for it.
 
     ``work`` is that of the same crash. Raises AnalysisError when the log has no time, or too short a one.
     """
@@ -178,7 +179,7 @@ def _fit_checkpoint(runs: Iterable[CheckpointRun]) -> dict[str, float]:
 
 
 def _median_runs(runs: Iterable[CheckpointRun]) -> list[CheckpointRun]:
-    """One for each place, size and cache, as `_median_repeats`: those of whole replays are many."""
+    """One run for each place, size and cache, as in `_median_repeats`: whole replays make many."""
     seen = (run for run in runs if run.pages_s > 0)
     return [
         replace(
@@ -194,7 +195,7 @@ def _median_runs(runs: Iterable[CheckpointRun]) -> list[CheckpointRun]:
 
 
 def _fit_cold(replays: Iterable[ColdReplay]) -> dict[str, float]:
-    """From what each phase took longer than with a warm cache; weighted as shares of all that it took."""
+    """Fit how much longer each phase took than with a warm cache, weighted by its total time."""
     usable = [replay for replay in replays if replay.cpu_s > 0]
     if not usable:
         return dict(COLD_TERMS)

@@ -23,11 +23,11 @@ from enum import StrEnum
 from walproof.facts.replication import RUNNING, Look, ReplicationWindow
 
 KEEPING_UP_S = 1.0
-"""A standby whose replay is less than that behind keeps up."""
+"""Seconds: a standby whose replay lags by less keeps up."""
 
 
 UNFLUSHED_TAIL_BYTES = 64 * 1024
-"""Less than that at the end of WAL is not counted: records that no commit waits for (a pruned page, a
+"""Bytes: less than this at the end of WAL is not counted: records that no commit waits for (a pruned page, a
 snapshot of running transactions) stay unflushed on an idle primary until its walwriter wakes up, up to 5 s
 later (src/backend/postmaster/walwriter.c, HIBERNATE_FACTOR)."""
 
@@ -61,9 +61,9 @@ class StageLag:
     lag_bytes: int
     lag_s: float
     is_least: bool
-    """Whether the lag began before anybody looked, so that it is this long at least."""
+    """Whether the lag began before anybody looked, so that it is at least this long."""
     lag_bytes_per_s: float
-    """Rate of change: above 0 it grows."""
+    """Rate of change; above 0 it grows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class StartupLoad:
-    """Shares of the window of the process that replays. None where it runs on another machine."""
+    """How the replaying process spent the window, as shares. None where it runs on another machine."""
 
     cpu_share: float
     run_queue_share: float
@@ -100,15 +100,15 @@ class LagSplit:
     lag_s: float
     is_least: bool
     lag_s_most: float | None
-    """By the primary's clock: age of the last commit that was replayed. None when nothing is behind."""
+    """Age of the last replayed commit, by the primary's clock. None if nothing is waiting."""
     rates: Rates
     pace: Pace
     catch_up_s: float | None
-    """Until all is replayed, at the rates of the window; None unless it catches up."""
+    """Seconds until all is replayed, at the rates of the window; None unless it catches up."""
     startup: StartupLoad | None
 
     def stage(self, stage: Stage) -> StageLag:
-        """One of the stages."""
+        """The lag of one stage."""
         return next(lag for lag in self.stages if lag.stage is stage)
 
 
@@ -173,7 +173,7 @@ def _positions(look: Look) -> tuple[int, ...]:
     """inserted, flushed upstream, sent, written, flushed, replayed: none smaller than what follows it.
 
     The standby is asked after the upstream and may have come further meanwhile; after a restart its stream
-    begins again at the start of a segment, behind what is replayed.
+    begins again at the start of a segment, before what is replayed.
     """
     upstream, standby = look.upstream, look.standby
     replayed = standby.replayed

@@ -73,10 +73,10 @@ class Reconciliation:
     records: int
     padding_bytes: int
     header_bytes: int
-    """Of pages and segments."""
+    """Bytes of headers of pages and segments."""
     switch_bytes: int
     operations: tuple[OperationBytes, ...]
-    """Most bytes first."""
+    """Operations, those with most bytes first."""
     gaps: tuple[MethodGap, ...]
 
     @property
@@ -86,7 +86,8 @@ class Reconciliation:
         return parts == self.lsn_bytes
 
     def gap(self, method: str) -> MethodGap | None:
-        """Of one method; None where the server does not have it, or the statement cannot be explained."""
+        """The gap of one method; None where the server does not have it, or the statement cannot be
+        explained."""
         return next((gap for gap in self.gaps if gap.method == method), None)
 
 

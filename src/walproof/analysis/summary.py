@@ -53,7 +53,7 @@ class Analysis:
 
     metric: str
     level: float
-    """Of every interval."""
+    """Level of every interval."""
     rounds: int
     """Rounds that hold at least one trial."""
     trials: int
@@ -63,14 +63,14 @@ class Analysis:
     effects: tuple[Effect, ...]
     install_effects: tuple[Effect, ...]
     precision: tuple[EffectPrecision, ...]
-    """One per effect and install effect, in that order."""
+    """One entry per effect and install effect, in that order."""
     drift: Drift
     factors: tuple[FactorModel, ...]
     locks: tuple[CommitLock, ...]
     failures: tuple[Failure, ...]
     unanswered: tuple[Unanswered, ...]
     carry_overs: tuple[CarryOver, ...] = ()
-    """Of variants that are toggled on one server."""
+    """Carry-overs of variants that are toggled on one server."""
     places: tuple[Place, ...] = ()
     """Where after the checkpoint slices and windows lie, by design."""
 

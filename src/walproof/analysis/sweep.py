@@ -1,4 +1,4 @@
-"""Batch sizes and numbers of sessions that are tried upward until more of them gains nothing.
+"""Batch sizes and numbers of sessions that are raised until more gains nothing.
 
 A sweep is made of the variants of a study of loading that differ in one number alone. Its first FIRST_POINTS
 points are tried as any other variant. A larger one is tried only when the last one has LEAST_ROUNDS rounds
@@ -21,9 +21,9 @@ from walproof.analysis.loading import GAIN
 from walproof.facts import Cell, Load, LoadMethod, Plan, Trial, Variant
 
 FIRST_POINTS = 3
-"""Tried in any case: two steps."""
+"""Points that are tried in any case: two steps."""
 LEAST_ROUNDS = 3
-"""From which on a step is judged."""
+"""Rounds from which on a step is judged."""
 METRIC = "rows_per_s"
 Swept = Literal["rows a batch", "sessions"]
 
@@ -54,10 +54,10 @@ class SweepStep:
     below: SweepPoint
     above: SweepPoint
     rounds: int
-    """That have both."""
+    """Rounds that have both."""
     ratio: float | None
     interval: Interval | None
-    """None for fewer than two rounds."""
+    """Interval of the gain; None for fewer than two rounds."""
 
     @property
     def is_gainless(self) -> bool:
@@ -71,22 +71,22 @@ class Climb:
 
     sweep: Sweep
     steps: tuple[SweepStep, ...]
-    """Between neighbours that are tried."""
+    """Steps between tried neighbours."""
     reached: int
-    """So many of the points are to be tried; the others are skipped."""
+    """Number of points to try; the others are skipped."""
     is_waiting: bool
-    """The last of them has too few rounds to be judged."""
+    """Whether the last of them has too few rounds to be judged."""
     has_ended: bool
-    """Two steps in a row gained nothing."""
+    """Whether two steps in a row gained nothing."""
 
     @property
     def is_climbing(self) -> bool:
-        """A point above the first ones is still to be judged."""
+        """Whether a point above the first ones is still to be judged."""
         return self.is_waiting and self.reached > FIRST_POINTS
 
     @property
     def skipped(self) -> tuple[SweepPoint, ...]:
-        """Points above, which were not tried because the climb had ended."""
+        """Points above that were not tried because the climb had ended."""
         return self.sweep.points[self.reached :]
 
 
@@ -116,7 +116,7 @@ def sweeps_of(plan: Plan) -> tuple[Sweep, ...]:
 
 
 def climb(sweep: Sweep, trials: Sequence[Trial], rounds: int) -> Climb:
-    """How far ``sweep`` comes with these trials of a study of so many rounds."""
+    """How far ``sweep`` gets with these trials of a study of so many rounds."""
     tried: dict[Cell, int] = {}
     for trial in trials:
         tried[trial.cell] = tried.get(trial.cell, 0) + 1
@@ -134,12 +134,12 @@ def climb(sweep: Sweep, trials: Sequence[Trial], rounds: int) -> Climb:
 
 @dataclass(frozen=True, slots=True)
 class ClimbSweeps:
-    """Which cells a round has, by its number and the trials of the rounds before; none ends the run."""
+    """The cells of a round, by its number and the trials of earlier rounds; an empty list ends the run."""
 
     plan: Plan
 
     def __call__(self, round_number: int, before: Sequence[Trial]) -> Collection[Cell]:
-        """All cells but points that are skipped; after the study's rounds, points that are still judged."""
+        """All cells except skipped points; after the study's rounds, only points that are still judged."""
         plan = self.plan
         climbs = [climb(sweep, before, plan.rounds) for sweep in sweeps_of(plan)]
         if round_number <= plan.rounds:
@@ -162,7 +162,7 @@ class ClimbSweeps:
 
 
 def _steps(sweep: Sweep, trials: Sequence[Trial]) -> list[SweepStep]:
-    """All of them, also those without a round."""
+    """All steps, including those without a round."""
     neighbours = list(zip(sweep.points, sweep.points[1:], strict=False))
     found = contrasts([(above.cell, below.cell) for below, above in neighbours], trials, METRIC)
     return [

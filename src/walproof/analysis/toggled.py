@@ -26,9 +26,9 @@ from walproof.analysis.sliced import levels
 from walproof.facts import Design, Plan, Slice, Trial, TrialState
 
 GROUP_PASSES = 5
-"""Passes that make a group."""
+"""Passes in a group."""
 GROUPS_LEAST = 3
-"""Groups of a start: a shorter start has smaller ones."""
+"""Groups in a start: a shorter start has smaller ones."""
 CONTRADICTION = 0.01
 """p value below which starts are said to differ by more than their passes explain."""
 
@@ -40,7 +40,7 @@ TOTALS: Mapping[str, Totals] = {
     "wal_bytes_per_txn": lambda slice_: (slice_.lsn_end - slice_.lsn_begin, slice_.transactions),
     "server_cpu_us_per_txn": lambda slice_: ((slice_.cpu_s or 0.0) * 1e6, slice_.transactions),
 }
-"""Metric -> what is summed over slices before the one is divided by the other."""
+"""Metric -> the two quantities that are summed over slices and then divided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,29 +49,29 @@ class Toggled:
 
     starts: int
     passes: int
-    """That have a slice of both, in all starts together."""
+    """Passes that have a slice of both, in all starts together."""
     groups: int
-    """Of passes; each has a ratio."""
+    """Groups of passes; each has a ratio."""
     log_ratio: float
     """Mean of the groups' logarithms."""
     log_interval: Interval | None
-    """None for fewer than two groups."""
+    """Interval; None for fewer than two groups."""
     p: float | None
     group_spread: float | None
     """Standard deviation of the groups' logarithms."""
     pair_spread: float | None
     """The same of the ratio of two slices of a pass."""
     pair_correlation: float | None
-    """Of a pass's ratio with the next one's within a start; 0 where passes are independent."""
+    """Correlation of the ratios of neighbouring passes within a start; 0 where passes are independent."""
     start_p: float | None
     """p value of "starts differ no more than their passes explain"; None for one start."""
     contradicting: bool
-    """The starts are the units, since they contradict each other."""
+    """Whether the starts are the units, because they contradict each other."""
 
     def spread(self, starts: int) -> Spread | None:
-        """What the mean of ``starts`` starts varies by, as if each had one ratio; None for too few groups.
+        """How much the mean of ``starts`` starts varies, as if each had one ratio; None for too few groups.
 
-        Slices of other variants say nothing of it, so it is pooled with nothing.
+        Slices of other variants say nothing about it, so it is not pooled.
         """
         units = self.starts if self.contradicting else self.groups
         if self.log_interval is None or units < 2 or starts < 1:
@@ -81,7 +81,8 @@ class Toggled:
         return Spread(error**2 * starts, units - 1.0, Pooling.OWN, 0.0)
 
     def half_width_after(self, starts: int, level: float = LEVEL) -> float | None:
-        """As a share of the ratio, after so many starts of this length in all; None as ``starts_for``."""
+        """Half-width as a share of the ratio, after that many starts of this length; None as in
+        ``starts_for``."""
         if not self.group_spread or self.contradicting:
             return None
         return math.expm1(self._reach(starts * self.groups / self.starts, level))
@@ -89,8 +90,8 @@ class Toggled:
     def starts_for(self, half_width: float, level: float = LEVEL) -> int | None:
         """More starts of this length until the interval reaches no farther than ``half_width``.
 
-        None where nothing is known of the spread, or starts contradict each other: then more of them first
-        show how much.
+        None if nothing is known of the spread, or if starts contradict each other: then more starts have to
+        show by how much.
         """
         if not self.group_spread or self.contradicting:
             return None
@@ -116,7 +117,7 @@ def estimate(
 ) -> Toggled | None:
     """From (slices of the variant, slices of the baseline) of each start; None without a usable group.
 
-    Raises KeyError for a metric that is no quotient of totals.
+    Raises KeyError for a metric that is not a quotient of totals.
     """
     totals = TOTALS[metric]
     paired = [_pairs(of_variant, base) for of_variant, base in starts]
@@ -147,8 +148,8 @@ def by_variant(plan: Plan, trials: Sequence[Trial]) -> tuple[Trial, ...]:
     """The trials with each start as one trial of every variant that it was toggled to, or whose server was
     part of it.
 
-    Such a trial has its variant's slices alone, and metrics that are computed from them. Trials that are seen
-    so already stay as they are.
+    Such a trial has its variant's slices alone, and metrics that are computed from them. Trials that are
+    already in this form stay as they are.
     """
     shared = plan.shared_trials
     if not shared:
@@ -197,7 +198,7 @@ Pair = tuple[Slice, Slice]
 def components_of(
     starts: Sequence[tuple[Sequence[Slice], Sequence[Slice]]], metric: str
 ) -> Components | None:
-    """What the ratio varies by, from (slices of the variant, slices of the baseline) of each start."""
+    """How much the ratio varies, from (slices of the variant, slices of the baseline) of each start."""
     return components(
         [_logs([[pair] for pair in _pairs(of_variant, base)], TOTALS[metric]) for of_variant, base in starts]
     )
@@ -214,7 +215,7 @@ def _pairs(of_variant: Sequence[Slice], base: Sequence[Slice]) -> list[Pair]:
 
 
 def _group_logs(pairs: Sequence[Pair], totals: Totals, group_passes: int) -> list[float]:
-    """Log ratio of each group of passes in a row, as equal in size as they come."""
+    """Log ratio of each group of consecutive passes, the groups as equal in size as possible."""
     count = min(len(pairs), max(GROUPS_LEAST, len(pairs) // group_passes))
     edges = [round(at * len(pairs) / count) for at in range(count + 1)] if count else []
     return _logs([pairs[low:high] for low, high in pairwise(edges)], totals)

@@ -22,11 +22,11 @@ TIMEOUTS_S = (60, 300, 900, 1800, 3600)
 METHODS: tuple[Compression, ...] = ("off", "pglz", "lz4", "zstd")
 CYCLES_WANTED = 6
 MODEL_ERROR = 0.02
-"""What bench/whatif found between prediction and server, where nothing else was in the way."""
+"""Share by which bench/whatif found prediction and server to differ when nothing else interfered."""
 SPACING_ERROR = 0.05
-"""By how much a real spacing may differ: where the curve falls, that much more or less WAL comes of it."""
+"""Share by which a real spacing may differ: where the curve falls, WAL differs with it."""
 SAMPLE_SPAN = 2.0
-"""Standard errors of a sample of pages in the span."""
+"""Standard errors of a page sample that the span holds."""
 FALLING = -1.0
 """Elasticity beyond which more WAL shortens the spacing as much: errors feed themselves, and count twice."""
 STEEP = -1.5
@@ -39,7 +39,7 @@ HINT_SHARE = 0.10
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Between which values the truth should be."""
+    """The interval that should hold the true value."""
 
     low: float
     high: float
@@ -51,33 +51,33 @@ class Prediction:
 
     target: Target
     wal_bytes: float
-    """An hour; in the recording when it tells no time."""
+    """Bytes per hour; in the whole recording if it has no times."""
     wal_span: Span
     images: float
     checkpoints: float
     by_size_share: float
-    """Of the checkpoints, those because of max_wal_size."""
+    """Share of checkpoints caused by max_wal_size."""
     spacing_bytes: float | None
-    """Mean distance of two redo points; None where no cycle is whole."""
+    """Mean distance between two redo points; None without a whole cycle."""
     spacing_s: float | None
     distance_mean: float
-    """WAL that recovery would read."""
+    """Bytes of WAL that recovery would read."""
     distance_most: float
     pg_wal_most: int
     cycles: int
-    """Whole cycles in the recording."""
+    """Number of whole cycles in the recording."""
     late_share: float
     guessed_share: float
     sample_error: float
-    """Standard error of WAL that comes of sampling pages, as a share."""
+    """Standard error of WAL from sampling pages, as a share."""
     recovery_s: float | None = None
-    """Longest crash recovery, with a warm cache and its checkpoint; None where it was not asked for."""
+    """Seconds of the longest crash recovery, with a warm cache and its checkpoint; None if not asked for."""
     elasticity: float | None = None
-    """By how many percent WAL changes where max_wal_size changes by one."""
+    """Percent by which WAL changes when max_wal_size changes by one percent."""
     image_error: float = 0.0
-    """By which share WAL may differ because only some images were compressed to see; in the span."""
+    """Share by which WAL may differ because only some images were test-compressed; included in the span."""
     cycle_error: float = 0.0
-    """By which share WAL may differ because the recording holds few cycles; in the span."""
+    """Share by which WAL may differ because the recording holds few cycles; included in the span."""
 
     @property
     def is_late(self) -> bool:
@@ -117,7 +117,7 @@ class Question:
     """Whether the present server is asked about under each wal_compression and without full-page writes."""
 
     def grid(self) -> list[Target]:
-        """Every max_wal_size with every checkpoint_timeout, those of the present server among them."""
+        """Every max_wal_size with every checkpoint_timeout, including those of the present server."""
         size, timeout = self.present.max_wal_size_mb, self.present.checkpoint_timeout_s
         # Below the least of the sizes doublings of the present one say where the curve begins to fall.
         least = min(self.sizes_mb, default=0)
@@ -160,16 +160,16 @@ class Cliff:
 
     @property
     def times(self) -> float:
-        """By how much WAL falls."""
+        """Factor by which WAL falls."""
         return self.smaller.wal_bytes / self.larger.wal_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a server has to keep to."""
+    """The limits of a server."""
 
     wal_disk_bytes: int | None = None
-    """pg_wal and max_wal_size at most."""
+    """Most room for pg_wal and max_wal_size."""
     wal_per_hour_bytes: int | None = None
     recovery_s: float | None = None
     """Longest crash recovery."""
@@ -177,7 +177,8 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The settings that keep within limits with the shortest recovery; the nearest ones where none does."""
+    """The settings within the limits with the shortest recovery; the nearest settings if none keeps the
+    limits."""
 
     prediction: Prediction
     is_within: bool
@@ -193,17 +194,17 @@ class Study:
 
     @property
     def hours(self) -> float | None:
-        """That the recording covers; None when it tells no time, or hardly any."""
+        """Seconds that the recording covers; None if it has no times, or hardly any."""
         seconds = self.found.recorded.seconds
         return seconds / 3600 if seconds and seconds >= 1 else None
 
     @property
     def recorded_bytes(self) -> float:
-        """WAL of the recording's own server: an hour, or in the recording."""
+        """WAL of the recorded server: per hour, or in the whole recording."""
         return self.found.wal_bytes / (self.hours or 1.0)
 
     def told(self) -> list[Prediction]:
-        """Those of which the recording tells something: no compression of images whose contents are gone."""
+        """Targets that the recording can answer: no compression of images whose contents are gone."""
         return [
             self.predictions[target]
             for target in self.question.settings()
@@ -232,7 +233,7 @@ class Study:
         return sorted(kept, key=lambda prediction: prediction.target.max_wal_size_mb or 0)
 
     def timeouts(self) -> list[int]:
-        """Timeouts that differ from each other in this recording; the present one among them."""
+        """Timeouts that differ from each other in this recording, including the present one."""
         every = sorted({target.checkpoint_timeout_s or 0 for target in self.question.grid()})
         seconds = self.found.recorded.seconds or 0.0
         present = self.question.present.checkpoint_timeout_s
@@ -241,7 +242,7 @@ class Study:
         return sorted({*shorter, *longer[:1]})
 
     def _telling(self, predictions: Sequence[Prediction]) -> list[Prediction]:
-        """Without sizes beyond the first that never triggers a checkpoint, and those much too small."""
+        """Leave out sizes beyond the first that never triggers a checkpoint, and those much too small."""
         kept: list[Prediction] = []
         for prediction in predictions:
             is_present = prediction.target.max_wal_size_mb == self.question.present.max_wal_size_mb
@@ -256,7 +257,7 @@ class Study:
         ]
 
     def cliffs(self) -> list[Cliff]:
-        """Where a doubling of max_wal_size saves over a third, with the present timeout; steepest first."""
+        """Places where doubling max_wal_size saves over a third, with the present timeout; steepest first."""
         curve = self.curve(self.question.present.checkpoint_timeout_s)
         found = [
             Cliff(smaller, other)
@@ -416,7 +417,7 @@ def _room(target: Target, segment_size: int, wal_bytes_per_hour: float) -> float
 
 
 def _with_elasticity(predictions: Mapping[Target, Prediction]) -> dict[Target, Prediction]:
-    """The predictions with the slope between their neighbours in size; the steeper, the wider their span."""
+    """The predictions with the slope between their neighbours in size; a steeper slope widens the span."""
     curves: dict[Target, list[Prediction]] = {}
     for target, prediction in predictions.items():
         if target.max_wal_size_mb is not None:

@@ -12,11 +12,11 @@ from dataclasses import replace
 from walproof.wal.whatif import Cycles, Outcome, Target, WhatIf
 
 ENOUGH_CYCLES = 4
-"""From which on cycles tell by themselves how they differ."""
+"""Number of cycles from which on they show by themselves how they differ."""
 _UNKNOWN_SPREAD = 0.1
-"""Of one cycle, where no server of the recording has enough of them."""
+"""Spread of one cycle, when no server of the recording has enough cycles."""
 _ONE_IMAGE = 0.5
-"""By how much an image's compressed size differs from the mean, where a recording does not tell the error."""
+"""Spread of the compressed size of an image, when a recording does not tell the error."""
 _SPAN = 1.96
 """Standard errors of a normal distribution that hold 95 %."""
 
@@ -43,7 +43,7 @@ def spreads(outcomes: Mapping[Target, Outcome]) -> Spreads:
 
 
 def cycle_error(target: Target, phases: Iterable[Outcome], others: Spreads) -> float:
-    """By which share WAL may differ because the recording holds few cycles."""
+    """Share by which WAL may differ because the recording holds few cycles."""
     cycles = [phase.cycles for phase in phases if phase.cycles.count]
     count = max((cycle.count for cycle in cycles), default=1)
     spreads = [spread for cycle in cycles if (spread := _of_one(cycle)) is not None]
@@ -57,7 +57,7 @@ def cycle_error(target: Target, phases: Iterable[Outcome], others: Spreads) -> f
 
 
 def image_error(target: Target, outcome: Outcome, found: WhatIf) -> float:
-    """By which share WAL may differ because some images were compressed to see, and not all."""
+    """Share by which WAL may differ because only some images were test-compressed."""
     method = target.wal_compression
     if method == "as recorded":
         method = found.recorded.compression
@@ -71,17 +71,17 @@ def image_error(target: Target, outcome: Outcome, found: WhatIf) -> float:
 
 
 def together(errors: Sequence[float]) -> float:
-    """Of independent errors."""
+    """The sum of independent errors."""
     return math.sqrt(sum(error * error for error in errors))
 
 
 def plain(target: Target) -> Target:
-    """The same server without a way of compressing that is asked for: that of which there is a curve."""
+    """The same server without the compression that is asked for: the one that has a curve."""
     return replace(target, wal_compression="as recorded")
 
 
 def _of_one(cycles: Cycles) -> float | None:
-    """Relative standard deviation of one cycle; None of fewer than two."""
+    """Relative standard deviation of one cycle; None for fewer than two."""
     return None if cycles.error is None else cycles.error * math.sqrt(cycles.count)
 
 

@@ -1,4 +1,5 @@
-"""What makes a prediction less sure, in sentences: facts of the recording first, then of single settings."""
+"""What makes a prediction less sure, in sentences: facts about the recording first, then about single
+settings."""
 
 from __future__ import annotations
 
@@ -43,9 +44,8 @@ def recording_reasons(study: Study) -> list[str]:
         reasons.append("The recording holds no full-page image: how large images would be is guessed.")
     if study.hours is None:
         reasons.append(
-            "No two transactions ended a second apart: the recording tells no time, so figures are "
-            "for the recording "
-            "as a whole, and checkpoint_timeout has no effect."
+            "No two transactions ended a second apart: the recording has no times, so figures are for the "
+            "recording as a whole, and checkpoint_timeout has no effect."
         )
     elif found.clock == "recording":
         reasons.append(
@@ -75,7 +75,7 @@ def recording_reasons(study: Study) -> list[str]:
         reasons.append(
             "The recording begins in the middle of a checkpoint cycle: whether a page had been "
             "logged before is not "
-            "known for the first of its references. Rates are taken from whole cycles behind that."
+            "known for the first of its references. Rates are taken from the whole cycles after that."
         )
     if recorded.has_backup:
         reasons.append("An online backup ended in the recording; while it ran, images were forced.")
@@ -124,7 +124,7 @@ def prediction_reasons(prediction: Prediction) -> list[str]:
         )
     if prediction.image_error > _TOLD_ERROR:
         reasons.append(
-            f"not all images were compressed to see: WAL may differ by {prediction.image_error:.0%} for that"
+            f"only some images were test-compressed: WAL may differ by {prediction.image_error:.0%} for that"
         )
     if prediction.cycle_error > _TOLD_ERROR:
         reasons.append(

@@ -1,4 +1,4 @@
-"""``--within 3%``: which cells still need rounds, when to stop, and what is to be expected meanwhile.
+"""``--within 3%``: which cells still need rounds, when to stop, and what to expect meanwhile.
 
 Two stages for each effect (:mod:`walproof.analysis.inference.two_stage`): its first PILOT_ROUNDS rounds fix
 how many it gets; after those, where its interval is not narrow enough, the number is extended once, and that
@@ -31,7 +31,7 @@ class Within:
 
     plan: Plan
     half_width: float
-    """As a share of the ratio (0.03 is 3 %)."""
+    """Half-width as a share of the ratio (0.03 is 3 %)."""
     metric: str
     level: float = LEVEL
 
@@ -52,7 +52,7 @@ class Within:
         return due
 
     def rounds(self, trials: Sequence[Trial]) -> list[tuple[Effect, int]]:
-        """Of each effect that has been tried: how many rounds of its cell are planned by now."""
+        """For each tried effect, how many rounds of its cell are planned by now."""
         seen = by_variant(self.plan, trials)
         family = _family(self.plan, seen, self.metric, self.level)
         tried = {trial.cell for trial in seen}  # a sweep leaves the rest out
@@ -94,7 +94,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class DueCells:
-    """Which cells a round has: those of the plan's sweeps, and of the others what is not yet known."""
+    """The cells of a round: those of the plan's sweeps, and the others that are not yet known."""
 
     plan: Plan
     within: Within | None
@@ -112,16 +112,17 @@ class DueCells:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What is known after some rounds, and what is to be expected of those that are to come."""
+    """What is known after some rounds, and what to expect from the next ones."""
 
     widest: Effect
     rounds_more: int
-    """That will be run, by what is known now: for the wanted width, the most rounds and the budget."""
+    """Rounds that will be run, as far as is known now: limited by the wanted width, the most rounds and the
+    budget."""
     seconds_more: float
     wanted_more: int | None
-    """Rounds that the wanted width takes, whether there is time or not; None without one."""
+    """Rounds that the wanted width takes, whether there is time or not; None without a wanted width."""
     half_width_then: float
-    """Of the widest interval after the rounds that will be run, if spreads stay as seen."""
+    """Half-width of the widest interval after the rounds that will be run, if spreads stay as seen."""
     widest_then: Effect
 
 
@@ -163,7 +164,7 @@ def outlook(plan: Plan, trials: Sequence[Trial], metric: str, level: float = LEV
 
 
 def _seconds(plan: Plan, trials: Sequence[Trial], lacking: dict[Cell, int], most: int) -> float:
-    """Of the rounds that each cell lacks, and of the baseline in every one of them."""
+    """Seconds of the rounds that each cell lacks, and of the baseline in each of them."""
     total = 0.0
     for cell in {trial.cell for trial in trials}:
         of_cell = [trial.ended_at - trial.started_at for trial in trials if trial.cell == cell]

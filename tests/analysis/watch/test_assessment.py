@@ -25,7 +25,7 @@ def test_rates_do_not_see_a_clock_that_jumps() -> None:
         ({"system_identifier": "2"}, "another database system answers"),
         ({"lsn": START}, "the server's WAL went back"),
         ({"is_in_recovery": True}, "the server is a standby now"),
-        ({"checkpoint": WatchedCheckpoint(START, BEGAN, 2)}, "the server went over to timeline 2"),
+        ({"checkpoint": WatchedCheckpoint(START, BEGAN, 2)}, "the server switched to timeline 2"),
     ],
 )
 def test_what_happens_to_a_server_begins_the_window_anew(change: dict[str, object], words: str) -> None:

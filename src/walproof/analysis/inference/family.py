@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Vector: TypeAlias = NDArray[np.float64]
 
 _NODES = 64
-"""Of each quadrature. Doubling them moves no p value between 1e-4 and 1 by as much as 1e-5."""
+"""Nodes of each quadrature. Doubling them moves no p value between 1e-4 and 1 by as much as 1e-5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class Compared:
     p: float
     """Two-sided p value of the comparison alone."""
     degrees: float
-    """Of freedom of its spread."""
+    """Degrees of freedom of its spread."""
     group: Hashable
     """What it is compared with."""
     shared: float
     """Share of its variance that comes from that baseline; two correlate by the geometric mean of theirs."""
     is_pooled: bool
-    """Its spread is that of the other pooled comparisons of the group, too."""
+    """Whether it shares its spread with the other pooled comparisons of the group."""
 
 
 def family_p_values(family: Sequence[Compared]) -> tuple[float, ...]:
@@ -77,7 +77,7 @@ def _groups(family: Sequence[Compared]) -> list[list[Compared]]:
 
 
 def _none_in_group(members: Sequence[Compared], p: float) -> float:
-    """Chance that no comparison of the group has a p value below ``p`` where nothing differs."""
+    """Chance that no comparison of the group has a p value below ``p`` if nothing differs."""
     from scipy.special import stdtrit
 
     if len(members) == 1 or p <= 0 or p >= 1:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 LOOKS_MOST = 5
 _STEP = 0.02
-"""Of the grid, in standard deviations of all information."""
+"""Step of the grid, in standard deviations of all information."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Look:
     """One planned look."""
 
     share: float
-    """Of all information (rounds), 0 to 1."""
+    """Share of all information (rounds), 0 to 1."""
     spent: float
     """Error that is spent by then, over all looks so far."""
     z: float
@@ -57,7 +57,7 @@ class Look:
 
 
 def planned_looks(first: int, most: int, count: int = LOOKS_MOST) -> tuple[int, ...]:
-    """After which rounds to look: ``count`` times at most, from ``first`` to ``most``, evenly."""
+    """The rounds after which to look: at most ``count``, from ``first`` to ``most``, evenly spaced."""
     if not 1 <= first <= most:
         raise ValueError(f"{first} rounds before the first look, of {most}")
     if not 1 <= count <= LOOKS_MOST:

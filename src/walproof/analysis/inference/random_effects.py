@@ -20,7 +20,7 @@ from walproof.analysis.comparisons import adjust_p_values
 from walproof.analysis.interval import LEVEL, Interval, t_p_value, t_quantile
 
 _LEAST_VARIANCE = 1e-12
-"""Equal values have none, and would outweigh everything."""
+"""Smallest variance: equal values would have none and outweigh everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class RandomEffects:
     tau: float
     """Standard deviation between hosts."""
     interval: Interval
-    """Of ``mean``: the hosts that there are stand for all."""
+    """Interval of ``mean``: these hosts stand for all hosts."""
     prediction: Interval | None
-    """For the true value of one more host like these; None for fewer than three."""
+    """Interval for the true value of one more host like these; None for fewer than three."""
 
 
 def combine(values: Sequence[float], variances: Sequence[float], level: float = LEVEL) -> RandomEffects:
@@ -60,7 +60,7 @@ def combine(values: Sequence[float], variances: Sequence[float], level: float = 
 
 
 def apart(values: Sequence[float], variances: Sequence[float]) -> tuple[tuple[float, float] | None, ...]:
-    """How far each estimate is from what the others lead to expect, and the p value of that.
+    """How far each estimate is from what the others predict, and the p value of that.
 
     The p values are adjusted for all hosts (Holm). None for every host of fewer than four: the others have
     to show how much hosts differ.

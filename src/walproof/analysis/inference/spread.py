@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 SCREEN = 0.5
 """p value below which spreads count as different."""
 _ROUNDING = 1e-24
-"""Variance of logarithms below which values are equal but for rounding."""
+"""Variance of logarithms below which values are equal except for rounding."""
 
 
 class Pooling(Enum):
-    """Whose rounds a spread was taken from."""
+    """The variants whose rounds a spread was taken from."""
 
     ALL = "all variants and the baseline"
     VARIANTS = "all variants; the baseline apart"
@@ -55,10 +55,10 @@ class Pooling(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What one comparison varies by."""
+    """How much one comparison varies."""
 
     variance: float
-    """Of the log ratio of one round; that of the mean of n rounds is an n-th of it."""
+    """Variance of the log ratio of one round; that of the mean of n rounds is an n-th of it."""
     degrees: float
     """Of freedom."""
     pooling: Pooling
@@ -157,7 +157,7 @@ def _of_one_baseline(ratios: Logs, fit: _Fit) -> Spread | None:
 
 
 def _rounded(variance: float) -> float:
-    """None at all where it is that of rounding errors."""
+    """Zero where it comes from rounding errors alone."""
     return variance if variance >= _ROUNDING else 0.0
 
 

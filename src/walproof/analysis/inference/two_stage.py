@@ -22,7 +22,7 @@ class Seen:
 
     spread: Spread
     rounds: int
-    """That its spread rests on."""
+    """Degrees of freedom that its spread rests on."""
 
 
 def width_after(seen: Seen, rounds: int, level: float = 0.95) -> float:

@@ -1,1 +1,1 @@
-"""What looks at a running server mean: rates, limits, and how long until something happens."""
+"""What looks at a running server mean: rates, limits, and the time until something happens."""

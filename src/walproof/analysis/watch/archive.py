@@ -14,35 +14,35 @@ from walproof.facts.watch import WatchedArchiver, WatchLook
 
 _SEGMENT = re.compile(r"[0-9A-F]{24}")
 _CLEAR = 1
-"""Segments that may wait without anything being late: one is always being archived."""
+"""Segments that may wait without delay: one is always being archived."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveState:
-    """The archiver now."""
+    """The state of the archiver."""
 
     waiting: int | None
-    """Segments that wait; None where that is not to be seen."""
+    """Segments that wait; None where this cannot be seen."""
     is_estimated: bool
     """Whether ``waiting`` comes from the name of the last archived segment."""
     waiting_change: int
-    """By how many the backlog grew within the window."""
+    """How many segments the backlog grew by within the window."""
     made_per_s: float | None
-    """Segments of WAL that are filled a second."""
+    """Segments of WAL filled per second."""
     archived_per_s: float | None
     failures: int
     """Failed calls within the window."""
     is_failing: bool
-    """The last call failed."""
+    """Whether the last call failed."""
     failed_segment: str | None
     since: float | None
-    """When the backlog began, seconds of the epoch by the server's clock; None where there is none."""
+    """When the backlog began, seconds since the epoch by the server's clock; None without a backlog."""
     is_least: bool
     """Whether it had begun before anybody looked."""
     still_s: float
-    """For how long segments wait and none was archived, seconds."""
+    """Seconds for which segments have waited and none was archived."""
     caught_up_s: float | None
-    """Until none waits, at these rates; None: never, or nothing waits."""
+    """Seconds until none waits, at these rates; None: never, or nothing waits."""
 
 
 class ArchiveWatch:
@@ -66,7 +66,7 @@ class ArchiveWatch:
         self._archived = archiver.archived
 
     def state(self, looks: tuple[WatchLook, ...]) -> ArchiveState | None:
-        """From the looks of a window; None where the server archives nothing."""
+        """The state from the looks of a window; None where the server archives nothing."""
         last = looks[-1]
         archiver = last.archiver
         if archiver is None or last.settings.get("archive_mode", "off") == "off":

@@ -1,4 +1,4 @@
-"""One server at a moment, assessed: everything that a page, an alert or a program is told of it.
+"""One server at a moment, assessed: everything that a page, an alert or a program is told about it.
 
 `Assessor` is fed with every sighting in order and holds no clock of its own: the same sightings give the same
 assessments.
@@ -18,7 +18,7 @@ from walproof.analysis.watch.standbys import StandbyState, standby_states
 from walproof.facts.watch import NoAnswer, WatchLook
 
 STALE_LOOKS = 3.0
-"""A server that has not been seen for so many intervals does not answer."""
+"""A server that was not seen for this many intervals does not answer."""
 _EVENTS_MOST = 5
 
 
@@ -37,11 +37,11 @@ class Assessment:
 
     name: str
     look: WatchLook | None
-    """The newest; None where the server was never seen."""
+    """The newest look; None if the server was never seen."""
     seen_s: float
-    """For how long rates have been looked at."""
+    """Seconds over which rates were taken."""
     no_answer: NoAnswer | None
-    """Set while it does not answer; the other parts are then those of its last look."""
+    """The outage while it does not answer; the other parts are then from its last look."""
     wal_bytes_per_s: float | None = None
     disk: DiskState | None = None
     archive: ArchiveState | None = None
@@ -50,7 +50,7 @@ class Assessment:
     logical: tuple[LogicalState, ...] = ()
     """Consumers of logical slots."""
     idle_subscriptions: tuple[str, ...] = ()
-    """Enabled subscriptions for which nothing was seen to work while rates were looked at."""
+    """Enabled subscriptions without a worker at any look of the window."""
     events: tuple[Event, ...] = ()
 
     @property
@@ -61,7 +61,7 @@ class Assessment:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the user said of a server."""
+    """What the user said about a server."""
 
     wal_disk_bytes: int | None = None
 
@@ -93,7 +93,8 @@ class Assessor:
             self._gone, self._is_seen = None, True
 
     def assess(self, now_s: float, now: float) -> Assessment:
-        """All that is known at a moment; ``now_s``, ``now``: the observer's monotonic clock and Unix time."""
+        """All that is known at one moment; ``now_s``, ``now``: the observer's monotonic clock and Unix
+        time."""
         if not self._is_seen:
             never = self._gone or NoAnswer(now_s, now, "no answer yet")
             return Assessment(self._name, None, 0.0, never)
@@ -121,7 +122,7 @@ class Assessor:
 
 
 def _idle(looks: tuple[WatchLook, ...]) -> tuple[str, ...]:
-    """A worker that ends by an error is started again after 5 s and seen now and then."""
+    """A worker that ends with an error is started again after 5 s and seen now and then."""
     working = {
         subscription.name for look in looks for subscription in look.subscriptions if subscription.has_worker
     }

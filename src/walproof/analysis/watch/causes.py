@@ -20,10 +20,10 @@ WINDOW_S = 60.0
 RECENT_S = 15.0
 """Least length of what is judged as happening now, once it is there: with the steps it is up to 20 s."""
 _STEP_S = 5.0
-"""Between two snapshots that are kept: each knows a thousand relations."""
+"""Seconds between two kept snapshots: each knows a thousand relations."""
 _TOP = 5
 _BEGUN = 0.25
-"""Of a relation's rate now: what it wrote less than that, it did not write like now."""
+"""Share of a relation's present rate: while it wrote less than that, its present activity had not begun."""
 Place = tuple[int, int, int]
 """Tablespace, database, file number of a relation."""
 
@@ -46,12 +46,12 @@ class CauseWatch:
         self._last = seen_s, snapshot
 
     def forget(self) -> None:
-        """The stream has ended."""
+        """Forget everything: the stream has ended."""
         self._kept.clear()
         self._last = None
 
     def causes(self, names: Mapping[Place, Relation]) -> WalCauses | None:
-        """Of the window; None until there are two snapshots."""
+        """The causes within the window; None until there are two snapshots."""
         if self._last is None or self._last[0] <= self._kept[0][0]:
             return None
         (then_s, then), (now_s, now) = self._kept[0], self._last
@@ -85,7 +85,7 @@ class CauseWatch:
         )
 
     def _begun_s(self, place: Place) -> float | None:
-        """For how long a relation has written as much as in the last whole step."""
+        """How long a relation has been writing as much as in the last whole step."""
         assert self._last is not None
         points = [(at_s, _written(snapshot, place)) for at_s, snapshot in (*self._kept, self._last)]
         if points[-1][0] - points[-2][0] < _STEP_S and len(points) > 2:

@@ -15,22 +15,22 @@ from walproof.facts.watch import WatchLook
 
 @dataclass(frozen=True, slots=True)
 class CheckpointState:
-    """Checkpoints of one server."""
+    """The checkpoints of one server."""
 
     distance_bytes: int
-    """WAL since the redo point of the last completed checkpoint: what recovery reads."""
+    """Bytes of WAL since the redo point of the last completed checkpoint: what recovery reads."""
     age_s: float
-    """Since that checkpoint began."""
+    """Seconds since that checkpoint began."""
     next_s: float | None
-    """Until the next one begins; None while one should be running."""
+    """Seconds until the next one begins; None while one should be running."""
     is_by_size: bool
-    """Whether WAL brings it, not time."""
+    """Whether WAL triggers it, not time."""
     requested: int | None
-    """Begun within the window for want of room or by a command, not by time."""
+    """Checkpoints begun within the window for lack of room or by a command, not by time."""
 
 
 def checkpoint_state(looks: tuple[WatchLook, ...]) -> CheckpointState | None:
-    """From the looks of a window; None where the control file is not to be read."""
+    """The state from the looks of a window; None where the control file cannot be read."""
     last = looks[-1]
     if last.checkpoint is None:
         return None

@@ -16,7 +16,7 @@ from walproof.facts.watch import CrashClock, DataDirectory, Span
 from walproof.wal.recovery import RecoveryWork
 
 NOT_INCLUDED = "the sync of the data directory before redo is not included"
-"""Where nothing is known of it, and after a loss of the machine."""
+"""The note where nothing is known of the sync, and after a loss of the machine."""
 
 
 def crash_clock(
@@ -29,7 +29,7 @@ def crash_clock(
 ) -> CrashClock:
     """Price the work of a server with that many buffers of 8 kB (one of ``work.pools``).
 
-    ``directory``: what it syncs before; None: nothing is known of that, and it is not included.
+    ``directory``: what it syncs before; None: not known, and not included.
     """
     found = predict(work, buffers, costs.coefficients, costs.disk)
     has_prefetch = work.pool(buffers).prefetches > 0

@@ -1,8 +1,8 @@
-"""What keeps WAL in pg_wal, and when the room for it is used up at these rates.
+"""What keeps WAL in pg_wal, and when the room for it runs out at these rates.
 
 A server removes or recycles segments at checkpoints, except for those that somebody still needs: replication
 slots, the archiver, wal_keep_size, and crash recovery itself from the redo point on (manual, "WAL
-Configuration"; src/backend/access/transam/xlog.c, KeepLogSeg). Who needs the oldest holds the rest.
+Configuration"; src/backend/access/transam/xlog.c, KeepLogSeg). Whoever needs the oldest WAL holds the rest.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from walproof.analysis.watch.history import rate
 from walproof.facts.watch import WatchLook
 
 _LATE_CHECKPOINT = 2
-"""Times max_wal_size: a busy server passes the limit itself before a checkpoint has completed."""
+"""Factor on max_wal_size: a busy server passes the limit before a checkpoint has completed."""
 
 
 class HolderKind(StrEnum):
@@ -32,11 +32,11 @@ class Holder:
 
     kind: HolderKind
     name: str
-    """Of a slot; else empty."""
+    """Name of a slot; otherwise empty."""
     held_bytes: int
-    """From the oldest WAL that it needs to the end of WAL."""
+    """Bytes from the oldest WAL that it needs to the end of WAL."""
     growth_bytes_per_s: float | None
-    """None where it was seen once only."""
+    """Growth per second; None if it was seen only once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class DiskState:
     max_wal_bytes: int
     """max_wal_size, in bytes: the soft limit of what checkpoints alone leave."""
     holders: tuple[Holder, ...]
-    """Who holds most first."""
+    """Holders, the one that holds most first."""
     full_s: float | None
     """Seconds until the room is used up at these rates; None: never, or not known."""
     lost_slot_s: float | None
@@ -58,7 +58,7 @@ class DiskState:
 
     @property
     def holder(self) -> Holder | None:
-        """Who keeps more WAL than checkpoints would; None where nobody does."""
+        """The holder that keeps more WAL than checkpoints would; None if there is none."""
         first = self.holders[0] if self.holders else None
         if first is None or first.kind is not HolderKind.CHECKPOINT:
             return first
@@ -66,7 +66,7 @@ class DiskState:
 
 
 def disk_state(looks: tuple[WatchLook, ...], room_bytes: int | None, waiting: int | None) -> DiskState:
-    """From the looks of a window; ``waiting``: segments that wait for the archiver."""
+    """The state from the looks of a window; ``waiting``: segments that wait for the archiver."""
     last = looks[-1]
     wal_rate = rate(looks, lambda look: look.lsn)
     holders = [*_checkpoint(looks), *_slots(looks), *_archiver(looks, waiting), *_keep_size(last)]
@@ -125,7 +125,7 @@ def _keep_size(last: WatchLook) -> list[Holder]:
 
 
 def _full_s(state: DiskState) -> float | None:
-    """What lies in pg_wal beyond what is needed is used again first, so it may take a little longer."""
+    """Segments in pg_wal that nobody needs are reused first, so it may take a little longer."""
     holder = state.holder
     if holder is None or state.room_bytes is None:
         return None

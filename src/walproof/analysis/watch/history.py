@@ -1,7 +1,7 @@
-"""Looks at one server over a sliding window, and rates of it.
+"""Looks at one server over a sliding window, and their rates.
 
-Rates are made by the observer's monotonic clock, so that a clock which jumps, on either side, changes none.
-Where the server is another one, was restarted, or has gone back in its WAL, the window begins anew.
+Rates use the observer's monotonic clock, so a clock that jumps on either side changes none. When the server
+is another one, was restarted, or has gone back in its WAL, the window begins anew.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class History:
 
     @property
     def looks(self) -> tuple[WatchLook, ...]:
-        """All that are kept."""
+        """All kept looks."""
         return tuple(self._looks)
 
     def window(self, seconds: float = RATE_S) -> tuple[WatchLook, ...]:
-        """The looks of the last ``seconds``, the two newest always among them: rates need two."""
+        """The looks of the last ``seconds``, always including the two newest: rates need two."""
         since_s = self.last.seen_s - seconds
         recent = len(self._looks) - 2
         return tuple(
@@ -56,9 +56,9 @@ class History:
 
 
 def rate(looks: tuple[WatchLook, ...], figure: Figure) -> float | None:
-    """By how much a figure grows a second, from the first to the last look that has it.
+    """The growth of a figure per second, from the first to the last look that has it.
 
-    None where it was seen once at most.
+    None if fewer than two have it.
     """
     known = [(look.seen_s, value) for look in looks if (value := figure(look)) is not None]
     if len(known) < 2 or known[-1][0] <= known[0][0]:
@@ -67,7 +67,7 @@ def rate(looks: tuple[WatchLook, ...], figure: Figure) -> float | None:
 
 
 def grown(looks: tuple[WatchLook, ...], counter: str) -> float | None:
-    """By how much a counter grew in the window; None where it is absent or was reset meanwhile."""
+    """How much a counter grew in the window; None if it is absent or was reset meanwhile."""
     if len(looks) < 2:
         return None
     first, last = looks[0].counters.get(counter), looks[-1].counters.get(counter)
@@ -83,7 +83,7 @@ def _happened(before: WatchLook, now: WatchLook) -> str | None:
         return "the server is a standby now"
     old, new = before.checkpoint, now.checkpoint
     if old is not None and new is not None and old.timeline != new.timeline:
-        return f"the server went over to timeline {new.timeline}"
+        return f"the server switched to timeline {new.timeline}"
     if (now.started_at or 0.0) > (before.started_at or now.started_at or 0.0):
         return "the server was started again"
     if now.lsn < before.lsn:

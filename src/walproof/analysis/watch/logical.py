@@ -1,8 +1,8 @@
-"""How far consumers of logical slots are behind, and what their slots hold meanwhile.
+"""How far consumers of logical slots lag behind, and what their slots hold meanwhile.
 
-A consumer confirms up to where it has what it wanted (confirmed_flush_lsn). The slot holds WAL from the
-oldest transaction on that it may have to decode again (restart_lsn), so it can hold much and be late by
-little: while a long transaction is open.
+A consumer confirms the position up to which it has everything it wanted (confirmed_flush_lsn). The slot holds
+WAL from the oldest transaction on that it may have to decode again (restart_lsn), so while a long transaction
+is open it can hold much although its consumer lags little.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from walproof.facts.watch import WatchedSlot, WatchLook
 
 @dataclass(frozen=True, slots=True)
 class LogicalState:
-    """A logical slot now."""
+    """The state of a logical slot."""
 
     slot: WatchedSlot
     consumer: str | None
-    """application_name of who reads it: a subscription's name; None where nobody does."""
+    """application_name of its reader: a subscription's name; None if nobody reads it."""
     wait: str | None
     """What its walsender waits for."""
     held_bytes: int | None
     behind_bytes: int
-    """WAL that the consumer has not confirmed."""
+    """Bytes of WAL that the consumer has not confirmed."""
     behind_s: float
-    """Since when that WAL is there."""
+    """Age of the oldest unconfirmed WAL, in seconds."""
     is_least: bool
     """Whether it was there before anybody looked."""
     growth_bytes_per_s: float | None
-    """Of ``behind_bytes``: above 0 it falls behind."""
+    """Growth of ``behind_bytes``; above 0 it falls behind."""
     catch_up_s: float | None
-    """Until all is confirmed, at these rates; None unless it catches up."""
+    """Seconds until all is confirmed, at these rates; None unless it catches up."""
 
     @property
     def keeps_up(self) -> bool:
-        """Whether it is hardly behind."""
+        """Whether it hardly lags."""
         return self.behind_s < KEEPING_UP_S or self.behind_bytes < UNFLUSHED_TAIL_BYTES
 
 
 def logical_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...]) -> tuple[LogicalState, ...]:
-    """All logical slots. ``looks``: of the window of rates; ``history``: all, for ages."""
+    """All logical slots. ``looks``: those of the window of rates; ``history``: all looks, for ages."""
     return tuple(_state(slot, looks, history) for slot in looks[-1].slots if slot.confirmed is not None)
 
 

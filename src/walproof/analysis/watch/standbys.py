@@ -1,8 +1,8 @@
 """Where the WAL is that each standby has not replayed, as its upstream knows it.
 
-pg_stat_replication has all positions of `walproof.analysis.replication` but what the standby's processes wait
-for, so the same split of the lag is made of it, and the same rules can be asked. A standby tells of replay
-with its next message only, wal_receiver_status_interval (10 s) later at most: `STALE_S`.
+pg_stat_replication has all positions of `walproof.analysis.replication`, but not what the standby's processes
+wait for. So it gives the same split of the lag, and the same rules apply. A standby reports replay only with
+its next message, at most wal_receiver_status_interval (10 s) later: `STALE_S`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from walproof.facts.replication import Look, Receiver, ReplicationWindow, Sender
 from walproof.facts.watch import WatchedStandby, WatchLook
 
 STALE_S = 12.0
-"""A replay position of the upstream's may be that old although nothing is late."""
+"""Seconds that a replay position of the upstream may be old although nothing is late."""
 _TRAIL_STEP = 2
 """Every second look of the history is enough for ages."""
 
@@ -32,7 +32,8 @@ class StandbyState:
 
 
 def standby_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...]) -> tuple[StandbyState, ...]:
-    """All that stream now. ``looks``: of the window of rates; ``history``: all, for ages."""
+    """All standbys that stream now. ``looks``: those of the window of rates; ``history``: all looks, for
+    ages."""
     trail = tuple((look.seen_s, look.lsn) for look in history[:-1][::_TRAIL_STEP])
     trail = (*trail, (history[-1].seen_s, history[-1].lsn))
     found = []
@@ -65,7 +66,7 @@ def standby_states(looks: tuple[WatchLook, ...], history: tuple[WatchLook, ...])
 
 
 def pair_name(standbys: Sequence[StandbyState], window: ReplicationWindow, otherwise: str) -> str:
-    """What the standby of a watched pair is called: as its upstream calls it, else ``otherwise``."""
+    """The name of the standby of a watched pair: its upstream's name for it, else ``otherwise``."""
     sender = window.last.upstream.sender or window.first.upstream.sender
     if sender is None:
         return otherwise
@@ -76,7 +77,7 @@ def pair_name(standbys: Sequence[StandbyState], window: ReplicationWindow, other
 def unpaired(
     standbys: Sequence[StandbyState], windows: Sequence[ReplicationWindow]
 ) -> tuple[StandbyState, ...]:
-    """The standbys that are seen from their upstream alone."""
+    """The standbys that are seen only from their upstream."""
     pids = {look.upstream.sender.pid for window in windows for look in (window.first, window.last)
             if look.upstream.sender is not None}  # fmt: skip
     return tuple(state for state in standbys if state.standby.pid not in pids)

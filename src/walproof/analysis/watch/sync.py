@@ -18,9 +18,9 @@ MB = float(1 << 20)
 SHIPPED_SYNC = SyncCosts(file_us=100.0, flush_us=1000.0, mb_us=4000.0, filesystem_us=20000.0)
 """Orders of magnitude of disks in a cloud, rounded."""
 BAND_CALIBRATED, BAND_SHIPPED, BAND_REMOTE = 2.0, 4.0, 2.0
-"""Factors around the forecast; the last one is on top, for files that were not seen."""
+"""Factors around the forecast; the last one is added for files that were not seen."""
 _TOGETHER = 0.1
-"""Of the flushes of files: one call for all leaves their order to the kernel."""
+"""Share of the cost of flushing files one by one: a single call for all leaves their order to the kernel."""
 
 
 def sync_forecast(seen: DataDirectory, costs: SyncCosts | None, distance_bytes: int) -> SyncForecast:

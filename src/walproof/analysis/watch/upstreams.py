@@ -18,9 +18,9 @@ class Followed:
     """What a standby follows."""
 
     place: int
-    """Of the upstream among the servers."""
+    """Index of the upstream among the servers."""
     is_seen: bool
-    """Whether it has a walsender for the standby; else it is the primary of the same system."""
+    """Whether it has a walsender for the standby; otherwise it is the primary of the same system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class _Option:
 
 
 def upstreams(looks: Sequence[WatchLook | None]) -> tuple[Followed | None, ...]:
-    """For each server what it follows; None for a primary, and where its upstream is not among them."""
+    """The upstream of each server; None for a primary, or if its upstream is not among them."""
     options = {
         place: sorted(_options(look, place, looks), key=lambda option: option.rank, reverse=True)
         for place, look in enumerate(looks)
@@ -68,7 +68,7 @@ def _options(look: WatchLook, place: int, looks: Sequence[WatchLook | None]) -> 
 def _rank(
     receiver: WatchedReceiver, walsender: WatchedStandby, upstream: WatchLook
 ) -> tuple[bool, bool, bool] | None:
-    """The higher, the surer; None for a walsender that is another standby's."""
+    """Rank of a match: higher is surer; None for a walsender of another standby."""
     if walsender.is_logical or (walsender.slot or receiver.slot) != receiver.slot:
         return None
     has_slot, has_name = walsender.slot is not None, receiver.name == walsender.name
@@ -77,7 +77,7 @@ def _rank(
 
 
 def _follows(found: dict[int, Followed], place: int, other: int) -> bool:
-    """Whether a server follows another, at any distance: nobody follows the followers."""
+    """Whether a server follows another, at any distance: nobody may follow a follower of its own."""
     while place in found:
         place = found[place].place
         if place == other:
