@@ -56,7 +56,7 @@ def stopped(states: Mapping[str, int], startup: StartupProcess | None) -> Replic
     )  # fmt: skip
 
 
-CALM = ("It has caught up.", "It keeps up.", "It catches up.", "too little")
+CALM = ("The standby has caught up.", "It keeps up.", "It catches up.", "too little")
 
 
 def shown(window: ReplicationWindow, diagnosis: Diagnosis) -> str:
@@ -109,4 +109,4 @@ def test_what_is_behind_and_keeps_up_is_not_called_free_of_concern() -> None:
     assert diagnosis.causes == ()
     assert "It keeps up." in shown(window, diagnosis)
     idle = recorded("idle")
-    assert "It has caught up." in shown(idle, diagnose(idle))
+    assert "The standby has caught up." in shown(idle, diagnose(idle))

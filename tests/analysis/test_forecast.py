@@ -174,7 +174,7 @@ def test_ones_own_crash_scales_the_shipped_costs(wal: Path, start: Lsn) -> None:
 
 
 def test_a_crash_that_teaches_nothing_is_refused(wal: Path, start: Lsn) -> None:
-    with pytest.raises(WalError, match="another recovery than the WAL"):
+    with pytest.raises(WalError, match="another recovery than that of the WAL"):
         forecast(wal, start=start, crash=OwnCrash(times(Lsn(start + 8), 4.0), "a log"))
     with pytest.raises(AnalysisError, match="too short"):
         forecast(wal, start=start, crash=OwnCrash(times(start, 0.01), "a log"))

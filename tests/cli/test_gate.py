@@ -30,7 +30,7 @@ def test_pages_name_options_that_there_are(page: str) -> None:
         (GATE, "there is nothing to compare"),
         (("compare",), "there is nothing to compare"),
         ((*GATE, "--script-against", "a.sql"), "--script-against needs --script"),
-        (("compare", "--setup-against", "a.sql"), "compared by a gate alone"),
+        (("compare", "--setup-against", "a.sql"), "compared by a gate only"),
         (("compare", "--set", "commit_delay=1", "--junit", "a.xml"), "there is none"),
         ((*GATE, "--set", "commit_delay=1", "--junit", "absent/a.xml"), "folder that does not exist"),
         ((*GATE, "--set", "commit_delay=1", "--within", "3%"), "--within and --fail-if"),

@@ -169,7 +169,7 @@ def test_what_cannot_be_answered(wal: Path, tmp_path: Path) -> None:
     log.write_text("LOG:  redo starts at 0/1000028\nLOG:  redo in progress, elapsed time: 10.00 s\n")
     assert 'no "redo done"' in refused(tmp_path, "predict", str(wal), "--crash-log", str(log))
     log.write_text(LOG.format(redo="7F/28", end="7F/1000028"))
-    assert "another recovery than the WAL" in refused(tmp_path, "predict", str(wal), "--crash-log", str(log))
+    assert "another recovery than that of the WAL" in refused(tmp_path, "predict", str(wal), "--crash-log", str(log))
 
 
 def test_what_cannot_be_added_to_is_refused_before_anything_is_measured(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_a_run_that_another_process_went_on_with_is_not_mixed(
     finally:
         server.start({})
     store.add_trial(run.id, replace(trial(1), started_at=trial(1).started_at + 7.0), (SERIES,))
-    with pytest.raises(StoreError, match="gone on with by another process"):
+    with pytest.raises(StoreError, match="continued by another process"):
         kept.trials(run.id)
     assert len(list(folder.iterdir())) == 1
 

@@ -359,7 +359,7 @@ def test_what_needs_hosts_says_so(tmp_path: Path) -> None:
             "--ray",
             "127.0.0.1:1",
             *pg,
-        ): "--hosts has no meaning",
+        ): "--hosts means nothing",
     }.items():
         done = walproof(*options, cwd=tmp_path)
         assert done.returncode == 2

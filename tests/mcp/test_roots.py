@@ -53,7 +53,7 @@ def test_paths_outside_are_refused_and_tell_nothing(inside: Path) -> None:
     assert there.replace("secret", "") == gone.replace("nothing", "")
     assert 'there is no "shop/none"' in refused(roots, "shop/none")
     for path in ("", " ", "a\0b"):
-        assert "no path" in refused(roots, path)
+        assert "not a path" in refused(roots, path)
 
 
 def test_links_that_lead_out_are_refused(inside: Path) -> None:

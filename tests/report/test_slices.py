@@ -69,7 +69,7 @@ def test_a_variant_that_leaves_something_is_named() -> None:
     assert not same.endswith("(!)")
     sure = " ".join(view.how_sure)
     assert "off leaves something to the slice after it: 1.05x" in sure
-    assert "--design fresh measures it on servers of its own" in sure
+    assert "--design fresh measures it on separate servers" in sure
 
 
 def test_a_mixed_study_has_both_designs() -> None:

@@ -90,7 +90,7 @@ def test_a_study_of_statements_is_about_bytes() -> None:
     view = build_view(run, trials)
     page = to_html(view)
     text = to_markdown(view)
-    for expected in ("Who counts what", "What lies between the counts", "XLOG/FPI 8,241", "259,784"):
+    for expected in ("Who counts what", "Why the counts differ", "XLOG/FPI 8,241", "259,784"):
         assert expected in page, expected
         assert expected in text, expected
     assert " tps" not in text.split("## What was run")[0]

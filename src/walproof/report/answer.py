@@ -20,7 +20,7 @@ from walproof.units import format_duration
 
 _NAMED_MOST = 4
 _ROUNDS_MOST = 1000
-"""More rounds than this are no advice: the spread itself is the trouble."""
+"""More rounds than this are not advised: then the spread itself is the problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class NextCommand:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of one workload on one install, one sentence a durability class."""
+    """The answer for one workload on one install, one sentence per durability class."""
 
     title: str
     sentences: tuple[str, ...]
@@ -86,8 +86,8 @@ def _per_class(cells: Cells, effects: Sequence[Effect]) -> list[str]:
 
 
 def _is_faster(effect: Effect, best: Effect | None) -> bool:
-    """Faster than the baseline, and beyond the interval of the best that risks less: nobody should take a
-    risk for a difference that may be chance."""
+    """Whether it is faster than the baseline and beyond the interval of the best variant that risks less:
+    nobody should take a risk for a difference that may be chance."""
     if effect.conclusion is not Conclusion.HIGHER or effect.interval is None:
         return False
     return best is None or best.interval is None or effect.interval.low > best.interval.high
@@ -98,7 +98,7 @@ def _risk(durability: DurabilityClass) -> str:
 
 
 def _figures(cells: Cells, analysis: Analysis, install: str, workload: str) -> list[str]:
-    """Without variants to compare: the figure itself, and the install against the first."""
+    """The answer without variants to compare: the figure itself, and the install against the first."""
     variant = cells.plan.baseline
     sentences = []
     for effect in analysis.install_effects:
@@ -118,7 +118,7 @@ def _figures(cells: Cells, analysis: Analysis, install: str, workload: str) -> l
 
 
 def how_sure(run: Run, analysis: Analysis, findings: Sequence[Finding]) -> tuple[str, ...]:
-    """What the answer rests on, the doubts first in weight."""
+    """What the answer rests on, the weightiest doubts first."""
     effects = (*analysis.effects, *analysis.install_effects)
     lines = [_extent(run, analysis)]
     if analysis.failed:
@@ -174,8 +174,8 @@ def _extent(run: Run, analysis: Analysis) -> str:
         return f"The run is not finished: {done} so far, of {whole}."
     if run.stopped is not None and analysis.trials < planned:
         return (
-            f"Stopped on request: {done}, of at most {planned} trials. Who stops a run because its figures "
-            "look good sees differences where there are none more often than the intervals say."
+            f"Stopped on request: {done}, of at most {planned} trials. Stopping a run because its figures "
+            "look good shows false differences more often than the intervals say."
         )
     if run.rounds_more:
         return (
@@ -196,7 +196,7 @@ def what_would_help(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> 
     for index, target in enumerate(analysis.precision[0].needed):
         known = [(n.more, p.cell) for p in analysis.precision if (n := p.needed[index]).more is not None]
         if not known and any(effect.interval is not None for effect in analysis.effects):
-            return (f"More {noun}s: those that there are contradict each other.",)
+            return (f"More {noun}s: the present ones contradict each other.",)
         if not known:
             return (f"A second {noun}: one {noun} says nothing about the spread.",)
         more, most = max((more or 0, cell) for more, cell in known)
@@ -217,7 +217,7 @@ def what_would_help(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> 
 
 
 def _round_seconds(plan: Plan, trials: Sequence[Trial]) -> float | None:
-    """Mean length of a whole round; None while there is none."""
+    """Mean length of a whole round; None before the first is complete."""
     by_round: dict[int, list[Trial]] = {}
     for trial in trials:
         by_round.setdefault(trial.round, []).append(trial)

@@ -1,4 +1,4 @@
-"""What a report is made of: plain values that every renderer shows in its own way.
+"""What a report is made of: plain values that each renderer shows in its own way.
 
 A renderer knows these types and nothing of runs or statistics, so terminal, HTML and Markdown cannot
 tell different stories. Text is plain: a renderer escapes it for its own medium.
@@ -21,7 +21,7 @@ class Column:
 
     title: str
     numeric: bool = False
-    """Right-aligned, digits under digits."""
+    """Whether it is right-aligned, with digits under digits."""
     terminal: bool = True
     """Whether the terminal shows it: 100 columns have room for the main ones."""
     whole_most: int = 24
@@ -48,7 +48,7 @@ class Table:
     terminal: bool = True
     """Whether the terminal shows it."""
     grouped: bool = False
-    """The first column repeats over neighbouring rows: HTML makes it a heading above them."""
+    """Whether the first column repeats over neighbouring rows: HTML makes it a heading above them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Listing:
     title: str
     text: str
     folded: bool = False
-    """Long: HTML shows it closed."""
+    """Whether it is long: HTML shows it closed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ class Cells:
                 self._failed[trial.cell] = self._failed.get(trial.cell, 0) + 1
 
     def groups(self) -> tuple[tuple[str, str], ...]:
-        """(install, workload) of the plan, in its order: what one table or chart panel is about."""
+        """Each (install, workload) of the plan, in order: the subject of one table or chart panel."""
         return tuple((i.label, w.name) for i in self.plan.installs for w in self.plan.workloads)
 
     def group_title(self, install: str, workload: str) -> str:
@@ -36,7 +36,8 @@ class Cells:
         return self.plan.variants
 
     def variants_by_class(self) -> tuple[Variant, ...]:
-        """The safer class first; in the plan's order within a class, the baseline before all of its own."""
+        """Variants by class, the safest first; within a class in the plan's order, with the baseline
+        first."""
         return tuple(
             sorted(self.plan.variants, key=lambda v: (v.durability.rank, v.name != self.plan.baseline))
         )
@@ -55,12 +56,12 @@ class Cells:
         return [value for value in found if value is not None and math.isfinite(value)]
 
     def median(self, cell: Cell, metric: str) -> float | None:
-        """Median over the finished trials; None where none has the metric."""
+        """Median over the finished trials; None if none has the metric."""
         values = self.values(cell, metric)
         return median(values) if values else None
 
     def shown(self, cell: Cell, metric: str) -> str:
-        """That median as the table of metrics says (:func:`walproof.report.numbers.shown`)."""
+        """That median in the form that the table of metrics sets (:func:`walproof.report.numbers.shown`)."""
         return shown(metric, self.median(cell, metric))
 
     def window_s(self, cell: Cell) -> float | None:
@@ -71,7 +72,7 @@ class Cells:
     def shares(self, cell: Cell, prefix: str) -> Mapping[str, float]:
         """A breakdown into shares (``wait_share.``): mean over the trials that have it, at most 1 in sum.
 
-        A part that a trial does not name was not seen in it: 0. The mean keeps the sum, a median would not.
+        A part that a trial does not name was not seen there: 0. The mean keeps the sum, a median would not.
         """
         trials = [t for t in self.finished(cell) if any(name.startswith(prefix) for name in t.metrics)]
         names = {name for trial in trials for name in trial.metrics if name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""How sure: precision and the rounds that are missing, drift, failed trials, what probes could not see."""
+"""How sure the report is: precision and missing rounds, drift, failed trials, what probes could not see."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from walproof.report.numbers import counted, number, p_value, percent, ratio
 from walproof.report.variants import GROUPED_COLUMNS, grouped_cells, variant_cells
 
 _LOGS_MOST = 10
-"""Logs shown in full: the rest fail for the same few reasons, and the store has them."""
+"""Number of logs shown in full: the others fail for the same few reasons, and the store has them."""
 
 
 def precision_tables(cells: Cells, analysis: Analysis) -> list[Block]:

@@ -1,4 +1,4 @@
-"""What ratios vary by, and what would make them surer: starts, passes, a quieter machine."""
+"""What makes ratios vary, and what would make them surer: starts, passes, a quieter machine."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from walproof.facts import Design, Plan, Trial, TrialState
 from walproof.report.numbers import percent
 
 _MANY = 1.5
-"""So many times the passes that would be best: fewer would do."""
+"""Factor above the best number of passes from which on fewer would do."""
 _WAITING_CPU_MOST = 0.02
 
 
 def noise_sentences(plan: Plan, trials: Sequence[Trial], analysis: Analysis) -> list[str]:
-    """Of each design: what varies from start to start, from slice to slice, or from round to round, and which
-    of it more measuring would remove."""
+    """For each design: what varies from start to start, from slice to slice, or from round to round, and
+    which part more measuring would remove."""
     found = []
     for design, cut in ((Design.TOGGLED, plan.toggling), (Design.SLICED, plan.slicing)):
         known = [
@@ -79,7 +79,7 @@ def _of_rounds(effects: Sequence[Effect], analysis: Analysis) -> str:
 
 
 def _waiting(trials: Sequence[Trial]) -> list[str]:
-    """What servers did while another one was loaded."""
+    """What servers did while another was loaded."""
     seen = [t.metrics for t in trials if t.slices and "waiting_cpu_share" in t.metrics]
     if not seen:
         return []

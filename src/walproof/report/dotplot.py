@@ -1,7 +1,7 @@
-"""The ratio chart in characters, for a terminal or a Markdown file: the same data, one line a row.
+"""The ratio chart in characters, for a terminal or a Markdown file: the same data, one line per row.
 
-Where the lines are narrow the plot shrinks first, then labels lose their middle, and at last a row takes
-a line each for label, plot and figures. Figures are never cut.
+On narrow lines the plot shrinks first, then labels lose their middle, and finally label, plot and figures of
+a row get separate lines. Figures are never cut.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from walproof.report.plaintext import one_line, shortened, text_width
 
 _PLOT_MOST = 40
 _PLOT_SHARE = 5
-"""A plot shrinks to this part of the line, and no further for the sake of labels."""
+"""Smallest part of the line to which a plot shrinks for the sake of labels."""
 _LABEL_LEAST = 12
-"""Characters that a label needs to be told from another."""
+"""Characters that a label needs to stay distinct."""
 _INDENT = 2
 _TICK = 6
 """Characters that the last tick's label may reach past the plot."""
@@ -32,7 +32,7 @@ class _Columns:
     width: int
     plot: int
     label: int
-    """0 where label and figures have lines of their own."""
+    """Width of labels; 0 where label and figures have separate lines."""
 
 
 def dot_plot(data: RatioData, width: int = 100) -> str:

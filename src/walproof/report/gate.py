@@ -20,7 +20,7 @@ _SYMBOLS = {Outcome.HOLDS: "✔", Outcome.BROKEN: "✘", Outcome.UNDECIDED: "?"}
 
 
 def gate_answers(run: Run, found: Judgement | None) -> tuple[Answer, ...]:
-    """The outcome; it comes before every other answer."""
+    """The outcome, which comes before every other answer."""
     return () if found is None else (Answer("The gate", say_answer(run.plan, found)),)
 
 
@@ -40,7 +40,7 @@ def headline(found: Judgement) -> str:
 
 
 def summary(view: ReportView) -> str:
-    """Markdown for a forge: outcome, table, on what it was measured."""
+    """Markdown for a forge: outcome, table, and what it was measured on."""
     from walproof.report.markdown import sections_to_markdown
 
     assert view.gate is not None
@@ -87,7 +87,7 @@ def _blocks(run: Run, trials: Sequence[Trial], found: Judgement) -> tuple[Block,
     note = (
         f"{decided}Intervals hold over all looks"
         + (f" and all {comparisons} comparisons together" if comparisons > 1 else "")
-        + f": of gates whose ratios keep all limits, at most {percent(found.false_rate)} are called broken. "
+        + f": at most {percent(found.false_rate)} of gates whose ratios keep all limits are called broken. "
         "A promise is broken, or holds, when its whole interval is on that side of the limit."
     )
     undecided = [

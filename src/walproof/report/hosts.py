@@ -1,4 +1,5 @@
-"""A study over several hosts, laid out for reading: which host is apart, and what a setting does on all."""
+"""A study over several hosts, laid out for reading: which host stands apart, and what a setting does on
+all."""
 
 from __future__ import annotations
 
@@ -102,9 +103,9 @@ def _said(across: Across, what: str) -> list[str]:
     if across.between is not None:
         said.append(f"Hosts differ by {percent(math.expm1(across.between))} (standard deviation of {what}).")
     if across.mean is not None and across.prediction is None:
-        said.append("Two hosts do not say what a third would do.")
+        said.append("Two hosts do not show what a third would do.")
     if across.hosts and len(across.hosts) < 4:
-        said.append("A host that stands apart is told from four hosts on.")
+        said.append("With four hosts or more the report names a host that stands apart.")
     return said
 
 
@@ -114,7 +115,7 @@ def _run_blocks(runs: Mapping[str, str], left_out: Mapping[str, str]) -> list[Bl
     columns = (Column("host"), Column("run", whole_most=60))
     return [
         Table("", columns, tuple(text_cells(row) for row in rows)),
-        Paragraph('"walproof show RUN" with the same --store has each host by itself.', terminal=True),
+        Paragraph('"walproof show RUN" with the same --store shows each host by itself.', terminal=True),
     ]
 
 

@@ -24,7 +24,7 @@ def to_html(view: ReportView) -> str:
 
 
 def environment() -> Environment:
-    """Templates with everything escaped, and with what they draw figures and tables by."""
+    """Templates that escape everything, with the functions that draw figures and tables."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 

@@ -1,6 +1,6 @@
-"""The machine form: facts, analysis and findings, nothing laid out.
+"""The machine form: facts, analysis and findings, without layout.
 
-One object; keys stay, new ones may come:
+One object; keys stay, new ones may be added:
 
     format      1
     run         facts of the run: id, plan, command, created_at, environment, ... (``walproof.facts.Run``)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 def to_junit(view: ReportView, *, undecided_ok: bool) -> str:
-    """The document, with its declaration. ``undecided_ok``: what is undecided is skipped, no error."""
+    """The document, with its declaration. ``undecided_ok``: an undecided promise counts as skipped, not as an
+    error."""
     assert view.gate is not None
     run, found = view.run, view.gate
     counts = {outcome: sum(judged.outcome is outcome for judged in found.judged) for outcome in Outcome}

@@ -12,10 +12,10 @@ from walproof.report.words import K, KindWords
 
 
 class ReportKind(KindWords[K]):
-    """What a report shows of a kind, and what it is called."""
+    """What a report shows of a kind, and the kind's name."""
 
     metric: ClassVar[str]
-    """What its variants are compared by."""
+    """Metric by which its variants are compared."""
     series: ClassVar[tuple[str, ...]] = ()
     """Names of the series that its report shows."""
 

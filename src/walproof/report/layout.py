@@ -44,7 +44,7 @@ class ReportView:
     verdicts: tuple[Verdicts, ...]
     sections: tuple[Section, ...]
     gate: Judgement | None = None
-    """What the trials say of the plan's promises; None without any."""
+    """What the trials say about the plan's promises; None without promises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Body:
     how_sure: tuple[str, ...]
     overview: tuple[Figure, ...]
     sections: tuple[Section, ...]
-    """Those without a block are left out."""
+    """Sections; empty ones are left out."""
     what_would_help: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     verdicts: tuple[Verdicts, ...] = ()
@@ -106,7 +106,7 @@ def certainty_section(cells: Cells, trials: Sequence[Trial], analysis: Analysis,
 
 
 _OTHER_DISK = frozenset({"survival", "losses", "cut-cases", "failures", "setup", "repeat"})
-"""Sections without figures of the emulated disk: power is cut on one that takes no time."""
+"""Sections without figures of the emulated disk: power cuts use a disk that takes no time."""
 
 
 def _finished(run: Run, sections: Sequence[Section]) -> tuple[Section, ...]:
@@ -152,7 +152,7 @@ def _dateline(run: Run) -> str:
 
 
 class FigureMaker:
-    """Adds to each figure what all captions have in common."""
+    """Adds to each figure the text that all captions share."""
 
     def __init__(self, run: Run, analysis: Analysis) -> None:
         facts = run.environment.facts
@@ -172,7 +172,7 @@ class FigureMaker:
         self._caption = "; ".join(part for part in parts if part)
 
     def figure(self, id_: str, title: str, note: str, data: FigureData | None) -> tuple[Figure, ...]:
-        """The figure, or nothing without data."""
+        """The figure; nothing without data."""
         if data is None:
             return ()
         return (Figure(id_, title, note, self._caption, data.describe(), data),)

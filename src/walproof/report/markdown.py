@@ -21,7 +21,7 @@ _URL = re.compile(r"(https?|www)(?=[:.])", re.IGNORECASE)
 
 
 def to_markdown(view: ReportView) -> str:
-    """The whole report. Every text from outside is escaped: it can make no markup, HTML or link."""
+    """The whole report. Every text from outside is escaped: it cannot become markup, HTML or a link."""
     parts = [f"# {escape(view.question)}", escape(view.dateline), "## Answer"]
     for answer in view.answers:
         parts.append(
@@ -40,7 +40,7 @@ def to_markdown(view: ReportView) -> str:
 
 
 def sections_to_markdown(question: str, dateline: str, sections: Sequence[Section]) -> str:
-    """A page that has a question, a dateline and sections alone."""
+    """A page of a question, a dateline and sections."""
     return "\n\n".join([f"# {escape(question)}", escape(dateline), *_sections(sections)]) + "\n"
 
 

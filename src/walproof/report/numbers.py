@@ -78,5 +78,5 @@ _SHOWN: Mapping[Shown, Callable[[float | None], str]] = {
 
 
 def shown(name: str, value: float | None) -> str:
-    """A value of the metric of that name, as the table of metrics says. Raises MetricError."""
+    """A value of that metric, in the form that the table of metrics sets. Raises MetricError."""
     return _SHOWN[metric(name).shown](value)

@@ -1,4 +1,4 @@
-"""What is between two servers: in the words of a study file, and as it was measured between hosts."""
+"""The network between two servers: in the words of a study file, and as measured between hosts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NOTE = (
 def way_of(
     distance_s: float, bandwidth_bytes_per_s: int | None, *, between_hosts: bool = False
 ) -> dict[str, str]:
-    """Distance and bandwidth, where there is one."""
+    """Distance and bandwidth, if set."""
     found = {"distance": "hosts"} if between_hosts else {}
     if distance_s:
         found["distance"] = format_duration(distance_s)

@@ -1,4 +1,4 @@
-"""Whose rounds the intervals rest on: what was taken together, what was not, and why."""
+"""Which rounds the intervals rest on: what was pooled, what was not, and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from walproof.facts import Design
 
 
 def say_pooling(effects: Sequence[Effect]) -> list[str]:
-    """A sentence for each way in which spreads were taken, naming the workloads where there are several."""
+    """A sentence for each way of taking spreads; it names the workloads if there are several."""
     groups: dict[tuple[str, str, str, Design], list[Effect]] = {}
     for effect in effects:
         if effect.design is Design.TOGGLED:

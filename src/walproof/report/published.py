@@ -16,7 +16,7 @@ def published_columns(*quantities: str) -> tuple[Column, ...]:
 
 
 def say_source(plan: Plan, note: str | None = None) -> str | None:
-    """The note of a table with published figures: what is to be said of it, then who published them."""
+    """The note under a table with published figures: a remark, then who published them."""
     said = [note] if note else []
     if plan.reference_source:
         said.append(f"Published: {plan.reference_source}.")

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 _CALM = {
-    Pace.CAUGHT_UP: "It has caught up.",
+    Pace.CAUGHT_UP: "The standby has caught up.",
     Pace.KEEPS_UP: "It keeps up.",
     Pace.CATCHES_UP: "It catches up.",
-    Pace.NEVER: "It is behind by too little to have a cause.",
+    Pace.NEVER: "The lag is too small to have a cause.",
 }
-"""What is said of a standby where no cause was found."""
+"""What is said about a standby without a known cause."""
 
 
 def replica_data(window: ReplicationWindow, diagnosis: Diagnosis) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def cause_lines(cause: NamedCause, style: str) -> list[Text]:
 
 
 def stage_table(diagnosis: Diagnosis) -> Table:
-    """Where the WAL is that is not replayed."""
+    """Where the unreplayed WAL is."""
     from rich import box
     from rich.table import Table
 
@@ -157,7 +157,7 @@ def stage_table(diagnosis: Diagnosis) -> Table:
 
 
 def stage_words(diagnosis: Diagnosis) -> list[str]:
-    """The same as sentences; of stages in which there is WAL."""
+    """The same as sentences, for the stages that hold WAL."""
     rows = (_stage_row(stage) for stage in diagnosis.split.stages if stage.lag_bytes)
     return [f"stage {stage}: {behind} behind, {seconds}, {change}" for stage, behind, seconds, change in rows]
 

@@ -97,16 +97,17 @@ def _said_of_designs(plan: Plan) -> list[str]:
     said = []
     if plan.toggling is not None:
         said.append(
-            "Of a design toggled, a trial is a start of the server that all of its variants share, and the "
-            "ratio is of slices of the same pass."
+            "In a toggled design a trial is a start of the server that all of its variants share, and "
+            "ratios are formed from slices of the same pass."
         )
     if plan.slicing is not None:
-        said.append("Of a design sliced, a trial is a start of all servers; their loads take turns.")
+        said.append("In a sliced design a trial is a start of all servers; their loads take turns.")
     return said
 
 
 def _with_survival(table: Table, cuts: Sequence[CutSummary]) -> Table:
-    """The table of speed with a column beside its ratios. ``cuts`` are of the same variants in that order."""
+    """The table of speed with another column beside its ratios. ``cuts`` belong to the same variants in that
+    order."""
     place = _COLUMNS.index(_RATIO) + 1
     # The terminal has no room for all; how many trials failed is in the note.
     columns = [
@@ -290,7 +291,7 @@ def install_table(cells: Cells, analysis: Analysis) -> list[Block]:
 
 
 def factor_tables(cells: Cells, analysis: Analysis) -> list[Block]:
-    """The terms of the factorial model, what it cannot tell apart and what it could not fit."""
+    """The terms of the factorial model, what it cannot tell apart, and what it could not fit."""
     blocks: list[Block] = []
     for model in analysis.factors:
         rows = tuple(
@@ -310,7 +311,7 @@ def factor_tables(cells: Cells, analysis: Analysis) -> list[Block]:
         )
         note = f"Fitted to {model.n} trials, {model.left_out} left out, {model.degrees} degrees of freedom."
         if model.residual_sd is not None:
-            note += f" What the model leaves: {percent(model.residual_sd)} from trial to trial."
+            note += f" Unexplained by the model: {percent(model.residual_sd)} from trial to trial."
         for missing in model.unfitted:
             note += f" {'*'.join(missing.factors)} is not in the model: {missing.reason}."
         # Tables say tps where charts say throughput.

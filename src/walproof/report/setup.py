@@ -66,13 +66,13 @@ def plan_tables(run: Run, words: KindWords[Any]) -> list[Block]:
 
 
 def design_text(variant: Variant) -> str:
-    """The variant's design and why it has it."""
+    """The variant's design, and the reason for it."""
     reason = "" if variant.design_reason is None else f": {variant.design_reason}"
     return f"{variant.design.value}{reason}"
 
 
 def toggling_text(toggling: Toggling, variants: int) -> str:
-    """How a start is made up, in a line."""
+    """The parts of a start, in one line."""
     return (
         f"{counted(toggling.starts, 'start')} of {toggling.passes} passes of {counted(variants, 'slice')} of "
         f"{format_duration(toggling.slice_s)}, about {format_duration(toggling.start_s(variants))} a start"

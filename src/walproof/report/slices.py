@@ -1,4 +1,4 @@
-"""What slices rest on: how even they are, what a variant leaves to the next one, where they lie."""
+"""How reliable slices are: how even, what a variant leaves to the next one, where they lie."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _AMONG = {
 
 
 def slice_tables(cells: Cells, analysis: Analysis) -> list[Block]:
-    """A row for each variant that is toggled; empty without any."""
+    """A row for each toggled variant; empty without any."""
     cut = cells.plan.toggling or cells.plan.slicing
     shown = [
         effect
@@ -53,7 +53,7 @@ def slice_tables(cells: Cells, analysis: Analysis) -> list[Block]:
 
 
 def place_sentence(place: Place, placing: Placing = Placing.AFTER_CHECKPOINT) -> str:
-    """Where after the checkpoint slices or windows lie, and how steady it is there."""
+    """Where slices or windows lie after the checkpoint, and how steady that place is."""
     noun = "Windows" if place.design is Design.FRESH else "Slices"
     if place.after_checkpoint_s is None:
         where = f"{noun} lie wherever the server was in its checkpoint cycle: no CHECKPOINT was asked for"
@@ -80,25 +80,25 @@ def place_sentence(place: Place, placing: Placing = Placing.AFTER_CHECKPOINT) ->
 
 
 def carry_over_sentences(analysis: Analysis) -> list[str]:
-    """What variants leave to the slices after theirs, or that it cannot be told from nothing."""
+    """What variants leave to the slices after theirs, or that it cannot be told from zero."""
     if not analysis.carry_overs:
         return []
     notable = [over for over in analysis.carry_overs if over.is_notable]
     if notable:
         return [
             f"{over.variant} leaves something to the slice after it: {_left(over)} ({over.workload}); "
-            "--design fresh measures it on servers of its own."
+            "--design fresh measures it on separate servers."
             for over in notable
         ]
     most = max(analysis.carry_overs, key=lambda over: abs(over.ratio - 1))
     return [
-        "What variants leave to the slice after theirs cannot be told from nothing: "
+        "What variants leave to the slice after theirs cannot be told from zero: "
         f"{most.variant}, the most, {_left(most)}."
     ]
 
 
 def design_of(plan: Plan, variant: str) -> str:
-    """The design of a variant as a table says it."""
+    """The design of a variant, as a table shows it."""
     return plan.variant(variant).design.value
 
 

@@ -29,15 +29,15 @@ _COLOURS = {
     DurabilityClass.CORRUPT: "red",
 }
 _NAME_LEAST = 12
-"""Characters that a name needs to be told from another."""
+"""Characters that a name needs to stay distinct."""
 _FRAME = 2
-"""Columns between two of a table, and at both ends together."""
+"""Characters between two columns of a table, and at both ends together."""
 _SENTENCES_MOST = 2
-"""Of a verdict: the effect and what limits it. The report has them all."""
+"""Findings of a verdict: the effect and what limits it. The report has them all."""
 
 
 def print_terminal(view: ReportView, console: Console) -> None:
-    """Print the short form of the report; the rest is in the HTML report, which the last lines name."""
+    """Print the short form of the report; the last lines name the HTML report, which has the rest."""
     from rich.text import Text
 
     console.print(Text(one_line(view.question), style="bold"))
@@ -94,9 +94,10 @@ def _print_table(whole: Table, console: Console) -> None:
 
 
 def _parts(table: Table, kept: list[int], width: int) -> list[list[int]]:
-    """The columns of each part, one below the other: all of them in one where the width allows it.
+    """The columns of each part; parts stand below each other. If the width allows, one part has all columns;
+    otherwise every part begins with the column that names a row.
 
-    Else every part begins with what names a row. So no figure is cut, and none is broken.
+    So no figure is cut or broken.
     """
     if _fits(_least(table, kept), width) or _fits(_words(table, kept), width):
         return [kept]
@@ -125,7 +126,7 @@ def _drawn(table: Table, columns: list[int], width: int) -> RichTable:
 
 
 def _widths(table: Table, columns: list[int], width: int) -> list[int]:
-    """What every column gets: all that it wants, or the widest is taken from until all fit."""
+    """The width of every column: all it wants, or the widest columns shrink until all fit."""
     squeezed = [
         word if table.columns[index].numeric else min(_NAME_LEAST, word)
         for index, word in zip(columns, _words(table, columns), strict=True)
@@ -149,7 +150,7 @@ def _fits(widths: Sequence[int], width: int) -> bool:
 
 
 def _least(table: Table, columns: Sequence[int]) -> list[int]:
-    """Widths that keep names and figures whole, and of the texts beside them what can be read."""
+    """Widths that keep names and figures whole, and the texts beside them readable."""
     return [
         _longest(table, index) if _is_fixed(table, index) else min(_NAME_LEAST, _longest_word(table, index))
         for index in columns

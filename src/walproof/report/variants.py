@@ -1,4 +1,4 @@
-"""The form of most results: a table for each group, a row for each variant, and what a row begins with."""
+"""The form of most results: a table for each group, a row for each variant, and the first cells of a row."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ def variant_table(
 VARIANT = Column("variant")
 VARIANT_COLUMNS = (VARIANT, Column("durability class"))
 GROUPED_COLUMNS = (Column("workload"), *VARIANT_COLUMNS)
-"""Where one table has the rows of every group."""
+"""The columns when one table has the rows of every group."""
 
 
 def variant_cells(variant: Variant) -> tuple[TableCell, ...]:
-    """What stands under VARIANT_COLUMNS."""
+    """The cells under VARIANT_COLUMNS."""
     return (TableCell(variant.name), class_cell(variant.durability))
 
 
 def grouped_cells(cells: Cells, cell: Cell) -> tuple[TableCell, ...]:
-    """What stands under GROUPED_COLUMNS."""
+    """The cells under GROUPED_COLUMNS."""
     install, workload, variant = cell
     return (TableCell(cells.group_title(install, workload)), *variant_cells(cells.plan.variant(variant)))
 

@@ -12,7 +12,7 @@ from walproof.report.layout import ReportView
 def build_view(run: Run, trials: Sequence[Trial], series: Sequence[Series] = ()) -> ReportView:
     """Analyse the facts of a run, whole or interrupted, and lay them out.
 
-    Of ``series`` those of its kind's ``series`` are shown.
+    Only those ``series`` are shown that its kind names.
     Raises AnalysisError when the trials are not those of one run.
     """
     return report_kind(run.plan.kind).view(run, trials, series)

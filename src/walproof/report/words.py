@@ -1,4 +1,4 @@
-"""What a kind of study is called and said to do: for the report's setup, ``--dry-run`` and progress."""
+"""Words for a kind of study: for the report's setup, ``--dry-run`` and progress."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class KindWords(ABC, Generic[K]):
 
     @abstractmethod
     def outcome(self, trial: Trial) -> str:
-        """What a trial that ended well found, in a few words, its number right-aligned."""
+        """The result of a successful trial in a few words, its number right-aligned."""
 
     def script(self, plan: Plan, workload: Workload) -> str:
         """The load of a workload in a word or two: a script's name, or what takes its place."""
@@ -29,11 +29,11 @@ class KindWords(ABC, Generic[K]):
         return f"Driven by pgbench {plan.driver.version}."
 
     def conditions(self, variant: Variant) -> dict[str, str]:
-        """What a variant has beside settings, where it is not the usual, in the words of a study file."""
+        """Conditions of a variant that differ from the default, in the words of a study file."""
         return {}
 
     def method(self, variant: Variant) -> str | None:
-        """How the variant does what the others do in another way; None where all do it alike."""
+        """How the variant does what others do differently; None if all do the same."""
         return None
 
     def load_lines(self, plan: Plan) -> list[str]:
@@ -42,7 +42,7 @@ class KindWords(ABC, Generic[K]):
         return lines + [f"  {self.workload_line(workload, plan)}" for workload in plan.workloads]
 
     def workload_line(self, workload: Workload, plan: Plan) -> str:
-        """A workload of pgbench: what, by how many, how long."""
+        """A workload of pgbench: script, clients, length."""
         length = (
             "without a pause"
             if plan.toggles_all

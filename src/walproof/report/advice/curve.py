@@ -1,4 +1,4 @@
-"""WAL an hour and time away over max_wal_size: where the server is, and where it should be."""
+"""WAL per hour and time away by max_wal_size: where the server is, and where it should be."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def curve_json(advised: Advised) -> dict[str, Any] | None:
 
 
 def advised_mb(advised: Advised) -> int | None:
-    """The max_wal_size that is advised; None where none is."""
+    """The advised max_wal_size; None if none is advised."""
     for advice in advised.advice:
         for change in advice.changes:
             if change.name == "max_wal_size":
@@ -64,7 +64,7 @@ def advised_mb(advised: Advised) -> int | None:
 
 
 def _rate(study: Study) -> tuple[float, str]:
-    """What an amount of a prediction is multiplied by, and the unit then."""
+    """The factor for amounts of a prediction, and the unit that results."""
     return 1.0, "" if study.hours is None else "/h"
 
 
@@ -101,9 +101,8 @@ def _figure(study: Study, points: list[Prediction], advised: Advised) -> Figure:
     return Figure(
         "advice-curve",
         "How much WAL would this load write with another max_wal_size, and how long would a crash take?",
-        "A point is a simulated server, the band what is expected. The dashed line is today's "
-        "max_wal_size, the green one what is advised; the dotted one is what was recorded, an orange "
-        "stretch a cliff.",
+        "A point is a simulated server; the band is the expected range. Dashed line: today's max_wal_size; "
+        "green: the advised one; dotted: what was recorded; orange stretch: a cliff.",
         f"PostgreSQL {advised.case.window.version}, {format_bytes(study.found.wal_bytes)} of WAL",
         data.describe(),
         data,
@@ -138,9 +137,9 @@ def _told(study: Study, points: list[Prediction], advised: Advised) -> list[Tabl
     )  # fmt: skip
     beyond = [point for point in points if not point.has_whole_cycles]
     note = (
-        '"time away": the longest crash recovery, with a warm cache; "recovery reads": WAL of it, at most.'
+        '"time away": the longest crash recovery, with a warm cache; "recovery reads": the most WAL it reads.'
         if is_timed
-        else '"recovery reads": WAL that a crash recovery reads at most.'
+        else '"recovery reads": the most WAL that a crash recovery reads.'
     )
     found: list[Table | Paragraph] = [
         Table(
@@ -153,8 +152,8 @@ def _told(study: Study, points: list[Prediction], advised: Advised) -> list[Tabl
     if not any(point.by_size_share for point in points):
         found.append(
             Paragraph(
-                "Every checkpoint begins because of checkpoint_timeout here, so another max_wal_size changes "
-                "nothing: how the rows differ is within the model's error.",
+                "Every checkpoint begins because of checkpoint_timeout here, so another max_wal_size "
+                "changes nothing: the differences between the rows are within the model's error.",
                 terminal=True,
             )
         )
@@ -162,8 +161,8 @@ def _told(study: Study, points: list[Prediction], advised: Advised) -> list[Tabl
         least = size_label(beyond[0].target.max_wal_size_mb or 0)
         found.append(
             Paragraph(
-                f"From {least} on a checkpoint cycle is longer than what was recorded: WAL is an upper "
-                "bound there, and the range says how much less it may be.",
+                f"From {least} on a checkpoint cycle is longer than the recording: WAL is an upper bound "
+                "there, and the range says how much less it may be.",
                 terminal=True,
             )
         )

@@ -15,5 +15,5 @@ def to_html(view: AdviceView) -> str:
 
 
 def to_markdown(view: AdviceView) -> str:
-    """The same for a ticket or a wiki."""
+    """The same as Markdown, for a ticket or a wiki."""
     return sections_to_markdown(view.question, view.dateline, view.sections)

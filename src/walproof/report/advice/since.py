@@ -1,4 +1,4 @@
-"""What has changed since advice that was given before."""
+"""What has changed since earlier advice."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from walproof.report.advice.json import FORMAT
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """Advice of before beside that of now, by rule."""
+    """Earlier advice beside the present one, by rule."""
 
     dateline: str
-    """Of the earlier advice."""
+    """Dateline of the earlier advice."""
     new: tuple[str, ...]
-    """Titles of advice that was not given before."""
+    """Titles of new advice."""
     still: tuple[str, ...]
-    """Titles of advice that was given before and still is."""
+    """Titles of advice that still stands."""
     gone: tuple[str, ...]
-    """Titles of advice that is not given any more."""
+    """Titles of advice that is no longer given."""
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """For the answer; what is empty is left out."""
+        """Sentences for the answer; what is empty is left out."""
         told = [f"Compared with the advice of: {self.dateline}."]
         for words, titles in (
             ("New", self.new),
             ("Still open", self.still),
-            ("Not advised any more", self.gone),
+            ("No longer advised", self.gone),
         ):
             if titles:
                 told.append(f"{words}: {'; '.join(titles)}.")
@@ -67,6 +67,6 @@ def _read(path: Path) -> dict[str, Any]:
     is_whole = isinstance(data.get("dateline"), str) and isinstance(rows, list)
     if not is_whole or not all(isinstance(row, dict) and {"rule", "title"} <= set(row) for row in rows or ()):
         raise ReportError(
-            f'"{path}" is no whole advice', detail="It lacks dateline, rule or title.", hint=hint
+            f'"{path}" is not complete advice', detail="It lacks dateline, rule or title.", hint=hint
         )
     return data

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def print_advice(view: AdviceView, console: Console) -> None:
-    """Everything but the long lists, which are in HTML, Markdown and JSON."""
+    """Everything except the long lists, which are in HTML, Markdown and JSON."""
     from rich.padding import Padding
     from rich.text import Text
 

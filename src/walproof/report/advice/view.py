@@ -44,11 +44,12 @@ class Item:
     lines: Lines | None
     refusals: tuple[Refusal, ...]
     before: Mapping[str, str]
-    """What each setting that changes is now; without what is not known."""
+    """The present value of each setting that changes; unknown values are left out."""
 
     @property
     def takes_effect_by(self) -> str:
-        """What the lines need: settings that a session may change are written for the server, too."""
+        """What the lines need to take effect: settings that a session may change are also written for the
+        server."""
         if not self.context:
             return "-"
         return "restart" if "restart" in self.context else "reload"
@@ -63,7 +64,7 @@ class AdviceView:
     summary: str
     items: tuple[Item, ...]
     all_lines: Lines | None
-    """Of all settings together; None where none changes."""
+    """Lines for all settings together; None if none changes."""
     fine: tuple[Fine, ...]
     unseen: tuple[Unseen, ...]
     notes: tuple[str, ...]
@@ -73,7 +74,7 @@ class AdviceView:
     curve: Section | None = None
     """WAL and time away over max_wal_size, where WAL was recorded."""
     curve_points: Mapping[str, Any] | None = None
-    """The same for JSON."""
+    """The same data for JSON."""
 
     @property
     def sections(self) -> tuple[Section, ...]:
@@ -137,7 +138,7 @@ def advice_view(advised: Advised, platform: Platform, seen_s: float | None = Non
     age = statistics_age(case)
     notes = [*((age,) if age else ()), *(f"Not granted: {lack}." for lack in window.lacks)]
     if case.wal is None:
-        notes.append("The WAL was not recorded: rules that read it had to do without.")
+        notes.append("The WAL was not recorded: rules that read it had no answer.")
         access = wal_access(platform.name)
         notes += [access.cited] if access is not None else []
     notes += [f'Rule "{name}" was muted.' for name in advised.muted]

@@ -1,1 +1,1 @@
-"""Charts: what each shows as plain data, and how it is drawn from that. One figure a file."""
+"""Charts: what each shows as plain data, and how that is drawn. One figure per file."""

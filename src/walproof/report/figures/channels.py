@@ -10,7 +10,7 @@ from walproof.report.figures.names import factors_of, levels_of
 from walproof.report.figures.style import FAINT, series_style
 
 _CHARACTER = 7
-"""Pixels, of small text in a wide font."""
+"""Width of a character in pixels, for small text in a wide font."""
 
 
 def names_y(field: str, names: Sequence[str], room: int, **axis: Any) -> Any:

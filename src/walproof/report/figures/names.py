@@ -1,4 +1,4 @@
-"""Names of a factorial study's cells, as short as a chart has room for."""
+"""Names of a factorial study's cells, shortened to the room in a chart."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MARKS = tuple(f"{symbol} " for symbol in SYMBOLS.values())
 
 
 def factors_of(names: Iterable[str]) -> tuple[str, ...]:
-    """The settings, two or more, that each of the names gives a level of, in that order; else none."""
+    """The two or more settings of which each name gives a level, in that order; otherwise none."""
     found = {tuple(part.partition("=")[:2] for part in _bare(name).split(", ")) for name in names}
     if len(found) != 1:
         return ()
@@ -20,7 +20,7 @@ def factors_of(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def levels_of(name: str) -> str:
-    """The name of such a cell without its settings, a mark before it kept."""
+    """The name of such a cell without its settings; a mark before it stays."""
     bare = _bare(name)
     mark = name[: len(name) - len(bare)]
     return mark + ", ".join(part.partition("=")[2] for part in bare.split(", "))

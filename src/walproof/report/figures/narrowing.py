@@ -18,12 +18,12 @@ class NarrowingPoint:
     round: int
     name: str
     half_width: float
-    """Share of the ratio."""
+    """Half-width as a share of the ratio."""
 
 
 @dataclass(frozen=True, slots=True)
 class NarrowingData:
-    """Points of some ratios; ``target``: the half-width that the run wants, if it wants one."""
+    """Points of some ratios; ``target``: the half-width that the run aims at, if any."""
 
     points: tuple[NarrowingPoint, ...]
     target: float | None

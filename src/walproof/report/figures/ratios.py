@@ -20,7 +20,7 @@ from walproof.report.numbers import ratio
 from walproof.settings.durability import DurabilityClass
 
 _REACH = 3.0
-"""An interval of two or three rounds may span decades: it stretches the axis by no more than this factor."""
+"""Most by which an interval stretches the axis: one of two or three rounds may span decades."""
 _ROW = 22
 _LABELS, _FIGURES = 210, 170
 _NEUTRAL = "#0072B2"

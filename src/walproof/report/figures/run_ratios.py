@@ -1,4 +1,4 @@
-"""Ratios of several runs in one plot: a row a variant, a mark a run, on a log axis."""
+"""Ratios of several runs in one plot: a row per variant, a mark per run, on a log axis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LABELS = 210
 _MARK = 14
 """Pixels of height that a mark of a row has."""
 _REACH = 3.0
-"""An interval of two rounds may span decades: it stretches the axis by no more than this factor."""
+"""Most by which an interval stretches the axis: one of two rounds may span decades."""
 
 
 @dataclass(frozen=True, slots=True)

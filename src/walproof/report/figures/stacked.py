@@ -20,9 +20,9 @@ class StackedPart:
     kind: str
     share: float
     label: str
-    """What stands in it, where there is room."""
+    """The label inside it, if there is room."""
     about: str
-    """What it is in words."""
+    """Its description in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class StackedStyle:
     colours: Mapping[str, str]
     """Kind -> colour, in the order of the bars."""
     dark: Set[str]
-    """Colours that have white labels, black on the others."""
+    """Colours with white labels; the others have black ones."""
     labeled_least: float
-    """Share from which on a part has room for its label."""
+    """Smallest share with room for a label."""
     names_width: int
     """Pixels that the names of the bars may take."""
 

@@ -27,7 +27,7 @@ SYMBOLS = {
     DurabilityClass.TABLE: "▲",
     DurabilityClass.CORRUPT: "◆",
 }
-"""Tell the classes apart where colour is missing: in grey print, or to a colour-blind reader."""
+"""Symbols that tell the classes apart without colour: in grey print, or for a colour-blind reader."""
 PALETTE = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7", "#F0E442")
 SHAPES = (
     "circle",

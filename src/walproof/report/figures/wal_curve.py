@@ -27,7 +27,7 @@ class CurvePoint:
     distance_most: float
     pg_wal_most: float
     recovery_s: float | None = None
-    """Longest crash recovery; None where it was not asked for."""
+    """Seconds of the longest crash recovery; None if not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +40,19 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class WalCurveData:
-    """Curves; the first one has its spans drawn."""
+    """The curves; only the first is drawn with its spans."""
 
     unit: str
-    """``/h``, or nothing where the recording tells no time."""
+    """``/h``, or nothing if the recording has no times."""
     curves: tuple[Curve, ...]
     recorded_bytes: float
-    """What the recording's own server wrote."""
+    """Bytes that the recorded server wrote."""
     present_mb: int | None
     """The present max_wal_size, where it is known."""
     cliffs: tuple[tuple[int, int], ...]
-    """From and to which size WAL falls steeply."""
+    """The sizes between which WAL falls steeply."""
     advised_mb: int | None = None
-    """The max_wal_size that is advised, where one is."""
+    """The advised max_wal_size, if there is one."""
 
     def describe(self) -> str:
         """The curves in words."""
@@ -205,7 +205,7 @@ class WalCurveData:
 
 
 def size_label(megabytes: int) -> str:
-    """``512 MB``, ``4 GB``: as it would be set."""
+    """``512 MB``, ``4 GB``: the size as it would be set."""
     for factor, unit in ((1 << 20, "TB"), (1 << 10, "GB")):
         if megabytes >= factor and megabytes % factor == 0:
             return f"{megabytes // factor} {unit}"

@@ -11,7 +11,7 @@ from walproof.report.figures.wal_parts import COLOURS, IMAGES, RECORDS, byte_sca
 from walproof.units import format_bytes
 
 _MINUTES_MOST = 360
-"""More bars are put together: no screen shows them apart."""
+"""Most bars: more are merged, because no screen shows them apart."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""One kind of study a folder: what its report shows; `comparison` has what several show."""
+"""What the report of each kind of study shows, one folder per kind; `comparison` has what several show."""

@@ -14,7 +14,7 @@ _MARKS = "Diamond: geometric mean over rounds; bar: its interval; circle: the ra
 def variant_figure(
     make: FigureMaker, cells: Cells, analysis: Analysis, question: str, reading: str
 ) -> tuple[Figure, ...]:
-    """Every variant against the baseline; ``reading`` goes on behind what the marks are."""
+    """Every variant against the baseline; ``reading`` continues after the meaning of the marks."""
     note = f"{_MARKS}{reading}"
     return make.figure("ratios", question, note, variant_ratios(cells, analysis))
 

@@ -1,4 +1,4 @@
-"""Every kind of study, a line each."""
+"""Every kind of study, one line each."""
 
 from __future__ import annotations
 

@@ -7,11 +7,11 @@ from walproof.analysis.recovery_fit import repeat_difference
 from walproof.facts.calibration import Calibration
 
 _QUIET_DIFFERENCE = 0.08
-"""Of replays of a phase: beyond it, costs are those of the minutes of the calibration."""
+"""Spread of the replays of a phase above which costs hold only for the minutes of the calibration."""
 
 
 def calibration_text(calibration: Calibration, coefficients: Coefficients) -> str:
-    """A line for each cost beside the shipped one, then the disk, the memory, and how sure this is."""
+    """A line for each cost beside the shipped one, then the disk, the memory, and the precision."""
     machine = calibration.machine
     lines = [
         f"What does a recovery cost on {machine.cpu}, {machine.cores} cores, PostgreSQL {machine.version}?",

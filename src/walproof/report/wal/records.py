@@ -1,6 +1,5 @@
-"""Records as text with the names of their relations: after the numbers that the WAL knows them by.
-
-A line stays what pg_waldump prints, but for the name in parentheses; a block of a JSON object has a key more.
+"""Records as text with the names of their relations, after the numbers that WAL has for them. A line is what
+pg_waldump prints, plus the name in parentheses; a block of a JSON object has one more key.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _IN_JSON = re.compile(r'("tablespace":(\d+),"database":(\d+),"relation":(\d+))')
 
 
 class RecordNames:
-    """Puts a map's names into lines of records."""
+    """Puts the names of a map into lines of records."""
 
     def __init__(self, names: RelationMap) -> None:
         self._labels = {place: relation.label for place, relation in names.by_place().items()}

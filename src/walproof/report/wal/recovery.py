@@ -1,4 +1,4 @@
-"""Predicted recoveries laid out for reading: the times, what they are made of, and how sure they are."""
+"""Predicted recoveries laid out for reading: times, their parts, and how sure they are."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def recovery_view(forecast: Forecast) -> WalView:
 
 
 def _size(prediction: Prediction) -> str:
-    """As SHOW shared_buffers prints it."""
+    """The size as SHOW shared_buffers prints it."""
     kilobytes = prediction.buffers * PAGE_BYTES >> 10
     for factor, unit in ((1 << 20, "GB"), (1 << 10, "MB")):
         if kilobytes % factor == 0:
@@ -105,8 +105,8 @@ def _advice(forecast: Forecast) -> list[Block]:
             and prediction.host_s > 0.05 * prediction.warm_s
         ):
             text += (
-                " Where the host of this virtual machine has taken back the memory that nobody used, "
-                f"{_seconds(prediction.host_s)} are added, with a cold cache "
+                " If the host of this virtual machine has taken back unused memory, "
+                "{_seconds(prediction.host_s)} are added, with a cold cache "
                 f"{_seconds(prediction.cold_host_s)}: "
                 f"{number(prediction.coefficients.host_us or 0.0)} us for each 8 kB that is used first."
             )
@@ -136,7 +136,7 @@ def _sure(forecast: Forecast) -> list[Block]:
     if disk.iops is None and disk.read_latency_us is None:
         blocks.append(
             Paragraph(
-                "The disk is taken for one that sets no limit: --iops and --read-latency say what it can do.",
+                "The disk is assumed to set no limit: --iops and --read-latency say what it can do.",
                 terminal=True,
             )
         )
@@ -149,7 +149,7 @@ def _sure(forecast: Forecast) -> list[Block]:
         parts.append(f"up to {disk.read_ahead_kb:,} kB read ahead by the kernel")
         blocks.append(Paragraph(f"Of the disk: {', '.join(parts)}.", terminal=True))
     if forecast.analysis.gaps:
-        blocks.append(Paragraph("WAL is missing, so the work is more than what was counted.", terminal=True))
+        blocks.append(Paragraph("WAL is missing, so the work is more than was counted.", terminal=True))
     return blocks
 
 

@@ -19,7 +19,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 class By(Enum):
-    """What totals are taken of."""
+    """What WAL is totalled by."""
 
     rmgr = "rmgr"
     record = "record"
@@ -32,7 +32,7 @@ class By(Enum):
 def rows(wal: WalStats, by: By, names: RelationMap | None = None) -> list[Row]:
     """A row for each resource manager, operation, relation, ...: most bytes first, minutes in order.
 
-    Rows add up to the totals, but for ``index``, which leaves out what is no index.
+    Rows add up to the totals, except for ``index``, which leaves out everything else.
     """
     if by is By.minute:
         found: list[Row] = [
@@ -126,9 +126,9 @@ def _sorted(found: list[Row]) -> list[Row]:
 
 
 def csv_text(found: list[Row]) -> str:
-    """The rows with a heading. Text that a spreadsheet would take for a formula has an apostrophe before it.
+    """The rows with a heading. Text that a spreadsheet would take for a formula gets an apostrophe:
 
-    Names of relations are the server's users' own (OWASP, "CSV Injection"). Numbers stay numbers.
+    names of relations come from the server's users (OWASP, "CSV Injection"). Numbers stay numbers.
     """
     if not found:
         return ""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _WINDOWS_MOST = 30
 _PROBLEMS_MOST = 10
-"""Of one kind; --json has all."""
+"""Most problems shown of one kind; --json has all."""
 
 
 def print_verification(found: Verification, console: Console) -> None:
@@ -92,7 +92,8 @@ def _windows(archive: VerifiedArchive) -> Table:
     left = len(archive.windows) - len(shown)
     notes = [f"The {left} oldest are left out; --json has all."] if left else []
     notes += [
-        f"The partial segment {window.partial[0]} goes on to {window.partial[1]}, once it has its plain name."
+        f"The partial segment {window.partial[0]} goes on to {window.partial[1]}, once it is renamed to its "
+        "plain name."
         for window in shown[-1:]
         if window.partial is not None
     ]

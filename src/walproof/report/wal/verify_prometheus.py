@@ -15,16 +15,16 @@ _GAUGES: tuple[tuple[str, str, _Value], ...] = (
     ("segment_files", "Files of segments in the archive.", lambda archive: archive.files),
     ("wal_bytes", "Bytes of WAL in whole segments, unpacked.", lambda archive: archive.wal_bytes),
     ("read_bytes", "Bytes of files that this run read.", lambda archive: archive.read_bytes),
-    ("kept_files", "Files of which an earlier result was believed.", lambda archive: archive.kept_files),
+    ("kept_files", "Files whose earlier result was reused.", lambda archive: archive.kept_files),
     (
         "skipped_files",
-        "Files that were not looked into (--since, or changing while they were read).",
+        "Files that were not checked (--since, or changing while they were read).",
         lambda archive: archive.skipped_files,
     ),
     ("backups", "Base backups that were found.", lambda archive: len(archive.backups)),
     (
         "restore_windows",
-        "Backups and timelines that can be restored along.",
+        "Pairs of a backup and a timeline that can be restored.",
         lambda archive: len(archive.windows),
     ),
     (
@@ -46,7 +46,7 @@ _GAUGES: tuple[tuple[str, str, _Value], ...] = (
 
 
 def verification_prometheus(found: Verification) -> str:
-    """The file's text. Figures that are not known are left out."""
+    """The file's text. Unknown figures are left out."""
     return "".join(f"{line}\n" for line in _lines(found))
 
 

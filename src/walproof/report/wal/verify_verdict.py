@@ -15,7 +15,7 @@ _SPANS_MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Moments that can be restored to without a break, from one backup or from the next."""
+    """Moments that can be restored without a gap, from one backup or from the next."""
 
     start: Lsn
     end: Lsn
@@ -55,7 +55,7 @@ def spans(archive: VerifiedArchive) -> tuple[Span, ...]:
 def verdict(archive: VerifiedArchive) -> str:
     """The sentence."""
     moments = _moments(spans(archive))
-    unread = f"; {archive.skipped_files:,} files were not looked into" if archive.skipped_files else ""
+    unread = f"; {archive.skipped_files:,} files were not checked" if archive.skipped_files else ""
     count = len(archive.faults)
     problems = f"{count} problem{'' if count == 1 else 's'}"
     if moments:

@@ -147,7 +147,7 @@ def _table(wal: WalStats, by: By, found: Sequence[Row], limit: int | None) -> Ta
 
 
 def _unread(found: Sequence[Row]) -> list[Block]:
-    """What indexes cost that nobody reads, where the server said how often each was scanned."""
+    """The cost of indexes that nobody reads, if the server said how often each was scanned."""
     unread = [row for row in found if row.get("idx_scan") == 0]
     hourly = [row for row in unread if row.get("combined_bytes_per_hour") is not None]
     if not unread:
@@ -162,8 +162,8 @@ def _unread(found: Sequence[Row]) -> list[Block]:
     return [
         Paragraph(
             f"{len(unread)} indexes were never scanned since the statistics "
-            f"were reset: {cost}. The largest: {names}{more}. An index of a primary key, a unique or an "
-            "exclusion constraint is needed all the same, and standbys count their own scans.",
+            f"were reset: {cost}. The largest: {names}{more}. The index of a primary key, a unique or an "
+            "exclusion constraint is needed anyway, and standbys count their own scans.",
             terminal=True,
         )
     ]
@@ -193,7 +193,7 @@ def _images(wal: WalStats) -> list[Block]:
             "a hint bit was set (data checksums or wal_log_hints)."
         )
     if images.not_applied_count:
-        text += f" {images.not_applied_count:,} are for wal_consistency_checking only: recovery skips them."
+        text += f" {images.not_applied_count:,} are only for wal_consistency_checking: recovery skips them."
     return [Paragraph(text, terminal=True)]
 
 
@@ -207,7 +207,7 @@ def _accounting(wal: WalStats) -> tuple[Block, ...]:
         ("page headers (24 bytes)", accounting.page_header_bytes),
         ("segment headers (40 bytes)", accounting.segment_header_bytes),
         ("unused rests of switched segments", accounting.switch_bytes),
-        ("records given up in a crash", accounting.overwritten_bytes),
+        ("records cut off by a crash", accounting.overwritten_bytes),
         ("missing (gaps)", gaps),
     ]
     distance = wal.end - wal.start
@@ -233,7 +233,7 @@ def _accounting(wal: WalStats) -> tuple[Block, ...]:
 
 def _rate(wal: WalStats) -> list[Block]:
     if wal.first_commit_at is None or wal.last_commit_at is None:
-        return [Paragraph("No commit in this WAL tells a time.", terminal=True)]
+        return [Paragraph("No commit in this WAL has a time.", terminal=True)]
     seconds = wal.last_commit_at - wal.first_commit_at
     text = (
         f"{wal.commits:,} commits and {wal.aborts:,} aborts between {format_utc(wal.first_commit_at)} and "
@@ -376,7 +376,7 @@ def _rate_figure(wal: WalStats) -> tuple[Figure, ...]:
         Figure(
             "rate",
             "How fast was WAL written, and did checkpoints bring full-page images?",
-            "A bar is a minute, told from commit times; dashed lines: checkpoints began.",
+            "A bar is a minute, by commit times; dashed lines: checkpoints began.",
             _caption(wal),
             data.describe(),
             data,

@@ -20,7 +20,7 @@ from walproof.wal.whatif import Target
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Limits that settings were asked for, and what was found."""
+    """The limits that settings have to keep, and what was found."""
 
     limits: Limits
     answer: Answer
@@ -42,7 +42,7 @@ def whatif_view(study: Study, asked: Asked | None = None) -> WalView:
     ]
     sections = (
         Section("answer", "Answer", tuple(_answer(study, asked))),
-        Section("asked", "Settings that were asked for", tuple(_asked(study))),
+        Section("asked", "Requested settings", tuple(_asked(study))),
         Section("curve", "WAL by max_wal_size", (*_figure(study), _curve(study), *_cliffs(study))),
         Section("timeouts", "WAL by max_wal_size and checkpoint_timeout", tuple(_timeouts(study))),
         Section("others", "Other settings of the same server", (_others(study), *_sample(study))),
@@ -244,7 +244,7 @@ def _asked(study: Study) -> list[Block]:
     ]
     return [
         Table(
-            "Settings that were asked for",
+            "Requested settings",
             (Column("settings", whole_most=30), *_columns(study, is_narrow=True)),
             tuple(rows),
         )
@@ -252,7 +252,7 @@ def _asked(study: Study) -> list[Block]:
 
 
 def _difference(target: Target, present: Target) -> str:
-    """What was asked for, where it is not what the server has."""
+    """The requested settings that differ from those of the server."""
     parts = []
     if target.max_wal_size_mb != present.max_wal_size_mb:
         parts.append(_size_text(target))
@@ -292,9 +292,8 @@ def _others(study: Study) -> Table:
         ),
         tuple(rows),
         note="Against the same server with images compressed as recorded "
-        f"({study.found.recorded.compression}). Without full-page images a page that is torn by a "
-        "power cut cannot be "
-        "repaired.",
+        f"({study.found.recorded.compression}). Without full-page images a page torn by a power cut cannot "
+        "be repaired.",
     )  # fmt: skip
 
 
@@ -323,9 +322,8 @@ def _sample(study: Study) -> list[Block]:
             tuple(rows),
             note=f"Measured on {sample.count:,} images of "
             f"{format_bytes(sample.plain_bytes / sample.count)} on "
-            "average; of each relation the first ones and then fewer and fewer. CPU is that of this "
-            "machine and of "
-            "walproof's compressors.",
+            "average; the first ones of each relation, then fewer and fewer. CPU is that of this machine "
+            "and of walproof's compressors.",
         )
     ]  # fmt: skip
 
@@ -351,7 +349,7 @@ def _sure(study: Study) -> list[Block]:
 
 
 def _is_same(heights: Sequence[float], other: Sequence[float]) -> bool:
-    """Whether two curves could not be told apart."""
+    """Whether two curves cannot be told apart."""
     return len(heights) == len(other) and all(
         abs(a - b) <= 0.005 * b for a, b in zip(heights, other, strict=True)
     )
@@ -392,10 +390,9 @@ def _figure(study: Study) -> tuple[Figure, ...]:
         Figure(
             "curve",
             "How much WAL would be written with another max_wal_size?",
-            "A point is a simulated server; the band holds the interval of the first line. The "
-            "dotted line is what "
-            "was recorded, a dashed one the present max_wal_size, an orange stretch a cliff. "
-            "Timeouts that make no difference are not drawn.",
+            "A point is a simulated server; the band is the interval of the first line. Dotted line: what "
+            "was recorded; dashed: the present max_wal_size; orange stretch: a cliff. Timeouts that make no "
+            "difference are not drawn.",
             f"PostgreSQL {found.version}, {found.start} to {found.end}, {found.recorded.records:,} records",
             data.describe(),
             data,

@@ -12,7 +12,7 @@ from walproof.wal.whatif import Target
 
 
 def whatif_json(study: Study, asked: Asked | None) -> str:
-    """Everything that is known. Locations are text; "per hour" is false where the recording tells no time."""
+    """Everything that is known. Locations are text; "per hour" is false if the recording has no times."""
     found = study.found
     recorded = found.recorded
     question = study.question

@@ -33,7 +33,7 @@ class Checked:
 
 
 def check(views: Sequence[ServerView], limits: Thresholds) -> Checked:
-    """The worst of all servers. What was asked for and is not known is UNKNOWN, unless something is worse."""
+    """The worst of all servers. An unknown answer to what was asked is UNKNOWN, unless something is worse."""
     unknown = [line for view in views for line in _unknown(view)]
     worst = max((view.severity for view in views), default=0)
     status = Nagios(worst)
@@ -48,7 +48,7 @@ def check(views: Sequence[ServerView], limits: Thresholds) -> Checked:
 
 
 def failed(message: str) -> Checked:
-    """A check that could not be made at all."""
+    """The answer when no check could be made at all."""
     return Checked(Nagios.UNKNOWN, f"WALPROOF UNKNOWN - {_one_line(message)}")
 
 
@@ -65,7 +65,7 @@ def _unknown(view: ServerView) -> Iterator[str]:
 
 
 def _figures(view: ServerView, limits: Thresholds) -> Iterator[str]:
-    """Performance data. A label holds no quote and no equals sign."""
+    """Performance data. A label holds neither quote nor equals sign."""
     seen = view.seen
     if view.clock is not None:
         target = "" if view.target_s is None else f"{view.target_s:g}"

@@ -19,7 +19,7 @@ def watch_line(view: ServerView) -> str:
 
 
 def watch_data(view: ServerView) -> dict[str, Any]:
-    """The same as data. What is not known is null; what does not apply is null, too."""
+    """The same as data. What is unknown or does not apply is null."""
     seen, look = view.seen, view.seen.look
     return {
         "server": view.name,
@@ -59,7 +59,7 @@ def watch_data(view: ServerView) -> dict[str, Any]:
 
 
 def _standbys(view: ServerView) -> list[dict[str, Any]]:
-    """Of a pair that is watched on both sides: all that ``replica watch --json`` tells, too."""
+    """The standbys; a pair watched on both sides has all that ``replica watch --json`` tells."""
     alone = unpaired(view.seen.standbys, view.windows)
     found = [_standby(state.name, state.split, "upstream") for state in alone]
     for (name, diagnosis), window in zip(view.pairs.items(), view.windows, strict=True):

@@ -1,4 +1,4 @@
-"""Watched servers as a page of a terminal: a block a server, as wide as the terminal is."""
+"""Watched servers as a page of a terminal: a block per server, as wide as the terminal."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from rich.console import Console, Group, RenderableType
 
 _NARROW = 90
-"""Below so many columns a remark stands under its figure."""
+"""Below this many columns a remark stands under its figure."""
 _STYLES = {0: "green", int(Severity.WARNING): "yellow", int(Severity.CRITICAL): "bold red"}
 _MARKS = {0: "●", int(Severity.WARNING): "▲", int(Severity.CRITICAL): "✖"}
-"""Beside the colour, for terminals and eyes without."""
+"""Marks beside the colour, for terminals and eyes without it."""
 
 
 class Detail(IntEnum):
-    """How much of what is wrong is told on a page."""
+    """How much detail about problems a page shows."""
 
     SENTENCES = 0
     EVIDENCE = 1
-    """And what to do."""
+    """Concerns with what to do."""
     PAIRS = 2
-    """And everything that is known of pairs."""
+    """Also everything known about pairs."""
 
 
 def fitting_page(views: Sequence[ServerView], console: Console) -> Group:
-    """With as much detail as the terminal has lines for."""
+    """The page with as much detail as the terminal has lines for."""
     for detail in (Detail.PAIRS, Detail.EVIDENCE):
         page = watch_page(views, console.width, detail)
         if len(console.render_lines(page, pad=False)) < console.height:
@@ -44,7 +44,7 @@ def fitting_page(views: Sequence[ServerView], console: Console) -> Group:
 
 
 def watch_page(views: Sequence[ServerView], width: int, detail: Detail = Detail.PAIRS) -> Group:
-    """All servers below each other; concerns after the panels of their server."""
+    """All servers, one below the other; concerns follow the panels of their server."""
     from rich.console import Group
     from rich.text import Text
 
@@ -108,7 +108,7 @@ def _table(lines: Sequence[Panel], width: int) -> RenderableType:
 def _pair(
     name: str, diagnosis: Diagnosis, window: ReplicationWindow, view: ServerView
 ) -> Iterator[RenderableType]:
-    """Everything that is known of a pair that has a cause; its first one is above where it is a concern."""
+    """Everything known about a pair that has a cause; the first cause stands above if it is a concern."""
     from rich.text import Text
 
     if not diagnosis.causes:

@@ -27,7 +27,7 @@ class Panel:
     figure: str
     remark: str = ""
     is_bad: bool = False
-    """Whether it is what a concern is about."""
+    """Whether a concern is about it."""
 
 
 def panels(view: ServerView) -> tuple[Panel, ...]:
@@ -94,7 +94,7 @@ def _spanned(span: Span) -> str:
 
 
 def _short(seconds: float) -> str:
-    """Nobody needs milliseconds of a forecast."""
+    """A duration without milliseconds: nobody needs them in a forecast."""
     if seconds < 1:
         return f"{seconds:.1f} s"
     return format_duration(seconds if seconds >= 60 else round(seconds, 1 if seconds < 10 else 0))
@@ -207,7 +207,7 @@ def _standby(
 
 
 def _is_calm(split: LagSplit, is_exact: bool) -> bool:
-    """The upstream hears late of replay, and of nothing else."""
+    """Only news of replay reaches the upstream late."""
     arriving_s = sum(stage.lag_s for stage in split.stages if stage.stage is not Stage.REPLAY)
     return split.lag_s < (KEEPING_UP_S if is_exact else STALE_S) and arriving_s < KEEPING_UP_S
 
@@ -254,7 +254,7 @@ def _logical(view: ServerView) -> Iterator[Panel]:
 
 
 def caught_up(catch_up_s: float | None, is_growing: bool) -> str:
-    """When it has all, at these rates."""
+    """When the standby has caught up, at these rates."""
     if catch_up_s is not None:
         return f"caught up in {format_duration(catch_up_s)}"
     return "not catching up" if is_growing else ""

@@ -1,4 +1,4 @@
-"""Watched servers as sentences, one a line, for screen readers, logs and terminals without cursor."""
+"""Watched servers as sentences, one per line, for screen readers, logs and terminals without a cursor."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _pair(name: str, diagnosis: Diagnosis, window: ReplicationWindow, view: Serv
 
 
 def notes(view: ServerView) -> Iterator[str]:
-    """What was not read, and what figures leave out."""
+    """What could not be read, and what figures leave out."""
     yield from (f"not readable: {lack}" for lack in view.seen.lacks)
     yield from view.notes
     sync = None if view.clock is None else view.clock.sync
@@ -66,5 +66,5 @@ def notes(view: ServerView) -> Iterator[str]:
         yield (
             f"The sync of the data directory ({sync.method}): {seen}{dirty}; "
             f"{format_duration(sync.span.low)} to {format_duration(sync.span.high)}. "
-            "It is not included where the machine is lost."
+            "It is not included for a lost machine."
         )

@@ -27,7 +27,7 @@ class WatchMetric:
     """A row of the table."""
 
     name: str
-    """As it is scraped; a counter ends with ``_total``."""
+    """The name as it is scraped; a counter ends with ``_total``."""
     about: str
     samples: Callable[[ServerView], Iterable[Sample]]
     labels: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ METRICS: tuple[WatchMetric, ...] = (
     ),
     WatchMetric(
         "walproof_stream_received_bytes_total",
-        "WAL that was streamed from the server since watching began.",
+        "WAL streamed from the server since watching began.",
         _one(lambda view: float(view.stream.received_bytes)),
     ),
     WatchMetric(
@@ -125,7 +125,7 @@ METRICS: tuple[WatchMetric, ...] = (
     ),
     WatchMetric(
         "walproof_crash_recovery_target_seconds",
-        "Longest crash recovery that is accepted (--recovery-target).",
+        "Longest acceptable crash recovery (--recovery-target).",
         _one(lambda view: view.target_s),
     ),
     WatchMetric(
@@ -135,7 +135,7 @@ METRICS: tuple[WatchMetric, ...] = (
     ),
     WatchMetric(
         "walproof_next_checkpoint_seconds",
-        "Until the next checkpoint begins, by time or by WAL.",
+        "Time until the next checkpoint begins, by time or by WAL.",
         _one(lambda view: None if view.seen.checkpoint is None else view.seen.checkpoint.next_s),
     ),
     WatchMetric(
@@ -161,7 +161,7 @@ METRICS: tuple[WatchMetric, ...] = (
     ),
     WatchMetric(
         "walproof_pg_wal_full_seconds",
-        "Until pg_wal fills its room at present rates; absent while it does not fill.",
+        "Time until pg_wal fills its room at present rates; absent while it does not fill.",
         _one(lambda view: None if view.seen.disk is None else view.seen.disk.full_s),
     ),
     WatchMetric(
@@ -211,13 +211,13 @@ METRICS: tuple[WatchMetric, ...] = (
     ),
     WatchMetric(
         "walproof_standby_lag_bytes",
-        "WAL that a standby has not replayed, by where it is.",
+        "WAL that a standby has not replayed, by stage.",
         _stages,
         ("standby", "stage"),
     ),
     WatchMetric(
         "walproof_standby_catch_up_seconds",
-        "Until a standby has replayed all at present rates; absent unless it catches up.",
+        "Time until a standby has replayed all WAL at present rates; absent unless it catches up.",
         _standbys("catch_up_s"),
         ("standby",),
     ),

@@ -12,7 +12,7 @@ from walproof.facts.watch import WatchRecord
 from walproof.report.watch.view import ServerView
 
 _NEVER_S = 1e12
-"""What is stale was noted when it was."""
+"""Nothing is marked stale here: the record notes it."""
 
 
 class ReplayedServer:
@@ -25,7 +25,7 @@ class ReplayedServer:
         self._concerns = Concerns(replace(thresholds, recovery_s=self._target_s))
 
     def view(self, record: WatchRecord) -> ServerView:
-        """What was shown of the record, which is not older than those before it."""
+        """The view of a record, which is not older than the records before it."""
         self._assessor.see([record.seen])
         seen = self._assessor.assess(record.seen.seen_s, record.at)
         names = zip(record.pair_names, record.windows, strict=True)

@@ -1,4 +1,4 @@
-"""One watched server, with all that is said of it: what the page and every other form are made from."""
+"""One watched server, with all that is said about it: the source of the page and every other form."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ServerView:
     notes: tuple[str, ...] = ()
     """Where the costs of the clock come from, and what was not used."""
     windows: tuple[ReplicationWindow, ...] = ()
-    """What ``pairs`` were made from, in their order."""
+    """Windows of ``pairs``, in the same order."""
     room_bytes: int | None = None
     """--wal-disk."""
     follows: str | None = None
@@ -41,12 +41,12 @@ class ServerView:
 
     @property
     def name(self) -> str:
-        """As it is shown."""
+        """The name that is shown."""
         return self.seen.name
 
     @property
     def severity(self) -> int:
-        """0 where nothing is a concern, else that of the worst."""
+        """Severity of the worst concern; 0 without concerns."""
         return max((int(concern.severity) for concern in self.concerns), default=0)
 
 
@@ -70,7 +70,7 @@ def splits(view: ServerView) -> dict[str, LagSplit]:
 
 
 def further_causes(name: str, diagnosis: Diagnosis, view: ServerView) -> tuple[NamedCause, ...]:
-    """Causes of a pair that are told by no concern."""
+    """Causes of a pair that no concern mentions."""
     is_told = any(concern.key == f"standby {name}" for concern in view.concerns)
     return diagnosis.causes[is_told:]
 

@@ -1,4 +1,4 @@
-"""The first sentences of a report of backups: what it cost the load, and how long and how large."""
+"""The first sentences of a report on backups: their cost for the load, their time and their size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEPT, SIZE = "backup_tps_share", "backup_bytes"
 
 
 def backup_answers(cells: Cells, analyses: Mapping[str, Analysis]) -> tuple[Answer, ...]:
-    """Two sentences a workload and install: of the baseline, and of whoever is measurably better.
+    """Two sentences per workload and install: about the baseline, and about what is measurably better.
 
     ``analyses``: metric -> its analysis, of BACKUP_METRIC, SIZE and KEPT.
     """
@@ -65,7 +65,7 @@ def _back(cells: Cells, base: Cell, analyses: Mapping[str, Analysis]) -> str:
 def _best(
     analysis: Analysis, base: Cell, conclusion: Conclusion, choose: Callable[..., Effect]
 ) -> Effect | None:
-    """Of the effects in that group with that conclusion the one with the largest or smallest ratio."""
+    """Among the effects of that group with that conclusion, the one with the largest or smallest ratio."""
     found = [
         effect
         for effect in analysis.effects

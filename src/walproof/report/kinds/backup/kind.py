@@ -23,7 +23,7 @@ class BackupReport(ReportKind[Backup]):
     series = ("tps",)
 
     def view(self, run: Run, trials: Sequence[Trial], series: Sequence[Series]) -> ReportView:
-        """Compared by the time until back."""
+        """Variants are compared by the time until a server is back."""
         return backup_view(self, run, trials, series, analyse(run.plan, trials, self.metric))
 
     def outcome(self, trial: Trial) -> str:
@@ -32,7 +32,7 @@ class BackupReport(ReportKind[Backup]):
         return f"{number(metrics[BACKUP_METRIC]):>8} s until back, {size(metrics['backup_bytes'])}"
 
     def driven_by(self, plan: Plan) -> str:
-        """pgbench and the ledger."""
+        """The load: pgbench and the ledger."""
         after = format_duration(plan.kind_as(Backup).after_s)
         return (
             f"Driven by pgbench {plan.driver.version}, beside a ledger by walproof itself. The window is "

@@ -59,8 +59,9 @@ _BACK = (
 )
 _BACK_NOTE = (
     "Restore: copying the backup, or unpacking it. Combine: pg_combinebackup. Recovery: from the start of "
-    "the restored server until it accepts writes at the moment. Verify: pg_verifybackup, for which no server "
-    "waits. Commits checked: acknowledged before the moment; each was found, none that began later, and what "
+    "the restored server until it accepts writes at the moment. Verify: pg_verifybackup, which no server "
+    "waits for. Commits checked: acknowledged before the moment; each was found, none that began later, and "
+    "what "
     "can be checked of balances, indexes and pages was right. A trial that finds otherwise has failed."
 )
 
@@ -89,7 +90,7 @@ def load_tables(cells: Cells) -> list[Block]:
 
 
 def back_tables(cells: Cells) -> list[Block]:
-    """What the time until back is made of, and what was found."""
+    """The parts of the time until back, and what was found."""
     return [
         without_empty_columns(
             variant_table(cells, group, _BACK, partial(_back_row, cells), _BACK_NOTE, about="The way back")

@@ -25,7 +25,7 @@ class FailoverReport(ReportKind[Failover]):
     series = ("tps",)
 
     def view(self, run: Run, trials: Sequence[Trial], series: Sequence[Series]) -> ReportView:
-        """As that of throughput, after what was lost."""
+        """The report of throughput, after what was lost."""
         analysis = analyse(run.plan, trials, self.metric)
         cells = Cells(run.plan, trials)
         lost = Section("failover", "What a failover loses", (*failover_tables(cells), *network_tables(cells)))
@@ -37,7 +37,7 @@ class FailoverReport(ReportKind[Failover]):
         return f"{trial.metrics['tps']:10,.0f} tps"
 
     def script(self, plan: Plan, workload: Workload) -> str:
-        """The ledger, of every workload."""
+        """The ledger, whatever the workload."""
         return "ledger"
 
     def driven_by(self, plan: Plan) -> str:

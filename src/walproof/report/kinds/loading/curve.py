@@ -1,4 +1,4 @@
-"""Rows a second over the size of a batch, and over the number of sessions, with the knee of each curve."""
+"""Rows per second by batch size and by number of sessions, with the knee of each curve."""
 
 from __future__ import annotations
 

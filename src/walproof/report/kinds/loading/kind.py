@@ -31,7 +31,7 @@ class LoadingReport(ReportKind[Load]):
         return f"rows into {plan.kind_as(Load).table}"
 
     def driven_by(self, plan: Plan) -> str:
-        """Where the rows are from."""
+        """Where the rows come from."""
         load = plan.kind_as(Load)
         source = "generated from the seed" if load.file is None else f"from {load.file}"
         return f"{load.rows:,} rows into {load.table}, {source}; clients are walproof's own processes."

@@ -28,9 +28,9 @@ class Recipe:
     after: tuple[str, ...]
     is_frozen: bool
     undo: tuple[str, ...]
-    """What puts the table right when the load is given up in its middle."""
+    """Statements that restore the table when the load is given up halfway."""
     is_filled: bool = False
-    """The table is expected to hold rows already."""
+    """Whether the table is expected to hold rows already."""
 
 
 def load_script(
@@ -38,8 +38,8 @@ def load_script(
 ) -> str:
     """The script. ``settings`` are those that stay; the file is named where the user named one.
 
-    psql runs the statements of the recipe and nothing else of what stands in names, definitions and values.
-    Raises SqlError for what cannot be written so.
+    psql runs the statements of the recipe and nothing that names, definitions or values hold. Raises SqlError
+    for what cannot be written like that.
     """
     sessions = advice.variant.conditions_as(LoadMethod).sessions
     names, columns = sqltext.names(recipe.table), sqltext.names(recipe.columns)
@@ -82,7 +82,7 @@ def load_script(
         "-- none were changed"
     ]
     lines += ["SELECT pg_reload_conf();"] if settings else []
-    lines += ["", "-- If the load is given up in its middle, this puts the table right:"]
+    lines += ["", "-- If the load is given up halfway, this restores the table:"]
     lines += [sqltext.comment(sqltext.statement(statement)) for statement in recipe.undo] or [
         "-- nothing has to be done"
     ]

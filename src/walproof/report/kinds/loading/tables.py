@@ -1,4 +1,4 @@
-"""The tables of a study of loading: how fast, what was written, who was busy, what was put off and risked."""
+"""The tables of a study of loading: speed, what was written, who was busy, what was postponed and risked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from walproof.settings.durability import DurabilityClass
 from walproof.settings.risk import durability_class
 
 LOAD_METRIC = "complete_rows_per_s"
-"""What variants are compared by: everything counts until the table is as good as after any other."""
+"""Metric of the comparison: all time counts until the table is as good as after any other load."""
 
 _COLUMNS = (
     Column("method"),
@@ -62,8 +62,8 @@ _STEPS = (
     Column("so"),
 )
 _STEPS_NOTE = (
-    "Rates of the load within rounds that have both. Three points are tried in any case; a larger one only "
-    f"until two steps in a row are shown to gain less than {GAIN:.0%}, by the upper end of the interval."
+    "Rates of the load within rounds that have both. Three points are always tried; a larger one only until "
+    "two steps in a row are shown to gain less than {GAIN:.0%}, by the upper end of the interval."
 )
 _PARTS = (
     Column("method"),
@@ -80,17 +80,17 @@ _PARTS = (
 )
 _PARTS_NOTE = (
     "After it: indexes, constraints, SET LOGGED, triggers. First read: of every row after a checkpoint; it "
-    "sets hint bits. Files at most: data files beyond what was there before, looked at five times a second."
+    "sets hint bits. Most files: data files added to those before, checked five times a second."
 )
 _RISKS = (
     Column("method"),
     Column("during the load"),
     Column("after it"),
-    Column("killed in the middle"),
-    Column("power cut in the middle"),
+    Column("killed halfway"),
+    Column("power cut halfway"),
 )
 _RISKS_NOTE = (
-    "Killed in the middle: every process of the server by SIGKILL when half of the rows were on their way, "
+    "Killed halfway: every process of the server by SIGKILL when half of the rows were on their way, "
     "once a method; what is in the table after recovery. Power cut: on a simulated disk, with few rows, and "
     "what servers found on images of it, from nothing that was not flushed to a random half of it."
 )
@@ -102,7 +102,7 @@ _FINISHED, _FINISHED_WAL = "finished_rows_per_s", "finished_wal_bytes_per_row"
 
 
 def busy_of(cells: Cells, cell: Cell) -> Busy | None:
-    """What most of the cell's trials were limited by."""
+    """What limited most of the cell's trials."""
     found = Counter(busy for trial in cells.finished(cell) if (busy := who_was_busy(trial.metrics)))
     return found.most_common(1)[0][0] if found else None
 
@@ -167,12 +167,12 @@ def part_tables(cells: Cells) -> list[Block]:
 
 
 def risk_tables(cells: Cells) -> list[Block]:
-    """Durability classes, and what a crash in the middle leaves."""
+    """Durability classes, and what a crash halfway leaves."""
     return variant_tables(cells, _RISKS, partial(_risks, cells), _RISKS_NOTE, about="What is at risk")
 
 
 def load_published_tables(cells: Cells) -> list[Block]:
-    """Beside published figures, which end where the table is indexed and logged."""
+    """Our figures beside published ones, which end when the table is indexed and logged."""
     blocks: list[Block] = []
     note = say_source(cells.plan, "Load and what is done after it, without first read and VACUUM.")
     for group in cells.groups():
@@ -184,7 +184,7 @@ def load_published_tables(cells: Cells) -> list[Block]:
 
 
 def load_answers(cells: Cells, trials: Sequence[Trial], analysis: Analysis) -> tuple[Answer, ...]:
-    """The fastest way of each durability class, what limits it, and what it leaves for later."""
+    """The fastest way in each durability class, what limits it, and what it leaves for later."""
     found = []
     climbs = [climb(sweep, trials, cells.plan.rounds) for sweep in sweeps_of(cells.plan)]
     for install, workload in cells.groups():
@@ -245,7 +245,7 @@ def _gains(cells: Cells, analysis: Analysis, install: str, workload: str) -> lis
 
 
 def class_after(cells: Cells, variant: Variant) -> DurabilityClass:
-    """What its settings risk when the load is over; tables that were unlogged are not any more."""
+    """What its settings risk after the load; unlogged tables are logged again by then."""
     return durability_class(cells.plan.settings_of(variant))
 
 

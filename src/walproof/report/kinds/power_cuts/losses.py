@@ -1,4 +1,4 @@
-"""How much a power cut loses where it loses the last commits: a point a cut, beside the manual's bound."""
+"""How much a power cut loses if it loses the last commits: a point per cut, beside the manual's bound."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LEAST_MS = 0.1
 
 @dataclass(frozen=True, slots=True)
 class LossRow:
-    """One variant. Windows in ms, one a cut."""
+    """One variant. Windows in ms, one per cut."""
 
     variant: str
     durability: DurabilityClass
@@ -104,7 +104,7 @@ class LossData:
 
 
 def losses(cells: Cells, summaries: Sequence[CutSummary]) -> LossData | None:
-    """From the variants that lost commits; None when none did."""
+    """The data of the variants that lost commits; None if none did."""
     panels = []
     for install, workload in cells.groups():
         rows = tuple(

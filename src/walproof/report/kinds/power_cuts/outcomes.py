@@ -29,7 +29,7 @@ _COLOURS = {
     ImageState.NO_START: "#222222",
 }
 _DARK = frozenset({"#009E73", "#0072B2", "#D55E00", "#222222"})
-"""White numbers on these, black on the others."""
+"""States with white numbers; the others have black ones."""
 _LABELED_LEAST = 0.05
 
 
@@ -93,7 +93,7 @@ class OutcomeData:
 
 
 def outcomes(cells: Cells, summaries: Sequence[CutSummary]) -> OutcomeData | None:
-    """From the summaries that have images; None without any."""
+    """The data of the summaries that have images; None without images."""
     panels = []
     for install, workload in cells.groups():
         bars = tuple(

@@ -187,7 +187,7 @@ def loss_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
 
 
 def torn_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
-    """Images with a torn page, and how many of them failed: what full_page_writes is for."""
+    """Images with a torn page, and how many of them failed: what full_page_writes protects from."""
     rows = tuple(
         (
             TableCell(summary.variant),
@@ -216,7 +216,7 @@ def torn_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
     )
     note = (
         "A page of a relation whose checksum was wrong before recovery. Full-page images heal it; so does "
-        "redo that makes the page anew, and a torn page of a relation that is no more hurts nobody."
+        "redo that makes the page anew, and a torn page of a dropped relation harms nobody."
     )
     return [Table("Torn pages", columns, rows, note, terminal=False)]
 
@@ -272,8 +272,8 @@ def audit_blocks(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
     return [
         Paragraph(
             f"Fsync audit: after the last checkpoint before each of {counted(audited, 'cut')}, every file "
-            "that was written before it had been flushed. Left out are files that PostgreSQL makes anew at "
-            "start."
+            "that was written before it had been flushed. Files that PostgreSQL creates anew at start are "
+            "left out."
         )
     ]
 
@@ -283,7 +283,7 @@ def _skips_flushes(cells: Cells, name: str) -> bool:
 
 
 def method_blocks(run: Run, summaries: Sequence[CutSummary]) -> list[Block]:
-    """On what the cuts happened, what they cost, and the self-test."""
+    """The conditions of the cuts, their cost, and the self-test."""
     blocks: list[Block] = []
     said = run.environment.facts.get("self_test")
     if said is not None:
@@ -309,10 +309,10 @@ def method_blocks(run: Run, summaries: Sequence[CutSummary]) -> list[Block]:
 
 
 _MODEL_NOTE = (
-    "Whole units: the smallest write that is there as a whole or not at all. Each unit that was not flushed "
+    "Whole units: the size of an atomic write. Each unit that was not flushed "
     "holds its newest, its durable or a version in between. Names: created, renamed and removed files "
-    "survive in their order, as in a journal, or one by one as far as POSIX allows. The worst that these "
-    "allow is harsher than most devices."
+    "survive in their order, as in a journal, or one by one as far as POSIX allows. The worst case that "
+    "these allow is harsher than most devices."
 )
 
 

@@ -45,7 +45,7 @@ def cut_view(words: KindWords[Any], run: Run, trials: Sequence[Trial], analysis:
             f"{counted(sum(summary.void for summary in summaries), 'trial')} void or failed.",
         ),
         what_would_help=(
-            "More rounds: the bound on what was never seen to fail is 3 divided by the number of images.",
+            "More rounds: the bound for variants that never failed is 3 divided by the number of images.",
         ),
         overview=outcome_figures(run, cells, analysis, summaries),
         sections=sections,
@@ -75,7 +75,7 @@ def cut_sections(
     summaries: Sequence[CutSummary],
     bars: Sequence[Block] = (),
 ) -> tuple[Section, ...]:
-    """What survives, after the ``bars``, what is lost, and the cases; nothing without power cuts."""
+    """The ``bars``, then what survives, what is lost, and the cases; nothing without power cuts."""
     if not summaries:
         return ()
     windows = FigureMaker(run, analysis).figure(

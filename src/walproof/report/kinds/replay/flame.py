@@ -1,4 +1,4 @@
-"""Where the startup process spends its CPU: a flame graph a profile, the outermost function lowest."""
+"""Where the startup process spends its CPU: a flame graph per profile, the outermost function lowest."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ _LEAST_SHARE = 0.004
 _DEPTH_MOST = 26
 _ROW = 15
 _LETTER = 5.6
-"""Pixels, about, of a letter in a frame."""
+"""Approximate width of a letter in a frame, in pixels."""
 
 
 @dataclass(frozen=True, slots=True)
 class FlameFrame:
-    """A function, called by what is under it."""
+    """A function, called by the one below it."""
 
     name: str
     is_kernel: bool
     depth: int
     start: float
-    """Share of the samples left of it."""
+    """Share of the samples to the left of it."""
     share: float
-    """Of all samples, with what it calls."""
+    """Share of all samples, including what it calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class FlameData:
             texts = base.mark_text(align="left", dx=3, dy=-_ROW / 2 + 1, fontSize=10, color="#000000").encode(
                 x=x, y=y, text="label:N"
             )
-            how = "perf" if panel.method == "perf" else "kernel stacks, looked at from outside"
+            how = "perf" if panel.method == "perf" else "kernel stacks, sampled from outside"
             title = alt.TitleParams(panel.title, subtitle=f"{panel.samples} samples by {how}")
             charts.append(alt.layer(boxes, texts).properties(width=width, height=depth * _ROW, title=title))
         spec = configured(alt.vconcat(*charts, spacing=18))

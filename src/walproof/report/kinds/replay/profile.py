@@ -1,4 +1,4 @@
-"""Which functions take the CPU of replay: those that run themselves, and system calls with all they do."""
+"""Which functions use the CPU of replay: functions by themselves, and system calls with all they do."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _FUNCTIONS_MOST = 12
 _SYSCALL = "__x64_sys_"
 _COLUMNS = (Column("function"), Column("itself", numeric=True), Column("with what it calls", numeric=True))
 _NOTES = {
-    "perf": "Stacks counted by perf in a replay of its own, which is in no other table. A system call's name "
-    "ends in (); functions of the kernel are marked [k]. Where perf lost the way back, the caller is not "
-    "known.",
-    "kernel": "Kernel stacks looked at in a replay of its own, which is in no other table: what the server "
-    "does itself is one line. perf would show its functions.",
+    "perf": "Stacks counted by perf in a separate replay, which is in no other table. A system call's name "
+    "ends in (); functions of the kernel are marked [k]. Where perf could not unwind the stack, the caller "
+    "is not known.",
+    "kernel": "Kernel stacks sampled in a separate replay, which is in no other table: what the server does "
+    "itself is one line. perf would show its functions.",
 }
 
 

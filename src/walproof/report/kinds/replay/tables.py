@@ -21,7 +21,7 @@ from walproof.report.numbers import counted, number, percent, ratio
 from walproof.report.variants import compared, variant_tables
 
 REPLAY_METRIC = "startup_us_per_row"
-"""What variants are compared by: rows are the same in each, while their WAL is not."""
+"""Metric of the comparison: all variants replay the same rows, but their WAL differs."""
 
 _TERMINAL_VARIANTS_MOST = 12
 
@@ -40,7 +40,7 @@ _COLUMNS = (
     Column("no core", numeric=True, terminal=False),
     Column("trials", numeric=True),
 )
-CORE_WAIT_NOTE = "No core: time ready to run and without a core, relative to running."
+CORE_WAIT_NOTE = "No core: time ready to run but without a core, relative to time running."
 _NOTE = (
     "Medians over trials; the ratio is the geometric mean of ratios within rounds, of CPU a row. "
     f"Most rows/s: the load at which replay fills one core. {CORE_WAIT_NOTE}"
@@ -54,7 +54,7 @@ def replay_tables(cells: Cells, analysis: Analysis) -> list[Block]:
 
 
 def syscall_tables(cells: Cells) -> list[Block]:
-    """System calls a record, counted by strace in a replay of their own."""
+    """System calls per record, counted by strace in a separate replay."""
     rows = tuple(
         (
             TableCell(f"PostgreSQL {install}"),
@@ -72,12 +72,12 @@ def syscall_tables(cells: Cells) -> list[Block]:
         Column("install"), Column("variant"), Column("all calls", numeric=True),
         *(Column(call, numeric=True) for call in _CALLS[1:]),
     )  # fmt: skip
-    note = "Calls of the startup process a WAL record, in a replay that was traced and is in no other table."
+    note = "Calls of the startup process per WAL record, in a traced replay that is in no other table."
     return [Table("System calls a record", columns, rows, note, terminal=_fits(cells))]
 
 
 def _fits(cells: Cells) -> bool:
-    """Whether a row for each variant is still a table to read in a terminal; a factorial's factors are."""
+    """Whether a row for each variant is still readable in a terminal; a factorial's factors are."""
     return len(cells.variants()) <= _TERMINAL_VARIANTS_MOST
 
 
@@ -105,7 +105,7 @@ def replay_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
 
 
 def _audited(cells: Cells, install: str, workload: str) -> list[str]:
-    """What the kernel's audit made of a record, where it was on and a rule matched."""
+    """What the kernel's audit did for each record, where it was on and a rule matched."""
     built = {
         variant.name: cells.median(Cell(install, workload, variant.name), "audit_records_per_record")
         for variant in cells.variants()
@@ -118,7 +118,7 @@ def _audited(cells: Cells, install: str, workload: str) -> list[str]:
 
 
 def version_sentences(cells: Cells, analysis: Analysis, only: str | None = None) -> tuple[str, ...]:
-    """What a row costs each version, relative to the first; with ``only`` of that variant alone."""
+    """What a row costs in each version, relative to the first; with ``only``, for that variant alone."""
     several = len(cells.plan.workloads) > 1
     return tuple(
         f"PostgreSQL {effect.install} takes {ratio(effect.ratio, effect.interval)} the CPU a row of "
@@ -136,7 +136,7 @@ def core_wait(cells: Cells, cell: Cell) -> str:
 
 
 def starved_sentences(cells: Cells, who: str) -> tuple[str, ...]:
-    """How many trials the machine kept from a core; ``who`` says who had it."""
+    """How many trials lacked a core; ``who`` says who had it."""
     count = total = 0
     for install, workload in cells.groups():
         for variant in cells.variants():
@@ -200,7 +200,7 @@ def _extremes(analysis: Analysis, install: str, workload: str) -> list[str]:
     if low.conclusion is Conclusion.LOWER:
         sentences.append(f"Cheapest is {low.variant}: {ratio(low.ratio, low.interval)}.")
     if high.conclusion is Conclusion.HIGHER:
-        sentences.append(f"Dearest is {high.variant}: {ratio(high.ratio, high.interval)}.")
+        sentences.append(f"Most expensive is {high.variant}: {ratio(high.ratio, high.interval)}.")
     return sentences
 
 

@@ -1,4 +1,4 @@
-"""The report of a study of replay: the same WAL, again and again."""
+"""The report of a study that replays the same WAL again and again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def replay_view(words: KindWords[Any], run: Run, trials: Sequence[Trial], analys
     profile = FigureMaker(run, analysis).figure(
         "flames",
         "What does the startup process spend its CPU on?",
-        "A box is a function, as wide as its share of the samples; what stands on it was called by it.",
+        "A box is a function, as wide as its share of the samples; it calls the functions on top of it.",
         flames(cells),
     )
     parts = StandbyParts(

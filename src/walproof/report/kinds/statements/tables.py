@@ -1,4 +1,4 @@
-"""The report of statements that were measured one by one: who counts what, what lies between the counts."""
+"""The report on statements measured one by one: who counts what, and why the counts differ."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _NEEDS = {
 
 
 def statement_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
-    """Per workload: what each variant writes, relative to the baseline; what lies between the counts."""
+    """Per workload: what each variant writes, relative to the baseline, and why the counts differ."""
     found = []
     for install, workload in cells.groups():
         sentences = []
@@ -67,7 +67,7 @@ def statement_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
             if named:
                 closed = sum(gap.unexplained_bytes == 0 for gap in named)
                 sentences.append(
-                    f"What pg_stat_statements does not count has a name, to the byte, in {closed} of "
+                    f"What pg_stat_statements does not count is named, to the byte, in {closed} of "
                     f"{len(named)}."
                 )
         found.append(Answer(cells.group_title(install, workload), tuple(sentences)))
@@ -79,7 +79,7 @@ def statement_sections(cells: Cells, analysis: Analysis) -> tuple[Section, ...]:
     return (
         Section("levels", "What each variant writes", tuple(_levels(cells))),
         Section("methods", "Who counts what", (*_methods(cells), *_missing(cells))),
-        Section("gaps", "What lies between the counts", tuple(_gaps(cells))),
+        Section("gaps", "Why the counts differ", tuple(_gaps(cells))),
         Section("rmgrs", "By resource manager", tuple(_rmgrs(cells))),
         Section("published", "Beside the published figures", tuple(_published(cells))),
         Section("spread", "What varies between rounds", tuple(_spread(cells, analysis))),
@@ -327,7 +327,7 @@ def _published(cells: Cells) -> list[Block]:
         blocks.append(
             Paragraph(
                 "Rows cost the same bytes everywhere. Catalog changes differ with the version and with what "
-                "stands in the catalogs already. Under minimal, the pages of a relation made in the "
+                "the catalogs already hold. Under minimal, the pages of a relation made in the "
                 "transaction are written as full-page images at commit (XLOG/FPI, 16,384 bytes in the "
                 "published run) instead of syncing its files, which is why minimal seems to write most."
             )
@@ -369,6 +369,6 @@ def _spread(cells: Cells, analysis: Analysis) -> list[Block]:
     )
     note = (
         "All others wrote the same bytes in every round. Random keys fall on different index pages, and a "
-        "page that is full prunes itself when it is read: such statements vary a little."
+        "full page is pruned when it is read: such statements vary a little."
     )
     return [Table("Statements whose bytes vary", columns, tuple(varying), note, terminal=False)]

@@ -22,7 +22,7 @@ class StreamingReport(ReportKind[Streaming]):
     series = LAG_SERIES
 
     def view(self, run: Run, trials: Sequence[Trial], series: Sequence[Series]) -> ReportView:
-        """How far behind, and CPU instead of throughput."""
+        """How far standbys lag, and CPU instead of throughput."""
         return streaming_view(self, run, trials, series, analyse(run.plan, trials, self.metric))
 
     def outcome(self, trial: Trial) -> str:

@@ -1,4 +1,4 @@
-"""How far a standby is behind, and where the WAL is meanwhile: stages stacked over time, a panel a cell."""
+"""How far a standby lags, and where the WAL is meanwhile: stages stacked over time, a panel per cell."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ STAGES = {
 }
 """Stage -> what the legend calls it, in the order in which WAL passes them."""
 LAG_SERIES = tuple(f"{LAG_PREFIX}{stage}" for stage in STAGES)
-"""What the figure is drawn from."""
+"""Series that the figure is drawn from."""
 _COLOURS = ("#CC79A7", "#E69F00", "#56B4E9", "#009E73", "#0072B2")
 _PANELS_MOST = 24
 _COLUMNS = 2
 _POINTS_MOST = 160
-"""Of a panel: more than that no eye tells apart."""
+"""Points of a panel: nobody can tell more apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class LagPanel:
     durability: DurabilityClass
     trial: int
     n: int
-    """Trials that it was chosen of."""
+    """Number of trials from which it was chosen."""
     load_s: float
     """When the load ended."""
     points: tuple[LagPoint, ...]
@@ -69,10 +69,10 @@ class LagData:
 
     panels: tuple[LagPanel, ...]
     left_out: int
-    """Cells beyond those that a figure has room for."""
+    """Cells for which the figure has no room."""
 
     def describe(self) -> str:
-        """The largest lag of every panel, where most of it was, and when it was gone."""
+        """The largest lag of every panel, where most of it was, and when it had gone."""
         parts = []
         names = list(STAGES.values())
         for panel in self.panels:
@@ -93,7 +93,7 @@ class LagData:
 
 
 def lag(cells: Cells, series: Sequence[Series]) -> LagData | None:
-    """Of each cell the trial whose largest lag is the median; None when no finished trial has the series."""
+    """For each cell, the trial whose largest lag is the median; None if no finished trial has the series."""
     by_trial: dict[int, dict[str, Series]] = {}
     for of_trial in series:
         if of_trial.name in LAG_SERIES and of_trial.t_s:
@@ -177,7 +177,7 @@ def _draw_group(panels: Sequence[LagPanel]) -> list[Any]:
 
 
 def _bands(panel: LagPanel, scale: float) -> list[dict[str, Any]]:
-    """Each stage between what is below it and what is above: replay, the last that WAL waits for, lowest."""
+    """Lower and upper edge of each stage: replay, the last stage that WAL waits for, is lowest."""
     names = list(STAGES.values())
     values = []
     for point in panel.points:

@@ -1,7 +1,7 @@
 """The tables of a study of a live stream: rows, WAL, what replay cost, how far the standby was behind.
 
-The figure of published benches, WAL rate over CPU of the startup process, is in them with what it leaves out:
-a primary that writes fewer rows relieves its standby, and a row is no cheaper to replay.
+They have the figure of published benchmarks, WAL rate over CPU of the startup process, and what it leaves
+out: a primary that writes fewer rows relieves its standby, and a row is no cheaper to replay.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _RELIEVED = 0.95
 """A startup process that takes this share of the baseline's CPU, or less, passes for relieved; a primary that
 writes this share of its rows, or less, writes fewer."""
 _FALLING_SHARE = 0.05
-"""Of the WAL that is made: a standby that replays less than all but that never catches up."""
+"""Share of the WAL: a standby that lags by more than this share of what is written never catches up."""
 _TOLD_MOST = 2
-"""Variants that fell behind, told one by one."""
+"""Most variants that fell behind and are described one by one."""
 _COLUMNS = (
     Column("variant"),
     Column("rows/s", numeric=True),
@@ -44,7 +44,7 @@ _COLUMNS = (
 _NOTE = (
     "Medians over trials; the ratio is the geometric mean of ratios within rounds, of CPU a row. CPU of the "
     "startup process is counted until all rows of the load are replayed. WAL MB/CPU s is the speed of "
-    f"published benches: compare it where rows/s are equal, or not at all. {CORE_WAIT_NOTE}"
+    f"published benches: compare it only where rows/s are equal. {CORE_WAIT_NOTE}"
 )
 _LAG_COLUMNS = (
     Column("variant"),
@@ -59,9 +59,9 @@ _LAG_COLUMNS = (
     Column("kept up", numeric=True),
 )
 _LAG_NOTE = (
-    "Medians over trials. Falls behind: WAL made less WAL replayed, in the second half of the load. "
+    "Medians over trials. Falls behind: WAL written minus WAL replayed, in the second half of the load. "
     f"Kept up: trials in which replay was less than {KEEPING_UP_S:g} s behind when the "
-    "load ended. Behind for so long: since the primary had more WAL than was replayed, by one clock."
+    "load ended. Time behind: since the primary had more WAL than was replayed, by one clock."
 )
 _PUBLISHED = (
     ("CPU of the primary, of its machine", "primary_cpu_share"),
@@ -130,7 +130,7 @@ def beside_published(cells: Cells) -> list[Block]:
 
 
 def streaming_answers(cells: Cells, analysis: Analysis) -> tuple[Answer, ...]:
-    """Whether standbys kept up, what a row costs, and who only seems to be relieved."""
+    """Whether standbys kept up, what a row costs, and which standby only seems to have less to do."""
     found = []
     for install, workload in cells.groups():
         base = Cell(install, workload, cells.plan.baseline)
@@ -174,7 +174,7 @@ def _kept_up(cells: Cells, install: str, workload: str) -> str:
             for variant in cells.variants()
             for value in cells.values(Cell(install, workload, variant.name), "lag_bytes_max")
         )
-        return f"Every standby kept up in every trial; {format_bytes(most)} was the most that one was behind."
+        return f"Every standby kept up in every trial; the largest lag was {format_bytes(most)}."
     worst = sorted(behind, key=lambda name: -behind[name])
     told = [_fell_behind(cells, Cell(install, workload, name)) for name in worst[:_TOLD_MOST]]
     others = len(behind) - len(told)
@@ -205,13 +205,14 @@ def _fell_behind(cells: Cells, cell: Cell) -> str:
 
 
 def _falling_behind(cells: Cells, cell: Cell) -> float | None:
-    """Bytes a second by which the distance grew."""
+    """Bytes per second by which the distance grew."""
     made, replayed = (cells.median(cell, f"wal_{what}_bytes_per_s") for what in ("made", "replayed"))
     return None if made is None or replayed is None else max(0.0, made - replayed)
 
 
 def _relief(cells: Cells, analysis: Analysis, install: str, workload: str) -> list[str]:
-    """Startup processes with less to do whose rows are not cheaper: said, with the rows that are missing."""
+    """Say which startup processes have less to do although their rows are not cheaper, with the missing
+    rows."""
     base = Cell(install, workload, cells.plan.baseline)
     share_base, rows_base = cells.median(base, "startup_core_share"), cells.median(base, "rows_per_s")
     seeming = []

@@ -1,4 +1,4 @@
-"""The report of a study of a live stream: how far behind its standbys are."""
+"""The report of a study of a live stream: how far its standbys lag behind."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ def streaming_view(
     cells = Cells(run.plan, trials)
     behind = FigureMaker(run, analysis).figure(
         "lag",
-        "How far is the standby behind, and where is the WAL meanwhile?",
-        "Of each variant the trial whose largest lag is the median. Dashed: the load ends. Panels of a group "
+        "How far does the standby lag, and where is the WAL meanwhile?",
+        "For each variant, the trial whose largest lag is the median. Dashed: the load ends. Panels of a "
+        "group "
         "share their axes. Durability class: " + symbol_key() + ".",
         lag(cells, series),
     )

@@ -61,12 +61,12 @@ def _say_lock(lock: CommitLock) -> str:
             f"and {percent(lock.share.disk)} the disk."
         )
     elif lock.share_reason:
-        text += f" How much is lock and how much disk is not known: {lock.share_reason}."
+        text += f" It is not known how much is lock and how much disk: {lock.share_reason}."
     return text
 
 
 def _say_published(plan: Plan, lock: CommitLock) -> str:
-    """The same model on the published figures: why their gain is another than ours."""
+    """The same model on the published figures: why their gain differs from ours."""
     theirs = published_lock(plan, lock)
     if theirs is None:
         return ""
@@ -201,7 +201,7 @@ def disk_table(cells: Cells) -> list[Block]:
 
 
 def checkpoint_table(cells: Cells) -> list[Block]:
-    """Checkpoints in the windows, and where in its cycle a window began."""
+    """Checkpoints in the windows, and where in the checkpoint cycle a window began."""
     watched = [cell for cell in cells.plan.cells if cells.values(cell, "checkpoints_timed")]
     if not watched:
         return []

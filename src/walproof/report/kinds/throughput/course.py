@@ -16,7 +16,8 @@ from walproof.report.figures.style import FAINT, INK, WIDTH, chart_of, configure
 from walproof.settings.durability import DurabilityClass
 
 _GAP = 3.0
-"""A run that took this many times longer than its trials was interrupted: minutes would show the pause."""
+"""A run that took this many times longer than its trials was interrupted: an axis of minutes would show the
+pause."""
 
 
 @dataclass(frozen=True, slots=True)

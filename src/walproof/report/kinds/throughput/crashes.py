@@ -1,4 +1,4 @@
-"""Figures of a study whose servers are killed: how long each is away, and what it writes for that."""
+"""Figures of a study whose servers are killed: how long each is away, and what it wrote before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MEGABYTE = 1e6
 
 @dataclass(frozen=True, slots=True)
 class MoreRecovery:
-    """A recovery of the same crash with less at hand than the page cache."""
+    """A recovery of the same crash without the page cache."""
 
     prefix: str
     """``recovery_PREFIX_redo_s`` and so on are its metrics."""
@@ -24,7 +24,7 @@ class MoreRecovery:
 
 
 def more_recoveries(crash: Crash) -> tuple[MoreRecovery, ...]:
-    """What a study recovers beside the warm one, in the order of columns."""
+    """Further recoveries in addition to the warm one, in the order of columns."""
     found = []
     if crash.cold:
         note = '"cold": nothing in the page cache, as after a reboot'

@@ -1,4 +1,4 @@
-"""pg_test_fsync beside what commits did: does the one predict the other?"""
+"""pg_test_fsync beside what commits did: does it predict them?"""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _ON_LINUX = "fdatasync"
 
 
 def flush_blocks(run: Run, cells: Cells) -> list[Block]:
-    """One row a method: flushes a second of pg_test_fsync, transactions a second of each workload, and their
-    ratio; empty where the run measured no flush rates."""
+    """One row per method: flushes per second of pg_test_fsync, transactions per second of each workload, and
+    their ratio; empty if the run measured no flush rates."""
     rates = run.environment.flush_rates
     if not rates:
         return []
@@ -67,7 +67,8 @@ def flush_blocks(run: Run, cells: Cells) -> list[Block]:
             "Does pg_test_fsync predict the throughput?", tuple(columns), tuple(rows), say_source(plan, note)
         ),
         Paragraph(
-            "One client commits at most once a flush: tps per flush is below 1 by the work of a transaction. "
+            "One client commits at most once per flush: the work of a transaction keeps tps per flush below "
+            "1. "
             "Many clients share flushes (group commit), so it can be above 1. With open_datasync and "
             "open_sync each write is durable when it returns; the server counts no separate flush, so its "
             "flush times are missing there."

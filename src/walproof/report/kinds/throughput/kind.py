@@ -21,13 +21,13 @@ class ThroughputReport(ReportKind[Throughput]):
     series = ("tps",)
 
     def view(self, run: Run, trials: Sequence[Trial], series: Sequence[Series]) -> ReportView:
-        """With what a crash or a power cut after each window left."""
+        """The report, with what a crash or a power cut after each window left."""
         analysis = analyse(run.plan, trials, self.metric)
         found = verdicts(run.plan, by_variant(run.plan, trials), analysis)
         return throughput_view(self, run, trials, series, analysis, found)
 
     def outcome(self, trial: Trial) -> str:
-        """Transactions a second; of a start that is toggled, under all of its variants together."""
+        """Transactions per second; for a toggled start, under all of its variants together."""
         of = f" in {len(trial.slices)} slices" if trial.slices else ""
         return f"{trial.metrics['tps']:10,.0f} tps{of}"
 

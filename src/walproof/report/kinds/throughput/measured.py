@@ -25,9 +25,9 @@ class MeasuredRow:
     variant: str
     durability: DurabilityClass
     values: tuple[tuple[float, ...], ...]
-    """For each series, one a trial."""
+    """For each series, one value per trial."""
     predicted: float | None = None
-    """Of the first series."""
+    """Prediction for the first series."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class MeasuredData:
 def measured_data(
     axis: str, unit: str, series: tuple[str, ...], panels: list[MeasuredPanel]
 ) -> MeasuredData | None:
-    """Without panels and rows that have no value; None when nothing is left."""
+    """The data without panels and rows that have no value; None when nothing is left."""
     kept = [MeasuredPanel(p.title, tuple(row for row in p.rows if any(row.values))) for p in panels]
     shown = tuple(panel for panel in kept if panel.rows)
     return MeasuredData(axis, unit, series, shown) if shown else None

@@ -17,7 +17,7 @@ from walproof.report.variants import variant_cells, variant_table
 
 _MEGABYTE = 1e6
 _WARNING = "recovery: "
-"""What a trial that was crashed says of recoveries that are not there."""
+"""Warnings of a crashed trial about missing recoveries."""
 _COLUMNS = (
     Column("variant"),
     Column("durability class", terminal=False),
@@ -33,9 +33,9 @@ _COLUMNS = (
 )
 _NOTE = (
     "Every process is killed when the load ends, somewhere in a checkpoint cycle: medians over the crashes, "
-    'and the most that was seen. "redo": replay of the WAL behind the redo point; "away": until connections '
-    "are accepted, with the checkpoint at the end. The page cache still has the data. CPU is told from "
-    "PostgreSQL 14 on."
+    'and the most that was seen. "redo": replay of the WAL after the redo point; "away": until connections '
+    "are accepted, with the checkpoint at the end. The page cache still has the data. The log has CPU time "
+    "from PostgreSQL 14 on."
 )
 _PUBLISHED = (
     Column("variant"),
@@ -63,7 +63,7 @@ _PREDICTED = (
 
 
 def recovery_answers(cells: Cells) -> tuple[Answer, ...]:
-    """Who was back first and who last; nothing for a study without crashes."""
+    """Which variant was back first and which last; nothing for a study without crashes."""
     if cells.plan.kind.added_crash is None:
         return ()
     found = []
@@ -144,7 +144,7 @@ def recovery_tables(cells: Cells) -> list[Block]:
 
 
 def _say_missing(cells: Cells, group: tuple[str, str]) -> str:
-    """Why a recovery is not there, as the trials tell; empty where all are."""
+    """Why a recovery is missing, as the trials say; empty if none is."""
     told: dict[tuple[str, str], int] = {}
     for variant in cells.variants():
         for trial in cells.finished(Cell(*group, variant.name)):
@@ -169,7 +169,7 @@ def whatif_tables(cells: Cells, crashes: Sequence[PredictedCrash]) -> list[Block
                 _WHATIF,
                 partial(_whatif_row, cells),
                 "WAL of the same transactions, medians over rounds; predicted by walproof wal whatif from "
-                f"the WAL of {baseline}, which knows nothing of the others but their settings.",
+                f"the WAL of {baseline}, which knows only the settings of the others.",
                 about=f"Predicted from {baseline} alone",
             )
         )
@@ -181,8 +181,8 @@ def whatif_tables(cells: Cells, crashes: Sequence[PredictedCrash]) -> list[Block
                     _PREDICTED,
                     tuple(_crash_row(cells, crash) for crash in of_group),
                     "Work: simulated from that WAL, up to the crash. Time: what the machine of the shipped "
-                    f"costs needs for it, times what {baseline} took beside its own prediction, which is "
-                    "right by construction. Warm cache; medians.",
+                    "costs needs for it, scaled by measured over predicted time of {baseline}, whose own "
+                    "prediction is right by construction. Warm cache; medians.",
                 )
             )
     return blocks

@@ -1,4 +1,4 @@
-"""Throughput second by second within the windows: dips that an average hides, as under a checkpoint."""
+"""Throughput second by second within the windows: dips that an average hides, as during a checkpoint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from walproof.report.figures.style import CLASS_COLOURS, WIDTH, chart_of
 from walproof.settings.durability import DurabilityClass
 
 _PANELS_MOST = 32
-"""A factorial of hundreds of cells would be a wallpaper, not a figure."""
+"""Most panels: a factorial of hundreds of cells would be wallpaper, not a figure."""
 _COLUMNS = 4
 
 
@@ -45,7 +45,7 @@ class SecondsData:
 
     panels: tuple[SecondsPanel, ...]
     left_out: int
-    """Cells beyond those that a figure has room for."""
+    """Cells for which the figure has no room."""
 
     def describe(self) -> str:
         """Lowest and highest median second of every panel."""

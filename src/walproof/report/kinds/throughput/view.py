@@ -191,7 +191,8 @@ def _verdicts(cells: Cells, findings: Sequence[Finding]) -> tuple[Verdicts, ...]
 
 
 def _sentence(text: str, variant: str = "") -> str:
-    """With a capital, unless it begins with a name (of a variant or a setting), and a full stop."""
+    """The sentence with a capital, unless it begins with the name of a variant or a setting, and a full
+    stop."""
     begins_with_word = text.split(maxsplit=1)[:1] and text.split(maxsplit=1)[0].rstrip(",;:").isalpha()
     if begins_with_word and not (variant and text.startswith(variant)):
         text = text[:1].upper() + text[1:]

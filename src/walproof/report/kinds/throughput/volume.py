@@ -1,8 +1,8 @@
 """What wal_compression buys and what it costs: volume, images, CPU, and who wrote how much.
 
 Who writes WAL is a matter of timing: the WAL writer wakes every wal_writer_delay, a backend writes when it
-commits or needs room. So bytes that move from one process to another are no bytes saved; the split stands
-beside its total everywhere.
+commits or needs room. So bytes that move from one process to another are not saved; the split always stands
+beside its total.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _with_server_cpu(trial: Trial) -> Trial:
 
 
 def writer_data(cells: Cells) -> WriterData | None:
-    """Bytes by writer of every finished trial; None for a study of something else."""
+    """Bytes by writer of every finished trial; None for another kind of study."""
     if not is_about_volume(cells):
         return None
     return WriterData.of(cells)
@@ -125,8 +125,8 @@ def _writer_table(cells: Cells) -> list[Block]:
             tuple(columns),
             tuple(rows),
             "Bytes in the whole window, median over trials, as handed to write calls (wchar in "
-            "/proc/PID/io), data files included. Read the total first: a smaller share of one process alone "
-            "saves nothing." + (f" Published: {cells.plan.reference_source}." if has_published else ""),
+            "/proc/PID/io), data files included. Read the total first: a smaller share of one process saves "
+            "nothing by itself." + (f" Published: {cells.plan.reference_source}." if has_published else ""),
             grouped=True,
         )
     ]

@@ -20,11 +20,11 @@ from walproof.settings.durability import DurabilityClass
 
 CPU, OTHER = "CPU", "other waits"
 _EVENTS_MOST = 7
-"""Named waits; CPU and the rest come on top, which makes nine colours."""
+"""Most named waits; with CPU and the rest that makes nine colours."""
 _COLOURS = ("#D55E00", "#0072B2", "#E69F00", "#56B4E9", "#CC79A7", "#F0E442", "#8C6D31")
 _CPU_COLOUR = "#009E73"
 _DARK = frozenset({"#D55E00", "#0072B2", "#8C6D31", _CPU_COLOUR})
-"""White numbers on these, black on the others."""
+"""Waits with white numbers; the others have black ones."""
 _LABELED_LEAST = 0.07
 
 

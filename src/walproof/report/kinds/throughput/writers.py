@@ -1,4 +1,4 @@
-"""Bytes by writing process: one stacked bar a trial, so that split and total are seen together."""
+"""Bytes by writing process: one stacked bar per trial, so that split and total are seen together."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class WriterBar:
 
     @property
     def medians(self) -> tuple[float, ...]:
-        """Of each writer, over trials."""
+        """Median of each writer over trials."""
         return tuple(median(column) for column in zip(*self.trials, strict=True))
 
 
@@ -50,7 +50,7 @@ class WriterData:
 
     @classmethod
     def of(cls, cells: Cells) -> WriterData | None:
-        """From the trials that counted bytes; None when none did."""
+        """The data of the trials that counted bytes; None if none did."""
         panels = []
         for install, workload in cells.groups():
             bars = []
