@@ -45,7 +45,7 @@ def main() -> None:
             trials = [
                 start(
                     toggled, number, rng, effects=TRUTH, noise=SLICE,
-                    own={name: rng.gauss(0, START) for name in NAMES},
+                    own_effects={name: rng.gauss(0, START) for name in NAMES},
                 )
                 for number in range(1, starts + 1)
             ]  # fmt: skip

@@ -30,17 +30,17 @@ def start(
     rng: random.Random,
     *,
     effects: Mapping[str, float] | None = None,
-    own: Mapping[str, float] | None = None,
+    own_effects: Mapping[str, float] | None = None,
     left: Mapping[str, float] | None = None,
     noise: float = 0.1,
     stalls: float = 0.01,
 ) -> Trial:
-    """One start: log effects of variants, ``own`` of this start, and what each leaves to the next slice.
+    """One start: log effects of variants, ``own_effects`` of this start, and what each leaves to the next slice.
 
     Noise is an autoregressive walk through the slices, and so many of them stall for most of their length.
     """
     assert plan.toggling is not None
-    effects, own, left = effects or {}, own or {}, left or {}
+    effects, own_effects, left = effects or {}, own_effects or {}, left or {}
     names = [variant.name for variant in plan.toggled]
     slices: list[Slice] = []
     at, lsn, spell, before = 1000.0 * number, 1 << 30, 0.0, None
@@ -49,7 +49,7 @@ def start(
     ):
         for position, name in enumerate(order, 1):
             spell = 0.6 * spell + rng.gauss(0, noise)
-            log = spell + effects.get(name, 0.0) + own.get(name, 0.0) + left.get(before or "", 0.0)
+            log = spell + effects.get(name, 0.0) + own_effects.get(name, 0.0) + left.get(before or "", 0.0)
             log += 0.1 * math.sin(pass_number / 7)
             count = round(300 * math.exp(log) * (0.1 if rng.random() < stalls else 1.0))
             slices.append(

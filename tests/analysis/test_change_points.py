@@ -27,9 +27,9 @@ def test_a_step_is_found_where_it_is_and_its_size_is_in_the_interval() -> None:
         row[18:] -= 0.08
         found = change_points(list(row))
         assert found, "four standard deviations in 30 values"
-        exact += any(one.place == 18 for one in found)
-        held += any(one.interval.contains(-0.08) for one in found)
-        assert all(one.p <= LEVEL for one in found)
+        exact += any(change.place == 18 for change in found)
+        held += any(change.interval.contains(-0.08) for change in found)
+        assert all(change.p <= LEVEL for change in found)
     assert exact >= 27
     assert held >= 25
 
@@ -65,7 +65,7 @@ def test_too_few_equal_and_very_many_values_are_no_trouble() -> None:
     assert (found.place, found.difference, found.interval.low) == (10, 1.0, 1.0)
     chance = np.random.default_rng(6)
     row = [*chance.normal(5, 1, 300), *chance.normal(0, 1, MOST // 2), *chance.normal(3, 1, MOST // 2)]
-    places = [one.place for one in change_points(row)]
+    places = [point.place for point in change_points(row)]
     assert any(abs(place - (300 + MOST // 2)) <= 2 for place in places)
     assert all(place > 300 for place in places), "the oldest are left out"
 

@@ -83,10 +83,10 @@ def test_failed_trials_are_no_points() -> None:
     left = measure_drift(PLAN, fail(trials, lambda trial: trial.variant == "fsync=off"))
     assert len(left.points) == 12
     assert left.removed_share is not None
-    one = measure_drift(PLAN, fail(trials, lambda trial: trial.variant != "default"))
-    assert len(one.points) == 6
-    assert one.steadiness is Steadiness.TOO_FEW
-    assert one.baseline_spread is not None
+    drift = measure_drift(PLAN, fail(trials, lambda trial: trial.variant != "default"))
+    assert len(drift.points) == 6
+    assert drift.steadiness is Steadiness.TOO_FEW
+    assert drift.baseline_spread is not None
 
 
 def test_rounds_of_one_cell_share_nothing_measurable() -> None:

@@ -55,10 +55,10 @@ def bare(wal: Path) -> Lsn:
 def recording(tmp_path: Path) -> Path:
     """The same WAL, with the settings of its server beside."""
     unpack(VERSION, tmp_path)
-    own = stats(tmp_path)
-    began, ended = Position(1.7e9, own.start), Position(1.7e9 + 60, own.end)
+    wal = stats(tmp_path)
+    began, ended = Position(1.7e9, wal.start), Position(1.7e9 + 60, wal.end)
     facts = Recording(
-        own.system_identifier, VERSION * 10000, own.timeline, own.segment_size, {"shared_buffers": "2MB"},
+        wal.system_identifier, VERSION * 10000, wal.timeline, wal.segment_size, {"shared_buffers": "2MB"},
         began, ended, (began, ended), "time",
     )  # fmt: skip
     write_recording(tmp_path, facts)
@@ -73,22 +73,24 @@ def test_it_is_the_work_times_the_shipped_costs(wal: Path) -> None:
     found = forecast(wal, buffers=[64, 2048])
     work = analyse(wal, start=find_redo(wal).redo, buffers=[64, 2048]).last
     assert found.analysis.last.wal_bytes == work.wal_bytes
-    assert [one.buffers for one in found.predictions] == [64, 2048]
-    for one in found.predictions:
-        assert one.warm_s == pytest.approx(predict(found.analysis.last, one.buffers, SHIPPED).warm_s)
+    assert [prediction.buffers for prediction in found.predictions] == [64, 2048]
+    for prediction in found.predictions:
+        assert prediction.warm_s == pytest.approx(
+            predict(found.analysis.last, prediction.buffers, SHIPPED).warm_s
+        )
     assert found.coefficients is SHIPPED
     assert found.notes == Costs().notes
 
 
 def test_without_settings_128_mb_are_taken_and_that_is_said(wal: Path) -> None:
     found = forecast(wal)
-    assert [one.buffers for one in found.predictions] == [DEFAULT_BUFFERS]
+    assert [prediction.buffers for prediction in found.predictions] == [DEFAULT_BUFFERS]
     assert "shared_buffers is taken to be 128 MB" in found.notes[0]
 
 
 def test_a_recording_tells_shared_buffers(recording: Path) -> None:
     found = forecast(recording)
-    assert [one.buffers for one in found.predictions] == [256]
+    assert [prediction.buffers for prediction in found.predictions] == [256]
     assert found.notes[0] == "shared_buffers = 2MB is the recorded server's."
 
 
@@ -117,16 +119,16 @@ def test_where_the_disk_limits_the_way_is_looked_at(wal: Path, start: Lsn) -> No
     found = forecast(wal, start=start, buffers=[512], costs=Costs(disk=disk))
     whole = analyse(wal, start=start, buffers=[512], crashed=512).last
     way = analyse(wal, start=start, buffers=[512], crashed=512, marks=places(whole)).steps[:-1]
-    (one,) = found.predictions
-    assert one.cold == predict(whole, 512, SHIPPED, disk, way).cold
-    assert one.cold.redo_s > one.warm_s
+    (prediction,) = found.predictions
+    assert prediction.cold == predict(whole, 512, SHIPPED, disk, way).cold
+    assert prediction.cold.redo_s > prediction.warm_s
     assert found.disk == disk
 
 
 def test_the_first_calibration_that_fits_is_used() -> None:
-    own, newer = calibrated(), calibrated(version="17.2")
-    costs = choose_costs([newer, own], VERSION, HERE)
-    assert costs == calibrated_costs(own)
+    present, newer = calibrated(), calibrated(version="17.2")
+    costs = choose_costs([newer, present], VERSION, HERE)
+    assert costs == calibrated_costs(present)
     assert costs.coefficients.source == "calibrated"
     assert costs.disk == Disk(4000.0, 250.0, 256)
     (note,) = costs.notes

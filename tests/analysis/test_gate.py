@@ -136,7 +136,7 @@ def test_a_broken_promise_ends_the_run_for_the_others() -> None:
     ]
     found = decided(plan, trials)
     assert found.outcome is Outcome.BROKEN
-    assert [one.outcome for one in found.judged] == [Outcome.BROKEN, Outcome.UNDECIDED]
+    assert [judged.outcome for judged in found.judged] == [Outcome.BROKEN, Outcome.UNDECIDED]
     assert "another promise is broken" in (found.judged[1].reason or "")
     assert found.done < 30
 
@@ -152,7 +152,7 @@ def test_what_does_not_vary_is_decided_at_the_first_look() -> None:
         metric="wal_bytes_per_txn",
     )
     found = decided(plan, trials)
-    assert [one.outcome for one in found.judged] == [Outcome.HOLDS, Outcome.BROKEN]
+    assert [judged.outcome for judged in found.judged] == [Outcome.HOLDS, Outcome.BROKEN]
 
 
 def test_what_cannot_be_measured_ends_undecided_and_says_why() -> None:
@@ -169,26 +169,28 @@ def test_what_cannot_be_measured_ends_undecided_and_says_why() -> None:
 def test_installs_and_versions_of_a_workload_are_compared() -> None:
     """Each with the one that it is to be compared with, in the direction that is typed."""
     builds = gated(make_plan((DEFAULT,), installs=(OLDER, INSTALL)), "tps < 0.97x")
-    (one,) = decided(builds, make_trials(builds, 8, lambda c: 90.0 if c.install == "18.3" else 100.0)).judged
-    assert (one.cell.install, one.baseline.install, one.outcome) == ("18.3", "15.9", Outcome.BROKEN)
+    (judged,) = decided(
+        builds, make_trials(builds, 8, lambda c: 90.0 if c.install == "18.3" else 100.0)
+    ).judged
+    assert (judged.cell.install, judged.baseline.install, judged.outcome) == ("18.3", "15.9", Outcome.BROKEN)
     versions = gated(
         make_plan((DEFAULT,), (make_workload("other"), make_workload("this"))), "tps < 0.97x", against="other"
     )
-    (one,) = decided(
+    (judged,) = decided(
         versions, make_trials(versions, 8, lambda c: 200.0 if c.workload == "this" else 100.0)
     ).judged
-    assert one.cell == Cell("18.3", "this", "default")
-    assert one.baseline.workload == "other"
-    assert one.outcome is Outcome.HOLDS
-    assert one.ratio == pytest.approx(2, rel=0.05)
+    assert judged.cell == Cell("18.3", "this", "default")
+    assert judged.baseline.workload == "other"
+    assert judged.outcome is Outcome.HOLDS
+    assert judged.ratio == pytest.approx(2, rel=0.05)
 
 
 def test_slices_decide_as_rounds_do() -> None:
     """Six starts of forty passes of slices that vary by 12 % and depend on each other."""
     plan = toggled_plan("default", "same", "worse", passes=40, starts=6)
     for name, effect, expected in (("same", 0.0, Outcome.HOLDS), ("worse", -0.15, Outcome.BROKEN)):
-        own = toggled_plan("default", name, passes=40, starts=6)
-        gate = gated(own, "tps < 0.92x", rounds=6)
+        toggled = toggled_plan("default", name, passes=40, starts=6)
+        gate = gated(toggled, "tps < 0.92x", rounds=6)
         rng = random.Random(5)
         trials = [start(gate, number, rng, effects={name: effect}) for number in range(1, 7)]
         assert decided(gate, trials).outcome is expected

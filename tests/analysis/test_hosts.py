@@ -44,7 +44,10 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
         assert found.prediction is not None
         inside += found.interval.contains(0.0)
         next_inside += found.prediction.contains(float(chance.normal(0, 0.05)))
-        named += any(one is not None and one[1] < 0.05 for one in apart(values.tolist(), variances.tolist()))
+        named += any(
+            distance is not None and distance[1] < 0.05
+            for distance in apart(values.tolist(), variances.tolist())
+        )
     assert inside / runs > 0.92
     assert next_inside / runs > 0.94
     assert named / runs < 0.09
@@ -61,8 +64,8 @@ def facts(slow: str | None, strange: str | None) -> tuple[Plan, dict[str, list[T
                 tps = 1000.0 * math.exp(chance.gauss(0, 0.01)) * (0.5 if host == slow else 1.0)
                 if cell.variant != asked.baseline:
                     tps *= 0.9 if host == strange else 1.4
-                one = replace(trial(len(rows) + 1), round=round_number, metrics={"tps": tps})
-                rows.append(replace(one, install=cell.install, workload=cell.workload, variant=cell.variant))
+                made = replace(trial(len(rows) + 1), round=round_number, metrics={"tps": tps})
+                rows.append(replace(made, install=cell.install, workload=cell.workload, variant=cell.variant))
         found[host] = rows
     return asked, found
 
@@ -74,7 +77,7 @@ def study(slow: str | None, strange: str | None) -> tuple[Plan, HostStudy]:
 
 def test_a_slow_host_is_named_and_changes_no_ratio() -> None:
     asked, found = study("fir", None)
-    assert [[one.host for one in level.odd] for level in found.levels] == [["fir"]] * len(found.levels)
+    assert [[host.host for host in level.odd] for level in found.levels] == [["fir"]] * len(found.levels)
     assert found.levels[0].odd[0].against_others == pytest.approx(0.5, rel=0.03)
     for effect in found.effects:
         assert effect.odd == ()
@@ -96,7 +99,7 @@ def test_a_host_on_which_the_setting_does_something_else_is_named() -> None:
     _, found = study(None, "oak")
     assert all(level.odd == () for level in found.levels)
     for effect in found.effects:
-        assert [one.host for one in effect.odd] == ["oak"]
+        assert [host.host for host in effect.odd] == ["oak"]
         assert effect.between is not None
         assert effect.between > 0.1
 
@@ -104,6 +107,6 @@ def test_a_host_on_which_the_setting_does_something_else_is_named() -> None:
 def test_two_hosts_say_nothing_of_a_third() -> None:
     asked, all_facts = facts(None, None)
     found = over_hosts(asked, {host: all_facts[host] for host in HOSTS[:2]}, "tps")
-    assert all(one.prediction is None and one.mean is not None for one in found.effects)
+    assert all(effect.prediction is None and effect.mean is not None for effect in found.effects)
     alone = over_hosts(asked, {"ash": all_facts["ash"], "elm": all_facts["elm"][:2]}, "tps")
-    assert all(one.mean is None and one.silent == ("elm",) for one in alone.effects)
+    assert all(effect.mean is None and effect.silent == ("elm",) for effect in alone.effects)

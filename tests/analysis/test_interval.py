@@ -99,16 +99,16 @@ def test_bootstrap_covers_with_many_values_and_is_too_narrow_with_few() -> None:
 def test_bootstrap_is_seeded_and_near_the_t_interval() -> None:
     chance = random.Random(5)
     values = [chance.gauss(0, 1) for _ in range(60)]
-    one = bootstrap_interval(values, seed=3)
-    assert one == bootstrap_interval(values, seed=3)
-    assert one != bootstrap_interval(values, seed=4)
+    interval = bootstrap_interval(values, seed=3)
+    assert interval == bootstrap_interval(values, seed=3)
+    assert interval != bootstrap_interval(values, seed=4)
     plain = mean_interval(values)
-    assert one is not None
+    assert interval is not None
     assert plain is not None
     width = plain.high - plain.low
-    assert one.low == pytest.approx(plain.low, abs=width / 8)
-    assert one.high == pytest.approx(plain.high, abs=width / 8)
-    assert one.contains(fmean(values))
+    assert interval.low == pytest.approx(plain.low, abs=width / 8)
+    assert interval.high == pytest.approx(plain.high, abs=width / 8)
+    assert interval.contains(fmean(values))
 
 
 def test_bootstrap_agrees_with_scipy() -> None:
@@ -118,7 +118,7 @@ def test_bootstrap_agrees_with_scipy() -> None:
 
     chance = random.Random(8)
     values = [chance.expovariate(1) for _ in range(30)]
-    own = bootstrap_interval(values, seed=1, resamples=20000)
+    bootstrapped = bootstrap_interval(values, seed=1, resamples=20000)
     other = bootstrap((np.array(values),), np.mean, n_resamples=20000, rng=1).confidence_interval
-    assert own is not None
-    assert (own.low, own.high) == pytest.approx((other.low, other.high), abs=0.02)
+    assert bootstrapped is not None
+    assert (bootstrapped.low, bootstrapped.high) == pytest.approx((other.low, other.high), abs=0.02)

@@ -71,13 +71,13 @@ def cut_trials(plan: Plan) -> tuple[Trial, ...]:
     trials: list[Trial] = []
     for place in range(2):
         for name, cuts in facts.items():
-            own = cuts[place]
+            of_cell = cuts[place]
             number = len(trials) + 1
             trials.append(
                 Trial(
                     number, place + 1, plan.installs[0].label, plan.workloads[0].name, name,
-                    TrialState.DONE if own else TrialState.FAILED, 100.0 * number, 100.0 * number + 3,
-                    None, None, {}, {}, reason=None if own else "the run is void: too much", cut=own,
+                    TrialState.DONE if of_cell else TrialState.FAILED, 100.0 * number, 100.0 * number + 3,
+                    None, None, {}, {}, reason=None if of_cell else "the run is void: too much", cut=of_cell,
                 )
             )  # fmt: skip
     return tuple(trials)
@@ -101,7 +101,7 @@ def test_counts_windows_and_bounds() -> None:
     assert slow.window_ms_median == 500.0
     assert slow.window_ms_p95 == pytest.approx(860.0)
 
-    outcomes = [one.survives for one in (safe, off, slow, fsync)]
+    outcomes = [summary.survives for summary in (safe, off, slow, fsync)]
     assert outcomes == [CutOutcome.YES, CutOutcome.LAST_COMMITS, CutOutcome.LAST_COMMITS, CutOutcome.NO]
 
     assert (fsync.cuts, fsync.void, fsync.failed, fsync.failed_cuts) == (1, 1, 2, 1)

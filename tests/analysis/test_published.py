@@ -67,9 +67,9 @@ def test_a_machine_that_follows_the_model_is_predicted_exactly() -> None:
     assert found is not None
     assert found.flush_s == pytest.approx(FLUSH_S, rel=0.01)
     assert (found.published_work_s, found.published_flush_s) == pytest.approx((THERE_S, FLUSH_S))
-    for one in found.ratios:
-        assert one.predicted == pytest.approx(one.published, rel=0.01), one
-    by_name = {one.variant: one for one in found.ratios}
+    for ratio in found.ratios:
+        assert ratio.predicted == pytest.approx(ratio.published, rel=0.01), ratio
+    by_name = {ratio.variant: ratio for ratio in found.ratios}
     assert by_name["fsync=off"].here == pytest.approx(1 + FLUSH_S / WORK_S, rel=0.01)
     assert by_name["fsync=off"].predicted == pytest.approx(1 + FLUSH_S / THERE_S, rel=0.01)
     assert by_name["slower work"].waits_for_flush
@@ -89,7 +89,9 @@ def test_the_published_figures_have_a_lock_of_their_own() -> None:
     assert (found.flush_s, found.work_s) == pytest.approx((FLUSH_S, THERE_S))
     assert found.gain == pytest.approx(_tps(THERE_S, waits=False) / _tps(THERE_S, waits=True))
     # A figure that names no workload is about the first one, and about no other.
-    unnamed = replace(plan, references=tuple(replace(one, workload=None) for one in plan.references))
+    unnamed = replace(
+        plan, references=tuple(replace(reference, workload=None) for reference in plan.references)
+    )
     assert published_lock(unnamed, _lock(plan)) == found
     other = replace(plan.workloads[0], name="scale 50", scale=50)
     assert published_lock(replace(unnamed, workloads=(other, *plan.workloads)), _lock(plan)) is None

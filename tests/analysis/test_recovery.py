@@ -28,14 +28,18 @@ BUFFERS = 1000
 
 def phase(number: int, buffers: int, source: random.Random, noise: float) -> PhaseReplay:
     """A phase of one strong part, each in turn, and a little of each other, and what it truly costs."""
-    own = {term.quantities[0][0]: source.uniform(0, 2e4) for term in TERMS}
-    own["record_bytes"] = source.uniform(1e6, 2e7)
+    quantities = {term.quantities[0][0]: source.uniform(0, 2e4) for term in TERMS}
+    quantities["record_bytes"] = source.uniform(1e6, 2e7)
     strong = TERMS[number % len(TERMS)].quantities[0][0]
-    own[strong] *= 20
+    quantities[strong] *= 20
     cost_us = sum(
-        own[quantity] * factor * TRUE_US[term.name] for term in TERMS for quantity, factor in term.quantities
+        quantities[quantity] * factor * TRUE_US[term.name]
+        for term in TERMS
+        for quantity, factor in term.quantities
     )
-    return PhaseReplay(f"phase {number}", buffers, True, cost_us / 1e6 * source.uniform(1, 1 + noise), own)
+    return PhaseReplay(
+        f"phase {number}", buffers, True, cost_us / 1e6 * source.uniform(1, 1 + noise), quantities
+    )
 
 
 def calibration(noise: float) -> Calibration:
@@ -109,40 +113,44 @@ def test_costs_are_never_negative_and_noise_does_not_blow_them_up() -> None:
 def test_of_repeats_the_median_counts() -> None:
     quiet = calibration(noise=0.0)
     slower, faster = (
-        tuple(replace(one, cpu_s=factor * one.cpu_s) for one in quiet.phases) for factor in (9.0, 0.9)
+        tuple(replace(phase, cpu_s=factor * phase.cpu_s) for phase in quiet.phases) for factor in (9.0, 0.9)
     )
     found = fit(replace(quiet, phases=slower + quiet.phases + faster))
     assert found.cpu_us == pytest.approx(fit(quiet).cpu_us)
 
 
 def test_what_no_phase_shows_stays_as_shipped() -> None:
-    without = tuple(replace(one, work={**one.work, "images_zstd": 0.0}) for one in calibration(0.0).phases)
+    without = tuple(
+        replace(phase, work={**phase.work, "images_zstd": 0.0}) for phase in calibration(0.0).phases
+    )
     shipped = next(term.shipped_us for term in TERMS if term.name == "zstd")
     assert fit(replace(calibration(0.0), phases=without)).cpu_us["zstd"] == pytest.approx(shipped)
 
 
 def test_repeats_tell_whether_the_machine_was_quiet() -> None:
-    own = calibration(0.0)
-    found = fit(own)
-    assert repeat_difference(own, found) is None, "nothing was repeated"
-    slower = tuple(replace(one, cpu_s=one.cpu_s * 1.3) for one in own.phases)
-    assert repeat_difference(replace(own, phases=own.phases + slower), found) == pytest.approx(0.3)
+    calibrated = calibration(0.0)
+    found = fit(calibrated)
+    assert repeat_difference(calibrated, found) is None, "nothing was repeated"
+    slower = tuple(replace(phase, cpu_s=phase.cpu_s * 1.3) for phase in calibrated.phases)
+    assert repeat_difference(replace(calibrated, phases=calibrated.phases + slower), found) == pytest.approx(
+        0.3
+    )
     free = replace(found, cpu_us=dict.fromkeys(found.cpu_us, 0.0))
-    assert repeat_difference(own, free) is None, "nothing is expected to take time"
+    assert repeat_difference(calibrated, free) is None, "nothing is expected to take time"
 
 
 def test_what_the_prefetcher_asks_for_is_no_difference_of_repeats() -> None:
-    own = calibration(0.0)
+    calibrated = calibration(0.0)
     without = tuple(
         replace(
-            one,
+            phase,
             prefetch=False,
-            cpu_s=one.cpu_s - one.work["prefetches"] * TRUE_US["prefetches"] / 1e6,
-            work={**one.work, "prefetches": 0.0},
+            cpu_s=phase.cpu_s - phase.work["prefetches"] * TRUE_US["prefetches"] / 1e6,
+            work={**phase.work, "prefetches": 0.0},
         )
-        for one in own.phases
+        for phase in calibrated.phases
     )
-    both = replace(own, phases=own.phases + without)
+    both = replace(calibrated, phases=calibrated.phases + without)
     assert repeat_difference(both, fit(both)) == pytest.approx(0.0, abs=0.01)
 
 
@@ -153,14 +161,14 @@ def test_too_few_phases_are_refused() -> None:
 
 
 def test_repeats_with_loads_of_their_own_give_the_middle_one() -> None:
-    one = calibration(0.0)
+    first = calibration(0.0)
     others = [
         replace(phase, cpu_s=phase.cpu_s * share, work={name: n * share for name, n in phase.work.items()})
         for share in (0.5, 1.7)
-        for phase in one.phases
+        for phase in first.phases
     ]
-    found = fit(replace(one, phases=(*others, *one.phases)))
-    assert found.cpu_us == pytest.approx(fit(one).cpu_us)
+    found = fit(replace(first, phases=(*others, *first.phases)))
+    assert found.cpu_us == pytest.approx(fit(first).cpu_us)
 
 
 def test_checkpoints_of_one_place_count_once_however_many_there_are() -> None:

@@ -58,5 +58,5 @@ def test_first_touches_alone_have_images(tmp_path: Path) -> None:
     assert priced.images["lz4"].count == first.restored
     assert priced.images["off"].count == 0
     assert priced.record_bytes == first.record_bytes + priced.images["lz4"].bytes - sum(
-        own.bytes for own in first.images.values()
+        image.bytes for image in first.images.values()
     )

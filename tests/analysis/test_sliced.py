@@ -28,7 +28,7 @@ START = 0.026
 
 def _plan(starts: int = 8, passes: int = 8) -> Plan:
     plan = toggled_plan(*NAMES, passes=passes, starts=starts)
-    variants = tuple(replace(one, design=Design.SLICED) for one in plan.variants)
+    variants = tuple(replace(variant, design=Design.SLICED) for variant in plan.variants)
     return replace(plan, variants=variants, toggling=None, slicing=plan.toggling)
 
 
@@ -36,8 +36,8 @@ def _study(plan: Plan, starts: int, rng: random.Random, noise: float = 0.07) -> 
     cut = replace(plan, variants=toggled_plan(*NAMES).variants, toggling=plan.slicing)
     found = []
     for number in range(1, starts + 1):
-        own = {name: rng.gauss(0, START) for name in NAMES}
-        trial = start(cut, number, rng, effects=TRUTH, own=own, noise=noise)
+        draws = {name: rng.gauss(0, START) for name in NAMES}
+        trial = start(cut, number, rng, effects=TRUTH, own_effects=draws, noise=noise)
         found.append(replace(trial, metrics={"tps": 900.0, "since_checkpoint_s": 1.05}))
     return found
 
@@ -50,12 +50,12 @@ def test_intervals_hold_the_truth(starts: int) -> None:
     for _ in range(studies):
         found = effects(plan, _study(plan, starts, rng))
         inside = [
-            one.interval is not None and one.interval.contains(math.exp(TRUTH.get(one.variant, 0.0)))
-            for one in found
+            value.interval is not None and value.interval.contains(math.exp(TRUTH.get(value.variant, 0.0)))
+            for value in found
         ]
         held += sum(inside)
         families += all(inside)
-        assert {one.design for one in found} == {Design.SLICED}
+        assert {value.design for value in found} == {Design.SLICED}
     # 228 of 240 are expected. The three of a study share its baseline and its spread, so that their number
     # varies by up to 6; 210 is three such steps away.
     assert held >= 210
@@ -67,27 +67,27 @@ def test_passes_alone_would_promise_too_much() -> None:
     rng = random.Random(5)
     plan = _plan(2, 100)
     trials = _study(plan, 2, rng, noise=0.04)
-    sliced = next(one for one in effects(plan, trials) if one.variant == "same")
+    sliced = next(effect for effect in effects(plan, trials) if effect.variant == "same")
     as_toggled = replace(
         plan,
-        variants=tuple(replace(one, design=Design.TOGGLED) for one in plan.variants),
+        variants=tuple(replace(variant, design=Design.TOGGLED) for variant in plan.variants),
         toggling=plan.slicing, slicing=None,
     )  # fmt: skip
-    toggled = next(one for one in effects(as_toggled, trials) if one.variant == "same")
+    toggled = next(effect for effect in effects(as_toggled, trials) if effect.variant == "same")
     assert sliced.half_width is not None
     assert toggled.half_width is not None
     assert sliced.half_width > toggled.half_width
 
 
 def _effect(plan: Plan, trials: list[Trial], name: str, metric: str = "tps") -> Effect:
-    return next(one for one in effects(plan, trials, metric) if one.variant == name)
+    return next(effect for effect in effects(plan, trials, metric) if effect.variant == name)
 
 
 def test_a_start_has_one_value_of_each_variant() -> None:
     plan = _plan()
     trials = _study(plan, 2, random.Random(1), noise=0.005)
     seen = by_variant(plan, trials)
-    assert [(one.round, one.variant) for one in seen] == [(at, name) for at in (1, 2) for name in NAMES]
+    assert [(ratio.round, ratio.variant) for ratio in seen] == [(at, name) for at in (1, 2) for name in NAMES]
     assert by_variant(plan, seen) == seen
     assert "latency_ms_p99" not in seen[0].metrics
     effect = _effect(plan, trials, "off")
@@ -104,17 +104,17 @@ def test_a_bad_second_moves_nothing() -> None:
     (trial,) = _study(plan, 1, random.Random(2), noise=0.01)
     before = levels(trial.slices, TOTALS["tps"])
     bad = tuple(
-        replace(one, transactions=one.transactions // 20)
-        if (one.pass_number, one.variant) in {(3, "off"), (6, "default")}
-        else one
-        for one in trial.slices
+        replace(slice_, transactions=slice_.transactions // 20)
+        if (slice_.pass_number, slice_.variant) in {(3, "off"), (6, "default")}
+        else slice_
+        for slice_ in trial.slices
     )
     after = levels(bad, TOTALS["tps"])
     for name in NAMES:
         assert after[name] == pytest.approx(before[name], rel=0.03)
     sums = {
-        name: sum(one.transactions for one in bad if one.variant == name)
-        / sum(one.transactions for one in trial.slices if one.variant == name)
+        name: sum(passes.transactions for passes in bad if passes.variant == name)
+        / sum(slice_.transactions for slice_ in trial.slices if slice_.variant == name)
         for name in ("off", "default")
     }
     assert max(sums.values()) < 0.93, "a mean would have been moved by more than 7 %"
@@ -124,11 +124,15 @@ def test_a_variant_that_ends_nothing_in_most_slices_is_counted_by_sums() -> None
     plan = _plan()
     (trial,) = _study(plan, 1, random.Random(3))
     slow = tuple(
-        replace(one, transactions=3 if one.pass_number == 4 else 0) if one.variant == "off" else one
-        for one in trial.slices
+        replace(slice_, transactions=3 if slice_.pass_number == 4 else 0)
+        if slice_.variant == "off"
+        else slice_
+        for slice_ in trial.slices
     )
     found = levels(slow, TOTALS["tps"])
-    assert found["off"] == pytest.approx(3 / sum(one.length_s for one in slow if one.variant == "off"))
+    assert found["off"] == pytest.approx(
+        3 / sum(passes.length_s for passes in slow if passes.variant == "off")
+    )
     assert levels([], TOTALS["tps"]) == {}
 
 
@@ -144,15 +148,15 @@ def test_both_parts_of_the_variance_are_found() -> None:
     for _ in range(60):
         starts = []
         for _ in range(8):
-            own = rng.gauss(0, 0.04)
-            starts.append([own + rng.gauss(0, 0.1) for _ in range(8)])
+            draw = rng.gauss(0, 0.04)
+            starts.append([draw + rng.gauss(0, 0.1) for _ in range(8)])
         parts = components(starts)
         assert parts is not None
         found.append(parts)
-    assert math.sqrt(fmean(one.start**2 for one in found)) == pytest.approx(0.04, rel=0.25)
-    assert math.sqrt(fmean(one.slice**2 for one in found)) == pytest.approx(0.1, rel=0.05)
-    assert fmean(one.correlation for one in found) == pytest.approx(0.0, abs=0.06)
-    assert 0 < fmean(one.start_share for one in found) < 0.8
+    assert math.sqrt(fmean(effect.start**2 for effect in found)) == pytest.approx(0.04, rel=0.25)
+    assert math.sqrt(fmean(effect.slice**2 for effect in found)) == pytest.approx(0.1, rel=0.05)
+    assert fmean(effect.correlation for effect in found) == pytest.approx(0.0, abs=0.06)
+    assert 0 < fmean(effect.start_share for effect in found) < 0.8
 
 
 def test_what_parts_say_of_the_number_of_passes() -> None:

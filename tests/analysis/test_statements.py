@@ -37,11 +37,11 @@ def test_commits_and_images_at_commit_are_named() -> None:
     assert found.adds_up
     gap = found.gap("statements")
     assert gap is not None
-    assert {one.operation for one in gap.outside} == {"Transaction/COMMIT", "XLOG/FPI"}
+    assert {operation.operation for operation in gap.outside} == {"Transaction/COMMIT", "XLOG/FPI"}
     assert (gap.unexplained_records, gap.unexplained_bytes) == (0, 0)
-    own = found.gap("backend")
-    assert own is not None
-    assert own.outside == ()
+    gap_here = found.gap("backend")
+    assert gap_here is not None
+    assert gap_here.outside == ()
     assert found.gap("stat") is None
 
 

@@ -23,7 +23,7 @@ TRUTH = {"off": math.log(1.25)}
 
 
 def _effect(plan: Plan, trials: list[Trial], variant: str, metric: str = "tps") -> Effect:
-    return next(one for one in effects(plan, trials, metric) if one.variant == variant)
+    return next(effect for effect in effects(plan, trials, metric) if effect.variant == variant)
 
 
 @pytest.mark.parametrize("starts", [1, 2, 4])
@@ -46,8 +46,8 @@ def test_intervals_hold_the_truth(starts: int) -> None:
 def test_starts_that_contradict_each_other_are_the_units() -> None:
     rng = random.Random(3)
     trials = [
-        start(PLAN, number, rng, own={"same": own}, noise=0.02, stalls=0)
-        for number, own in enumerate((-0.2, 0.15, 0.0), 1)
+        start(PLAN, number, rng, own_effects={"same": shift}, noise=0.02, stalls=0)
+        for number, shift in enumerate((-0.2, 0.15, 0.0), 1)
     ]
     effect = _effect(PLAN, trials, "same")
     assert effect.toggled is not None
@@ -62,9 +62,9 @@ def test_the_same_start_is_one_trial_of_each_variant() -> None:
     rng = random.Random(4)
     trials = [start(PLAN, 1, rng, effects=TRUTH, noise=0.01, stalls=0)]
     seen = by_variant(PLAN, trials)
-    assert [one.variant for one in seen] == ["default", "same", "off"]
+    assert [trial.variant for trial in seen] == ["default", "same", "off"]
     assert by_variant(PLAN, seen) == seen
-    assert all({other.variant for other in one.slices} == {one.variant} for one in seen)
+    assert all({other.variant for other in trial.slices} == {trial.variant} for trial in seen)
     assert seen[2].metrics["tps"] / seen[0].metrics["tps"] == pytest.approx(1.25, rel=0.05)
     assert seen[0].metrics["wal_bytes_per_txn"] == pytest.approx(5000)
     assert seen[0].metrics["latency_ms_p95"] == 6.0
@@ -80,22 +80,22 @@ def test_the_same_start_is_one_trial_of_each_variant() -> None:
 def test_a_failed_start_is_one_of_every_variant() -> None:
     failed = replace(plans.failed(2, round_number=2), variant="default")
     trials = [start(PLAN, 1, random.Random(5)), failed]
-    assert [one.left_out for one in effects(PLAN, trials)] == [1, 1]
+    assert [effect.left_out for effect in effects(PLAN, trials)] == [1, 1]
     analysis = analyse(PLAN, trials)
     assert (analysis.trials, analysis.failed, len(analysis.failures)) == (2, 1, 1)
-    assert [one.failed for one in analysis.absolute] == [1, 1, 1]
+    assert [absolute.failed for absolute in analysis.absolute] == [1, 1, 1]
 
 
 def test_slices_without_a_transaction_need_no_logarithm() -> None:
     trial = start(PLAN, 1, random.Random(6), noise=0.02, stalls=0)
     stalled = tuple(
-        replace(one, transactions=0, latency_ms_sum=0.0) if one.pass_number == 7 else one
-        for one in trial.slices
+        replace(slice_, transactions=0, latency_ms_sum=0.0) if slice_.pass_number == 7 else slice_
+        for slice_ in trial.slices
     )
     effect = _effect(PLAN, [replace(trial, slices=stalled)], "same")
     assert effect.interval is not None
     assert effect.interval.contains(1.0)
-    nothing = tuple(replace(one, transactions=0) for one in trial.slices)
+    nothing = tuple(replace(slice_, transactions=0) for slice_ in trial.slices)
     empty = _effect(PLAN, [replace(trial, slices=nothing)], "same")
     assert (empty.ratio, empty.interval, empty.conclusion) == (None, None, Conclusion.TOO_FEW)
 
@@ -109,7 +109,7 @@ def test_a_carry_over_is_found_and_named() -> None:
     assert off.ratio == pytest.approx(math.exp(0.06), rel=0.015)
     assert off.is_notable
     assert not same.is_notable
-    assert off.slices == sum(one.predecessor == "off" for trial in trials for one in trial.slices)
+    assert off.slices == sum(slice_.predecessor == "off" for trial in trials for slice_ in trial.slices)
     # Predecessors are balanced, so that what one leaves is left to all.
     ratio = _effect(PLAN, trials, "same").ratio
     assert ratio == pytest.approx(1.0, abs=0.02)
@@ -120,7 +120,7 @@ def test_carry_over_intervals_hold_the_truth() -> None:
     held = 0
     for _ in range(60):
         trials = [start(PLAN, n, rng, stalls=0) for n in (1, 2)]
-        held += sum(one.interval.contains(1.0) for one in carry_overs(PLAN, trials))
+        held += sum(over.interval.contains(1.0) for over in carry_overs(PLAN, trials))
     assert held >= 106, "of 120"
 
 

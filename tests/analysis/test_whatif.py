@@ -73,7 +73,7 @@ def make(question: Question | None = None, facts: Recorded | None = None) -> Stu
         start=Lsn(0), end=Lsn(9 * GB),
         finish_reason=None, gaps=(), clock="transactions",
         recorded=facts or recorded(), sample=sample, targets=tuple(targets),
-        outcomes=tuple(outcome(one) for one in targets),
+        outcomes=tuple(outcome(target) for target in targets),
     )  # fmt: skip
     return study(found, question)
 
@@ -89,34 +89,35 @@ def test_rates_are_those_of_whole_cycles() -> None:
 
 
 def test_a_steep_curve_widens_the_span() -> None:
-    one = make().present
-    assert one.elasticity is not None
-    assert one.elasticity < -1.5
-    assert one.wal_span.high > 1.15 * one.wal_bytes
-    assert one.confidence == "medium"
-    assert any("steep" in reason for reason in prediction_reasons(one))
+    present = make().present
+    assert present.elasticity is not None
+    assert present.elasticity < -1.5
+    assert present.wal_span.high > 1.15 * present.wal_bytes
+    assert present.confidence == "medium"
+    assert any("steep" in reason for reason in prediction_reasons(present))
 
 
 def test_less_than_a_cycle_is_a_bracket() -> None:
     found = make()
-    one = found.predictions[replace(PRESENT, max_wal_size_mb=65536)]
-    assert not one.has_whole_cycles
-    assert one.confidence == "low"
-    assert any("upper bound" in reason for reason in prediction_reasons(one))
-    assert one.wal_span.low < one.wal_bytes < one.wal_span.high
+    prediction = found.predictions[replace(PRESENT, max_wal_size_mb=65536)]
+    assert not prediction.has_whole_cycles
+    assert prediction.confidence == "low"
+    assert any("upper bound" in reason for reason in prediction_reasons(prediction))
+    assert prediction.wal_span.low < prediction.wal_bytes < prediction.wal_span.high
 
 
 def test_checkpoints_that_overrun_each_other_are_bracketed() -> None:
-    one = make().predictions[replace(PRESENT, max_wal_size_mb=64)]
-    assert one.is_late
-    assert one.confidence == "low"
-    assert one.wal_span.low < 0.5 * one.wal_bytes
-    assert any("overrun" in reason for reason in prediction_reasons(one))
+    prediction = make().predictions[replace(PRESENT, max_wal_size_mb=64)]
+    assert prediction.is_late
+    assert prediction.confidence == "low"
+    assert prediction.wal_span.low < 0.5 * prediction.wal_bytes
+    assert any("overrun" in reason for reason in prediction_reasons(prediction))
 
 
 def test_cliffs_are_where_a_doubling_saves_a_third() -> None:
     pairs = {
-        (one.smaller.target.max_wal_size_mb, one.larger.target.max_wal_size_mb) for one in make().cliffs()
+        (cliff.smaller.target.max_wal_size_mb, cliff.larger.target.max_wal_size_mb)
+        for cliff in make().cliffs()
     }
     assert (1024, 2048) in pairs
     assert (4096, 8192) not in pairs
@@ -173,7 +174,7 @@ def test_contents_that_are_gone_tell_no_compression() -> None:
     found = make()
     stripped = replace(found, found=replace(found.found, sample=ImageSample(0, 0, {})))
     assert len(found.told()) - len(stripped.told()) == 4
-    assert all(one.target.wal_compression == "as recorded" for one in stripped.told())
+    assert all(prediction.target.wal_compression == "as recorded" for prediction in stripped.told())
     (reason,) = recording_reasons(stripped)
     assert "stripped of contents" in reason
 
@@ -181,7 +182,9 @@ def test_contents_that_are_gone_tell_no_compression() -> None:
 def test_a_sample_widens_the_span() -> None:
     question = Question(PRESENT, is_present_known=True)
     exact = make(question)
-    outcomes = tuple(replace(one, sample_error_bytes=0.05 * one.wal_bytes) for one in exact.found.outcomes)
+    outcomes = tuple(
+        replace(outcome, sample_error_bytes=0.05 * outcome.wal_bytes) for outcome in exact.found.outcomes
+    )
     sampled = study(replace(exact.found, outcomes=outcomes), question)
     assert sampled.present.sample_error == pytest.approx(0.05)
     assert sampled.present.wal_span.high > 1.1 * exact.present.wal_span.high
@@ -189,8 +192,8 @@ def test_a_sample_widens_the_span() -> None:
 
 
 def test_wal_of_two_minors_is_told() -> None:
-    one, two = (make(Question(PRESENT, True, recorded=it)) for it in (("18.6",), ("18.4", "18.6")))
-    assert not any("minors" in reason for reason in recording_reasons(one))
+    first, two = (make(Question(PRESENT, True, recorded=it)) for it in (("18.6",), ("18.4", "18.6")))
+    assert not any("minors" in reason for reason in recording_reasons(first))
     assert any("(18.4 and 18.6)" in reason for reason in recording_reasons(two))
 
 
@@ -204,8 +207,8 @@ def test_every_question_is_simulated_once() -> None:
 
 
 def _with_cycles(count: int, error: float | None, target: Target = PRESENT) -> Outcome:
-    one = outcome(target)
-    return replace(one, cycles=replace(one.cycles, count=count, error=error))
+    simulated = outcome(target)
+    return replace(simulated, cycles=replace(simulated.cycles, count=count, error=error))
 
 
 def test_few_cycles_widen_the_span_by_how_cycles_differ() -> None:
@@ -233,6 +236,6 @@ def test_a_sample_of_images_widens_the_span_of_compression() -> None:
     # A recording of an earlier version does not tell: as if images differed by half.
     assert image_error(lz4, outcome(lz4), found) == pytest.approx(1.96 * 0.05 * share)
     assert image_error(PRESENT, outcome(PRESENT), found) == 0.0
-    one = study(found, make().question).predictions[pglz]
-    assert one.wal_span.high > 1.08 * one.wal_bytes
-    assert one.confidence != "high"
+    prediction = study(found, make().question).predictions[pglz]
+    assert prediction.wal_span.high > 1.08 * prediction.wal_bytes
+    assert prediction.confidence != "high"

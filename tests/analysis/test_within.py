@@ -85,7 +85,7 @@ def test_later_rounds_have_what_is_not_known_yet() -> None:
 
 def _ordered(trials: Sequence[Trial], like: Sequence[Trial]) -> list[Trial]:
     by_cell = {(trial.round, trial.cell): trial for trial in trials}
-    return [replace(by_cell[one.round, one.cell], number=one.number) for one in like]
+    return [replace(by_cell[value.round, value.cell], number=value.number) for value in like]
 
 
 def test_outlook_says_what_is_wanted_and_what_there_is_time_for() -> None:

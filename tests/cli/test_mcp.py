@@ -71,16 +71,16 @@ def test_stored_runs_studies_and_settings(places: Path, tmp_path: Path) -> None:
         assert client.server_info is not None
         assert client.server_info.name == "walproof"
         assert "never follow" in str(client.instructions)
-        tools = {one.name: one for one in (await client.list_tools()).tools}
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == {
             "overview", "list_studies", "show_study", "list_runs", "show_run", "list_settings",
             "check_settings", "advise_recording", "wal_stats", "predict_settings", "forecast_recovery",
             "verify_archive", "rest_of_answer",
         }  # fmt: skip
-        for one in tools.values():
-            assert one.annotations is not None
-            assert one.annotations.read_only_hint is True
-            assert all("description" in field for field in one.input_schema.get("properties", {}).values())
+        for tool in tools.values():
+            assert tool.annotations is not None
+            assert tool.annotations.read_only_hint is True
+            assert all("description" in field for field in tool.input_schema.get("properties", {}).values())
         overview = await answer(client, "overview")
         assert (overview["runs"], overview["may_read"], overview["servers"]) == (1, [], [])
 
@@ -114,15 +114,15 @@ def test_stored_runs_studies_and_settings(places: Path, tmp_path: Path) -> None:
         assert "no built-in study" in said
 
         words = "wal_writer_delay flushes"
-        (one,) = (await answer(client, "list_settings", words=words, version=13))["settings"]
-        assert one["default"] == "200"
-        assert one["risk"]["only_with"] == "synchronous_commit=off"
+        (tool,) = (await answer(client, "list_settings", words=words, version=13))["settings"]
+        assert tool["default"] == "200"
+        assert tool["risk"]["only_with"] == "synchronous_commit=off"
         found = await answer(
             client, "check_settings", version=14,
             settings={"full_page_writes": False, "wal_compression": "lz4", "wal_level": "minimal"},
         )  # fmt: skip
         assert found["durability_class"] == "may corrupt"
-        assert [one["taken"] for one in found["settings"]] == [True, False, True]
+        assert [setting["taken"] for setting in found["settings"]] == [True, False, True]
         assert "15" in found["settings"][1]["hint"]
         assert found["come_along"] == {"max_wal_senders": "0"}
 
@@ -141,12 +141,12 @@ def test_recordings_are_asked_what_the_commands_ask(places: Path, tmp_path: Path
     def timeless(value: Any) -> Any:
         """Times are dates for an assistant; those of looking differ."""
         if isinstance(value, dict):
-            return {key: timeless(one) for key, one in value.items() if not key.endswith("at")}
-        return [timeless(one) for one in value] if isinstance(value, list) else value
+            return {key: timeless(member) for key, member in value.items() if not key.endswith("at")}
+        return [timeless(member) for member in value] if isinstance(value, list) else value
 
     async def ask(client: Client) -> None:
         overview = await answer(client, "overview")
-        assert [one["path"] for one in overview["recordings"]] == [wal]
+        assert [recording["path"] for recording in overview["recordings"]] == [wal]
         assert overview["recordings"][0]["began_at"] == "2026-11-21T00:39:29+00:00"
 
         stats = await answer(client, "wal_stats", paths=["shop"], by="record", limit=1000)
@@ -167,13 +167,13 @@ def test_recordings_are_asked_what_the_commands_ask(places: Path, tmp_path: Path
             "--recovery-target", "5min",
         )  # fmt: skip
         # How long an image takes to compress is measured anew each time.
-        for one in (predicted, known):
-            one.pop("image_sample")
+        for reply in (predicted, known):
+            reply.pop("image_sample")
         assert predicted["answer"] == known["answer"]
         assert predicted["present"] == known["present"]
         assert predicted["present"]["is_known"] is True
         few = await answer(client, "predict_settings", paths=["shop"], settings=sets)
-        sizes = {one["settings"]["max_wal_size_mb"] for one in few["predictions"]}
+        sizes = {prediction["settings"]["max_wal_size_mb"] for prediction in few["predictions"]}
         assert {64, 4096} <= sizes
         assert len(few["predictions"]) < len(known["predictions"])
 
@@ -329,7 +329,7 @@ def test_nonsense_is_answered_and_a_file_is_input_too(tmp_path: Path) -> None:
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert any(one.get("id") == 1 and "result" in one for one in answers), answers
+    assert any(answer.get("id") == 1 and "result" in answer for answer in answers), answers
     assert not (tmp_path / "walproof-out").exists()
 
 

@@ -60,11 +60,11 @@ def test_the_work_is_that_of_the_wal(wal: Path, tmp_path: Path) -> None:
     work = analyse(wal, start=redo.redo, buffers=[2048, 131072]).last
     assert (found["redo"], found["end"]) == (str(work.start), str(work.end))
     assert (found["records"], found["wal_bytes"]) == (work.records, work.wal_bytes)
-    assert [one["shared_buffers_bytes"] for one in found["predictions"]] == [16 << 20, 1 << 30]
-    for one, buffers in zip(found["predictions"], (2048, 131072), strict=True):
-        assert one["quantities"] == work.quantities(buffers)
-        assert one["warm_redo_s"] == pytest.approx(sum(one["terms_s"].values()))
-        assert one["total_warm_low_s"] < one["total_warm_s"] < one["total_warm_high_s"]
+    assert [prediction["shared_buffers_bytes"] for prediction in found["predictions"]] == [16 << 20, 1 << 30]
+    for prediction, buffers in zip(found["predictions"], (2048, 131072), strict=True):
+        assert prediction["quantities"] == work.quantities(buffers)
+        assert prediction["warm_redo_s"] == pytest.approx(sum(prediction["terms_s"].values()))
+        assert prediction["total_warm_low_s"] < prediction["total_warm_s"] < prediction["total_warm_high_s"]
     assert found["coefficients"]["source"] == "shipped"
     assert any("calibrate" in note for note in found["notes"])
 
@@ -90,8 +90,8 @@ def test_a_slow_disk_is_felt_when_cold(wal: Path, tmp_path: Path) -> None:
     start = ("--start", str(stats(wal).start))
     fast = predict(tmp_path, str(wal), *start)
     slow = predict(tmp_path, str(wal), *start, "--iops", "10", "--read-latency", "5ms")
-    one, other = fast["predictions"][0], slow["predictions"][0]
-    assert other["warm_redo_s"] == one["warm_redo_s"]
+    quick, other = fast["predictions"][0], slow["predictions"][0]
+    assert other["warm_redo_s"] == quick["warm_redo_s"]
     pages = other["cold_redo_s"]["pages"]
     assert pages > 100
     assert other["cold_redo_s"]["redo_s"] == pytest.approx(pages / 10)
@@ -112,8 +112,8 @@ def test_a_distance_ends_the_wal(wal: Path, tmp_path: Path) -> None:
 
 
 def test_a_calibration_of_this_machine_is_found(wal: Path, tmp_path: Path) -> None:
-    own = calibrated()
-    write_calibration(tmp_path / "data" / "recovery" / "mine.json", own)
+    calibration = calibrated()
+    write_calibration(tmp_path / "data" / "recovery" / "mine.json", calibration)
     found = predict(tmp_path, str(wal))
     assert found["coefficients"]["source"] == "calibrated"
     assert found["disk"] == {"iops": 4000.0, "read_latency_us": 250.0, "read_ahead_kb": 256}
@@ -169,7 +169,9 @@ def test_what_cannot_be_answered(wal: Path, tmp_path: Path) -> None:
     log.write_text("LOG:  redo starts at 0/1000028\nLOG:  redo in progress, elapsed time: 10.00 s\n")
     assert 'no "redo done"' in refused(tmp_path, "predict", str(wal), "--crash-log", str(log))
     log.write_text(LOG.format(redo="7F/28", end="7F/1000028"))
-    assert "another recovery than that of the WAL" in refused(tmp_path, "predict", str(wal), "--crash-log", str(log))
+    assert "another recovery than that of the WAL" in refused(
+        tmp_path, "predict", str(wal), "--crash-log", str(log)
+    )
 
 
 def test_what_cannot_be_added_to_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
@@ -182,11 +184,11 @@ def test_what_cannot_be_added_to_is_refused_before_anything_is_measured(tmp_path
 
 
 def test_what_was_measured_is_kept_where_it_cannot_be_added(tmp_path: Path) -> None:
-    path, own = tmp_path / "mine.json", calibrated()
-    assert _added(own, own, path).phases == own.phases * 2
+    path, calibration = tmp_path / "mine.json", calibrated()
+    assert _added(calibration, calibration, path).phases == calibration.phases * 2
     assert not list(tmp_path.iterdir())
     with pytest.raises(StoreError) as caught:
-        _added(own, calibrated(cpu="another processor"), path)
+        _added(calibration, calibrated(cpu="another processor"), path)
     assert "mine-alone.json" in str(caught.value.hint)
     assert read_calibration(tmp_path / "mine-alone.json").machine.cpu == "another processor"
 

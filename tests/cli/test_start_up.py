@@ -81,7 +81,9 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"WAL": str(wal / "00000001000000000000000A"), "STORE": str(out)}
 
 
-@pytest.mark.parametrize(("command", "heavy", "parts", "most"), COMMANDS, ids=[one[0] for one in COMMANDS])
+@pytest.mark.parametrize(
+    ("command", "heavy", "parts", "most"), COMMANDS, ids=[command[0] for command in COMMANDS]
+)
 def test_a_command_imports_its_own_parts(
     places: dict[str, str], tmp_path: Path, command: str, heavy: set[str], parts: set[str], most: int
 ) -> None:
@@ -94,11 +96,11 @@ def test_a_command_imports_its_own_parts(
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     modules = json.loads(listing.read_text())
-    own = [name for name in modules if name.split(".")[0] == "walproof"]
-    found = {name.split(".")[1] for name in own if "." in name} - {"cli", "errors", "files", "units"}
+    loaded = [name for name in modules if name.split(".")[0] == "walproof"]
+    found = {name.split(".")[1] for name in loaded if "." in name} - {"cli", "errors", "files", "units"}
     assert {name.split(".")[0] for name in modules} & HEAVY <= heavy
     assert found <= parts
-    assert len(own) <= most, "\n".join(own)
+    assert len(loaded) <= most, "\n".join(loaded)
 
 
 def test_the_version_is_that_of_the_package() -> None:

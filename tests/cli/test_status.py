@@ -30,7 +30,7 @@ main()
 def test_the_page_has_every_status() -> None:
     rows = re.findall(r"^\| (\S+)(?: \+ number)? \|", PAGE.read_text(), re.MULTILINE)
     numbers = [row for row in rows if row.isdigit()]
-    assert numbers == [*(str(int(one)) for one in Status), str(SIGNAL_BASE)]
+    assert numbers == [*(str(int(Statu)) for Statu in Status), str(SIGNAL_BASE)]
 
 
 def test_statuses_are_written_once() -> None:
@@ -41,7 +41,7 @@ def test_statuses_are_written_once() -> None:
             if (
                 isinstance(node, ast.Call)
                 and ast.unparse(node.func) in ("typer.Exit", "sys.exit", "SystemExit")
-                and any(isinstance(one, ast.Constant) for one in node.args)
+                and any(isinstance(arg, ast.Constant) for arg in node.args)
             ):
                 found.append(f"{path.name}:{node.lineno}")
     assert not found

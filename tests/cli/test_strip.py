@@ -42,10 +42,10 @@ def test_the_copy_says_what_the_wal_says(wal: Path, tmp_path: Path) -> None:
     done = walproof("wal", "strip", str(wal), "--to", str(tmp_path / "copy"), "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
-    files = sorted(one.name for one in (tmp_path / "copy").iterdir())
-    assert files == [*(f"{one.name}.zst" for one in sorted(wal.glob("0*"))), IMAGES_FILE, RECORDING_FILE]
-    assert said["written_bytes"] == sum(one.stat().st_size for one in (tmp_path / "copy").glob("*.zst"))
-    assert said["written_bytes"] < 0.2 * sum(one.stat().st_size for one in wal.glob("0*"))
+    files = sorted(path.name for path in (tmp_path / "copy").iterdir())
+    assert files == [*(f"{path.name}.zst" for path in sorted(wal.glob("0*"))), IMAGES_FILE, RECORDING_FILE]
+    assert said["written_bytes"] == sum(path.stat().st_size for path in (tmp_path / "copy").glob("*.zst"))
+    assert said["written_bytes"] < 0.2 * sum(path.stat().st_size for path in wal.glob("0*"))
     texts = [
         walproof("wal", "stats", str(folder), "--by", "relation", "--json", cwd=tmp_path).stdout
         for folder in (wal, tmp_path / "copy")
@@ -55,23 +55,23 @@ def test_the_copy_says_what_the_wal_says(wal: Path, tmp_path: Path) -> None:
     assert before["recorded"] == after["recorded"]
     assert before["reasons"] == after["reasons"]
     # What wal_compression would save is told by the images that were compressed before they were blanked out.
-    for one, other in zip(before["predictions"], after["predictions"], strict=True):  # type: ignore[call-overload]
-        assert one["settings"] == other["settings"]
-        expected = one["wal_bytes"]
+    for prediction, other in zip(before["predictions"], after["predictions"], strict=True):  # type: ignore[call-overload]
+        assert prediction["settings"] == other["settings"]
+        expected = prediction["wal_bytes"]
         assert other["wal_bytes"] == pytest.approx(expected, rel=0.02)
-        if one["settings"]["wal_compression"] == "as recorded":
-            assert close(one) == pytest.approx(close(other), rel=1e-3)
+        if prediction["settings"]["wal_compression"] == "as recorded":
+            assert close(prediction) == pytest.approx(close(other), rel=1e-3)
     (tmp_path / "copy" / IMAGES_FILE).unlink()
     after = whatif(tmp_path / "copy")
     wanted = [
-        one
-        for one in before["predictions"]  # type: ignore[attr-defined]
-        if one["settings"]["wal_compression"] == "as recorded"
+        prediction
+        for prediction in before["predictions"]  # type: ignore[attr-defined]
+        if prediction["settings"]["wal_compression"] == "as recorded"
     ]
-    assert [close(one) for one in after["predictions"]] == [  # type: ignore[attr-defined]
-        pytest.approx(close(one), rel=1e-3) for one in wanted
+    assert [close(prediction) for prediction in after["predictions"]] == [  # type: ignore[attr-defined]
+        pytest.approx(close(prediction), rel=1e-3) for prediction in wanted
     ]
-    assert any("stripped of contents" in one for one in after["reasons"])  # type: ignore[attr-defined]
+    assert any("stripped of contents" in reason for reason in after["reasons"])  # type: ignore[attr-defined]
 
 
 def test_parts_are_read_together(wal: Path, tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ def test_parts_are_read_together(wal: Path, tmp_path: Path) -> None:
     done = walproof("wal", "strip", str(wal), "--to", str(tmp_path / "all"), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     whole = whatif(tmp_path / "all")
-    for one, other in zip(apart["predictions"], whole["predictions"], strict=True):  # type: ignore[call-overload]
-        assert close(one) == pytest.approx(close(other), rel=1e-3)
+    for prediction, other in zip(apart["predictions"], whole["predictions"], strict=True):  # type: ignore[call-overload]
+        assert close(prediction) == pytest.approx(close(other), rel=1e-3)
 
 
 def test_mistakes(wal: Path, tmp_path: Path) -> None:

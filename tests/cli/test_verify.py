@@ -44,7 +44,7 @@ def test_a_whole_archive(wal: Path, tmp_path: Path) -> None:
     assert data["whole"] is True
     (archive,) = data["archives"]
     assert archive["verdict"] == first
-    assert [one["kind"] for one in archive["problems"]] == ["unfinished"]
+    assert [problem["kind"] for problem in archive["problems"]] == ["unfinished"]
 
 
 def test_a_broken_archive(wal: Path, tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_broken_archive(wal: Path, tmp_path: Path) -> None:
     problem = archive["problems"][0]
     assert (problem["kind"], problem["segment"], problem["severity"]) == ("damaged", name, "error")
     assert re.fullmatch(r"0/92[0-9A-F]{4}", problem["lsn"])
-    ends = [one["ended_by"]["reason"] for one in archive["ranges"]]
+    ends = [span["ended_by"]["reason"] for span in archive["ranges"]]
     assert ends == ["damaged", "newest segment"]
 
 
@@ -71,10 +71,11 @@ def test_metrics(wal: Path, tmp_path: Path) -> None:
     lines = (tmp_path / "walproof.prom").read_text().splitlines()
     samples = [line for line in lines if not line.startswith("#")]
     assert all(
-        re.fullmatch(r'walproof_archive_[a-z_]+(\{([a-z]+="[^"]*",?)+\})? [-0-9.e+]+', one) for one in samples
+        re.fullmatch(r'walproof_archive_[a-z_]+(\{([a-z]+="[^"]*",?)+\})? [-0-9.e+]+', sample)
+        for sample in samples
     )
-    assert len({one.rsplit(" ", 1)[0] for one in samples}) == len(samples)
-    named = {one.split("{")[0].split(" ")[0] for one in samples}
+    assert len({sample.rsplit(" ", 1)[0] for sample in samples}) == len(samples)
+    named = {sample.split("{")[0].split(" ")[0] for sample in samples}
     assert {line.split()[2] for line in lines if line.startswith("# TYPE")} >= named
     labels = f'archive="{wal}",layout="folder"'
     assert f"walproof_archive_whole{{{labels}}} 0" in samples

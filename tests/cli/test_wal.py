@@ -101,10 +101,10 @@ def test_records(wal: Path, tmp_path: Path) -> None:
         assert_valid("wal-records", json.loads(line))
     found = [json.loads(line) for line in lines]
     assert len(found) == stats(wal).totals.records
-    assert sum(one["total_length"] for one in found) == stats(wal).totals.combined_bytes
+    assert sum(row["total_length"] for row in found) == stats(wal).totals.combined_bytes
     blocks = walproof("wal", "records", str(wal), "--blocks", cwd=tmp_path).stdout
     assert "method: pglz" in blocks
-    assert blocks.count("blkref #") == sum(len(one["blocks"]) for one in found)
+    assert blocks.count("blkref #") == sum(len(row["blocks"]) for row in found)
 
 
 def test_mistakes(wal: Path, tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_recording_knows_its_names(wal: Path, tmp_path: Path) -> None:
     by_relation = ("wal", "stats", "recording", "--by", "relation")
     plain = walproof(*by_relation, "--csv", cwd=tmp_path).stdout
     places = [row["relation"] for row in csv.DictReader(io.StringIO(plain))]
-    place = next(one for one in places if one.count("/") == 2)
+    place = next(place for place in places if place.count("/") == 2)
     tablespace, database, relation = map(int, place.split("/"))
     named = {
         "tablespace": tablespace, "database": database, "relation": relation, "database_name": "shop",

@@ -62,8 +62,8 @@ def test_a_servers_own_key_wins_over_that_of_all_and_an_option_over_both(tmp_pat
         recovery_target="1s", every="1s", full_warning="1h", stream=True, listen="[::1]:1", keep="1d"
     )
     order = watch_order(typed, found)
-    assert [one.recovery_s for one in order.servers] == [1.0, 1.0]
-    assert all(one.streams for one in order.servers)
+    assert [server.recovery_s for server in order.servers] == [1.0, 1.0]
+    assert all(server.streams for server in order.servers)
     assert (order.every_s, order.thresholds.full_warning_s, order.listen) == (1.0, 3600.0, "[::1]:1")
     assert order.history is not None
     assert order.history.limits.keep_s == 86400.0
@@ -72,7 +72,7 @@ def test_a_servers_own_key_wins_over_that_of_all_and_an_option_over_both(tmp_pat
 def test_a_word_is_a_server_of_the_file_or_a_connection_string(tmp_path: Path) -> None:
     found = read_watch_file(file(tmp_path, WHOLE))
     order = watch_order(Typed(("orders", "host=db9")), found)
-    assert [(one.name, one.conninfo) for one in order.servers] == [
+    assert [(server.name, server.conninfo) for server in order.servers] == [
         ("orders", "service='db1'"), (None, "host=db9"),
     ]  # fmt: skip
     assert watch_order(Typed(("host=db9",)), None).servers[0].streams

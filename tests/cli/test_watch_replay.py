@@ -51,7 +51,7 @@ def sightings(seconds: int = 40) -> list[WatchLook | NoAnswer]:
 def without_since(view: ServerView) -> dict[str, object]:
     """When walproof first saw a concern is by a clock of its own in the first views of these tests."""
     data = watch_data(view)
-    return data | {"concerns": [{**one, "since": None} for one in data["concerns"]]}
+    return data | {"concerns": [{**concern, "since": None} for concern in data["concerns"]]}
 
 
 def test_each_moment_is_shown_as_it_was(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_each_moment_is_shown_as_it_was(tmp_path: Path) -> None:
     assert len(again) == 40
     assert [without_since(view) for view in again] == [without_since(view) for view in shown]
     assert again[20].seen.no_answer is not None
-    assert {one.key for one in again[-1].concerns} >= {"crash recovery", "slot etl"}
+    assert {concern.key for concern in again[-1].concerns} >= {"crash recovery", "slot etl"}
 
 
 def test_a_session_begins_anew(tmp_path: Path) -> None:
@@ -77,7 +77,9 @@ def test_a_target_that_is_named_holds_in_place_of_the_one_then(tmp_path: Path) -
     kept(tmp_path / "h", sightings(3))
     with open_history(tmp_path / "h") as history:
         (*_, last) = frames(history, Thresholds(recovery_s=100.0))
-        assert [one.severity.name for one in last.views[0].concerns if one.key == "crash recovery"] == []
+        assert [
+            concern.severity.name for concern in last.views[0].concerns if concern.key == "crash recovery"
+        ] == []
         with pytest.raises(SettingError, match='no server "db9"'):
             next(frames(history, Thresholds(), ["db9"]))
         assert len(list(frames(history, Thresholds(), since=BEGAN + 2))) == 1

@@ -50,9 +50,9 @@ def test_json(wal: Path, tmp_path: Path) -> None:
     assert data["answer"]["is_within"] is True
     assert data["answer"]["line"].startswith("max_wal_size = ")
     assert data["recorded"]["explained_share"] > 0.99
-    for one in data["predictions"]:
-        assert one["wal_bytes_low"] <= one["wal_bytes"] <= one["wal_bytes_high"]
-        assert one["confidence"] in ("high", "medium", "low")
+    for prediction in data["predictions"]:
+        assert prediction["wal_bytes_low"] <= prediction["wal_bytes"] <= prediction["wal_bytes_high"]
+        assert prediction["confidence"] in ("high", "medium", "low")
 
 
 def test_a_recording_knows_its_server(wal: Path, tmp_path: Path) -> None:
@@ -118,13 +118,13 @@ def test_hint_bits_can_be_taken_out_but_not_put_in(wal: Path, tmp_path: Path) ->
     size = data["present"]["max_wal_size_mb"]
     with_hints, without = (
         next(
-            one
-            for one in data["predictions"]
-            if one["settings"]["hint_records"] is has
-            and one["settings"]["max_wal_size_mb"] == size
-            and one["settings"]["checkpoint_timeout_s"] == data["present"]["checkpoint_timeout_s"]
-            and one["settings"]["wal_compression"] == "as recorded"
-            and one["settings"]["full_page_writes"]
+            prediction
+            for prediction in data["predictions"]
+            if prediction["settings"]["hint_records"] is has
+            and prediction["settings"]["max_wal_size_mb"] == size
+            and prediction["settings"]["checkpoint_timeout_s"] == data["present"]["checkpoint_timeout_s"]
+            and prediction["settings"]["wal_compression"] == "as recorded"
+            and prediction["settings"]["full_page_writes"]
         )
         for has in (True, False)
     )
@@ -145,7 +145,7 @@ def test_before_15_compression_is_on_or_off(tmp_path: Path) -> None:
     done = walproof("wal", "whatif", str(folder), "--set", "wal_compression=on", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     asked = json.loads(done.stdout)["predictions"]
-    assert any(one["settings"]["wal_compression"] == "pglz" for one in asked)
+    assert any(setting["settings"]["wal_compression"] == "pglz" for setting in asked)
     done = walproof("wal", "whatif", str(folder), "--set", "wal_compression=lz4", cwd=tmp_path)
     assert done.returncode == 2
     assert "PostgreSQL 15 and newer take this value" in done.stderr
@@ -160,12 +160,12 @@ def test_a_recovery_target(wal: Path, tmp_path: Path) -> None:
     assert within.returncode == 0, within.stderr
     answered = json.loads(within.stdout)
     assert 0 < answered["answer"]["recovery_s"] <= 60
-    for one in answered["predictions"]:
-        assert one["recovery_s"] > 0
+    for prediction in answered["predictions"]:
+        assert prediction["recovery_s"] > 0
     impossible = walproof(
         "wal", "whatif", str(wal), "--recovery-target", "1ms", cwd=tmp_path, WALPROOF_DATA=data
     )
     assert impossible.returncode == 1, impossible.stderr
     assert "No setting tried keeps within 1 ms of recovery" in " ".join(impossible.stdout.split())
     without = json.loads(walproof("wal", "whatif", str(wal), "--json", cwd=tmp_path).stdout)
-    assert all(one["recovery_s"] is None for one in without["predictions"])
+    assert all(prediction["recovery_s"] is None for prediction in without["predictions"])

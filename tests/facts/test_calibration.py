@@ -47,7 +47,7 @@ def test_it_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.Monkey
     later = replace(CALIBRATION, made_at=9.0, machine=replace(MACHINE, version="15.18"))
     write_calibration(calibration_path(MACHINE.cpu, MACHINE.cores, "15.18"), later)
     (path.parent / "broken.json").write_text("{")
-    assert [one for _, one in find_calibrations()] == [later, CALIBRATION]
+    assert [calibration for _, calibration in find_calibrations()] == [later, CALIBRATION]
 
 
 @pytest.mark.parametrize(

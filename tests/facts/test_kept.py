@@ -68,13 +68,13 @@ def test_trials_are_kept_and_stored_once(server: Cluster, store: Store, tmp_path
         finally:
             server.start({})
     second = KeptTrials(store, folder, 0.0)
-    assert [one.number for one in second.trials(run.id)] == [1, 2, 3]
+    assert [trial.number for trial in second.trials(run.id)] == [1, 2, 3]
     assert len(store.series(run.id)) == 3 * len((SERIES,))
     assert list(folder.iterdir()) == []
     second.add_trial(run.id, trial(4), (SERIES,))
     second.finish_run(run.id)
     second.finish_run(run.id)  # of which only the answer was lost
-    assert [one.number for one in store.trials(run.id)] == [1, 2, 3, 4]
+    assert [trial.number for trial in store.trials(run.id)] == [1, 2, 3, 4]
     assert store.trials(run.id)[1] == replace(trial(2), metrics=store.trials(run.id)[1].metrics)
     assert store.run(run.id).finished_at is not None
 
@@ -92,7 +92,7 @@ def test_a_trial_whose_answer_was_lost_is_not_stored_again(
         server.start({})
     store.runs()  # the first use of a lost connection may fail
     store.add_trial(run.id, trial(1), (SERIES,))
-    assert [one.number for one in kept.trials(run.id)] == [1]
+    assert [trial.number for trial in kept.trials(run.id)] == [1]
     assert list(folder.iterdir()) == []
 
 

@@ -59,7 +59,7 @@ def test_a_name_is_found_by_its_pattern(name: str, declared_as: str) -> None:
         ("cpu_s.", "Expected cpu_s.<process>."),
         ("tps.1", "Expected tps[.script<number>]."),
         ("wal_fpi_share.checkpointer", "Expected wal_fpi_share."),
-        ("latency_ms_p90", "Near are latency_ms_p99, latency_ms_p95, latency_ms_p50."),
+        ("latency_ms_p90", "Similar names: latency_ms_p99, latency_ms_p95, latency_ms_p50."),
         ("zzz", None),
     ],
 )
@@ -81,50 +81,52 @@ def test_a_series_is_no_metric() -> None:
 
 
 def test_names_are_declared_once() -> None:
-    bases = [one.base for one in metrics()]
+    bases = [metric.base for metric in metrics()]
     assert len(bases) == len(set(bases))
 
 
 @ALL
-def test_a_row_is_whole(one: Metric) -> None:
-    assert one.meaning[0].isupper() or one.meaning[0].isdigit(), "a sentence begins so"
-    assert one.meaning.endswith(".")
-    assert one.source
-    assert all(one.writers)
-    assert one.shown in SHOWN[one.kind]
-    assert (one.unit == "") is (one.kind in (MetricKind.SHARE, MetricKind.FLAG))
-    assert ("/" in one.unit) is (one.kind in (MetricKind.RATE, MetricKind.RATIO)) or one.base in WITHOUT_UNIT
-    assert one.unit.endswith("/s") or one.unit == "MB/CPU s" or one.kind is not MetricKind.RATE
-    assert (one.unit == "bytes") is (one.kind is MetricKind.BYTES)
-    assert (one.unit in TIMES) is (one.kind is MetricKind.DURATION)
+def test_a_row_is_whole(metric: Metric) -> None:
+    assert metric.meaning[0].isupper() or metric.meaning[0].isdigit(), "a sentence begins so"
+    assert metric.meaning.endswith(".")
+    assert metric.source
+    assert all(metric.writers)
+    assert metric.shown in SHOWN[metric.kind]
+    assert (metric.unit == "") is (metric.kind in (MetricKind.SHARE, MetricKind.FLAG))
+    assert ("/" in metric.unit) is (
+        metric.kind in (MetricKind.RATE, MetricKind.RATIO)
+    ) or metric.base in WITHOUT_UNIT
+    assert metric.unit.endswith("/s") or metric.unit == "MB/CPU s" or metric.kind is not MetricKind.RATE
+    assert (metric.unit == "bytes") is (metric.kind is MetricKind.BYTES)
+    assert (metric.unit in TIMES) is (metric.kind is MetricKind.DURATION)
 
 
 @ALL
-def test_the_unit_is_last(one: Metric) -> None:
+def test_the_unit_is_last(metric: Metric) -> None:
     """Declared units are in the names, and units in the names are the declared ones."""
-    words = one.base.split("_")
+    words = metric.base.split("_")
     while len(words) > 1 and words[-1] in QUALIFIERS:
         words.pop()
     name = "_".join(words)
-    if one.base not in WITHOUT_UNIT:
-        for wanted in _spelled(one):
+    if metric.base not in WITHOUT_UNIT:
+        for wanted in _spelled(metric):
             assert name == wanted or name.endswith(f"_{wanted}"), wanted
     last, is_rate = words[-1], "per" in words
     if last == "share":
-        assert one.kind is MetricKind.SHARE
+        assert metric.kind is MetricKind.SHARE
     if last in {*TIMES, "bytes"} and not is_rate:
-        assert one.unit == last
+        assert metric.unit == last
     if is_rate or last == "tps":
-        assert one.kind in (MetricKind.RATE, MetricKind.RATIO)
+        assert metric.kind in (MetricKind.RATE, MetricKind.RATIO)
 
 
-def _spelled(one: Metric) -> list[str]:
+def _spelled(metric: Metric) -> list[str]:
     """How the name has to end, but for a statistic."""
-    if one.kind is MetricKind.SHARE:
+    if metric.kind is MetricKind.SHARE:
         return ["share"]
-    if one.unit == "transactions/s":
+    if metric.unit == "transactions/s":
         return ["tps"]
-    over, slash, under = one.unit.partition("/")
+    over, slash, under = metric.unit.partition("/")
     of = "_".join(under.lower().split())
     if over in SPELLED:
         return [SPELLED[over] + (f"_per_{of}" if slash else "")]

@@ -13,10 +13,10 @@ def test_the_page_is_what_the_table_makes_of_it() -> None:
 
 
 def test_each_writer_has_one_place_in_the_page() -> None:
-    assert sorted(places(PAGE)) == sorted({writer for one in metrics() for writer in one.writers})
+    assert sorted(places(PAGE)) == sorted({writer for metric in metrics() for writer in metric.writers})
 
 
 def test_a_changed_meaning_changes_the_page() -> None:
-    meaning = next(one.meaning for one in metrics() if one.name == "wal_bytes")
+    meaning = next(metric.meaning for metric in metrics() if metric.name == "wal_bytes")
     assert with_tables(PAGE.replace(meaning, "Something else.")) == PAGE
     assert PAGE.count(f"| {meaning} |") == 1

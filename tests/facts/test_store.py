@@ -80,7 +80,7 @@ def test_a_power_cut_is_stored_with_its_trial(store: Store, url: str) -> None:
     store.add_trial(run.id, dataclasses.replace(trial(1), cut=cut))
     store.add_trial(run.id, trial(2))
     reader = Store(url)
-    assert [one.cut for one in reader.trials(run.id)] == [cut, None]
+    assert [trial.cut for trial in reader.trials(run.id)] == [cut, None]
     reader.close()
 
 
@@ -111,7 +111,7 @@ def test_slices_are_stored_with_their_start(store: Store, url: str) -> None:
     store.add_trial(run.id, dataclasses.replace(trial(1), slices=(first, second)))
     store.add_trial(run.id, trial(2))
     reader = Store(url)
-    assert [one.slices for one in reader.trials(run.id)] == [(first, second), ()]
+    assert [trial.slices for trial in reader.trials(run.id)] == [(first, second), ()]
     reader.close()
 
 
@@ -136,8 +136,8 @@ def test_a_run_is_open_until_it_is_finished(store: Store) -> None:
 def test_extents_count_what_is_stored(store: Store) -> None:
     run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
     other = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
-    for one in (trial(1), failed(2)):
-        store.add_trial(run.id, one)
+    for stored in (trial(1), failed(2)):
+        store.add_trial(run.id, stored)
     store.finish_run(run.id)
     found = store.extents()
     newest = max(trial(1).ended_at, failed(2).ended_at)
@@ -334,7 +334,7 @@ def test_what_is_asked_of_a_run_and_what_it_answers_are_stored(store: Store) -> 
     run = store.add_run(plan(), COMMAND, ENVIRONMENT, "1.0")
     more = store.ask(run.id, RequestKind.ROUNDS, 2)
     stop = store.ask(run.id, RequestKind.STOP)
-    assert [one.number for one in store.requests(run.id)] == [1, 2]
+    assert [request.number for request in store.requests(run.id)] == [1, 2]
     assert store.run(run.id).rounds_more == 0
     with pytest.raises(StoreError, match="was asked to stop already"):
         store.ask(run.id, RequestKind.STOP)
@@ -344,7 +344,7 @@ def test_what_is_asked_of_a_run_and_what_it_answers_are_stored(store: Store) -> 
     store.answer(run.id, more, "2 more rounds follow", is_granted=True)
     store.answer(run.id, stop, "no", is_granted=False)
     found = store.run(run.id)
-    assert [(one.is_granted, one.words) for one in found.requests] == [
+    assert [(request.is_granted, request.words) for request in found.requests] == [
         (True, "2 more rounds follow"),
         (False, "no"),
     ]
@@ -365,11 +365,11 @@ def test_requests_of_several_at_once_all_have_numbers(url: str) -> None:
         threading.Thread(target=store.ask, args=(run.id, RequestKind.ROUNDS, number))
         for number in (1, 2, 3, 4)
     ]
-    for one in askers:
-        one.start()
-    for one in askers:
-        one.join()
+    for asker in askers:
+        asker.start()
+    for asker in askers:
+        asker.join()
     found = store.requests(run.id)
-    assert [one.number for one in found] == [1, 2, 3, 4]
-    assert sorted(one.rounds for one in found) == [1, 2, 3, 4]
+    assert [run.number for run in found] == [1, 2, 3, 4]
+    assert sorted(run.rounds for run in found) == [1, 2, 3, 4]
     store.close()

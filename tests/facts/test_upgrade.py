@@ -66,7 +66,7 @@ def test_there_is_a_stored_plan_of_each_kind() -> None:
         "throughput", "statements", "power cuts", "replay", "streaming", "failover", "loading",
     }  # fmt: skip
     added = [upgraded["kind"].get("added") for upgraded in map(_upgraded, STORED.values())]
-    assert {one["name"] for one in added if one is not None} == {"crash", "power cut"}
+    assert {text["name"] for text in added if text is not None} == {"crash", "power cut"}
 
 
 def _upgraded(stored: dict[str, Any]) -> dict[str, Any]:

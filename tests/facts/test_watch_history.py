@@ -56,13 +56,14 @@ def test_what_was_added_is_read_again_while_it_is_written(tmp_path: Path) -> Non
     path = tmp_path / "a b?.sqlite"
     with recorder(path) as written:
         records = [record(0), outage(2), record(4, severity=2)]
-        written.add([("db1", one) for one in records] + [("db2", record(1))])
+        written.add([("db1", record) for record in records] + [("db2", record(1))])
         written.flush()
         assert written.problem is None
         with open_history(path) as history:
             assert history.looks("db1", BEGAN, BEGAN + 10) == tuple(records)
             assert history.looks("db1", BEGAN + 1, BEGAN + 3) == (records[1],)
-            assert [(one.name, one.first_at, one.last_at, one.records) for one in history.servers()] == [
+            servers = history.servers()
+            assert [(found.name, found.first_at, found.last_at, found.records) for found in servers] == [
                 ("db1", BEGAN, BEGAN + 4, 3), ("db2", BEGAN + 1, BEGAN + 1, 1),
             ]  # fmt: skip
             assert [name for name, _ in history.records()] == ["db1", "db1", "db1", "db2"]
@@ -81,10 +82,10 @@ def test_of_each_stretch_the_worst_is_read(tmp_path: Path) -> None:
         seconds = [record(second, crash_s=second % 10) for second in range(100)]
         seconds[42] = record(42, severity=1)
         seconds[77] = replace(outage(77), concerns=(SaidConcern("server", 2, "Gone.", None),))
-        written.add([("db1", one) for one in seconds])
+        written.add([("db1", second) for second in seconds])
     with open_history(tmp_path / "h") as history:
         found = history.looks("db1", BEGAN, BEGAN + 100, at_most=10)
-        assert [one.at - BEGAN for one in found] == [9, 19, 29, 39, 42, 59, 69, 77, 89, 99]
+        assert [record.at - BEGAN for record in found] == [9, 19, 29, 39, 42, 59, 69, 77, 89, 99]
         assert len(history.looks("db1", BEGAN, BEGAN + 100, at_most=1000)) == 100
 
 
@@ -99,7 +100,7 @@ def test_a_month_is_thinned_and_what_is_older_goes(tmp_path: Path) -> None:
             several[100] = outage(at + 150)
             several[200] = record(at + 250, crash_s=99.0)
             time.now = BEGAN + at + 700
-            written.add([("db1", one) for one in several])
+            written.add([("db1", record) for record in several])
             written.flush()
             assert written.problem is None
     with open_history(tmp_path / "h") as history:
@@ -108,8 +109,8 @@ def test_a_month_is_thinned_and_what_is_older_goes(tmp_path: Path) -> None:
         kept = history.looks("db1", BEGAN + 5 * DAY, BEGAN + 6 * DAY)
         # Three stretches of five minutes, of each the first, the worst, the first without an answer.
         assert 4 <= len(kept) <= 9
-        assert any(one.look is None for one in kept)
-        assert max(one.clock.warm.seconds for one in kept if one.clock) == 99.0
+        assert any(record.look is None for record in kept)
+        assert max(record.clock.warm.seconds for record in kept if record.clock) == 99.0
         newest = history.looks("db1", BEGAN + 11 * DAY, BEGAN + 12 * DAY)
         assert len(newest) == 600
 
@@ -150,7 +151,7 @@ def test_a_full_disk_is_a_warning_and_what_was_seen_meanwhile_comes_later(tmp_pa
         written.add([("db2", record(200))])
         assert written.problem is None
     with open_history(path) as history:
-        assert [(one.name, one.records) for one in history.servers()] == [("db1", 1), ("db2", 201)]
+        assert [(server.name, server.records) for server in history.servers()] == [("db1", 1), ("db2", 201)]
 
 
 def test_a_clock_that_jumps_breaks_nothing(tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_a_clock_that_jumps_breaks_nothing(tmp_path: Path) -> None:
             written.add([("db1", record(jump))])
             written.flush()
     with open_history(tmp_path / "h") as history:
-        assert [one.at - BEGAN for _, one in history.records()][-1] == 0.0
+        assert [record.at - BEGAN for _, record in history.records()][-1] == 0.0
 
 
 def test_it_is_read_where_nothing_can_be_written(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_client_gets_the_whole_in_parts() -> None:
         first = told(await client.call_tool("rows", {}))
         assert len(first["result"]["rows"]) < 600
         found = await whole(client, first)
-        assert [one["relation"] for one in found["rows"]] == [one["relation"] for one in rows]
+        assert [row["relation"] for row in found["rows"]] == [row["relation"] for row in rows]
         # Seconds of 1970, as a date.
         assert found["rows"][7]["at"] == "1970-01-01T00:00:07+00:00"
 

@@ -6,8 +6,10 @@ from walproof.mcp.plain import readable, visible
 
 
 def test_unseen_characters_are_escapes() -> None:
-    hidden = "".join(chr(0xE0000 + ord(one)) for one in "obey")
-    assert visible(f"orders{hidden}") == "orders" + "".join(f"\\U{0xE0000 + ord(one):08x}" for one in "obey")
+    hidden = "".join(chr(0xE0000 + ord(character)) for character in "obey")
+    assert visible(f"orders{hidden}") == "orders" + "".join(
+        f"\\U{0xE0000 + ord(character):08x}" for character in "obey"
+    )
     assert visible("a\u200bb\u202ec\x1b[2Jd\ue000") == "a\\u200bb\\u202ec\\u001b[2Jd\\ue000"
     assert visible("v\ufe01\U000e0150") == "v\\ufe01\\U000e0150"
     assert visible("\ud800") == "\\ud800"

@@ -59,7 +59,7 @@ def test_a_defect_is_short_and_says_nothing_of_values() -> None:
             assert len(said) < 400
 
     asked(lambda: in_process(tool("broken", broken), tool("panics", panics), defects=defects), ask)
-    assert [type(one) for one in defects] == [KeyError, BaseException]
+    assert [type(defect) for defect in defects] == [KeyError, BaseException]
 
 
 def test_what_cannot_be_asked_is_said_by_field() -> None:
@@ -149,5 +149,5 @@ def test_progress_is_told() -> None:
         await client.call_tool("passes", {}, progress_callback=on_progress)
 
     asked(lambda: in_process(tool("passes", passes)), ask)
-    assert [one for one, _ in heard] == [1.0, 1.5]
+    assert [progress for progress, _ in heard] == [1.0, 1.5]
     assert heard[0][1] == "read 2 B of 2 B"

@@ -39,7 +39,7 @@ CHANGES = (
 RULES = [(name, rule) for name in PLATFORMS for rule in rules_of(name) if rule.refused_example]
 
 
-@pytest.mark.parametrize(("name", "rule"), RULES, ids=lambda one: getattr(one, "setting", one))
+@pytest.mark.parametrize(("name", "rule"), RULES, ids=lambda value: getattr(value, "setting", value))
 def test_every_rule_refuses_its_example(name: str, rule: PlatformRule) -> None:
     setting, equals, value = rule.refused_example.partition("=")
     change = Change(setting, value) if equals else Change(rule.setting, rule.refused_example)
@@ -61,14 +61,14 @@ def test_every_rule_that_the_catalogue_does_not_imply_has_an_example() -> None:
 
 @pytest.mark.parametrize("name", PLATFORMS)
 def test_what_a_platform_takes_is_written_with_an_undo(name: str) -> None:
-    own = platform(name)
-    taken = [change for change in CHANGES if own.refuse(change, TARGET) is None]
+    chosen = platform(name)
+    taken = [change for change in CHANGES if chosen.refuse(change, TARGET) is None]
     if name == "aurora":
         # Checkpoints and images are not the user's there.
         assert taken == []
         return
     assert taken == list(CHANGES)
-    lines = own.write(taken, TARGET)
+    lines = chosen.write(taken, TARGET)
     for change in taken:
         assert change.name in lines.apply
         assert change.name in lines.undo
@@ -107,7 +107,7 @@ def test_rds_gets_whole_numbers_in_base_units() -> None:
     match = re.search(r"--parameters '(.*)'$", lines.apply)
     assert match
     assert [
-        (one["ParameterName"], one["ParameterValue"], one["ApplyMethod"]) for one in json.loads(match[1])
+        (load["ParameterName"], load["ParameterValue"], load["ApplyMethod"]) for load in json.loads(match[1])
     ] == [
         ("max_wal_size", "8192", "immediate"),
         ("checkpoint_timeout", "900", "immediate"),

@@ -32,7 +32,7 @@ def every_report() -> list[ReportView]:
     """A report of each kind."""
     stored = (durability(), factorial_facts(), two_installs_facts(), hostile_facts())
     return [
-        *(build_view(one.run, one.trials, one.series) for one in stored),
+        *(build_view(run.run, run.trials, run.series) for run in stored),
         build_view(*load_facts()),
         build_view(*cut_run()),
         build_view(*statement_run()),
@@ -85,5 +85,5 @@ def _writers_view() -> ReportView:
     """A study of compression that counts the bytes of every process."""
     facts = factorial_facts()
     written = {f"write_bytes.{kind}": 1e6 * place for place, kind in enumerate(WRITERS, start=1)}
-    trials = [replace(one, metrics={**one.metrics, **written}) for one in facts.trials]
+    trials = [replace(trial, metrics={**trial.metrics, **written}) for trial in facts.trials]
     return build_view(facts.run, trials, facts.series)

@@ -39,13 +39,13 @@ def _plain(view: AdviceView) -> str:
 def test_an_item_says_what_its_lines_set_and_what_they_need() -> None:
     cases = read(PROVOKED)
     view = advice_view(advise(cases["slots/provoked"]), platform("alter-system"))
-    (slots,) = (one for one in view.items if one.advice.rule == "slots")
+    (slots,) = (item for item in view.items if item.advice.rule == "slots")
     (change,) = slots.advice.changes
     assert slots.takes_effect_by == "reload"
     assert f"{change.name} becomes {change.value} (now {slots.before[change.name]})." in _plain(view)
     # ALTER SYSTEM reloads what a session could change, too.
     view = advice_view(advise(cases["wal_compression/provoked"]), platform("alter-system"))
-    (item,) = (one for one in view.items if one.advice.rule == "wal_compression")
+    (item,) = (item for item in view.items if item.advice.rule == "wal_compression")
     assert item.context.startswith("session")
     assert item.takes_effect_by == "reload"
 
@@ -58,9 +58,9 @@ def test_the_curve_marks_where_the_server_is_and_where_it_should_be() -> None:
     assert curve["unit"] == "bytes/h"
     assert curve["present_mb"] == 32
     assert curve["advised_mb"] > 32
-    by_size = {one["max_wal_size_mb"]: one for one in curve["points"]}
+    by_size = {point["max_wal_size_mb"]: point for point in curve["points"]}
     assert by_size[curve["advised_mb"]]["high"] < by_size[32]["low"]
-    assert all(one["low"] <= one["wal"] <= one["high"] for one in curve["points"])
+    assert all(point["low"] <= point["wal"] <= point["high"] for point in curve["points"])
     markdown = to_markdown(view)
     assert "| 32 MB | now |" in markdown
     assert "| advised |" in markdown
@@ -72,10 +72,10 @@ def test_the_curve_marks_where_the_server_is_and_where_it_should_be() -> None:
 def test_the_curve_has_time_away_where_recoveries_were_forecast() -> None:
     case = read(PROVOKED)["max_wal_size/provoked"]
     assert case.whatif is not None
-    timed = study(case.whatif.found, case.whatif.question, lambda one: one.distance_most / 1e8)
+    timed = study(case.whatif.found, case.whatif.question, lambda prediction: prediction.distance_most / 1e8)
     view = advice_view(advise(replace(case, whatif=timed)), platform("conf"))
     points = json.loads(to_json(view))["curve"]["points"]
-    assert all(one["recovery_s"] == one["recovery_bytes_most"] / 1e8 for one in points)
+    assert all(point["recovery_s"] == point["recovery_bytes_most"] / 1e8 for point in points)
     assert "time away" in to_markdown(view)
     assert "time away (s)" in to_html(view)
 

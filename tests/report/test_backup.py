@@ -35,7 +35,7 @@ WOBBLE = (0.99, 1.0, 1.01, 1.02)
 def backup_facts(baseline: str = "full", rounds: int = 4) -> tuple[Run, list[Trial], list[Series]]:
     """``slow`` keeps more, ``paused`` is back sooner, ``incremental`` is smallest; all else is spread."""
     facts = make_facts()
-    workloads = tuple(replace(one, duration_s=6.0) for one in facts.run.plan.workloads[:1])
+    workloads = tuple(replace(workload, duration_s=6.0) for workload in facts.run.plan.workloads[:1])
     plan = replace(
         facts.run.plan,
         kind=Backup(5.0),
@@ -73,7 +73,7 @@ def _said(view: ReportView) -> list[str]:
 
 
 def _tables(view: ReportView, section: str) -> list[Table]:
-    (found,) = [one for one in view.sections if one.id == section]
+    (found,) = [found for found in view.sections if found.id == section]
     return [block for block in found.blocks if isinstance(block, Table)]
 
 
@@ -96,11 +96,11 @@ def test_what_is_not_measurable_is_not_claimed() -> None:
     run, trials, series = backup_facts()
     alike = [
         replace(
-            one,
-            metrics={**one.metrics, "back_s": 5 + place % 3, "backup_bytes": 1e6 + place % 3 * 1e5}
-            | ({"backup_tps_share": 0.7 + place % 3 / 10} if "backup_tps" in one.metrics else {}),
+            trial,
+            metrics={**trial.metrics, "back_s": 5 + place % 3, "backup_bytes": 1e6 + place % 3 * 1e5}
+            | ({"backup_tps_share": 0.7 + place % 3 / 10} if "backup_tps" in trial.metrics else {}),
         )
-        for place, one in enumerate(trials)
+        for place, trial in enumerate(trials)
     ]
     cost, back = _said(build_view(run, alike, series))
     assert "with no variant measurably more" in cost
@@ -119,7 +119,7 @@ def test_a_baseline_without_a_load_has_no_share_of_it() -> None:
 
 def test_nothing_finished_is_no_answer() -> None:
     run, trials, _ = backup_facts()
-    failed = [replace(one, state=TrialState.FAILED, metrics={}, reason="no room") for one in trials]
+    failed = [replace(trial, state=TrialState.FAILED, metrics={}, reason="no room") for trial in trials]
     assert _said(build_view(run, failed)) == ["No trial of full finished: there is no answer yet."]
     assert _said(build_view(run, [])) == ["No trial of full finished: there is no answer yet."]
 
@@ -161,8 +161,8 @@ def test_columns_that_nobody_has_are_left_out() -> None:
     """Of full backups alone nothing was combined."""
     run, trials, series = backup_facts()
     plan = replace(run.plan, variants=VARIANTS[:3])
-    own = [one for one in trials if one.variant != "incremental"]
-    (back,) = _tables(build_view(replace(run, plan=plan), own, series), "back")
+    others = [others for others in trials if others.variant != "incremental"]
+    (back,) = _tables(build_view(replace(run, plan=plan), others, series), "back")
     assert {"combine s", "full before it"} & {column.title for column in back.columns} == set()
 
 

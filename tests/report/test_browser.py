@@ -63,9 +63,9 @@ def test_screenshot_is_not_blank(browser: str, page: Path, tmp_path: Path) -> No
     blank = tmp_path / "blank.html"
     blank.write_text("<!DOCTYPE html><title>blank</title>")
     sizes = []
-    for one in (blank, page):
-        picture = tmp_path / f"{one.stem}.png"
-        run(browser, one, "--window-size=1200,1000", f"--screenshot={picture}")
+    for opened in (blank, page):
+        picture = tmp_path / f"{opened.stem}.png"
+        run(browser, opened, "--window-size=1200,1000", f"--screenshot={picture}")
         assert picture.read_bytes().startswith(b"\x89PNG")
         sizes.append(picture.stat().st_size)
     assert sizes[1] > 5 * sizes[0]

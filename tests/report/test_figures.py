@@ -224,8 +224,8 @@ def test_cells_of_factors_are_named_by_their_levels() -> None:
     axis = _names_axis(MeasuredData("away", "s", ("warm cache",), (MeasuredPanel("p", rows),)))
     assert '"\\u25cf max_wal_size=1GB, checkpoint_timeout=a": "\\u25cf 1GB, a"' in axis["labelExpr"]
     assert axis["title"] == ["max_wal_size,", "checkpoint_timeout"]
-    one = (MeasuredRow("frequent, fsync=off", DurabilityClass.NONE, ((1.0,),)),)
-    plain = _names_axis(MeasuredData("away", "s", ("warm cache",), (MeasuredPanel("p", (*rows, *one)),)))
+    measured = (MeasuredRow("frequent, fsync=off", DurabilityClass.NONE, ((1.0,),)),)
+    plain = _names_axis(MeasuredData("away", "s", ("warm cache",), (MeasuredPanel("p", (*rows, *measured)),)))
     assert "labelExpr" not in plain
     assert plain["title"] is None
 

@@ -84,7 +84,7 @@ def measured(browser: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     )
     copy = with_script(page, "fonts.html", _MEASURE.replace("FONTS", str(list(FONTS))))
     seen: dict[str, Any] = measure(browser, copy)
-    if len({one["probe"] for one in seen.values()}) < len(FONTS):
+    if len({width["probe"] for width in seen.values()}) < len(FONTS):
         if os.environ.get("CI") == "true":
             pytest.fail(f"the fonts look the same: CI needs {_PACKAGES}")
         pytest.skip(f"the fonts look the same: {_PACKAGES} are missing")

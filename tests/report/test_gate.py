@@ -90,12 +90,15 @@ def test_every_form_of_the_report_has_the_gate_first(outcome: Outcome) -> None:
 
 def test_help_is_a_command_that_can_be_typed() -> None:
     """Rounds were the bound, so both bounds are named; of WAL, what makes it vary less."""
-    (line,) = [one for one in view(Outcome.UNDECIDED).what_would_help if one.startswith("The gate")]
+    (line,) = [
+        sentence for sentence in view(Outcome.UNDECIDED).what_would_help if sentence.startswith("The gate")
+    ]
     assert re.search(r"--rounds \d+ --budget \d+min will probably|no number of rounds", line)
     seen = view(Outcome.UNDECIDED)
     plan = replace(seen.run.plan, gate=Gate(parse_promises(["wal_bytes_per_txn > 1.02x"])))
     trials = [
-        replace(one, metrics={"wal_bytes_per_txn": 5000 + 500 * (one.number % 3)}) for one in seen.trials
+        replace(trial, metrics={"wal_bytes_per_txn": 5000 + 500 * (trial.number % 3)})
+        for trial in seen.trials
     ]
     found = judge(plan, trials, is_finished=True)
     assert found is not None

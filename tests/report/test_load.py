@@ -126,6 +126,8 @@ def test_the_script_names_gains_losses_settings_and_their_undo() -> None:
 
 def test_what_is_said_to_be_higher_is_what_was_compared() -> None:
     """It said "throughput is" of whatever a kind compares: of the CPU of a replay, too."""
-    (certainty,) = [one for one in build_view(*load_facts()).sections if one.id == "certainty"]
-    (known,) = [one for one in certainty.blocks if isinstance(one, Table) and "ratio is known" in one.title]
+    (certainty,) = [section for section in build_view(*load_facts()).sections if section.id == "certainty"]
+    (known,) = [
+        block for block in certainty.blocks if isinstance(block, Table) and "ratio is known" in block.title
+    ]
     assert known.columns[-1].title == "complete rows/s is"

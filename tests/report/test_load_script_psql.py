@@ -78,9 +78,9 @@ def _was_marked() -> bool:
 
 def test_the_judge_sees_what_it_is_there_for(judge: Judge) -> None:
     """psql runs what stands after a line break, and the server starts programs."""
-    for one in _COMMANDS:
-        done = judge.run(f"SELECT 1;\nSELECT 2\n{';' if one.startswith('COPY') else ''}{one}\n")
-        assert _was_marked(), (one, done.stderr)
+    for command in _COMMANDS:
+        done = judge.run(f"SELECT 1;\nSELECT 2\n{';' if command.startswith('COPY') else ''}{command}\n")
+        assert _was_marked(), (command, done.stderr)
     assert judge.run("SELECT 1;\n-- none\nSELECT\n2;").stdout == "SELECT 1;\nSELECT\n2;\n"
 
 
@@ -105,8 +105,8 @@ def test_text_of_any_origin_starts_nothing(
     assert judge.left() == []
     sent = _without_blanks(done.stdout)
     for text in (before, after):
-        for one in statements(sqltext.statement(text)):
-            assert _without_blanks(one.sql) in sent
+        for statement in statements(sqltext.statement(text)):
+            assert _without_blanks(statement.sql) in sent
     assert "VACUUM(ANALYZE)" in sent
 
 
@@ -141,7 +141,7 @@ def test_a_table_with_such_names_is_loaded_and_put_right(
     rows = judge.folder / f"rows{file.replace('/', '_')[:40]}"
     rows.write_text("a,b\n1,y\n2,z\n")
     with judge.connect() as session:
-        for one in (
+        for statement in (
             sql.SQL("CREATE TABLE {} (id int CONSTRAINT {} PRIMARY KEY, {} text)").format(name, key, column),
             sql.SQL("CREATE INDEX {} ON {} ({}) WHERE {} <> {}").format(
                 index, name, column, column, sql.Literal(predicate)
@@ -149,7 +149,7 @@ def test_a_table_with_such_names_is_loaded_and_put_right(
             sql.SQL("CREATE TRIGGER {} BEFORE UPDATE ON {} FOR EACH ROW EXECUTE FUNCTION"
                     " suppress_redundant_updates_trigger()").format(trigger, name),
         ):  # fmt: skip
-            session.execute(one)
+            session.execute(statement)
         try:
             before = read_table(session, name.as_string(session))
             about = around(before, STEPS, None, judge.cluster.install.version_num)

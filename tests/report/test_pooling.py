@@ -15,7 +15,7 @@ from walproof.report.pooling import say_pooling
 def made(pooling: Pooling, degrees: float, workloads: int = 1) -> tuple[Effect, ...]:
     plan = make_plan(workloads=tuple(make_workload(f"scale {10**n}", 10**n) for n in range(workloads)))
     found = effects(plan, make_trials(plan, 5, lambda cell: 100.0))
-    return tuple(replace(one, spread=Spread(0.01, degrees, pooling, 0.5)) for one in found)
+    return tuple(replace(effect, spread=Spread(0.01, degrees, pooling, 0.5)) for effect in found)
 
 
 @pytest.mark.parametrize(
@@ -32,10 +32,10 @@ def test_a_sentence_for_each_way(pooling: Pooling, words: str) -> None:
 
 
 def test_workloads_are_named_where_they_differ() -> None:
-    one, two, three, four = made(Pooling.ALL, 8, workloads=2)
-    assert len(say_pooling((one, two, three, four))) == 1
+    pooled, two, three, four = made(Pooling.ALL, 8, workloads=2)
+    assert len(say_pooling((pooled, two, three, four))) == 1
     alone = [replace(e, spread=Spread(0.01, 4, Pooling.OWN, 0.0)) for e in (three, four)]
-    first, second = say_pooling((one, two, *alone))
+    first, second = say_pooling((pooled, two, *alone))
     assert first.startswith("scale 1: How much a ratio varies is known from all")
     assert second == "scale 10: Variants vary differently, so each ratio is judged from its rounds alone."
 

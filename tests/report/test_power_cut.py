@@ -61,7 +61,7 @@ def test_machines_get_counts_and_bounds() -> None:
     assert safe["failure_rate_most"] == 0.75
     assert (off["window_ms_median"], off["bound_ms"]) == (150.0, 600.0)
     assert (fsync["failed"], fsync["failure_rate_most"]) == (2, None)
-    assert [one["survives"] for one in (safe, off, fsync)] == ["yes", "loses last commits", "no"]
+    assert [summary["survives"] for summary in (safe, off, fsync)] == ["yes", "loses last commits", "no"]
     assert document["trials"][0]["cut"]["moment"] == "wal flush 812"
 
 
@@ -76,8 +76,8 @@ def test_a_missing_flush_is_named() -> None:
 def test_cuts_beside_throughput_are_a_section() -> None:
     facts = make_facts()
     plan = replace(facts.run.plan, kind=Throughput(PowerCut(1)))
-    own = cut(image(1, ImageState.CLEAN))
-    trials = tuple(replace(trial, cut=own) for trial in facts.trials)
+    cut_trial = cut(image(1, ImageState.CLEAN))
+    trials = tuple(replace(trial, cut=cut_trial) for trial in facts.trials)
     page = to_html(build_view(replace(facts.run, plan=plan), trials, facts.series))
     assert "Survives a power cut?" in page
     assert "How much throughput does each variant give" in page
@@ -87,12 +87,12 @@ def test_the_results_say_beside_each_ratio_what_survives() -> None:
     facts = make_facts()
     plan = replace(facts.run.plan, kind=Throughput(PowerCut(2)))
     sound = cut(image(1, ImageState.CLEAN), image(2, ImageState.BENIGN))
-    own = {
+    cuts = {
         "fsync=off": cut(image(1, ImageState.NO_START), image(2, ImageState.CLEAN)),
         "synchronous_commit=off": cut(image(1, ImageState.LOST, 3, 100.0), image(2, ImageState.CLEAN)),
     }
     trials = tuple(
-        replace(trial, cut=own.get(trial.variant, sound)) if trial.state is TrialState.DONE else trial
+        replace(trial, cut=cuts.get(trial.variant, sound)) if trial.state is TrialState.DONE else trial
         for trial in facts.trials
     )
     view = build_view(replace(facts.run, plan=plan), trials, facts.series)

@@ -42,7 +42,7 @@ def profile_view(metrics: dict[str, float]) -> ReportView:
 
 def _section(metrics: dict[str, float]) -> tuple[Section, str]:
     view = profile_view(metrics)
-    (found,) = [one for one in view.sections if one.id == "profile"]
+    (found,) = [section for section in view.sections if section.id == "profile"]
     return found, to_html(view)
 
 

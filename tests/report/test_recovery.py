@@ -41,8 +41,8 @@ def tables(
     ]  # fmt: skip
     view = build_view(replace(facts.run, plan=plan), trials)
     assert "Away after a crash" in to_markdown(view)
-    assert any("Back first after a crash: " in text for one in view.answers for text in one.sentences)
-    section = next(one for one in view.sections if one.id == "recovery")
+    assert any("Back first after a crash: " in text for answer in view.answers for text in answer.sentences)
+    section = next(section for section in view.sections if section.id == "recovery")
     return [block for block in section.blocks if isinstance(block, Table)]
 
 
@@ -55,7 +55,9 @@ def test_a_recovery_that_is_not_there_is_told_with_its_reason() -> None:
         for trial in facts.trials
     ]
     section = next(
-        one for one in build_view(replace(facts.run, plan=plan), trials).sections if one.id == "recovery"
+        section
+        for section in build_view(replace(facts.run, plan=plan), trials).sections
+        if section.id == "recovery"
     )
     table = next(b for b in section.blocks if isinstance(b, Table) and b.title.startswith("Away with less"))
     assert table.note is not None
@@ -79,10 +81,10 @@ def test_predictions_stand_beside_what_was_measured() -> None:
         for trial in facts.trials
     ]  # fmt: skip
     view = build_view(replace(facts.run, plan=plan), trials)
-    section = next(one for one in view.sections if one.id == "recovery")
+    section = next(section for section in view.sections if section.id == "recovery")
     table = next(b for b in section.blocks if isinstance(b, Table) and b.title.startswith("Predicted from"))
     row = next(row for row in table.rows if row[0].text == other)
-    assert [one.text for one in row[1:]] == ["191 MB", "210 MB", "+10.0 %", "100", "90.0", "-10.0 %"]
+    assert [cell.text for cell in row[1:]] == ["191 MB", "210 MB", "+10.0 %", "100", "90.0", "-10.0 %"]
 
 
 def crash_view() -> ReportView:
@@ -113,14 +115,16 @@ def test_recoveries_are_predicted_from_the_baseline() -> None:
     view = crash_view()
     baseline = view.run.plan.baseline
     other = next(v.name for v in view.run.plan.variants if v.name != baseline)
-    found = {(one.workload, one.variant): one for one in predicted_crashes(view.run.plan, view.trials)}
+    found = {
+        (crash.workload, crash.variant): crash for crash in predicted_crashes(view.run.plan, view.trials)
+    }
     workload = view.run.plan.workloads[0].name
     assert {variant for _, variant in found} == {baseline, other}
     assert found[workload, baseline].away_s == pytest.approx(2.0)
     twice = found[workload, other]
     # What is not replay stays: 2 s - 1 s - 0.5 s.
     assert (twice.redo_s, twice.checkpoint_s, twice.away_s) == pytest.approx((2.0, 1.0, 3.5))
-    section = next(one for one in view.sections if one.id == "recovery")
+    section = next(section for section in view.sections if section.id == "recovery")
     table = next(
         b for b in section.blocks if isinstance(b, Table) and b.title.startswith("Recovery predicted from")
     )
@@ -159,7 +163,7 @@ def _kinds(data: MeasuredData) -> set[str]:
 
 
 def cell(table: Table, variant: str, column: str) -> str:
-    names = [one.title for one in table.columns]
+    names = [column.title for column in table.columns]
     (row,) = (row for row in table.rows if row[0].text == variant)
     return row[names.index(column)].text
 
@@ -172,7 +176,7 @@ def test_medians_and_the_most() -> None:
     assert cell(table, baseline, "redo s") == "3.00"
     assert cell(table, baseline, "MB per CPU s") == "200"
     assert cell(table, baseline, "away s") == "3.50"
-    assert not any("cold" in one.title for one in table.columns)
+    assert not any("cold" in column.title for column in table.columns)
 
 
 def test_a_cold_cache_has_columns_of_its_own() -> None:
@@ -185,7 +189,7 @@ def test_a_limited_disk_has_columns_of_its_own() -> None:
     table = tables(cold=False, iops=3000)[1]
     assert cell(table, table.rows[0][0].text, "limited away s") == "21.5"
     assert "3,000 reads a second" in (table.note or "")
-    assert not any("cold" in one.title for one in table.columns)
+    assert not any("cold" in column.title for column in table.columns)
 
 
 def test_a_power_cut_has_columns_of_its_own() -> None:

@@ -62,9 +62,9 @@ def test_what_the_kernels_audit_built_is_told() -> None:
     audited, quiet = plan.variants[1].name, plan.variants[2].name
     built = {audited: 3.4, quiet: 0.0}
     trials = tuple(
-        replace(one, metrics={**one.metrics, "audit_records_per_record": built[one.variant]})
-        if one.variant in built else one
-        for one in trials
+        replace(trial, metrics={**trial.metrics, "audit_records_per_record": built[trial.variant]})
+        if trial.variant in built else trial
+        for trial in trials
     )  # fmt: skip
     view = build_view(replace(facts.run, plan=plan), trials)
     said = " ".join(sentence for answer in view.answers for sentence in answer.sentences)
@@ -95,7 +95,7 @@ def test_what_a_failover_lost_is_summed_and_its_worst_shown() -> None:
                 metrics["loss_window_ms"] = 3 * lost
             trials.append(_trial(len(trials) + 1, round, cell, metrics))
     view = build_view(replace(facts.run, plan=plan), trials)
-    (section,) = [one for one in view.sections if one.id == "failover"]
+    (section,) = [section for section in view.sections if section.id == "failover"]
     (table,) = section.blocks
     rows = [[cell.text for cell in row] for row in table.rows]  # type: ignore[union-attr]
     assert [row[0] for row in rows] == ["on", "local"]

@@ -55,9 +55,9 @@ def test_a_report_of_slices() -> None:
         assert "Slices" in text
         assert "a reload" in text, "why the design was chosen"
     document = json.loads(to_json(view))
-    assert [one["design"] for one in document["analysis"]["effects"]] == ["toggled", "toggled"]
+    assert [effect["design"] for effect in document["analysis"]["effects"]] == ["toggled", "toggled"]
     assert document["analysis"]["places"][0]["checkpoints"] == 0
-    assert [one["variant"] for one in document["analysis"]["carry_overs"]] == ["same", "off"]
+    assert [over["variant"] for over in document["analysis"]["carry_overs"]] == ["same", "off"]
 
 
 def test_a_variant_that_leaves_something_is_named() -> None:
@@ -77,10 +77,10 @@ def test_a_mixed_study_has_both_designs() -> None:
     toggling = replace(PLAN.toggling, baseline="default, toggled")  # type: ignore[type-var]
     base, same, off = PLAN.variants
     fresh = replace(base, design=Design.FRESH, design_reason=None)
-    own = replace(base, name="default, toggled")
+    toggled = replace(base, name="default, toggled")
     large = replace(fresh, name="large", design_reason="max_wal_size acts at checkpoints")
-    plan = replace(PLAN, variants=(fresh, own, same, off, large), toggling=toggling)
-    short = replace(PLAN, variants=(own, same, off), toggling=toggling)
+    plan = replace(PLAN, variants=(fresh, toggled, same, off, large), toggling=toggling)
+    short = replace(PLAN, variants=(toggled, same, off), toggling=toggling)
     starts = [start(short, number, rng) for number in (1, 4)]
     starts[1] = replace(starts[1], round=2)
     others = [
@@ -108,17 +108,17 @@ def test_a_report_without_slices_says_nothing_of_designs() -> None:
 def test_a_report_of_servers_that_take_turns() -> None:
     """What they did while they waited, what varies, and where their slices lie."""
     rng = random.Random(6)
-    variants = tuple(replace(one, design=Design.SLICED) for one in PLAN.variants)
+    variants = tuple(replace(variant, design=Design.SLICED) for variant in PLAN.variants)
     plan = replace(PLAN, variants=variants, toggling=None, slicing=PLAN.toggling, place=Placing.STEADY)
     waiting = {
         "waiting_cpu_share": 0.03, "waiting_cpu_share_max": 0.2, "waiting_wal_bytes": 0.0,
         "waiting_written_bytes": 2048.0,
     }  # fmt: skip
-    own = {name: rng.gauss(0, 0.1) for name in ("default", "same", "off")}
+    draws = {name: rng.gauss(0, 0.1) for name in ("default", "same", "off")}
     trials = [
-        replace(one, metrics={**one.metrics, **waiting})
-        for one in (
-            start(PLAN, number, rng, noise=0.03, stalls=0, own=own if number == 1 else None)
+        replace(made, metrics={**made.metrics, **waiting})
+        for made in (
+            start(PLAN, number, rng, noise=0.03, stalls=0, own_effects=draws if number == 1 else None)
             for number in (1, 2, 3)
         )
     ]

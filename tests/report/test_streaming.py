@@ -61,7 +61,7 @@ def _said(view: ReportView) -> str:
 
 
 def _table(view: ReportView, section: str) -> Table:
-    (found,) = [one for one in view.sections if one.id == section]
+    (found,) = [found for found in view.sections if found.id == section]
     return next(block for block in found.blocks if isinstance(block, Table))
 
 
@@ -96,8 +96,8 @@ def test_who_never_catches_up_is_told_with_rates_and_place() -> None:
             "lag_bytes_end.network": 40 * 2.0**20, "lag_bytes_end.replay": 10 * 2.0**20,
         }  # fmt: skip
         changed = [
-            replace(one, metrics={**one.metrics, **rates}) if one.variant == "compressed" else one
-            for one in trials
+            replace(trial, metrics={**trial.metrics, **rates}) if trial.variant == "compressed" else trial
+            for trial in trials
         ]
         view = build_view(run, changed, series)
         said = _said(view)
@@ -111,7 +111,8 @@ def test_who_never_catches_up_is_told_with_rates_and_place() -> None:
 def test_a_standby_that_is_held_back_is_not_called_relieved() -> None:
     run, trials, series = streaming_facts(rows_on=50_000.0, us_on=2.4, lag_s_on=0.0)
     held = tuple(
-        replace(one, conditions=StreamingConditions(replay_cpu_share=0.05)) for one in run.plan.variants
+        replace(variant, conditions=StreamingConditions(replay_cpu_share=0.05))
+        for variant in run.plan.variants
     )
     plan = replace(run.plan, variants=held)
     view = build_view(replace(run, plan=plan), trials, series)
@@ -138,7 +139,7 @@ def test_the_published_table_has_what_it_leaves_out() -> None:
 
 def test_lag_is_drawn_by_the_trial_in_the_middle() -> None:
     view = build_view(*streaming_facts(50_000.0, 2.4, 0.0))
-    (section,) = [one for one in view.sections if one.id == "lag"]
+    (section,) = [section for section in view.sections if section.id == "lag"]
     figure = section.blocks[0]
     assert not isinstance(figure, Table)
     data = figure.data  # type: ignore[union-attr]
@@ -155,5 +156,5 @@ def test_lag_is_drawn_by_the_trial_in_the_middle() -> None:
 
 def test_without_samples_there_is_no_chart() -> None:
     run, trials, _ = streaming_facts(50_000.0, 2.4, 0.0)
-    (section,) = [one for one in build_view(run, trials).sections if one.id == "lag"]
+    (section,) = [section for section in build_view(run, trials).sections if section.id == "lag"]
     assert all(isinstance(block, Table) for block in section.blocks)

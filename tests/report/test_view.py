@@ -32,8 +32,8 @@ def test_main_table_holds_medians_of_finished_trials() -> None:
     facts = durability()
     found = tables(view_of(facts))["scale 50"]
     for variant in facts.run.plan.variants:
-        own = [t for t in facts.trials if (t.workload, t.variant) == ("scale 50", variant.name)]
-        done = [t for t in own if t.state is TrialState.DONE]
+        of_cell = [t for t in facts.trials if (t.workload, t.variant) == ("scale 50", variant.name)]
+        done = [t for t in of_cell if t.state is TrialState.DONE]
         assert texts(found, "tps")[variant.name] == number(median(t.metrics["tps"] for t in done))
         assert texts(found, "p99 ms")[variant.name] == number(
             median(t.metrics["latency_ms_p99"] for t in done)

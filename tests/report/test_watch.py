@@ -88,7 +88,7 @@ def test_json_is_a_line_with_the_figures_of_the_page() -> None:
         assert_valid("watch", json.loads(watch_line(shown)))
     assert data["crash"]["warm"]["seconds"] == 90.0
     assert data["disk"]["room_bytes"] == 100 * SEGMENT
-    assert {one["key"] for one in data["concerns"]} >= {"archiver", "crash recovery"}
+    assert {concern["key"] for concern in data["concerns"]} >= {"archiver", "crash recovery"}
     assert json.loads(watch_line(GONE))["no_answer"]["reason"] == "connection refused"
 
 
@@ -133,7 +133,7 @@ def test_metrics_are_what_prometheus_reads() -> None:
     }  # fmt: skip
     assert recovery == {"warm": 90.0, "cold": 90.0}
     held = found["walproof_slot_held_bytes"].samples
-    assert [(one.labels["slot"], one.value) for one in held] == [('a "quoted" name', 61 * MB)]
+    assert [(segment.labels["slot"], segment.value) for segment in held] == [('a "quoted" name', 61 * MB)]
     assert found["walproof_archive_failures"].type == "counter"
 
 

@@ -33,16 +33,16 @@ def paired(name: str, lag_warning_s: float = 0.5) -> ServerView:
     return ServerView(seen, said, pairs=found, windows=(window,))
 
 
-def shown(one: ServerView, height: int, width: int = 100) -> str:
+def shown(server_view: ServerView, height: int, width: int = 100) -> str:
     text = StringIO()
     console = Console(file=text, width=width, height=height, no_color=True, force_terminal=False)
-    console.print(fitting_page([one], console))
+    console.print(fitting_page([server_view], console))
     return text.getvalue()
 
 
 def test_a_low_terminal_has_the_sentences_and_a_high_one_everything() -> None:
-    one = paired("network")
-    low, middle, high = (shown(one, height) for height in (12, 28, 80))
+    view = paired("network")
+    low, middle, high = (shown(view, height) for height in (12, 28, 80))
     for text in (low, middle, high):
         assert "network: The network is the limit" in text
     assert "wait on the upstream to be sent" not in low
@@ -94,8 +94,8 @@ def test_two_standbys_of_one_name_are_told_apart_and_a_pair_hides_its_own_alone(
         replace(look, upstream=replace(look.upstream, sender=replace(sender, pid=8)))
         for look in (window.first, window.last)
     )
-    own = replace(window, first=first, last=last)
-    assert pair_name(seen.standbys, own, "db2") == "a (walsender 8)"
-    assert [state.name for state in unpaired(seen.standbys, (own,))] == ["a (walsender 7)"]
-    one = ServerView(seen, (), pairs={"a (walsender 8)": diagnose(own)}, windows=(own,))
-    assert list(splits(one)) == ["a (walsender 7)", "a (walsender 8)"]
+    changed = replace(window, first=first, last=last)
+    assert pair_name(seen.standbys, changed, "db2") == "a (walsender 8)"
+    assert [state.name for state in unpaired(seen.standbys, (changed,))] == ["a (walsender 7)"]
+    view = ServerView(seen, (), pairs={"a (walsender 8)": diagnose(changed)}, windows=(changed,))
+    assert list(splits(view)) == ["a (walsender 7)", "a (walsender 8)"]

@@ -70,7 +70,9 @@ def test_nothing_but_listed_keywords_is_shown(pairs: dict[str, str]) -> None:
 def test_keywords_that_can_hold_a_secret_are_not_listed() -> None:
     """Of libpq's own: all that it marks as a password, and options, keys and tokens."""
     marked = {
-        one.keyword.decode() for one in psycopg.pq.Conninfo.get_defaults() if one.dispchar in (b"*", b"D")
+        default.keyword.decode()
+        for default in psycopg.pq.Conninfo.get_defaults()
+        if default.dispchar in (b"*", b"D")
     }
     assert not SHOWN & (
         marked | {"options", "sslkey", "scram_client_key", "oauth_client_secret", "require_auth"}

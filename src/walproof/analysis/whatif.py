@@ -250,19 +250,20 @@ class Study:
             if is_present or not is_beyond:
                 kept.append(prediction)
         late = [prediction for prediction in kept if prediction.is_late]
+        present = self.question.present
         return [
-            prediction
-            for prediction in kept
-            if prediction not in late[:-1] or prediction.target == self.question.present
+            curve_point
+            for curve_point in kept
+            if curve_point not in late[:-1] or curve_point.target == present
         ]
 
     def cliffs(self) -> list[Cliff]:
         """Places where doubling max_wal_size saves over a third, with the present timeout; steepest first."""
         curve = self.curve(self.question.present.checkpoint_timeout_s)
         found = [
-            Cliff(smaller, other)
-            for smaller, other in pairwise(curve)
-            if other.wal_bytes < smaller.wal_bytes * CLIFF ** math.log2(_growth(smaller, other))
+            Cliff(smaller, larger)
+            for smaller, larger in pairwise(curve)
+            if larger.wal_bytes < smaller.wal_bytes * CLIFF ** math.log2(_growth(smaller, larger))
         ]
         return sorted(found, key=lambda cliff: -cliff.times)
 
@@ -274,20 +275,18 @@ class Study:
     def answer(self, limits: Limits) -> Answer:
         """The best settings of the grid for these limits."""
         grid = [self.predictions[target] for target in self.question.grid()]
-        fitting = [prediction for prediction in grid if _fits_disk(prediction, limits)] or grid[:1]
+        fitting = [choice for choice in grid if _fits_disk(choice, limits)] or grid[:1]
         within = [
-            prediction
-            for prediction in fitting
-            if _fits_disk(prediction, limits)
-            and _fits_rate(prediction, limits)
-            and _fits_recovery(prediction, limits)
+            choice
+            for choice in fitting
+            if _fits_disk(choice, limits) and _fits_rate(choice, limits) and _fits_recovery(choice, limits)
         ]
         if within and limits.recovery_s is not None:
             # What keeps within the target may as well write the least WAL.
             return Answer(
                 min(
                     within,
-                    key=lambda prediction: (round(prediction.wal_bytes / 2**20), prediction.distance_most),
+                    key=lambda choice: (round(choice.wal_bytes / 2**20), choice.distance_most),
                 ),
                 True,
             )
@@ -295,18 +294,18 @@ class Study:
             # Sizes of which the recording says the same are not told apart: the smaller one will do.
             best = min(
                 within,
-                key=lambda prediction: (
-                    round(prediction.distance_most / 2**20), prediction.target.max_wal_size_mb or 0,
-                    prediction.target.checkpoint_timeout_s or 0,
+                key=lambda choice: (
+                    round(choice.distance_most / 2**20), choice.target.max_wal_size_mb or 0,
+                    choice.target.checkpoint_timeout_s or 0,
                 ),
             )  # fmt: skip
             return Answer(best, True)
         if limits.recovery_s is not None:
             return Answer(
-                min(fitting, key=lambda prediction: (prediction.recovery_s or 0.0, prediction.wal_span.high)),
+                min(fitting, key=lambda choice: (choice.recovery_s or 0.0, choice.wal_span.high)),
                 False,
             )
-        best = min(fitting, key=lambda prediction: (prediction.wal_span.high, prediction.distance_most))
+        best = min(fitting, key=lambda choice: (choice.wal_span.high, choice.distance_most))
         return Answer(best, False)
 
 
@@ -338,9 +337,7 @@ def study(
     others = spreads(outcomes)
     predictions = {target: _predict(target, outcomes, found, hours, others) for target in question.settings()}
     if recovery_s is not None:
-        predictions = {
-            target: replace(had, recovery_s=recovery_s(had)) for target, had in predictions.items()
-        }
+        predictions = {key: replace(had, recovery_s=recovery_s(had)) for key, had in predictions.items()}
     return Study(found, question, _with_elasticity(predictions))
 
 

@@ -90,13 +90,13 @@ def outcome(scenario: Scenario, runs: int, seed: int = 1) -> Outcome:
             reach = t_quantile(0.95, spread.degrees) * error
             held[index].append(abs(mean) <= reach)
             widths.append(reach)
-            own = float(ratios.std(ddof=1)) / np.sqrt(len(ratios))
-            paired.append(t_quantile(0.95, len(ratios) - 1) * own)
+            standard_error = float(ratios.std(ddof=1)) / np.sqrt(len(ratios))
+            paired.append(t_quantile(0.95, len(ratios) - 1) * standard_error)
             share = spread.shared * (len(ratios) / scenario.rounds) ** 2
             p = t_p_value(mean / error, spread.degrees)
             family.append(Compared(p, spread.degrees, 0, share, spread.pooling is not Pooling.OWN))
         calm.append(_is_calm(family))
-    every = [one for row in held for one in row]
+    every = [value for row in held for value in row]
     return Outcome(
         coverage=float(np.mean(every)),
         worst=min(float(np.mean(row)) for row in held),
@@ -109,8 +109,15 @@ def _is_calm(family: Sequence[Compared]) -> bool:
     """Whether nothing is called different: the smallest p value is the first to be."""
     if not family:
         return True
-    least = min(one.p for one in family)
-    return min(family_p_values([one if one.p == least else replace(one, p=1.0) for one in family])) > 0.05
+    least = min(compared.p for compared in family)
+    return (
+        min(
+            family_p_values(
+                [compared if compared.p == least else replace(compared, p=1.0) for compared in family]
+            )
+        )
+        > 0.05
+    )
 
 
 def scenarios(cells: int, rounds: int) -> Sequence[Scenario]:

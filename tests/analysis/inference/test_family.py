@@ -45,9 +45,9 @@ def test_agrees_with_scipys_dunnett() -> None:
     control, groups = chance.normal(0, 1, 6), [chance.normal(shift, 1, 6) for shift in (0.2, 0.9, 1.8)]
     theirs = dunnett(*groups, control=control, rng=np.random.default_rng(1)).pvalue
     degrees = 20
-    variance = float(np.mean([one.var(ddof=1) for one in (*groups, control)]))
-    statistics = [float(one.mean() - control.mean()) / (variance * 2 / 6) ** 0.5 for one in groups]
-    ours = family_p_values([compared(t_p_value(one, degrees), degrees) for one in statistics])
+    variance = float(np.mean([group.var(ddof=1) for group in (*groups, control)]))
+    statistics = [float(group.mean() - control.mean()) / (variance * 2 / 6) ** 0.5 for group in groups]
+    ours = family_p_values([compared(t_p_value(statistic, degrees), degrees) for statistic in statistics])
     assert ours == pytest.approx(tuple(theirs), abs=2e-3)
 
 
@@ -56,7 +56,7 @@ def test_between_its_own_p_value_and_bonferronis_bound() -> None:
         family = [compared(p), compared(0.3), compared(0.6), compared(0.9, group="other")]
         (found, *rest) = family_p_values(family)
         assert p <= found <= min(1.0, 4 * p)
-        assert all(one >= single.p for one, single in zip(rest, family[1:], strict=True))
+        assert all(adjusted >= single.p for adjusted, single in zip(rest, family[1:], strict=True))
 
 
 def test_correlated_comparisons_are_dearer_than_one_and_cheaper_than_independent_ones() -> None:
@@ -72,6 +72,6 @@ def test_groups_are_independent_and_an_empty_family_has_no_values() -> None:
     assert family_p_values([compared(0.03)]) == (0.03,)
     two = family_p_values([compared(0.03), compared(0.03, group="other")])
     assert two == pytest.approx((1 - 0.97**2,) * 2)
-    own = [Compared(0.03, 2, "default", 0.0, is_pooled=False)] * 2
-    assert family_p_values(own) == pytest.approx((1 - 0.97**2,) * 2)
+    family = [Compared(0.03, 2, "default", 0.0, is_pooled=False)] * 2
+    assert family_p_values(family) == pytest.approx((1 - 0.97**2,) * 2)
     assert family_p_values([compared(0.0), compared(1.0)]) == (0.0, 1.0)

@@ -23,12 +23,12 @@ def test_limits_of_five_looks_are_the_published_ones() -> None:
     """O'Brien-Fleming type spending, five equal looks, two-sided 5 %: 4.877, 3.357, 2.680, 2.290, 2.031
     (Jennison and Turnbull 2000, table 7.1 and the program LD98 of Reboussin and others)."""
     found = looks([0.2, 0.4, 0.6, 0.8, 1.0])
-    assert [one.z for one in found] == pytest.approx([4.877, 3.357, 2.680, 2.290, 2.031], abs=0.006)
+    assert [look.z for look in found] == pytest.approx([4.877, 3.357, 2.680, 2.290, 2.031], abs=0.006)
     assert found[-1].spent == pytest.approx(0.05)
 
 
 def test_limits_of_two_looks_and_of_unequal_ones() -> None:
-    assert [one.z for one in looks([0.5, 1.0])] == pytest.approx([2.963, 1.969], abs=0.004)
+    assert [look.z for look in looks([0.5, 1.0])] == pytest.approx([2.963, 1.969], abs=0.004)
     early, late = looks([0.1, 1.0])
     assert early.z > 6
     assert late.z == pytest.approx(1.96, abs=0.001)
@@ -66,7 +66,7 @@ def test_the_error_of_all_looks_together(degrees_a_round: int | None) -> None:
     14 %). With a known spread, and with one that is estimated from seven variants' rounds as they come."""
     chance = np.random.default_rng(11)
     rounds = planned_looks(3, 15)
-    plan = looks([one / 15 for one in rounds])
+    plan = looks([number / 15 for number in rounds])
     wrong = naive = 0
     for _ in range(4000):
         values = chance.standard_normal(15)

@@ -73,10 +73,10 @@ def test_a_restless_baseline_is_kept_apart() -> None:
 def test_variants_that_vary_differently_are_judged_alone() -> None:
     logs = made(4, 8, [1.0, 1.0, 1.0, 8.0], seed=5)
     found = spreads(logs, PAIRS)
-    for (row, _), one in zip(PAIRS, found, strict=True):
-        assert one is not None
-        assert (one.pooling, one.degrees) == (Pooling.OWN, 7)
-        assert one.variance == pytest.approx(np.var(logs[row] - logs[0], ddof=1))
+    for (row, _), spread in zip(PAIRS, found, strict=True):
+        assert spread is not None
+        assert (spread.pooling, spread.degrees) == (Pooling.OWN, 7)
+        assert spread.variance == pytest.approx(np.var(logs[row] - logs[0], ddof=1))
 
 
 def test_different_baselines_share_one_variance() -> None:
@@ -102,11 +102,13 @@ def test_too_few_rounds_and_unused_rows() -> None:
 def test_values_that_do_not_vary() -> None:
     """All equal: no variance. One that varies among others that do not: each alone."""
     still = np.repeat([[1.0], [2.0], [3.0], [4.0]], 4, axis=1)
-    assert [one.variance for one in spreads(still, PAIRS) if one] == pytest.approx([0.0] * 3, abs=1e-20)
+    assert [spread.variance for spread in spreads(still, PAIRS) if spread] == pytest.approx(
+        [0.0] * 3, abs=1e-20
+    )
     still[3] += [0.1, -0.1, 0.2, 0.0]
     found = spreads(still, PAIRS)
-    assert [one.pooling for one in found if one] == [Pooling.OWN] * 3
-    assert [one.variance for one in found[:2] if one] == pytest.approx([0.0] * 2, abs=1e-20)
+    assert [spread.pooling for spread in found if spread] == [Pooling.OWN] * 3
+    assert [spread.variance for spread in found[:2] if spread] == pytest.approx([0.0] * 2, abs=1e-20)
 
 
 def test_satterthwaite_by_hand() -> None:

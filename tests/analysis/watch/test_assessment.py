@@ -34,7 +34,7 @@ def test_what_happens_to_a_server_begins_the_window_anew(change: dict[str, objec
     found.see(looks[:15])
     found.see([replace(looks[15], **change)])  # type: ignore[arg-type]
     seen = found.assess(15.0, BEGAN + 15)
-    assert [one.text for one in seen.events] == [words]
+    assert [event.text for event in seen.events] == [words]
     assert seen.seen_s == 0.0
     assert seen.wal_bytes_per_s is None
 

@@ -16,8 +16,8 @@ OTHER = (1663, 5, 16500)
 def snapshot(written: int, others: int, changes: Changes) -> StreamSnapshot:
     """A stream in which one relation has written so many records of 100 bytes, and another one, too."""
 
-    def relation(place: tuple[int, int, int], records: int, own: Changes) -> RelationWal:
-        return RelationWal(*place, Lsn(0), WalTotals(records, 100 * records, 0, 0), own)
+    def relation(place: tuple[int, int, int], records: int, changes: Changes) -> RelationWal:
+        return RelationWal(*place, Lsn(0), WalTotals(records, 100 * records, 0, 0), changes)
 
     total = WalTotals(written + others, 100 * (written + others), 0, 0)
     return StreamSnapshot(
@@ -39,14 +39,14 @@ def test_the_beginning_of_a_storm_is_told_while_it_is_in_the_window() -> None:
         causes = watch.causes({})
         if causes is None:
             continue
-        one = next((one for one in causes.top if one.place == PLACE), None)
-        other = next(one for one in causes.top if one.place == OTHER)
+        found = next((cause for cause in causes.top if cause.place == PLACE), None)
+        other = next(cause for cause in causes.top if cause.place == OTHER)
         assert other.begun_s is None
         if second == 50:
-            assert one is not None
-            assert one.begun_s == pytest.approx(18, abs=5)
-            assert one.update_share == pytest.approx(1.0)
-            assert one.updates_per_run == pytest.approx(500, rel=0.05)
+            assert found is not None
+            assert found.begun_s == pytest.approx(18, abs=5)
+            assert found.update_share == pytest.approx(1.0)
+            assert found.updates_per_run == pytest.approx(500, rel=0.05)
 
 
 def test_a_transaction_that_began_before_the_window_still_updates_many_rows() -> None:
@@ -69,7 +69,8 @@ def test_what_happens_now_is_seen_behind_a_larger_burst() -> None:
         if (causes := watch.causes({})) is None:
             continue
         whole, recent = (
-            next((one.share for one in top if one.place == PLACE), 0.0) for top in (causes.top, causes.recent)
+            next((cause.share for cause in top if cause.place == PLACE), 0.0)
+            for top in (causes.top, causes.recent)
         )
         shares[second] = whole, recent
         assert causes.recent_s <= 20.0

@@ -47,18 +47,18 @@ def test_a_consumer_that_falls_behind_is_named_with_what_was_seen() -> None:
     assert state.behind_s == pytest.approx(20.0, abs=1.0)
     assert state.growth_bytes_per_s == pytest.approx(MB)
     assert state.catch_up_s is None
-    (one,) = concerns(seen)
-    assert one.key == "logical etl"
-    assert "more slowly than they are made" in one.sentence
+    (concern,) = concerns(seen)
+    assert concern.key == "logical etl"
+    assert "more slowly than they are made" in concern.sentence
     (late,) = concerns(seen, Thresholds(lag_critical_s=15.0))
     assert late.severity is Severity.CRITICAL
 
 
 def test_what_is_not_explained_is_said_to_be() -> None:
     seen = watched([look(second, 0.5, "Lock/transactionid") for second in range(41)])
-    (one,) = concerns(seen)
-    assert "what was seen does not say why" in one.sentence
-    assert any("Lock/transactionid" in line for line in one.evidence)
+    (concern,) = concerns(seen)
+    assert "what was seen does not say why" in concern.sentence
+    assert any("Lock/transactionid" in line for line in concern.evidence)
 
 
 def test_a_consumer_that_catches_up_soon_is_no_concern() -> None:
@@ -67,9 +67,11 @@ def test_a_consumer_that_catches_up_soon_is_no_concern() -> None:
     assert late is not None
     rest = []
     for second in range(41, 102):
-        one = look(second, 0.0)
-        confirmed = min(one.lsn, late + (second - 40) * 5 * MB // 2)
-        rest.append(replace(one, slots=(replace(one.slots[0], confirmed=confirmed, restart=confirmed),)))
+        seen_look = look(second, 0.0)
+        confirmed = min(seen_look.lsn, late + (second - 40) * 5 * MB // 2)
+        rest.append(
+            replace(seen_look, slots=(replace(seen_look.slots[0], confirmed=confirmed, restart=confirmed),))
+        )
     seen = watched([*behind, *rest])
     (state,) = seen.logical
     assert state.catch_up_s is not None
@@ -88,7 +90,7 @@ def test_a_consumer_that_catches_up_soon_is_no_concern() -> None:
 def test_subscriptions_that_apply_nothing(subscription: WatchedSubscription, said: str | None) -> None:
     looks = [replace(Server().look(second), subscriptions=(subscription,)) for second in range(12)]
     found = concerns(watched(looks))
-    assert [one.key for one in found] == ([] if said is None else ["subscription s"])
+    assert [concern.key for concern in found] == ([] if said is None else ["subscription s"])
     assert said is None or said in found[0].sentence
 
 
