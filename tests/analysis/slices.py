@@ -35,7 +35,7 @@ def start(
     noise: float = 0.1,
     stalls: float = 0.01,
 ) -> Trial:
-    """One start: log effects of variants, ``own_effects`` of this start, and what each leaves to the next slice.
+    """One start: log effects of variants, those of this start, and what each leaves to the next slice.
 
     Noise is an autoregressive walk through the slices, and so many of them stall for most of their length.
     """

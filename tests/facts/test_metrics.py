@@ -15,7 +15,7 @@ from walproof.report.kinds.throughput.crashes import more_recoveries
 from walproof.wal.recovery import QUANTITIES
 
 ROOT = Path(__file__).parents[2]
-ALL = pytest.mark.parametrize("one", metrics(), ids=lambda one: one.name)
+ALL = pytest.mark.parametrize("metric", metrics(), ids=lambda row: row.name)
 
 SHOWN = {
     MetricKind.COUNT: {Shown.NUMBER, Shown.WHOLE},

@@ -267,8 +267,7 @@ def _read_ahead_kb(text: str) -> int:
 
 
 def _added(earlier: Calibration, found: Calibration, path: Path) -> Calibration:
-    """Both calibrations together; if they cannot be combined, the new one is kept beside the file, and
-    StoreError says where."""
+    """Both calibrations together. Raises StoreError, which says where the new one is kept instead."""
     from walproof.facts.calibration import pooled, write_calibration
 
     try:
