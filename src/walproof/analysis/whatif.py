@@ -177,8 +177,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The settings within the limits with the shortest recovery; the nearest settings if none keeps the
-    limits."""
+    """The settings within the limits with the shortest recovery; the nearest ones if none keeps them."""
 
     prediction: Prediction
     is_within: bool
@@ -276,20 +275,12 @@ class Study:
         """The best settings of the grid for these limits."""
         grid = [self.predictions[target] for target in self.question.grid()]
         fitting = [choice for choice in grid if _fits_disk(choice, limits)] or grid[:1]
-        within = [
-            choice
-            for choice in fitting
-            if _fits_disk(choice, limits) and _fits_rate(choice, limits) and _fits_recovery(choice, limits)
-        ]
+        fits = (_fits_disk, _fits_rate, _fits_recovery)
+        within = [choice for choice in fitting if all(check(choice, limits) for check in fits)]
         if within and limits.recovery_s is not None:
             # What keeps within the target may as well write the least WAL.
-            return Answer(
-                min(
-                    within,
-                    key=lambda choice: (round(choice.wal_bytes / 2**20), choice.distance_most),
-                ),
-                True,
-            )
+            best = min(within, key=lambda choice: (round(choice.wal_bytes / 2**20), choice.distance_most))
+            return Answer(best, True)
         if within:
             # Sizes of which the recording says the same are not told apart: the smaller one will do.
             best = min(
@@ -301,10 +292,8 @@ class Study:
             )  # fmt: skip
             return Answer(best, True)
         if limits.recovery_s is not None:
-            return Answer(
-                min(fitting, key=lambda choice: (choice.recovery_s or 0.0, choice.wal_span.high)),
-                False,
-            )
+            best = min(fitting, key=lambda choice: (choice.recovery_s or 0.0, choice.wal_span.high))
+            return Answer(best, False)
         best = min(fitting, key=lambda choice: (choice.wal_span.high, choice.distance_most))
         return Answer(best, False)
 
@@ -319,9 +308,8 @@ def _fits_rate(prediction: Prediction, limits: Limits) -> bool:
 
 
 def _fits_recovery(prediction: Prediction, limits: Limits) -> bool:
-    return limits.recovery_s is None or (
-        prediction.recovery_s is not None and prediction.recovery_s <= limits.recovery_s
-    )
+    target_s, found_s = limits.recovery_s, prediction.recovery_s
+    return target_s is None or (found_s is not None and found_s <= target_s)
 
 
 def study(
@@ -428,9 +416,8 @@ def _with_elasticity(predictions: Mapping[Target, Prediction]) -> dict[Target, P
             if slope is None:
                 continue
             curved.add(prediction.target)
-            found[prediction.target] = replace(
-                prediction, elasticity=slope, wal_span=_steepened(prediction, slope)
-            )
+            span = _steepened(prediction, slope)
+            found[prediction.target] = replace(prediction, elasticity=slope, wal_span=span)
     for target, prediction in predictions.items():
         # Of compression there is no curve: that of the same server without it is the steeper one.
         like = found.get(plain(target))
@@ -449,13 +436,13 @@ def _steepened(prediction: Prediction, slope: float) -> Span:
     return Span(prediction.wal_span.low / factor, prediction.wal_span.high * factor)
 
 
-def _growth(prediction: Prediction, other: Prediction) -> float:
-    """How many times larger the other size is."""
-    return (other.target.max_wal_size_mb or 1) / (prediction.target.max_wal_size_mb or 1)
+def _growth(smaller: Prediction, larger: Prediction) -> float:
+    """How many times the smaller size the larger one is."""
+    return (larger.target.max_wal_size_mb or 1) / (smaller.target.max_wal_size_mb or 1)
 
 
-def _slope(prediction: Prediction, other: Prediction) -> float | None:
-    small, large = prediction.target.max_wal_size_mb, other.target.max_wal_size_mb
-    if small is None or large is None or small >= large or min(prediction.wal_bytes, other.wal_bytes) <= 0:
+def _slope(smaller: Prediction, larger: Prediction) -> float | None:
+    small, large = smaller.target.max_wal_size_mb, larger.target.max_wal_size_mb
+    if small is None or large is None or small >= large or min(smaller.wal_bytes, larger.wal_bytes) <= 0:
         return None
-    return math.log(other.wal_bytes / prediction.wal_bytes) / math.log(large / small)
+    return math.log(larger.wal_bytes / smaller.wal_bytes) / math.log(large / small)

@@ -46,12 +46,12 @@ class Told:
 class Clock:
     """Context manager: streams while its block lasts."""
 
-    def __init__(self, own: ServerOrder, max_retained_bytes: int) -> None:
-        self._calibration = own.calibration
-        self._feed = WalFeed(own.conninfo, self._begin, max_retained_bytes, own.bytes_per_s_most, NAMES)
-        self._sizes = WatchedSizes(own.recovery_s, own.wal_disk_bytes)
+    def __init__(self, server: ServerOrder, max_retained_bytes: int) -> None:
+        self._calibration = server.calibration
+        self._feed = WalFeed(server.conninfo, self._begin, max_retained_bytes, server.bytes_per_s_most, NAMES)
+        self._sizes = WatchedSizes(server.recovery_s, server.wal_disk_bytes)
         self._stream: WalStream | None = None
-        self._names = RelationNames(own.conninfo)
+        self._names = RelationNames(server.conninfo)
         self._files = DataFiles()
         self._beginning: FeedBeginning | None = None
         self._causes = CauseWatch()

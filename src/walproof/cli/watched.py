@@ -96,8 +96,8 @@ class WatchedServer:
         windows = tuple(found.values())
         concerns = self._concerns.of(seen, told.clock, told.causes, pairs, time.time(), windows)
         return ServerView(
-            seen, concerns, told.state, told.clock, told.causes, pairs, self._own.recovery_s, told.notes,
-            windows, self._own.wal_disk_bytes, sizes=told.sizes,
+            seen, concerns, told.state, told.clock, told.causes, pairs, self._server.recovery_s, told.notes,
+            windows, self._server.wal_disk_bytes, sizes=told.sizes,
         )  # fmt: skip
 
 
