@@ -35,7 +35,7 @@ def _step(purpose: Purpose, *candidates: Candidate, design: str = "fresh") -> St
 def test_a_step_is_an_ordinary_plan(load: Load) -> None:
     plan = step_plan(load, "tune-shop-1", {"work_mem": "8MB"}, TPS, _step(Purpose.SEARCH, DEFAULT, SMALL))
     assert (plan.study, plan.title, plan.rounds, plan.seed) == ("tune-shop-1-3", "because", 4, 77)
-    assert [one.name for one in plan.variants] == ["default", "max_wal_size=64MB"]
+    assert [variant.name for variant in plan.variants] == ["default", "max_wal_size=64MB"]
     assert plan.baseline == "default"
     assert plan.base_settings["work_mem"] == "8MB"
     assert plan.device == "flush=1ms"
@@ -70,10 +70,10 @@ def test_a_crash_of_what_is_advised_keeps_the_emulated_disk(load: Load) -> None:
 def test_emulated_disks_are_variants_of_one_configuration(load: Load) -> None:
     step = replace(_step(Purpose.FLUSH, SMALL), devices=("flush=0.5ms", "flush=2ms"))
     plan = step_plan(load, "t", {}, TPS, step)
-    assert [(one.name, one.device) for one in plan.variants] == [
+    assert [(made.name, made.device) for made in plan.variants] == [
         ("max_wal_size=64MB", None), ("on flush=0.5ms", "flush=0.5ms"), ("on flush=2ms", "flush=2ms"),
     ]  # fmt: skip
-    assert {tuple(one.settings.items()) for one in plan.variants} == {(("max_wal_size", "64MB"),)}
+    assert {tuple(made.settings.items()) for made in plan.variants} == {(("max_wal_size", "64MB"),)}
     assert (plan.device, plan.toggling) == ("flush=1ms", None)
     assert lab_kind(plan.kind).simulates_disk(replace(plan, device=None))
     trials = [
@@ -84,7 +84,7 @@ def test_emulated_disks_are_variants_of_one_configuration(load: Load) -> None:
         for number, variant in enumerate(plan.variants, 1)
     ]  # fmt: skip
     found = answers(plan, step, TPS, trials)
-    assert [(one.candidate, one.device, one.value) for one in found] == [
+    assert [(row.candidate, row.device, row.value) for row in found] == [
         (SMALL, None, 100.0), (SMALL, "flush=0.5ms", 200.0), (SMALL, "flush=2ms", 300.0),
     ]  # fmt: skip
 
@@ -110,7 +110,7 @@ def test_answers_of_trials_that_worked_and_failed(load: Load) -> None:
             trial(1, "default", None, tps=100.0, latency_ms_p99=5.0),
         ],
     )
-    assert [one.candidate for one in found] == [DEFAULT, SMALL]
+    assert [row.candidate for row in found] == [DEFAULT, SMALL]
     assert (found[0].value, found[0].limit_value, found[0].seconds) == (100.0, 5.0, 3.0)
     assert (found[1].value, found[1].failure) == (None, "the server ended during the load")
 

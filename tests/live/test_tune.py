@@ -85,9 +85,9 @@ def test_what_a_search_asks_for_is_recorded_measured_and_crashed(
         # Two starts of two toggled candidates, two trials, a crash.
         assert search.known == [0, 1, 5, 7, 8]
         facts = conductor.facts(done)
-        assert [one.value is not None and one.value > 0 for one in facts.measured] == [True] * 8
+        assert [row.value is not None and row.value > 0 for row in facts.measured] == [True] * 8
         assert {run.plan.study for run in store.runs()} == {f"tune-shop-1-{number}" for number in (2, 3, 4)}
-        assert facts.spent_s > sum(one.seconds for one in facts.measured[1:]) * 0.9
+        assert facts.spent_s > sum(row.seconds for row in facts.measured[1:]) * 0.9
         assert done.recorded is not None
         written = stats(file.recording, start=Lsn(done.recorded.start_lsn))
         per_txn = done.recorded.metrics["wal_bytes_per_txn"]
@@ -146,7 +146,9 @@ def _trials(folder: Path) -> list[tuple[str, int, float]]:
         return []
     store = Store(path)
     try:
-        return [(run.id, one.number, one.started_at) for run in store.runs() for one in store.trials(run.id)]
+        return [
+            (run.id, trial.number, trial.started_at) for run in store.runs() for trial in store.trials(run.id)
+        ]
     finally:
         store.close()
 
@@ -165,7 +167,7 @@ def test_a_tuning_that_is_interrupted_goes_on(tmp_path: Path) -> None:
     assert {path.name: path.stat().st_mtime_ns for path in file.recording.iterdir()} == recorded
     journal = file.read()
     assert journal is not None
-    finished = tuple(one for one in journal.steps if one.finished)
+    finished = tuple(step for step in journal.steps if step.finished)
     assert finished[0].step.purpose is Purpose.RECORD
     assert len({run for run, *_ in _trials(tmp_path)}) == len(journal.steps) - 1
     # As if its budget had been over then.
@@ -175,7 +177,7 @@ def test_a_tuning_that_is_interrupted_goes_on(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert _trials(tmp_path) == trials
     answer = json.loads(done.stdout)
-    assert [one["run"] for one in answer["steps"]] == [one.run for one in finished]
+    assert [step["run"] for step in answer["steps"]] == [step.run for step in finished]
     assert answer["promises"]["may_lose"] == "none"
     assert answer["default_prediction"]["pg_wal_bytes"] == 1 << 30
     assert (folder / "report.html").read_text().startswith("<!DOCTYPE html>")

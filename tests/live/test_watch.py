@@ -74,7 +74,7 @@ def test_one_look_names_the_trouble_and_leaves_nothing(troubled: Cluster, tmp_pa
     (line,) = done.stdout.splitlines()
     assert "hunter2" not in line
     found = json.loads(line)
-    assert {one["key"] for one in found["concerns"]} >= {"archiver", "slot etl"}
+    assert {concern["key"] for concern in found["concerns"]} >= {"archiver", "slot etl"}
     assert found["wal_bytes_per_s"] > 0
     assert found["disk"]["pg_wal_bytes"] >= 32 << 20
     assert found["archive"]["is_failing"]
@@ -109,11 +109,13 @@ def test_what_was_shown_is_kept_and_shown_again(troubled: Cluster, tmp_path: Pat
     assert len(replayed) == len(records) >= 6
     for line in replayed:
         live = shown[line["at"]]
-        assert {one["key"] for one in line["concerns"]} == {one["key"] for one in live["concerns"]}
+        assert {concern["key"] for concern in line["concerns"]} == {
+            concern["key"] for concern in live["concerns"]
+        }
         same = ("server", "at", "crash", "causes", "slots", "stream", "recovery_target_s", "lacks", "notes")
         assert {key: line[key] for key in same} == {key: live[key] for key in same}
     assert any(line["crash"] for line in replayed)
-    assert any(one["key"] == "crash recovery" for one in replayed[-1]["concerns"])
+    assert any(concern["key"] == "crash recovery" for concern in replayed[-1]["concerns"])
     text = walproof("watch", "--replay", "kept/h.sqlite", "--once", "--plain", cwd=tmp_path).stdout
     assert "orders: attention, if it crashed now: " in text
     print(text)
@@ -180,7 +182,7 @@ def test_a_browser_sees_the_same_and_ctrl_c_leaves_no_slot(troubled: Cluster, tm
         reader = Reader(next(word for word in errors.read_text().split() if "?token=" in word))
         wait_until(lambda: reader.get("/api/live").data[0:1] and reader.get("/api/live").data[0]["crash"])
         (found,) = reader.get("/api/live").data
-        assert {one["key"] for one in found["concerns"]} >= {"archiver", "slot etl"}
+        assert {concern["key"] for concern in found["concerns"]} >= {"archiver", "slot etl"}
         page = reader.get(f"/live/server?name={quote(found['server'])}")
         assert page.status == 200
         for said in ("if it crashed now", 'id="plot-clock"', 'id="plot-pg_wal"', "The archiver fails"):
@@ -215,28 +217,31 @@ def order(conninfo: str, *, streams: bool) -> WatchOrder:
 def test_a_role_without_rights_sees_the_rest(troubled: Cluster) -> None:
     with Fleet(order(dsn(troubled, "nobody_special"), streams=True)) as fleet:
         view = watched(
-            fleet, lambda one: one.stream.phase is StreamPhase.BROKEN and one.seen.wal_bytes_per_s is not None
+            fleet,
+            lambda shown: shown.stream.phase is StreamPhase.BROKEN and shown.seen.wal_bytes_per_s is not None,
         )
     assert any(lack.startswith("the size of pg_wal: ") for lack in view.seen.lacks)
     assert view.stream.hint is not None
     assert "REPLICATION" in view.stream.hint
     assert view.seen.archive is not None
     assert view.seen.archive.is_failing
-    assert {one.key for one in view.concerns} >= {"slot etl"}
+    assert {concern.key for concern in view.concerns} >= {"slot etl"}
 
 
 def test_it_survives_a_restart_of_the_server(embedded: Install, workspace: Workspace) -> None:
     with running_primary(embedded, workspace) as primary:
         with Fleet(order(dsn(primary, "postgres"), streams=True)) as fleet:
-            watched(fleet, lambda one: one.clock is not None)
+            watched(fleet, lambda shown: shown.clock is not None)
             primary.stop("immediate")
-            view = watched(fleet, lambda one: one.seen.no_answer is not None)
-            assert [one.key for one in view.concerns] == ["server"]
+            view = watched(fleet, lambda shown: shown.seen.no_answer is not None)
+            assert [concern.key for concern in view.concerns] == ["server"]
             primary.start(SETTINGS)
-            view = watched(fleet, lambda one: one.seen.no_answer is None and one.clock is not None, 40.0)
-            assert [one.text for one in view.seen.events] == ["the server was started again"]
+            view = watched(
+                fleet, lambda shown: shown.seen.no_answer is None and shown.clock is not None, 40.0
+            )
+            assert [event.text for event in view.seen.events] == ["the server was started again"]
             with psycopg.connect(primary.conninfo, autocommit=True) as session:
                 session.execute("CREATE TABLE after_restart AS SELECT generate_series(1, 100000) i")
             before = view.stream.received or 0
-            view = watched(fleet, lambda one: (one.stream.received or 0) > before + 1_000_000)
+            view = watched(fleet, lambda shown: (shown.stream.received or 0) > before + 1_000_000)
         assert own_slots(primary) == 0

@@ -37,7 +37,9 @@ def watched_pair(embedded: Install, work: Path) -> Iterator[Pair]:
 
 
 def order(*conninfos: str, streams: bool = True, bytes_per_s: int | None = None) -> WatchOrder:
-    servers = tuple(ServerOrder(one, streams=streams, bytes_per_s_most=bytes_per_s) for one in conninfos)
+    servers = tuple(
+        ServerOrder(conninfo, streams=streams, bytes_per_s_most=bytes_per_s) for conninfo in conninfos
+    )
     return WatchOrder(servers, EVERY_S, LIMITS)
 
 
@@ -70,7 +72,7 @@ def test_a_stopped_startup_process_is_never_no_cause_for_concern(watched_pair: P
         try:
 
             def is_late(views: list[ServerView]) -> bool:
-                splits = [one.split for one in views[0].pairs.values()]
+                splits = [pair.split for pair in views[0].pairs.values()]
                 if splits and splits[0].lag_s >= LIMITS.lag_warning_s and splits[0].lag_bytes > 4_000_000:
                     late.append(views[0])
                 return len(late) >= 12
@@ -81,12 +83,14 @@ def test_a_stopped_startup_process_is_never_no_cause_for_concern(watched_pair: P
         for view in late:
             (diagnosis,) = view.pairs.values()
             assert diagnosis.causes, view.windows
-            assert any(one.key.startswith("standby ") for one in view.concerns), view.concerns
+            assert any(concern.key.startswith("standby ") for concern in view.concerns), view.concerns
         said = plain_text(late[-1:], is_first=True)
         assert "startup" in said
         assert "keeps up" not in said
         # It goes on, and nothing is said any more.
-        until(fleet, lambda views: not any(one.key.startswith("standby ") for one in views[0].concerns))
+        until(
+            fleet, lambda views: not any(concern.key.startswith("standby ") for concern in views[0].concerns)
+        )
     pair.catch_up()
 
 
@@ -97,7 +101,7 @@ def test_a_network_that_is_cut_or_silent_is_named_and_comes_back(watched_pair: P
         pair.link.sever()
         try:
             (view,) = until(fleet, lambda views: views[0].seen.no_answer is not None, 20.0)
-            assert [one.key for one in view.concerns] == ["server"]
+            assert [concern.key for concern in view.concerns] == ["server"]
         finally:
             pair.link.mend()
         (view,) = until(fleet, lambda views: views[0].seen.no_answer is None and views[0].clock is not None)
@@ -131,8 +135,8 @@ def test_a_stream_that_may_not_follow_says_so(watched_pair: Pair) -> None:
         assert view.clock is None
         assert view.stream.received_bytes <= 300_000 * (time.monotonic() - begun_s + 3.0)
         assert "limited to" in plain_text([view], is_first=True)
-    own = "SELECT count(*) FROM pg_replication_slots WHERE slot_name LIKE 'walproof%'"
-    wait_until(lambda: query(pair.primary, own) == "0", 40)
+    slots = "SELECT count(*) FROM pg_replication_slots WHERE slot_name LIKE 'walproof%'"
+    wait_until(lambda: query(pair.primary, slots) == "0", 40)
 
 
 def test_a_failover_is_followed_to_the_new_timeline(watched_pair: Pair) -> None:
@@ -141,7 +145,7 @@ def test_a_failover_is_followed_to_the_new_timeline(watched_pair: Pair) -> None:
     # Dirty pages enough that the checkpoint after the promotion, which takes its time, is not over at once.
     run(pair.primary, "INSERT INTO t SELECT i, repeat('x', 900) FROM generate_series(1, 20000) i")
     pair.catch_up()
-    hosts = [(one.sockets, one.port) for one in (pair.primary, pair.standby)]
+    hosts = [(server.sockets, server.port) for server in (pair.primary, pair.standby)]
     both = (
         f"host={','.join(str(host) for host, _ in hosts)} port={','.join(str(port) for _, port in hosts)} "
         f"user={WATCHER} dbname=postgres target_session_attrs=read-write"
@@ -167,5 +171,5 @@ def test_a_failover_is_followed_to_the_new_timeline(watched_pair: Pair) -> None:
             session.execute("CREATE TABLE afterwards AS SELECT generate_series(1, 50000) i")
             session.execute("CHECKPOINT")
         until(fleet, lambda views: (views[0].stream.received or 0) > before + 1_000_000)
-        views = until(fleet, lambda views: "timeline 2" in str([one.seen.events for one in views]))
+        views = until(fleet, lambda views: "timeline 2" in str([shown.seen.events for shown in views]))
         assert all(view.stream.phase is StreamPhase.LIVE for view in views)

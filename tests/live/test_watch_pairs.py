@@ -25,7 +25,7 @@ LIMITS = Thresholds(lag_warning_s=2.0)
 
 
 def order(*conninfos: str) -> WatchOrder:
-    return WatchOrder(tuple(ServerOrder(one, streams=False) for one in conninfos), 0.5, LIMITS)
+    return WatchOrder(tuple(ServerOrder(conninfo, streams=False) for conninfo in conninfos), 0.5, LIMITS)
 
 
 def until(fleet: Fleet, is_so: Callable[[list[ServerView]], bool]) -> list[ServerView]:
@@ -53,10 +53,12 @@ def test_a_cascade_is_watched_pair_by_pair(pair: Pair, others: Workspace) -> Non
             assert list(views[2].pairs) == ["last"]
             assert views[2].windows[0].is_cascade
             query(last, "SELECT pg_wal_replay_pause()")
-            views = until(fleet, lambda views: any(one.key == "standby last" for one in views[2].concerns))
-            (one,) = (one for one in views[2].concerns if one.key == "standby last")
-            assert one.sentence.startswith("replay paused")
-            assert not any(one.key.startswith("standby ") for one in views[1].concerns)
+            views = until(
+                fleet, lambda views: any(concern.key == "standby last" for concern in views[2].concerns)
+            )
+            (paused,) = (concern for concern in views[2].concerns if concern.key == "standby last")
+            assert paused.sentence.startswith("replay paused")
+            assert not any(concern.key.startswith("standby ") for concern in views[1].concerns)
             (told,) = watch_data(views[2])["standbys"]
             assert told["seen_from"] == "both"
             assert told["is_cascade"]
@@ -71,7 +73,9 @@ def test_a_standby_that_does_not_stream_is_watched_with_its_primary(pair: Pair) 
     try:
         wait_until(lambda: query(pair.standby, "SELECT count(*) FROM pg_stat_wal_receiver") == "0")
         with Fleet(order(watcher(pair.primary), watcher(pair.standby))) as fleet:
-            views = until(fleet, lambda views: any("walreceiver" in str(one) for one in views[0].concerns))
+            views = until(
+                fleet, lambda views: any("walreceiver" in str(concern) for concern in views[0].concerns)
+            )
             assert list(views[0].pairs) == ["local:" + str(pair.standby.port)]
     finally:
         pair.link.mend()
@@ -97,7 +101,7 @@ def test_a_subscriber_whose_table_is_locked(
         run(publisher, "INSERT INTO t VALUES (1, 'x')")
         wait_until(lambda: query(subscriber, "SELECT count(*) FROM t") == "1")
         fleet = stack.enter_context(Fleet(order(watcher(publisher), watcher(subscriber))))
-        views = until(fleet, lambda views: all(one.seen.look is not None for one in views))
+        views = until(fleet, lambda views: all(shown.seen.look is not None for shown in views))
         (state,) = views[0].seen.logical
         assert state.slot.database == "postgres"
         assert views[0].seen.standbys == ()
@@ -108,10 +112,14 @@ def test_a_subscriber_whose_table_is_locked(
         with subscriber.connect() as session, writing(publisher, 4_000_000):
             session.execute("BEGIN")
             session.execute("LOCK TABLE t")
-            views = until(fleet, lambda views: any(one.key == "logical shop" for one in views[0].concerns))
+            views = until(
+                fleet, lambda views: any(concern.key == "logical shop" for concern in views[0].concerns)
+            )
             assert "logical slot shop" in plain_text(views, is_first=True)
             session.execute("ROLLBACK")
-        until(fleet, lambda views: not any(one.key == "logical shop" for one in views[0].concerns))
+        until(fleet, lambda views: not any(concern.key == "logical shop" for concern in views[0].concerns))
         run(subscriber, "ALTER SUBSCRIPTION shop DISABLE")
-        views = until(fleet, lambda views: any("is disabled" in one.sentence for one in views[1].concerns))
+        views = until(
+            fleet, lambda views: any("is disabled" in concern.sentence for concern in views[1].concerns)
+        )
         run(subscriber, "ALTER SUBSCRIPTION shop SET (slot_name = NONE)", "DROP SUBSCRIPTION shop")

@@ -88,7 +88,7 @@ class LabKind(ABC, Generic[K]):
 
     def simulates_disk(self, plan: Plan) -> bool:
         """Whether a server runs on a simulated disk."""
-        has_device = plan.device is not None or any(one.device is not None for one in plan.variants)
+        has_device = plan.device is not None or any(variant.device is not None for variant in plan.variants)
         return has_device or self.loses_power(plan)
 
     def wal_bytes(self, plan: Plan, wal_bytes: int) -> int:

@@ -26,7 +26,7 @@ def plain(folder: Path) -> RecordedJudge:
 
 
 def _limits(found: RecordedJudge, **settings: str) -> set[Limit]:
-    return {one.limit for one in found(Candidate.of(settings))[1]}
+    return {refusal.limit for refusal in found(Candidate.of(settings))[1]}
 
 
 def test_the_default_is_as_recorded_and_breaks_nothing(plain: RecordedJudge) -> None:

@@ -57,7 +57,7 @@ def test_every_choice_is_a_value_of_the_version_and_the_default_is_among_them(ve
 def test_nothing_may_be_lost_so_nothing_that_loses_is_there() -> None:
     space = _space()
     assert {"synchronous_commit", "fsync", "full_page_writes", "wal_writer_delay"}.isdisjoint(_choices(space))
-    why = {one.setting: one for one in space.not_moved}
+    why = {unmoved.setting: unmoved for unmoved in space.not_moved}
     assert why["synchronous_commit"].limit is Limit.MAY_LOSE
     assert why["synchronous_commit"].value == "off"
     assert why["wal_writer_delay"].reason == "it does nothing without synchronous_commit=off"
@@ -90,7 +90,7 @@ def test_sizes_by_promise_and_by_the_disk_here() -> None:
     assert _choices(_space(promises=replace(SAFE, wal_disk_bytes=2 * GB)))["max_wal_size"][-1] == "2GB"
     space = _space(machine=Machine(16 * GB, 10 * GB))
     assert _choices(space)["max_wal_size"][-1] == "4GB"
-    assert {one.limit for one in space.not_moved if one.setting == "max_wal_size"} == {None}
+    assert {unmoved.limit for unmoved in space.not_moved if unmoved.setting == "max_wal_size"} == {None}
 
 
 def test_a_few_clients_have_no_use_for_commit_delay() -> None:

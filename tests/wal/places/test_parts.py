@@ -103,8 +103,8 @@ def test_each_part_can_be_waited_for_and_nothing_is_read_that_nobody_wants() -> 
     assert b"".join(map(store.wait, told)) == BODY
     read = 0
     told = [Future(), Future(), Future(), Future()]
-    for one in told[1:]:
-        one.cancel()
+    for promise in told[1:]:
+        promise.cancel()
     module._run_parts(work, told)
     assert read == 1
     assert told[0].result() == BODY[:PART]
@@ -116,6 +116,6 @@ def test_what_fails_fails_every_part_that_is_left() -> None:
     store = CutStore(PART, 0)
     told = store.start_run(lambda: store.fetch_parts("key", 0, len(BODY), "", PART), 4)
     assert store.wait(told[0]) == BODY[:PART]
-    for one in told[1:]:
+    for promise in told[1:]:
         with pytest.raises(ObjectError):
-            store.wait(one)
+            store.wait(promise)

@@ -33,8 +33,8 @@ class FakeStore:
 
     def start_run(self, work: Any, count: int) -> list[Future[Any]]:
         told: list[Future[Any]] = [Future() for _ in range(count)]
-        for one, part in zip(told, work(), strict=True):
-            one.set_result(part)
+        for promise, part in zip(told, work(), strict=True):
+            promise.set_result(part)
         return told
 
     def wait(self, work: Future[Any]) -> Any:

@@ -118,7 +118,7 @@ def _rounds(facts: TuningFacts, winner: Candidate, without: Candidate) -> tuple[
 
     from walproof.analysis.tuning.values import objective_values
 
-    step = next((one for one in facts.steps if one.purpose is Purpose.LINES), None)
+    step = next((taken for taken in facts.steps if taken.purpose is Purpose.LINES), None)
     if step is None:
         return ()
     values = objective_values(facts, [step.number])
@@ -128,7 +128,7 @@ def _rounds(facts: TuningFacts, winner: Candidate, without: Candidate) -> tuple[
 def _ruled_out(space: Space, judge: RecordedJudge) -> tuple[LimitCount, ...]:
     """Of the single changes from the default."""
     found: dict[Limit, list[tuple[Candidate, RuledOut]]] = {}
-    for one in space.neighbours(DEFAULT):
-        for broken in judge(one)[1]:
-            found.setdefault(broken.limit, []).append((one, broken))
+    for neighbour in space.neighbours(DEFAULT):
+        for broken in judge(neighbour)[1]:
+            found.setdefault(broken.limit, []).append((neighbour, broken))
     return tuple(LimitCount(limit, tuple(found[limit])) for limit in Limit if limit in found)

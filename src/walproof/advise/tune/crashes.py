@@ -116,5 +116,7 @@ def limits_now(plan: Plan, trials: Sequence[Trial], variant: str) -> tuple[tuple
         return ()
     found = verdicts(plan, trials, analyse(plan, trials))
     return tuple(
-        (one.kind.value, one.sentence) for one in found if one.variant == variant and one.kind in _LIMITS
+        (finding.kind.value, finding.sentence)
+        for finding in found
+        if finding.variant == variant and finding.kind in _LIMITS
     )

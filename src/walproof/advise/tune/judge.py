@@ -75,8 +75,8 @@ class RecordedJudge:
         self._costs = costs
         self._speed = speed
         self._version, self._segment_size = identify(recorded.folder, start=recorded.start)
-        own = {name: recorded.settings[name] for name in SETTINGS if name in recorded.settings}
-        self._own = target_of(self._version, self._segment_size, [{**own, "wal_compression": "off"}])
+        settings = {name: recorded.settings[name] for name in SETTINGS if name in recorded.settings}
+        self._own = target_of(self._version, self._segment_size, [{**settings, "wal_compression": "off"}])
         self._own = replace(self._own, wal_compression="as recorded")
         self._servers: dict[Target, tuple[ServerPrediction, float | None]] = {}
         self._stretches: dict[Target, float] = {}
@@ -207,20 +207,20 @@ class RecordedJudge:
         """
         if target not in self._servers:
             siblings = [target, *self._siblings(target)]
-            new = [one for one in dict.fromkeys(siblings) if one not in self._servers]
+            new = [sibling for sibling in dict.fromkeys(siblings) if sibling not in self._servers]
             question = Question(self._own, True, tuple(new), sizes_mb=(), timeouts_s=())
             simulated = simulate(
                 self._recorded.folder, targets=question.targets(), start=self._recorded.start
             )
             found = study(simulated, question)
-            for one in new:
-                server, present = found.predictions[one], found.present
-                is_told = _has_same_checkpoints(one, self._own) or (
+            for sibling in new:
+                server, present = found.predictions[sibling], found.present
+                is_told = _has_same_checkpoints(sibling, self._own) or (
                     server.has_whole_cycles and present.has_whole_cycles
                 )
                 ratio = server.wal_bytes / max(1.0, present.wal_bytes)
-                self._stretches[one] = ratio
-                self._servers[one] = (server, ratio if is_told else None)
+                self._stretches[sibling] = ratio
+                self._servers[sibling] = (server, ratio if is_told else None)
         return self._servers[target]
 
     def _siblings(self, target: Target) -> list[Target]:
@@ -244,9 +244,9 @@ class RecordedJudge:
         return self._times[buffers]
 
 
-def _has_same_checkpoints(one: Target, other: Target) -> bool:
+def _has_same_checkpoints(server: Target, other: Target) -> bool:
     """Whether both make a checkpoint at the same places."""
     return all(
-        getattr(one, name) == getattr(other, name)
+        getattr(server, name) == getattr(other, name)
         for name in ("max_wal_size_mb", "checkpoint_timeout_s", "checkpoint_completion_target")
     )

@@ -88,7 +88,9 @@ def search_space(
     if not factors:
         raise SettingError(
             "no setting is left that may move",
-            detail="\n".join(f"{one.setting}: {one.reason}" for one in left if one.value is None),
+            detail="\n".join(
+                f"{unmoved.setting}: {unmoved.reason}" for unmoved in left if unmoved.value is None
+            ),
             hint="Keep fewer settings, or allow more with --only.",
         )
     return Space(tuple(factors.values()), tuple(left))
@@ -104,7 +106,7 @@ def _check_only(version_num: int, only: Collection[str] | None, keep: Mapping[st
                 detail=f"Those that one may move: {', '.join(movables())}.",
                 hint=f"--keep {name}=VALUE gives it a value in every configuration.",
             )
-        if name in {one.lower() for one in keep}:
+        if name in {kept.lower() for kept in keep}:
             raise SettingError(f'"{name}" is both in --only and kept', hint="Leave out one of them.")
 
 
@@ -127,7 +129,7 @@ def _factor(
             continue
         same = catalogue.normalise(row.name, value) == catalogue.normalise(row.name, default)
         if not same and catalogue.normalise(row.name, value) in {
-            catalogue.normalise(row.name, one) for one in choices
+            catalogue.normalise(row.name, choice) for choice in choices
         }:
             continue
         refused = None if same else _refused(row.name, value, catalogue, machine, promises, takes)

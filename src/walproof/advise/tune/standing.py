@@ -47,9 +47,13 @@ def _incumbent(facts: TuningFacts) -> Candidate:
         return incumbent
     # Before the race: whatever measured best beside the default.
     values = objective_values(facts)
-    logs = {one: mean_log(values, one, DEFAULT) for one in values.candidates if one != DEFAULT}
-    known = {one: log for one, log in logs.items() if log is not None and log > 0}
-    return max(known, key=lambda one: known[one]) if known else DEFAULT
+    logs = {
+        candidate: mean_log(values, candidate, DEFAULT)
+        for candidate in values.candidates
+        if candidate != DEFAULT
+    }
+    known = {candidate: log for candidate, log in logs.items() if log is not None and log > 0}
+    return max(known, key=lambda candidate: known[candidate]) if known else DEFAULT
 
 
 def against_default(

@@ -151,9 +151,11 @@ class Conductor:
             names: tuple[str, ...] = (self._run(plan, journal).id,)
         else:
             carried = self.hosts.carry_out(plan, self._command(plan, journal))
-            names = tuple(one.run for one in carried.runs)
+            names = tuple(run.run for run in carried.runs)
         # Trials of an attempt that was interrupted took their time, too.
-        spent = [sum(one.ended_at - one.started_at for one in self.store.trials(name)) for name in names]
+        spent = [
+            sum(trial.ended_at - trial.started_at for trial in self.store.trials(name)) for name in names
+        ]
         done = replace(
             taken, run=names[0], hosts=carried.runs, finished=True,
             seconds=max(time.monotonic() - began, *spent),

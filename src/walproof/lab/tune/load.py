@@ -111,7 +111,7 @@ def slug(text: str) -> str:
 def _tables(data: Mapping[str, Any], name: str) -> dict[str, Any]:
     workloads = data.get("workload", [])
     if len(workloads) != 1:
-        names = ", ".join(str(one.get("name", "?")) for one in workloads)
+        names = ", ".join(str(workload.get("name", "?")) for workload in workloads)
         raise StudyError(
             f'load "{name}" has {len(workloads)} workloads, expected one',
             detail=f"Workloads: {names}." if names else None,
@@ -146,7 +146,8 @@ def plan_of(load: Load, asked: Asked) -> Plan:
         "baseline": candidate_name(asked.candidates[0]),
         "design": design,
         "variant": [
-            {"name": candidate_name(one), "settings": one.conf} for one in dict.fromkeys(asked.candidates)
+            {"name": candidate_name(candidate), "settings": candidate.conf}
+            for candidate in dict.fromkeys(asked.candidates)
         ],
     }
     if asked.crash:
@@ -167,5 +168,5 @@ def plan_of(load: Load, asked: Asked) -> Plan:
     if asked.crash:
         return replace(plan, device=load.device)
     first = plan.variant(plan.baseline)
-    others = [replace(first, name=device_name(one), device=one) for one in asked.devices]
+    others = [replace(first, name=device_name(device), device=device) for device in asked.devices]
     return replace(plan, variants=(*plan.variants, *others))

@@ -22,11 +22,11 @@ def speed_of(candidate: Candidate, facts: TuningFacts) -> float:
     At an offered rate, and where something else than throughput was measured, as many.
     """
     recording = {step.number for step in facts.steps if step.purpose is Purpose.RECORD}
-    recorded = [one.value for one in facts.measured if one.step in recording and one.value]
+    recorded = [row.value for row in facts.measured if row.step in recording and row.value]
     seen = [
-        one.value
-        for one in facts.measured
-        if one.candidate == candidate and one.step not in recording and one.device is None and one.value
+        row.value
+        for row in facts.measured
+        if row.candidate == candidate and row.step not in recording and row.device is None and row.value
     ]
     if facts.plan.objective.metric != "tps" or not recorded or not seen:
         return 1.0
