@@ -113,6 +113,7 @@ site: $(READY) $(SITE) ## the documentation as a site in site/, which opens from
 	rm -rf build/reference
 	PYTHONPATH=. $(BIN)/python bench/ship/reference.py
 	NO_MKDOCS_2_WARNING=1 $(SITE) build --strict --quiet
+	$(PYTHON) bench/ship/site_links.py
 
 $(SITE): requirements/docs.txt
 	$(PYTHON) -m venv --clear $(VENV)/site
