@@ -116,7 +116,10 @@ def test_what_was_asked_for_and_is_not_known_is_unknown() -> None:
     done = check([broken], LIMITS)
     assert done.status is Nagios.UNKNOWN
     assert "must be replication role" in done.text
-    assert check([replace(broken, target_s=None)], LIMITS).status is Nagios.OK
+    unasked = check([replace(broken, target_s=None)], LIMITS)
+    assert unasked.status is Nagios.OK
+    assert "no concern; db1: not seen: how long recovery takes" in unasked.text
+    assert "not seen" not in check([CALM], LIMITS).text
     blind = ServerView(assessed(Server(lists_files=False), room_bytes=64 << 30), ())
     assert check([blind], Thresholds()).status is Nagios.UNKNOWN
     assert failed("no | such").text == "WALPROOF UNKNOWN - no / such"

@@ -22,6 +22,7 @@ class Keeper:
 
     def __init__(self, order: HistoryOrder, every_s: float, *, says: bool) -> None:
         """``says``: a problem is reported on stderr, too, when it begins."""
+        self._path = order.path
         self._recorder = HistoryRecorder(order.path, order.limits, every_s, walproof.__version__)
         self._says = says
         self._is_said = False
@@ -47,7 +48,7 @@ class Keeper:
         if problem is None:
             self._is_said = False
             return list(views)
-        note = f"The history cannot be written at present: {problem}. Watching continues."
+        note = f'The history "{self._path}" cannot be written at present: {problem}. Watching continues.'
         if self._says and not self._is_said:
             sys.stderr.write(f"warning: {note}\n")
         self._is_said = True

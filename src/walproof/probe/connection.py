@@ -137,5 +137,5 @@ def resolve(conninfo: str) -> dict[str, str]:
 
 
 def one_line(error: Exception) -> str:
-    """The error's text without its line breaks."""
-    return " ".join(str(error).split())
+    """The error's text without its line breaks, and without psycopg's words before libpq's."""
+    return " ".join(str(error).split()).removeprefix("connection is bad: ")

@@ -40,7 +40,8 @@ const LONGEST_HISTORY: u64 = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct Segments {
     origin: PathBuf,
-    stored: BTreeMap<(u32, u32), BTreeMap<u32, Stored>>,
+    /// By log, segment and timeline: flat, since a map for each segment would take a kilobyte.
+    stored: BTreeMap<(u32, u32, u32), Stored>,
     histories: Histories,
     /// Timelines that have a segment or a history.
     timelines: BTreeSet<u32>,
@@ -158,7 +159,9 @@ impl Segments {
 
     /// Bytes of WAL between two locations for which there are segments.
     pub(crate) fn bytes_between(&self, from: Lsn, until: Lsn, segment_size: u32) -> u64 {
-        let places = self.stored.keys().filter_map(|&(log, segment)| {
+        let mut places: Vec<_> = self.stored.keys().map(|&(log, segment, _)| (log, segment)).collect();
+        places.dedup();
+        let places = places.into_iter().filter_map(|(log, segment)| {
             let start = SegmentName { timeline: 1, log, segment }.start(segment_size)?;
             let end = start.advance(u64::from(segment_size)).min(until);
             Some(end.0.saturating_sub(start.max(from).0))
@@ -197,10 +200,10 @@ impl Segments {
 
     fn add(&mut self, name: SegmentName, stored: Stored) {
         self.timelines.insert(name.timeline);
-        let timelines = self.stored.entry((name.log, name.segment)).or_default();
-        let worse = match timelines.get(&name.timeline) {
+        let key = (name.log, name.segment, name.timeline);
+        let worse = match self.stored.get(&key) {
             Some(known) if known.quality() <= stored.quality() => Some(stored),
-            _ => timelines.insert(name.timeline, stored),
+            _ => self.stored.insert(key, stored),
         };
         self.duplicates.extend(worse.map(|stored| (name, stored)));
     }
@@ -255,9 +258,7 @@ impl Segments {
 
     /// Every segment, in order of place and then timeline.
     pub fn names(&self) -> impl Iterator<Item = SegmentName> + '_ {
-        self.stored.iter().flat_map(|(&(log, segment), timelines)| {
-            timelines.keys().map(move |&timeline| SegmentName { timeline, log, segment })
-        })
+        self.stored.keys().map(|&(log, segment, timeline)| SegmentName { timeline, log, segment })
     }
 
     /// Where each whole segment's file ends in the WAL, and when the file was last written: of a server's own `pg_wal`
@@ -265,10 +266,16 @@ impl Segments {
     #[must_use]
     pub fn written(&self, segment_size: u32) -> Vec<(Lsn, SystemTime)> {
         let whole = |quality| matches!(quality, Quality::Whole | Quality::WholeCompressed);
-        self.stored
-            .iter()
-            .filter_map(|(&(log, segment), timelines)| {
-                let (&timeline, stored) = timelines.iter().next_back()?;
+        let mut all = self.stored.iter().peekable();
+        let newest = std::iter::from_fn(move || loop {
+            let (&key, stored) = all.next()?;
+            let is_last = all.peek().is_none_or(|&(next, _)| (next.0, next.1) != (key.0, key.1));
+            if is_last {
+                return Some((key, stored));
+            }
+        });
+        newest
+            .filter_map(|((log, segment, timeline), stored)| {
                 let Stored::File(place, quality) = stored else { return None };
                 let start = SegmentName { timeline, log, segment }.start(segment_size)?;
                 let time = place.modified()?;
@@ -285,11 +292,11 @@ impl Segments {
             return None;
         }
         let target = self.newest_timeline(wanted.timeline);
-        let timelines = self.stored.get(&(wanted.log, wanted.segment))?;
-        timelines
-            .range(lowest..=wanted.timeline)
+        let (log, segment) = (wanted.log, wanted.segment);
+        self.stored
+            .range((log, segment, lowest)..=(log, segment, wanted.timeline))
             .rev()
-            .map(|(&timeline, _)| SegmentName { timeline, ..wanted })
+            .map(|(&(_, _, timeline), _)| SegmentName { timeline, ..wanted })
             .find(|name| self.is_in_history(*name, target, segment_size))
     }
 
@@ -298,10 +305,8 @@ impl Segments {
     pub fn after(&self, name: SegmentName, highest: u32, segment_size: u32) -> Option<SegmentName> {
         let target = self.newest_timeline(highest);
         self.stored
-            .range((name.log, name.segment.saturating_add(1))..)
-            .flat_map(|(&(log, segment), timelines)| {
-                timelines.keys().map(move |&timeline| SegmentName { timeline, log, segment })
-            })
+            .range((name.log, name.segment.saturating_add(1), 0)..)
+            .map(|(&(log, segment, timeline), _)| SegmentName { timeline, log, segment })
             .filter(|other| (name.timeline..=highest).contains(&other.timeline))
             .find(|other| self.is_in_history(*other, target, segment_size))
     }
@@ -333,9 +338,7 @@ impl Segments {
     /// # Errors
     /// [`Error::Io`] when the file has gone, or may not be read; [`Error::NotAFile`]; [`Error::Interrupted`].
     pub fn open(&self, name: SegmentName) -> Result<SegmentFile, Error> {
-        let stored =
-            self.stored.get(&(name.log, name.segment)).and_then(|timelines| timelines.get(&name.timeline));
-        match stored {
+        match self.stored.get(&(name.log, name.segment, name.timeline)) {
             Some(stored) => stored.open(name, &self.watch),
             None => {
                 let (path, source) = (PathBuf::from(name.to_string()), io::ErrorKind::NotFound.into());
@@ -577,7 +580,7 @@ mod tests {
         at_hand.histories.add(3, "1\t0/3000100\tpromotion").unwrap();
         assert_eq!(at_hand.find(name(u32::MAX, 3), 0, SIZE), Some(name(3, 3)));
         assert_eq!(at_hand.find(name(u32::MAX, 4), 1, SIZE), Some(name(3, 4)));
-        at_hand.stored.get_mut(&(0, 3)).unwrap().remove(&3);
+        at_hand.stored.remove(&(0, 3, 3)).unwrap();
         assert_eq!(at_hand.find(name(u32::MAX, 3), 0, SIZE), Some(name(1, 3)), "and not timeline 2");
         assert_eq!(at_hand.find(name(2, 4), 0, SIZE), Some(name(2, 4)), "unless it is asked for");
     }
@@ -597,7 +600,7 @@ mod tests {
                 let some = order.get(..count).unwrap();
                 let best = names.iter().find(|name| some.contains(name)).unwrap();
                 let at_hand = segments(some);
-                let stored = at_hand.stored.values().next().unwrap().values().next().unwrap();
+                let stored = at_hand.stored.values().next().unwrap();
                 assert!(
                     matches!(stored, Stored::File(place, _) if place.path() == Path::new(best)),
                     "{stored:?}"

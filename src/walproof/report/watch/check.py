@@ -41,9 +41,9 @@ def check(views: Sequence[ServerView], limits: Thresholds) -> Checked:
         status = Nagios.UNKNOWN
     said = [f"{view.name}: {concern.sentence}" for view in views for concern in view.concerns] + unknown
     if not said:
-        said = [f"{len(views)} server{'s' * (len(views) > 1)} watched, no concern"]
+        said = [f"{len(views)} server{'s' * (len(views) > 1)} watched, no concern", *map(_unseen, views)]
     figures = " ".join(figure for view in views for figure in _figures(view, limits))
-    text = _one_line("; ".join(said))
+    text = _one_line("; ".join(filter(None, said)))
     return Checked(status, f"WALPROOF {status.name} - {text}" + (f" | {figures}" if figures else ""))
 
 
@@ -62,6 +62,22 @@ def _unknown(view: ServerView) -> Iterator[str]:
     disk = view.seen.disk
     if disk is not None and disk.room_bytes is not None and disk.pg_wal_bytes is None:
         yield f"{view.name}: the size of pg_wal is not known: {view.seen.look.lacks_of('the size of pg_wal')}"
+
+
+def _unseen(view: ServerView) -> str:
+    """What a concern could be about that nobody asked for, and that is not seen."""
+    if view.seen.look is None or view.seen.look.is_in_recovery:
+        return ""
+    disk = view.seen.disk
+    missing = [
+        what
+        for what, is_missing in (
+            ("how long recovery takes", view.clock is None and view.stream.phase is StreamPhase.BROKEN),
+            ("the size of pg_wal", disk is not None and disk.pg_wal_bytes is None),
+        )
+        if is_missing
+    ]
+    return f"{view.name}: not seen: {', '.join(missing)}" if missing else ""
 
 
 def _figures(view: ServerView, limits: Thresholds) -> Iterator[str]:
