@@ -70,7 +70,7 @@ def carry_out_over_hosts(
             orders = [
                 RunOrder(
                     to_json(plan), tuple(command), url, study_text, None if on is None else str(on),
-                    given.new, host.machine.name, tuple(one.machine.name for one in hosts),
+                    given.new, host.machine.name, tuple(other.machine.name for other in hosts),
                 )
                 for host in hosts
             ]  # fmt: skip

@@ -101,7 +101,7 @@ class Clock:
         assert isinstance(snapshot, StreamSnapshot)
         self._causes.see(time.monotonic(), snapshot)
         causes = self._causes.causes(self._names.by_place)
-        if causes is not None and any(not one.kind for one in (*causes.top, *causes.recent)):
+        if causes is not None and any(not cause.kind for cause in (*causes.top, *causes.recent)):
             self._names.want()
         if snapshot.clock is None:
             return Told(replace(state, reason=_REASONS.get(snapshot.state, "")), None, causes)

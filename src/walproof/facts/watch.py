@@ -388,7 +388,7 @@ class SizeCurve:
     @property
     def present(self) -> SizePoint | None:
         """The present size."""
-        return next((one for one in self.points if one.max_wal_size_mb == self.present_mb), None)
+        return next((point for point in self.points if point.max_wal_size_mb == self.present_mb), None)
 
 
 @dataclass(frozen=True, slots=True)

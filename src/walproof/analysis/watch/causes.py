@@ -66,7 +66,7 @@ class CauseWatch:
             image_share=grown.all.image_bytes / total if total else 0.0,
             commits_per_s=grown.commits / seconds,
             top=self._top(grown, seconds, names),
-            totals={name: RmgrWal(*astuple(one)) for name, one in now.by_rmgr.items()},
+            totals={name: RmgrWal(*astuple(totals)) for name, totals in now.by_rmgr.items()},
             recent_s=now_s - recent_s,
             recent=self._top(now.since(recent), now_s - recent_s, names),
         )
