@@ -155,8 +155,7 @@ def _taken(install: Install, work: Path, **options: Any) -> Iterator[Case]:
         assert isinstance(trials, BackupTrials)
         bench = trials.bench
         folder = bench.workspace.make_folder("backup")
-        archive = ArchiveFolder(folder / "it's 100% WAL", bench.workspace.user)
-        archive.make()
+        (archive := ArchiveFolder(folder / "it's 100% WAL", bench.workspace.user)).make()
         with bench.cluster(order, "trial", trials.tables[(install.label, "w")], Measured()) as (cluster, _):
             taken = taking.take(bench, order, cluster, folder, archive, Measured())
         yield Case(trials, order, taken, folder, archive)
