@@ -83,7 +83,7 @@ def served(folder: Path) -> Iterator[tuple[str, dict[str, str]]]:
     ids = fill(folder / "walproof.sqlite")
     table, plan = synthetic(FACTORS, truth), plan_of(FACTORS, trials=40, seed=3)
     steps = list(tuned(table, plan, TuneSearch(table.judge)))
-    put_tuning(folder, steps[-2], pending=steps[-1].steps[-1])
+    put_tuning(folder, steps[-2], pending=steps[-1].steps[-1], load="shop")
     history = folder / "watch.sqlite"
     keep_history(history)
     board = Board(2.0)

@@ -16,7 +16,9 @@ from walproof.settings.durability import DurabilityClass
 NAME = "tune-shop-1"
 
 
-def put_tuning(out: Path, facts: TuningFacts, *, pending: Step | None = None) -> Journal:
+def put_tuning(
+    out: Path, facts: TuningFacts, *, pending: Step | None = None, load: str = "shop <b>"
+) -> Journal:
     """The tuning as far as the facts; ``pending``: a step whose run has begun and has no trial yet."""
     store = Store(out / "walproof.sqlite")
     recorded = RecordedFacts({"tps": 1000.0, "wal_bytes_per_txn": 8000.0}, {}, 1 << 24, 60.0)
@@ -29,7 +31,7 @@ def put_tuning(out: Path, facts: TuningFacts, *, pending: Step | None = None) ->
         taken.append(StepTaken(pending))
     store.close()
     journal = Journal(
-        NAME, facts.plan, "shop <b>", ("walproof", "tune"), "18.4", None, recorded, tuple(taken),
+        NAME, facts.plan, load, ("walproof", "tune"), "18.4", None, recorded, tuple(taken),
         finished=pending is None,
     )  # fmt: skip
     return JournalFile(out / "tunings" / NAME).write(journal)
