@@ -106,7 +106,9 @@ def advise(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Look at a server, without writing, and say what to change: evidence, gain, risk, lines, and undo.
+    """Say what a server should change, without writing to it.
+
+    Each piece of advice has its evidence, gain and risk, lines to paste, and lines that undo them.
 
     Membership in pg_monitor is enough for statistics; with REPLICATION the WAL is recorded, too (contents
     never reach the disk), and settings are simulated on it. Nothing is changed on the server.

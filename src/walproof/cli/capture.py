@@ -39,7 +39,7 @@ def capture(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Record a running server's WAL, with its settings and the names of its relations.
+    """Record a running server's WAL, its settings and names.
 
     Reads only. The user needs REPLICATION and pg_monitor. Ctrl-C ends the recording early and keeps it; it
     also ends before the disk is full. No replication slot outlives it.

@@ -135,7 +135,10 @@ class CompareOptions:
 
 @declared
 def compare(given: CompareOptions) -> None:
-    """Compare settings with the defaults, or installs with the first one; decide a gate."""
+    """Compare settings with the defaults, or several installs.
+
+    The first install is what the others are compared with. With --fail-if it decides a gate.
+    """
     from walproof.cli.execution import carry_out
     from walproof.lab.study import Version, ad_hoc, resolve
 

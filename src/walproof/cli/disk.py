@@ -23,7 +23,7 @@ def disk(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Measure how fast a folder's device flushes, by wal_sync_method, with pg_test_fsync."""
+    """Measure how fast a folder's device flushes. For each wal_sync_method, with pg_test_fsync."""
     from walproof.disk.flush import DEFAULT_METHOD, measure_flush
     from walproof.errors import DiskError, InstallError
     from walproof.postgres.cache import cache_folder

@@ -94,7 +94,9 @@ class LoadAdviceOptions:
 
 @declared
 def load_advice(given: LoadAdviceOptions) -> None:
-    """Measure every step of a load on a clone of a table's definition; print the recipe as a psql script.
+    """Measure every step of a load on a clone of your table.
+
+    The recipe is printed as a psql script.
 
     The server with the table is read and never changed; rows go into throw-away clusters only.
     """

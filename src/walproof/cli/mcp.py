@@ -55,7 +55,9 @@ def mcp(
     out: options.Out = options.DEFAULT_OUT,
     store: options.StoreUrl = None,
 ) -> None:  # fmt: skip
-    """Answer an assistant on standard input and output, until it closes them (docs/assistants.md).
+    """Answer an assistant (MCP) on standard input and output.
+
+    Until it closes them; docs/assistants.md says how to set it up.
 
     It may list studies and stored runs, and ask recordings and archives below --root and servers of --server
     what the other commands ask. It cannot run, change or write anything.

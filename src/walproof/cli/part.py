@@ -36,8 +36,10 @@ def part(
         int | None, typer.Option("--threads", min=1, help="Cores to use. Default: all.")
     ] = None,
 ) -> None:
-    """Count a range of WAL and keep the counts in a file; "wal stats" puts such files together. Several
-    machines can read ranges of one archive, each with only its own segments.
+    """Count a range of WAL and keep the counts in a file.
+
+    "wal stats" puts such files together. Several machines can read ranges of one archive, each with only its
+    own segments.
 
     From all parts, in order, "wal stats" prints to the byte what it prints from the whole.
     """

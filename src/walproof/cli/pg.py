@@ -67,7 +67,7 @@ def install(
     version: Annotated[str, typer.Argument(help="A version (13.7), or a major version (17) for its newest.")],
     json: options.Json = False,
 ) -> None:
-    """Fetch a version (server and contrib modules) with your own mvn or npm."""
+    """Fetch a version, with contrib modules, by your own mvn or npm."""
     from walproof.postgres import fetch
 
     sys.stderr.write(f"fetching PostgreSQL {version}\n")

@@ -77,7 +77,7 @@ def replay(
     store: options.StoreUrl = None,
     json: options.Json = False,
 ) -> None:
-    """Start a server on a kept image, check it once more, and look around in psql.
+    """Start a server on a kept image, check it, look around in psql.
 
     A case whose image was not kept is made again from its seeds: the same moment and the same choices. Exit
     status 1 when the verdict differs from the one before. With --json there is no psql.

@@ -46,7 +46,9 @@ def calibrate(
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Measure what each part of a recovery costs on this machine, in about 2 minutes.
+    """Measure what each part of a recovery costs on this machine.
+
+    Takes about 2 minutes.
 
     Runs a throw-away cluster in --on (a folder on the server's own kind of disk), which takes up to 5 GB
     there.
@@ -141,8 +143,9 @@ def predict(
     json: options.Json = False,
     allow_gaps: options.AllowGaps = False,
 ) -> None:  # fmt: skip
-    """Predict how long crash recovery of recorded WAL takes: redo with a warm and a cold cache, the
-    checkpoint at its end, and what most of the time goes into.
+    """Predict how long crash recovery of recorded WAL takes.
+
+    Redo with a warm and a cold cache, the checkpoint at its end, and what most of the time goes into.
     """
     from walproof.cli.costs import read_crash
     from walproof.cli.passes import PassProgress

@@ -48,8 +48,9 @@ def watch(
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Watch a running pair, without writing: where the lag is, what limits replication, how long the lag will
-    last.
+    """Watch a running pair, without writing to it.
+
+    Where the lag is, what limits replication, and how long the lag will last.
 
     This is `walproof watch` of two servers; that command also finds pairs among more servers. Membership in
     pg_monitor is enough. With --json each window is one line.

@@ -67,7 +67,10 @@ class RunOptions:
 
 @declared
 def run(given: RunOptions) -> None:
-    """Measure a study's variants in interleaved, randomised rounds; resume it if it was interrupted."""
+    """Measure a study's variants in interleaved, random rounds.
+
+    A run that was interrupted is resumed.
+    """
     from walproof.cli.execution import carry_out
     from walproof.lab.between import standby_hosts
     from walproof.lab.kinds.registry import kind_of

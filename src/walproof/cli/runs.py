@@ -30,7 +30,7 @@ def runs(
     store: options.StoreUrl = None,
     json: options.Json = False,
 ) -> None:
-    """List the stored runs, oldest first, or ask something of a run that is under way."""
+    """List the stored runs, or ask something of a running one."""
     if context.invoked_subcommand is not None:
         for name in ("out", "store", "json"):
             source = context.get_parameter_source(name)
@@ -49,7 +49,7 @@ def stop(
     store: options.StoreUrl = None,
     json: options.Json = False,
 ) -> None:
-    """Ask a run to end after its present trial; what was measured is kept and reported."""
+    """Ask a run to end after its present trial. What was measured is kept and reported."""
     from walproof.facts import RequestKind
 
     _ask(run, RequestKind.STOP, 0, out, store, json)

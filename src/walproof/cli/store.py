@@ -22,7 +22,7 @@ def _group() -> None:
 def upgrade(
     out: options.Out = options.DEFAULT_OUT, store: options.StoreUrl = None, json: options.Json = False
 ) -> None:
-    """Bring a store written by an earlier walproof to today's form; the old store is kept."""
+    """Bring a store of an earlier walproof to today's form. The old store is kept."""
     from walproof.errors import StoreError
     from walproof.facts.upgrade import upgrade_store
 

@@ -15,7 +15,7 @@ def studies(
     name: Annotated[str | None, typer.Argument(help="Print this study's TOML.")] = None,
     json: options.Json = False,
 ) -> None:
-    """List the built-in studies, or print one as a starting point for your own."""
+    """List the built-in studies, or print one to start from."""
     from walproof.lab.study import built_in_names, read_study
 
     if name is not None:

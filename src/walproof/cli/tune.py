@@ -116,7 +116,9 @@ class TuneOptions:
 
 @declared
 def tune(given: TuneOptions) -> None:
-    """Search the configuration that is best for a load and keeps its promises; prove each of its lines.
+    """Search the best configuration that keeps your promises.
+
+    Each of its lines is proven on your load.
 
     Every server is a throw-away one on this machine, or on each host of --ray. The same command goes on
     with a tuning that was interrupted.

@@ -63,7 +63,7 @@ def verify(
     ray: options.Ray = None,
     insecure: options.Insecure = False,
 ) -> None:
-    """Check that an archive is whole, and say to which moments it can restore.
+    """Check an archive, and say to which moments it can restore.
 
     Exit status 0: whole, 1: something is wrong, 2: the archive could not be read.
     """

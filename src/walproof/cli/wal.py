@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from walproof.wal.places.opened import Path as WalPath
 
 app = typer.Typer(
-    help="WAL of PostgreSQL 13 to 19: totals, records, names of relations, whole archives.",
+    help="Read WAL of PostgreSQL 13 to 19: totals, records, archives.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -88,7 +88,7 @@ def stats(
     ray: options.Ray = None,
     insecure: options.Insecure = False,
 ) -> None:
-    """Total the WAL: by resource manager, relation, index or minute, every byte accounted for."""
+    """Total WAL by resource manager, relation, index or minute. Every byte is accounted for."""
     from walproof.cli.passes import PassProgress
     from walproof.report.wal.rows import By, csv_text, json_text, rows
     from walproof.wal import stats as read_stats
@@ -218,7 +218,10 @@ def map_(
         str, typer.Argument(metavar="DSN", help='Such as "service=shop", or "host=db1 dbname=shop user=me".')
     ],
 ) -> None:
-    """Save the names of a server's relations, for WAL that is read elsewhere: wal map DSN > map.json."""
+    """Save the names of a server's relations, for WAL read elsewhere.
+
+    wal map DSN > map.json
+    """
     sys.stdout.write(_ask(dsn).to_json())
 
 

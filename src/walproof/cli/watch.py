@@ -123,7 +123,9 @@ def watch(
     ] = None,
     json: options.Json = False,
 ) -> None:  # fmt: skip
-    """Watch servers, without writing: what a crash would cost now, what fills pg_wal, who is behind.
+    """Watch servers, without writing to them.
+
+    What a crash would cost now, what fills pg_wal, who holds it, and who is behind.
 
     pg_monitor is enough for all but the crash clock and causes, for which WAL is streamed: that needs
     REPLICATION. With --json each look at each server is one line.

@@ -30,7 +30,9 @@ def web(
     out: options.Out = options.DEFAULT_OUT,
     store: options.StoreUrl = None,
 ) -> None:
-    """Serve a page over the stored runs: search, reports, several runs in one plot, trends.
+    """Serve the stored runs as a web page.
+
+    Search, reports, several runs in one plot, trends, tunings and recordings.
 
     The printed link holds a token: whoever has it may read. For running servers: walproof watch DSN --web.
     """

@@ -88,8 +88,10 @@ def whatif(
     ray: options.Ray = None,
     insecure: options.Insecure = False,
 ) -> None:
-    """Predict WAL, images, checkpoints and recovery distance for other max_wal_size, checkpoint_timeout,
-    wal_compression and full_page_writes, from recorded WAL alone.
+    """Predict WAL and checkpoints for other settings.
+
+    From recorded WAL alone: WAL, images, checkpoints and recovery distance for other max_wal_size,
+    checkpoint_timeout, wal_compression and full_page_writes.
 
     Exit status 1 when no setting keeps within --wal-disk, --wal-per-hour and --recovery-target.
     """

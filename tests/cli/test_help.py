@@ -1,0 +1,30 @@
+"""What ``--help`` says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from typer.main import get_command
+
+from walproof.cli.app import app
+
+_COLUMNS = 80
+_BETWEEN = 6
+"""Columns of a list of commands that are neither a name nor its line (click.formatting)."""
+
+
+def _lines(group: Any, path: str) -> Iterator[tuple[str, str]]:
+    names = group.list_commands(None)
+    room = _COLUMNS - _BETWEEN - max(map(len, names))
+    for name in names:
+        command = group.get_command(None, name)
+        yield f"{path} {name}", command.get_short_help_str(room)
+        if hasattr(command, "list_commands"):
+            yield from _lines(command, f"{path} {name}")
+
+
+def test_every_command_has_a_line_that_is_whole_in_80_columns() -> None:
+    lines = dict(_lines(get_command(app), "walproof"))
+    assert "walproof wal verify" in lines
+    assert {name: line for name, line in lines.items() if not line or line.endswith("...")} == {}
