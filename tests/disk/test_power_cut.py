@@ -8,7 +8,7 @@ import pytest
 
 from tests.disk.server import SETTINGS, Load, lost_after, simulated
 from walproof.disk.device import parse_device
-from walproof.disk.image import Survival
+from walproof.disk.image import Survival, build_image
 from walproof.disk.simulated import CutEvent, DiskModel
 from walproof.errors import DiskError
 from walproof.facts import Install
@@ -75,20 +75,30 @@ def test_fsync_off_is_caught_and_kill_9_catches_nothing(install: Install, worksp
         assert lost_after(cluster, workspace, disk, record, 9, Survival("everything")) is None
 
 
-def test_a_lost_rename_of_a_cut_is_harmless_with_full_durability(
+def test_under_posix_alone_a_new_relation_is_lost_with_its_name(
     embedded: Install, workspace: Workspace
 ) -> None:
-    """Cut at a rename (a new WAL segment, a state file), with names as weak as POSIX allows."""
+    """A checkpoint flushes a new relation's file, and not its folder: a journal keeps the name with the file,
+    POSIX promises no such thing."""
     with simulated(embedded, workspace, DiskModel(names="strict")) as (cluster, disk):
         cluster.start(SETTINGS)
         load = Load(cluster)
+        with cluster.connect() as connection:
+            (row,) = connection.execute("SELECT pg_relation_filepath('ledger')")
+            place = str(row[0])
+            connection.execute("CHECKPOINT")
         disk.arm(CutEvent.RENAME, 4)
         assert disk.wait_for_cut(60), disk.status()
         disk.settle()
         cluster.kill()
         record = load.record(disk)
-        for seed, survival in enumerate(IMAGES):
-            assert lost_after(cluster, workspace, disk, record, seed, survival) is None, (seed, survival)
+        image = workspace.make_folder("image")
+        build_image(disk, [image / root.name for root in disk.roots], 0, Survival("nothing"))
+        assert (cluster.data / place).exists()
+        assert (image / cluster.data.name / "PG_VERSION").exists()
+        assert not (image / cluster.data.name / place).exists()
+        assert lost_after(cluster, workspace, disk, record, 1, Survival("nothing")) is not None
+        assert lost_after(cluster, workspace, disk, record, 2, Survival("everything")) is None
 
 
 @pytest.mark.pg(">= 15")
