@@ -139,6 +139,8 @@ $(READY): pyproject.toml requirements/build.txt requirements/dev.txt rust-toolch
 	@command -v $(CARGO) >/dev/null || { echo "walproof needs a Rust toolchain (cargo) on PATH" >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "Debian keeps venv apart: apt install python3-venv" >&2; rm -rf $(VENV); exit 2; }
+	@echo "installing Python packages (1 of 2): about a minute"
 	$(PIP) --require-hashes --only-binary :all: -r requirements/build.txt -r requirements/dev.txt
+	@echo "compiling what is Rust (2 of 2): 2 to 7 minutes"
 	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@
