@@ -159,10 +159,10 @@ _LOADS = textwrap.dedent(
     """
     from walproof.workload.loading.client import Order
     from walproof.workload.loading.sessions import LoadSessions
-    from walproof.workload.loading.load_target import Target
+    from walproof.workload.loading.load_target import LoadTarget
     from walproof.errors import WorkloadError
 
-    target = Target("t", ("a",), ("integer",), ("int4",))
+    target = LoadTarget("t", ("a",), ("integer",), ("int4",))
     order = Order("host=/nowhere", "/nowhere", "copy", None, 0, 0, False, target)
     try:
         with LoadSessions([order]):
