@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from typing_extensions import TypedDict
 
@@ -59,7 +59,7 @@ class StudyTitle(TypedDict):
 class RunRow(TypedDict):
     run: str
     started: str
-    state: str
+    state: Literal["running", "interrupted", "finished", "stopped"]
     trials: int
     failed: int
     rounds: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 import sys
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -87,9 +88,9 @@ def _ask(name: str, kind: RequestKind, rounds: int, out: Path, store: str | None
         sys.stdout.write(f"asked of run {run.id}: {say_request(made)}\n")
 
 
-def _state(run: Run) -> str:
+def _state(run: Run, claimed: Collection[str]) -> str:
     if run.finished_at is None:
-        return "interrupted"
+        return "running" if run.id in claimed else "interrupted"
     return "finished" if run.stopped is None else "stopped"
 
 
@@ -99,13 +100,15 @@ def _list(out: Path, store: str | None, json: bool) -> None:
     opened = options.open_existing_store(out, store)
     try:
         rows: list[dict[str, str | int]] = []
-        for run in opened.runs():
+        found = opened.runs()
+        claimed = opened.claimed(run.id for run in found if run.finished_at is None)
+        for run in found:
             trials = opened.trials(run.id)
             rows.append(
                 {
                     "run": run.id,
                     "started": datetime.fromtimestamp(run.created_at).astimezone().isoformat(" ", "seconds"),
-                    "state": _state(run),
+                    "state": _state(run, claimed),
                     "trials": len(trials),
                     "failed": sum(trial.state is TrialState.FAILED for trial in trials),
                     "rounds": max((trial.round for trial in trials), default=0),
