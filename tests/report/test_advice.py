@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.advise.server.stored import PROVOKED, read
+from tests.advise.server.stored import HEALTHY, PROVOKED, read
 from tests.advise.server.windows import healthy, with_settings
 from tests.schemas import assert_valid
 from walproof.advise.server.case import ServerCase
@@ -27,9 +27,39 @@ def _advised(**settings: str) -> Advised:
 
 
 def test_a_healthy_server_is_told_to_change_nothing() -> None:
-    view = advice_view(_advised(), platform("conf"))
+    view = advice_view(advise(read(HEALTHY)["idle"], ("minors",)), platform("conf"))
     assert view.summary.startswith("Change nothing: ")
     assert view.all_lines is None
+
+
+def test_a_server_whose_wal_nobody_read_is_not_told_to_change_nothing() -> None:
+    first, last = healthy().looks
+    quiet = replace(healthy(), looks=(first, replace(last, lsn=first.lsn)))
+    asked = replace(with_settings(quiet, wal_compression="off"), is_wal_refused=True, role='"Ro le"')
+    view = advice_view(advise(ServerCase(asked)), platform("conf"))
+    assert view.summary.startswith("Nothing found, but the WAL could not be read, and the rules that usually")
+    assert view.summary.endswith('ALTER ROLE "Ro le" REPLICATION; GRANT pg_monitor TO "Ro le";')
+    reasons = {rule.rule: rule.reason for rule in view.unseen}
+    assert reasons["wal_compression"] == reasons["hint images"] == "the WAL was not recorded"
+    # Nobody there can grant it like this.
+    assert "ALTER ROLE" not in advice_view(advise(ServerCase(asked)), platform("rds")).summary
+    # Recorded, and nothing was written.
+    seen = advice_view(advise(ServerCase(replace(asked, is_wal_refused=False))), platform("conf"))
+    assert seen.summary.startswith("Change nothing: ")
+    assert {rule.reason for rule in seen.unseen} >= {"too little WAL was written in the window"}
+    # Advice does not hide it either.
+    some = advice_view(
+        advise(ServerCase(with_settings(asked, log_checkpoints="off", fsync="off"))), platform("conf")
+    )
+    assert "The WAL could not be read. If a right is missing: ALTER ROLE" in some.summary
+
+
+def test_an_archiver_whose_backlog_may_not_be_seen_is_not_fine() -> None:
+    window = with_settings(healthy(), archive_mode="on")
+    unseen = replace(window, looks=tuple(replace(look, unarchived=None) for look in window.looks))
+    advised = advise(ServerCase(unseen))
+    assert "archiver" not in {rule.rule for rule in advised.fine}
+    assert "archiver" in {rule.rule for rule in advised.unseen}
 
 
 def _plain(view: AdviceView) -> str:

@@ -92,13 +92,13 @@ def observe_server(
     from walproof.observe.server import ServerObserver
 
     with ServerObserver(conninfo) as observer:
-        refused = _record(observer, conninfo, seconds, most, folder, show, look)
+        lack = _record(observer, conninfo, seconds, most, folder, show, look)
         window = observer.window()
-    if refused is None:
+    if lack is None:
         return window
     from dataclasses import replace
 
-    return replace(window, lacks=(*window.lacks, f"the WAL: {refused}"))
+    return replace(window, lacks=(*window.lacks, f"the WAL: {lack.reason}"), is_wal_refused=not lack.is_told)
 
 
 def with_standbys(window: ServerWindow, standbys: Sequence[str]) -> ServerWindow:
@@ -110,6 +110,15 @@ def with_standbys(window: ServerWindow, standbys: Sequence[str]) -> ServerWindow
     return window
 
 
+@dataclass(frozen=True, slots=True)
+class _WalLack:
+    """Why the WAL was not streamed."""
+
+    reason: str
+    is_told: bool
+    """Whether pg_walinspect told of it instead."""
+
+
 def _record(
     observer: ServerObserver,
     conninfo: str,
@@ -118,8 +127,8 @@ def _record(
     folder: Path,
     show: Callable[[str], None],
     look: Callable[[], None],
-) -> str | None:
-    """Record WAL, stripped, while looking. Returns the reason when there is none."""
+) -> _WalLack | None:
+    """Record WAL, stripped, while looking. Returns the reason when it is not streamed."""
     from walproof.lab.capture import CaptureOrder, capture
 
     received = 0
@@ -156,7 +165,7 @@ def _told(
     refused: str,
     show: Callable[[str], None],
     look: Callable[[], None],
-) -> str:
+) -> _WalLack:
     """Record what pg_walinspect tells where WAL cannot be streamed; what to say of it."""
     from walproof.cli.told_wal import record_told
 
@@ -179,10 +188,10 @@ def _told(
             return False
 
         observer.wait(seconds, is_enough)
-        return f"{refused}; nor by pg_walinspect: {_both(error)}"
+        return _WalLack(f"{refused}; nor by pg_walinspect: {_both(error)}", is_told=False)
     show("")
     sys.stderr.write(f"the WAL is not streamed: {refused}; {told.sentence}\n")
-    return f"{refused}; {told.sentence}"
+    return _WalLack(f"{refused}; {told.sentence}", is_told=True)
 
 
 def _both(error: ProbeError) -> str:

@@ -165,6 +165,10 @@ class ServerWindow:
     """Standbys whose scans are included in ``indexes``."""
     lacks: tuple[str, ...] = ()
     """What could not be read, and which right is missing."""
+    is_wal_refused: bool = False
+    """Its WAL was neither streamed nor told by pg_walinspect."""
+    role: str | None = None
+    """The role of the session, quoted where SQL wants it."""
 
     def with_scans(self, scans: Mapping[str, int]) -> ServerWindow:
         """The window with the scans of one more standby."""

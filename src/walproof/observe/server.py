@@ -40,6 +40,7 @@ _UNARCHIVED = "SELECT count(*) FROM pg_ls_archive_statusdir() WHERE name LIKE '%
 _SYSTEM = "SELECT system_identifier::text FROM pg_control_system()"
 _RESET = "SELECT extract(epoch FROM stats_reset) FROM pg_stat_database WHERE datname = current_database()"
 _STARTED = "SELECT extract(epoch FROM pg_postmaster_start_time())"
+_ROLE = "SELECT quote_ident(session_user)"
 _SIZE = (
     "SELECT sum(pg_database_size(oid))::bigint FROM pg_database WHERE has_database_privilege(oid, 'CONNECT')"
 )
@@ -143,5 +144,6 @@ class ServerObserver:
             waits=dict(self._waits),
             flush_waits=dict(self._flush_waits),
             overrides=read_overrides(ask),
+            role=ask.value("the role", _ROLE),
             lacks=ask.lacks,
         )

@@ -79,9 +79,16 @@ class ServerCase:
     @property
     def why_no_wal(self) -> str:
         """Why rules cannot read the WAL."""
-        if self.wal is None and (self.wal_bytes is None or self.writes):
+        if self.is_wal_unread:
             return "the WAL was not recorded"
         return "too little WAL was written in the window"
+
+    @property
+    def is_wal_unread(self) -> bool:
+        """Whether there was WAL to read, or may have been, and nobody read it."""
+        if self.wal is not None:
+            return False
+        return self.window.is_wal_refused or self.wal_bytes is None or self.writes
 
     def relation_wal(self, filenode: int) -> float | None:
         """WAL bytes of a relation in the window; None if the WAL was not recorded."""

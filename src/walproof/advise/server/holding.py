@@ -137,8 +137,8 @@ def archiver(case: ServerCase) -> Found | None:
             unknown=("whether this hour is like others",),
         )
     if waiting is None:
-        return Fine(
-            "archiver", "The last segment that was tried was archived; how many wait could not be seen."
+        return Unseen(
+            "archiver", "how many segments wait for it could not be seen: pg_monitor is not granted"
         )
     return Fine("archiver", f"The archiver works; segments that wait for it: {waiting}.")
 

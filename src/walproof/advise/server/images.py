@@ -30,7 +30,7 @@ def wal_compression(case: ServerCase) -> Found | None:
     if value != "off":
         return Fine("wal_compression", f"wal_compression is {value}.")
     if share is None or not case.writes:
-        return Unseen("wal_compression", "too little WAL was written in the window")
+        return Unseen("wal_compression", case.why_no_wal)
     if share < IMAGE_SHARE:
         return Fine(
             "wal_compression",

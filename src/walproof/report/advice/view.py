@@ -138,14 +138,14 @@ def advice_view(advised: Advised, platform: Platform, seen_s: float | None = Non
     age = statistics_age(case)
     notes = [*((age,) if age else ()), *(f"Not granted: {lack}." for lack in window.lacks)]
     if case.wal is None:
-        notes.append("The WAL was not recorded: rules that read it had no answer.")
+        notes.append(f"Rules that read the WAL had no answer: {case.why_no_wal}.")
         access = wal_access(platform.name)
         notes += [access.cited] if access is not None else []
     notes += [f'Rule "{name}" was muted.' for name in advised.muted]
     return AdviceView(
         question="What should this server set, what will it gain, what does it risk?",
         dateline=" · ".join(parts),
-        summary=_summary(advised.advice, len(advised.fine), len(advised.unseen)),
+        summary=_summary(advised, platform),
         items=items,
         all_lines=platform.write(changes, target) if changes else None,
         fine=advised.fine,
@@ -206,8 +206,15 @@ def _taken(items: Sequence[Item]) -> tuple[Change, ...]:
     return tuple(found.values())
 
 
-def _summary(advice: Sequence[Advice], fine: int, unseen: int) -> str:
+def _summary(advised: Advised, platform: Platform) -> str:
+    advice, fine, unseen = advised.advice, len(advised.fine), len(advised.unseen)
     rest = f"{fine} rules found all well" + (f", {unseen} could not look" if unseen else "") + "."
+    is_unread = advised.case.is_wal_unread
+    if not advice and is_unread:
+        return (
+            f"Nothing found, but the WAL could not be read, and the rules that usually find most did not "
+            f"run: {rest}{_grant(advised, platform)}"
+        )
     if not advice:
         return f"Change nothing: {rest}"
     counts = [
@@ -215,11 +222,17 @@ def _summary(advice: Sequence[Advice], fine: int, unseen: int) -> str:
         for weight in Weight
         if (count := sum(item.weight is weight for item in advice))
     ]
-    return (
-        f"{len(advice)} things to do ({say_list(counts)}); {rest}"
-        if len(advice) > 1
-        else (f"One thing to do ({counts[0]}); {rest}")
-    )
+    things = "One thing" if len(advice) == 1 else f"{len(advice)} things"
+    ending = f" The WAL could not be read.{_grant(advised, platform)}" if is_unread else ""
+    return f"{things} to do ({say_list(counts)}); {rest}{ending}"
+
+
+def _grant(advised: Advised, platform: Platform) -> str:
+    """What lets the WAL be read, where a right may be missing and somebody is able to grant it."""
+    window = advised.case.window
+    if not window.is_wal_refused or window.role is None or wal_access(platform.name) is not None:
+        return ""
+    return f" If a right is missing: ALTER ROLE {window.role} REPLICATION; GRANT pg_monitor TO {window.role};"
 
 
 def _blocks(item: Item) -> list[Block]:
