@@ -28,6 +28,9 @@ RULE = 'no pg_hba.conf entry for replication connection from host "10.0.0.1", us
         ("replication slots can only be used if wal_level >= replica", "", "wal_level = replica"),
         ("unsupported startup parameter: options", "prefer", "pooler"),
         ('password authentication failed for user "r"', "prefer", "~/.pgpass"),
+        ('FATAL: role "r" does not exist', "prefer", "user=NAME"),
+        ('FATAL: Peer authentication failed for user "r"', "prefer", "user=NAME"),
+        ('definition of service "shop" not found', "", "~/.pg_service.conf"),
     ],
 )
 def test_the_hint_names_the_reason(said: str, sslmode: str, hint: str) -> None:

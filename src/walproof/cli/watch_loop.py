@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from walproof.advise.wording import say_list
 from walproof.cli.watch_order import SHORTEST_S, WatchOrder
+from walproof.errors import ProbeError
 from walproof.report.watch.check import Checked, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from walproof.advise.watch.concern import Thresholds
@@ -51,7 +53,8 @@ def answer(checked: Checked) -> None:
 def watch_live(fleet: Fleet, order: WatchOrder, showing: Showing) -> list[ServerView]:
     """Show look after look until the time is over. Returns what was shown last.
 
-    Raises ProbeError where one pair was asked for and could not be watched to the end.
+    Raises ProbeError where one pair was asked for and could not be watched to the end, and where a single
+    look saw nothing of a server.
     """
     from walproof.cli.watch_show import pair_shower, shower
 
@@ -78,13 +81,35 @@ def watch_live(fleet: Fleet, order: WatchOrder, showing: Showing) -> list[Server
                 views = keep(views)
             for teller in tell:
                 teller(views)
-            show(views)
+            is_single = showing.once and order.pair is None
+            if not is_single or showing.json or any(view.seen.look is not None for view in views):
+                show(views)
+            if is_single:
+                check_seen(views)
             passed_s = time.monotonic() - begun_s
             if showing.once or (showing.for_s is not None and passed_s >= showing.for_s - SHORTEST_S / 2):
                 fleet.check_pair()
                 return views
             left_s = order.every_s if showing.for_s is None else min(order.every_s, showing.for_s - passed_s)
             fleet.pause(max(0.0, left_s))
+
+
+def check_seen(views: Sequence[ServerView]) -> None:
+    """Raise ProbeError if nothing was seen of a server."""
+    gone = {
+        view.name: view.seen.no_answer
+        for view in views
+        if view.seen.look is None and view.seen.no_answer is not None
+    }
+    if not gone:
+        return
+    said = [f"{name}: {answer.reason}" for name, answer in gone.items()]
+    hints = dict.fromkeys(answer.hint for answer in gone.values() if answer.hint)
+    raise ProbeError(
+        f"nothing was seen of {say_list(list(gone))}",
+        detail="; ".join(said),
+        hint=" ".join(hints) or None,
+    )
 
 
 def watch_replayed(

@@ -42,6 +42,15 @@ _HINTS = (
         re.compile(r"password authentication failed|no password supplied"),
         "A password may stand in ~/.pgpass or PGPASSWORD; for one role they hold for WAL as well.",
     ),
+    (
+        re.compile(r'role "[^"]*" does not exist|Peer authentication failed'),
+        'Add the role: "user=NAME". Without it libpq takes PGUSER, then the name of the system\'s user.',
+    ),
+    (
+        re.compile(r'definition of service "[^"]*" not found|service file "[^"]*" not found'),
+        "Services are read from ~/.pg_service.conf, or from the file that PGSERVICEFILE names; "
+        "docs/connections.md.",
+    ),
 )
 
 

@@ -20,10 +20,13 @@ def plain_text(views: Sequence[ServerView], *, is_first: bool) -> str:
 
 def _lines(view: ServerView, is_first: bool) -> Iterator[str]:
     at = "" if view.seen.look is None else f", {clock_time(view.seen.look.at)}"
-    yield f"{view.name}: {about(view)}{at}"
-    if view.seen.no_answer is not None:
-        gone = view.seen.no_answer
+    gone = view.seen.no_answer
+    if gone is None or view.seen.look is not None:
+        yield f"{view.name}: {about(view)}{at}"
+    if gone is not None:
         yield f"{view.name}: does not answer since {clock_time(gone.since)}: {gone.reason}"
+        if gone.hint:
+            yield f"{view.name}:   {gone.hint}"
         return
     for panel in panels(view):
         mark = "attention, " if panel.is_bad else ""

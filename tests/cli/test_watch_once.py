@@ -1,0 +1,51 @@
+"""A single look at servers of which nothing can be seen is an error, not a result."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import walproof
+from tests.watching import BEGAN, Server, assessor, gone, view
+from walproof.cli.watch_loop import check_seen
+from walproof.errors import ProbeError
+from walproof.report.watch.plain import plain_text
+from walproof.report.watch.view import ServerView
+
+
+def _unseen() -> ServerView:
+    found = assessor()
+    found.see([gone()])
+    return ServerView(found.assess(1.0, BEGAN + 1), ())
+
+
+def test_a_server_of_which_nothing_is_seen_is_an_error_with_its_reason_and_hint() -> None:
+    with pytest.raises(ProbeError) as caught:
+        check_seen([view(Server()), _unseen()])
+    assert caught.value.message == "nothing was seen of db1"
+    assert caught.value.detail == "db1: connection refused"
+    assert caught.value.hint == "Is it running?"
+    check_seen([view(Server())])
+
+
+def test_what_was_never_seen_is_not_said_to_be_seen_later() -> None:
+    text = plain_text([_unseen()], is_first=True)
+    assert "not seen yet" not in text
+    assert "does not answer since" in text
+    assert "Is it running?" in text
+
+
+def test_the_command_ends_with_2(tmp_path: Path) -> None:
+    service = ("watch", "service=walproof_nowhere", "--once", "--every", "0.5s")
+    done = walproof(*service, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert (
+        'definition of service "walproof_nowhere" not found' in done.stderr or "service file" in done.stderr
+    )
+    assert "~/.pg_service.conf" in done.stderr
+    told = walproof(*service, "--json", cwd=tmp_path)
+    assert told.returncode == 2
+    assert json.loads(told.stdout)["no_answer"]["reason"]
