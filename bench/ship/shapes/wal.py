@@ -272,6 +272,7 @@ class Problem(TypedDict):
     cause: str | None
     expected: str | None
     got: str | None
+    command: str | None
     meaning: str
     advice: str | None
 
@@ -280,6 +281,7 @@ class Archive(TypedDict):
     name: str
     layout: str
     path: str
+    pg_wal: list[str]
     whole: bool
     verdict: str
     system_identifier: str | None

@@ -151,3 +151,5 @@ def _facts(problem: Problem) -> Iterator[str]:
         yield f"at {problem.lsn}{end}{offset}"
     if problem.expected is not None:
         yield f"expected {problem.expected}, got {problem.got}"
+    if problem.command is not None:
+        yield f"-> {problem.command}"

@@ -30,6 +30,7 @@ def _archive(archive: VerifiedArchive) -> dict[str, Any]:
         "name": archive.name,
         "layout": archive.layout,
         "path": archive.path,
+        "pg_wal": list(archive.pg_wal),
         "whole": archive.is_whole,
         "verdict": verdict(archive),
         "system_identifier": None if identifier is None else str(identifier),  # 64 bits do not fit a double
@@ -117,6 +118,7 @@ def _problem(problem: Problem) -> dict[str, Any]:
         "cause": problem.cause,
         "expected": problem.expected,
         "got": problem.got,
+        "command": problem.command,
         "meaning": about.meaning,
         "advice": about.advice or None,
     }

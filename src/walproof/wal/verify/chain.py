@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from walproof._native import wal_join
 from walproof.units import Lsn
 from walproof.wal.segment import segment_name
+from walproof.wal.verify.archived import not_archived, unarchived_gap
 from walproof.wal.verify.backups import BaseBackup
 from walproof.wal.verify.facts import Begun, Stretch
 from walproof.wal.verify.files import damage
@@ -88,10 +89,22 @@ def build_chains(reading: Reading, timelines: Timelines, backups: Sequence[BaseB
     return chains
 
 
-def missing(
+def gap(
+    reading: Reading, timeline: int, first: int, last: int, backups: Sequence[BaseBackup] = ()
+) -> list[Problem]:
+    """The problems that segments are missing, in order of place. ``last``: the last of them."""
+    whole = _missing(reading, timeline, first, last, backups)
+    if whole.kind == "expired":
+        return [whole]
+    return [
+        (not_archived if is_here else _missing)(reading, timeline, start, end)
+        for is_here, start, end in unarchived_gap(reading, timeline, first, last)
+    ]
+
+
+def _missing(
     reading: Reading, timeline: int, first: int, last: int, backups: Sequence[BaseBackup] = ()
 ) -> Problem:
-    """The problem that segments are missing. ``last``: the last of them."""
     size = reading.segment_size
     start, end = reading.start_of(first), reading.start_of(last + 1)
     names = [segment_name(reading.start_of(number), timeline, size) for number in (first, last)]
@@ -138,8 +151,9 @@ class _Builder:
         expected = self._begin()
         for number in sorted(self._own):
             if expected is not None and number > expected:
-                problem = missing(self._reading, self._timeline, expected, number - 1, self._backups)
-                self._chains.problems.append(problem)
+                problems = gap(self._reading, self._timeline, expected, number - 1, self._backups)
+                self._chains.problems += problems
+                problem = problems[0]
                 self._close(Ending(problem.kind, problem.message, problem))
             self._add(self._own[number])
             expected = number + 1
@@ -161,8 +175,7 @@ class _Builder:
         owner = self._timelines.owner(self._timeline, first - 1, self._reading.segment_size)
         before = self._reading.segments.get(owner, {}).get(first - 1)
         if before is None:
-            problem = missing(self._reading, owner, max(older) + 1, first - 1, self._backups)
-            self._chains.problems.append(problem)
+            self._chains.problems += gap(self._reading, owner, max(older) + 1, first - 1, self._backups)
         elif first in self._own and (edge := self._edge(before)) is not None:
             start = self._reading.start_of(first)
             self._run = SegmentRun(self._timeline, start, start, first, first, follows_parent=True)

@@ -44,6 +44,13 @@ _ERROR, _NOTE = Severity.error, Severity.note
 
 _KINDS = (
     Kind("missing", _ERROR, "No restore gets past these segments.", _COPY),
+    Kind(
+        "not archived",
+        _ERROR,
+        "No restore from the archive gets past these segments, and pg_wal keeps them only for a while.",
+        "Copy them into the archive now, before checkpoints remove them; then find out what became of the "
+        "archive's own copies.",
+    ),
     Kind("damaged", _ERROR, "A restore that reaches this place ends there.", _AGAIN),
     Kind("truncated", _ERROR, _SIZE, _AGAIN),
     Kind("too long", _ERROR, _SIZE, _AGAIN),
@@ -166,6 +173,8 @@ class Problem:
     ``structure``)."""
     expected: str | None = None
     got: str | None = None
+    command: str | None = None
+    """What puts it right, for a shell."""
 
     @property
     def severity(self) -> Severity:

@@ -64,6 +64,8 @@ class Reading:
     reference: ExpectedSystem
     segments: dict[int, dict[int, Segment]] = field(default_factory=dict)
     """Segments by timeline and number."""
+    unarchived: dict[int, dict[int, Segment]] = field(default_factory=dict)
+    """Segments that are in pg_wal alone, though the archive has later ones: none of ``segments``."""
     partials: dict[tuple[int, int], Segment] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     files: int = 0
@@ -271,8 +273,8 @@ def _reference(archive: Archive, facts: Iterable[FileFacts]) -> ExpectedSystem:
 
 
 def _sort_out(reading: Reading, facts: dict[str, FileFacts], gone: set[str]) -> None:
-    """Put each file in its segment's place; if there are several, the best one."""
-    live = set(reading.archive.live)
+    """Put each file in its segment's place; if there are several, the best one of the archive: a restore does
+    not look into pg_wal for what it finds there."""
     candidates: dict[tuple[int, int, bool], list[tuple[Segment, list[Problem]]]] = {}
     for file in reading.archive.listing.segments:
         if file.path in gone:
@@ -280,7 +282,7 @@ def _sort_out(reading: Reading, facts: dict[str, FileFacts], gone: set[str]) -> 
         found = facts.get(file.path)
         number = file.number(reading.segment_size)
         start = reading.start_of(number)
-        if found is not None and file.path.rpartition("/")[0] in live and _is_prepared(found, start):
+        if found is not None and reading.archive.is_live(file.path) and _is_prepared(found, start):
             reading.prepared_files += 1
             continue
         problems = [] if found is None else file_problems(file, found, start, reading.reference)
@@ -290,6 +292,7 @@ def _sort_out(reading: Reading, facts: dict[str, FileFacts], gone: set[str]) -> 
     for (timeline, number, is_partial), several in sorted(candidates.items()):
         several.sort(
             key=lambda copy: (
+                reading.archive.is_live(copy[0].file.path),
                 not copy[0].is_usable,
                 len(copy[1]),
                 copy[0].file.ending or "",

@@ -19,6 +19,7 @@ from walproof.units import Lsn
 from walproof.wal.places.opened import Path, call, open_places
 from walproof.wal.progress import Observe
 from walproof.wal.segment import segment_name
+from walproof.wal.verify.archived import set_aside_unarchived
 from walproof.wal.verify.backups import BaseBackup, BrokenBackup, read_label
 from walproof.wal.verify.chain import build_chains
 from walproof.wal.verify.files import condensed
@@ -39,6 +40,8 @@ class VerifiedArchive:
     name: str
     layout: str
     path: str
+    pg_wal: tuple[str, ...]
+    """Folders among its places that are a server's pg_wal."""
     system_identifier: int | None
     version: int | None
     segment_size: int
@@ -125,6 +128,7 @@ def _verified(
 ) -> VerifiedArchive:
     reading = read_archive(archive, since, kept, verifier, observe)
     timelines = read_timelines(reading)
+    set_aside_unarchived(reading, timelines)
     described, problems = _backups(archive, reading)
     chains = build_chains(reading, timelines, described)
     restorable, unusable = windows(reading, timelines, chains, described)
@@ -144,6 +148,7 @@ def _verified(
         name=archive.name,
         layout=archive.layout,
         path=archive.path,
+        pg_wal=archive.live,
         system_identifier=reading.reference.system_identifier,
         version=reading.reference.version,
         segment_size=reading.segment_size,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from walproof.units import Lsn
 from walproof.wal.verify.backups import BaseBackup
-from walproof.wal.verify.chain import Chains, Ending, SegmentRun, missing, partial_ends
+from walproof.wal.verify.chain import Chains, Ending, SegmentRun, gap, partial_ends
 from walproof.wal.verify.problems import Problem
 from walproof.wal.verify.reading import Reading
 from walproof.wal.verify.timelines import Timelines
@@ -155,8 +155,8 @@ class _Way:
         if run is None:
             number = backup.start // size
             if number not in self._reading.segments.get(timeline, {}):
-                problem = missing(self._reading, timeline, number, number)
-                self.ending = Ending("missing", problem.message, problem)
+                (problem,) = gap(self._reading, timeline, number, number)
+                self.ending = Ending(problem.kind, problem.message, problem)
             else:
                 self.ending = Ending("damaged", f"the WAL at {backup.start} is damaged")
             return self
@@ -195,8 +195,8 @@ class _Way:
             self._start_time = early
 
     def _at_missing_child(self, child: int, number: int) -> None:
-        problem = missing(self._reading, child, number, number)
-        self.ending = Ending("missing", problem.message, problem)
+        (problem,) = gap(self._reading, child, number, number)
+        self.ending = Ending(problem.kind, problem.message, problem)
 
     def window(self, partials: dict[tuple[int, int], tuple[str, Lsn]]) -> RestoreWindow:
         """The window that was found."""

@@ -32,6 +32,10 @@ class Archive:
     """Folders among them that are a server's pg_wal: the last segment is being written, later ones are
     prepared."""
 
+    def is_live(self, path: str) -> bool:
+        """Whether a file is in a server's pg_wal."""
+        return path.rpartition("/")[0] in self.live
+
 
 def list_files(folder: Place, depth: int = MOST_FOLDERS) -> Listing:
     """Files of WAL in a folder and the folders in it. Links to folders are not followed. Raises WalError."""

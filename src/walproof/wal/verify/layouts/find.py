@@ -127,8 +127,10 @@ def _clusters(folders: Iterable[_Folder]) -> Iterator[Archive]:
         listing = joined(part for _, part, _ in group)
         live = tuple(str(path) for path, _, is_live in group if is_live)
         layout = "pg_wal" if len(live) == len(group) else "folder"
-        name = _top(paths)
-        yield Archive(name, layout, name, listing, places=tuple(place for place, _, _ in group), live=live)
+        top = _top(paths)
+        archived = [path for path in paths if path not in live]
+        name = " and ".join((_top(archived), *live)) if live and archived else top
+        yield Archive(name, layout, top, listing, places=tuple(place for place, _, _ in group), live=live)
 
 
 def _top(paths: Sequence[str]) -> str:
