@@ -129,8 +129,11 @@ def _waiting(reading: Reading, segments: Sequence[Segment]) -> str:
 
 
 def _command(segments: Sequence[Segment], beside: WalFile, name: str) -> str | None:
-    """What copies them to where the archive's next file is; None where that is no folder of this machine."""
+    """What copies them to where the archive's next file is; None where that is no folder of this machine,
+    or only a tool can."""
     if beside.reader is not None or any(segment.file.reader is not None for segment in segments):
+        return None
+    if beside.sha1 is not None:  # pgBackRest would not know a file that it did not archive
         return None
     folder = PurePosixPath(beside.path).parent
     if folder.name == beside.name[:16]:  # the archive has a folder for each 4 GB
