@@ -1,13 +1,17 @@
-"""Progress away from a terminal: what --within says before, meanwhile and at its end."""
+"""Progress away from a terminal: what --within says before, meanwhile and at its end, and a budget."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 
 from tests.analysis.facts import make_plan, make_trials
+from tests.report.facts import make_run
 from walproof.cli.progress import TerminalProgress
+from walproof.facts import Plan
+from walproof.units import format_duration
 
 PLAN = replace(make_plan(), rounds=50)
 
@@ -28,3 +32,49 @@ def test_the_widest_interval_is_said_from_the_pilot_on(capsys: pytest.CaptureFix
 
 def test_a_fixed_number_of_rounds_needs_no_such_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, None, 4) == []
+
+
+def ended(plan: Plan, rounds: int, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """What is said of trials of 10 s each, round by round, without the lines about intervals."""
+    trials = [
+        replace(trial, started_at=10.0 * at, ended_at=10.0 * (at + 1))
+        for at, trial in enumerate(make_trials(plan, rounds, lambda cell: 100.0))
+    ]
+    with TerminalProgress(plan) as progress:
+        progress.run_started(make_run(plan), [], plan.trials_most)
+        for at, trial in enumerate(trials, 1):
+            progress.trial_ended(trial)
+            if at == len(trials) or trials[at].round != trial.round:
+                progress.round_ended(trials[:at])
+    return [line for line in capsys.readouterr().err.splitlines() if line.startswith(("run", "res", "["))]
+
+
+def test_a_budget_bounds_the_trials_and_the_time_left(capsys: pytest.CaptureFixture[str]) -> None:
+    cells = len(PLAN.round_cells(1))
+    round_s = 10.0 * cells
+    plan = replace(PLAN, budget_s=2.5 * round_s)
+    first, *lines = ended(plan, 2, capsys)
+    assert first.endswith(
+        f"at most {plan.trials_most} trials, as many as fit into {format_duration(2.5 * round_s)}"
+    )
+    assert [line.partition("]")[0] for line in lines] == [
+        *(f"[{number}" for number in range(1, cells + 1)),
+        *(f"[{number}/about {2 * cells}" for number in range(cells + 1, 2 * cells + 1)),
+    ]
+    assert all("left)" in line for line in lines[cells:-1])
+    assert "left" not in lines[-1], "nothing is left after the last trial"
+
+
+def test_before_a_round_is_over_the_budget_is_all_that_is_known() -> None:
+    progress = TerminalProgress(replace(PLAN, budget_s=300.0))
+    progress._most, progress._ended, progress._began = 100, 1, time.monotonic() - 30
+    progress._spend(replace(make_trials(PLAN, 1, lambda cell: 1.0)[0], started_at=0.0, ended_at=30.0))
+    assert (progress._count(), progress._left()) == ("1", "at most 4 min 30 s of the budget left")
+    progress._most = 3
+    assert progress._left() == "1 min 00 s left"
+
+
+def test_the_last_trial_has_no_time_left(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ended(replace(PLAN, rounds=2), 2, capsys)
+    assert lines[-1].startswith(f"[{2 * len(PLAN.round_cells(1))}/")
+    assert "left" not in lines[-1]

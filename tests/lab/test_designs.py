@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,15 @@ def test_a_dry_run_says_which_design_and_why(embedded: Install) -> None:
     whole = plan_text(_compare((embedded,), OFF), ["walproof", "compare"])
     assert "4 clients, 1 threads, simple protocol, without a pause" in whole
     assert "probes: none (slices have throughput, latency, WAL bytes and CPU)" in whole
+
+
+def test_a_dry_run_is_no_longer_than_its_budget(embedded: Install) -> None:
+    plan = replace(_compare((embedded,), OFF, within=0.03), budget_s=300.0)
+    text = plan_text(plan, ["walproof", "compare"])
+    assert "50 at most, none that would end after 5 min 00 s" in text
+    assert re.search(r"length: at most 5 min 00 s \(budget\), after what is prepared: about \d+ rounds", text)
+    assert "length: one round, about" in plan_text(replace(plan, budget_s=5.0), ["walproof", "compare"])
+    assert "(budget)" not in plan_text(replace(plan, budget_s=86400.0), ["walproof", "compare"])
 
 
 def test_rounds_that_are_typed_are_starts(embedded: Install) -> None:

@@ -132,15 +132,8 @@ def outlook(plan: Plan, trials: Sequence[Trial], metric: str, level: float = LEV
     known = [effect for effect in _family(plan, trials, metric, level) if effect.half_width is not None]
     if done < min(PILOT_ROUNDS, plan.rounds) or not known:
         return None
-    lengths: dict[int, float] = {}
-    for trial in trials:
-        lengths[trial.round] = lengths.get(trial.round, 0.0) + trial.ended_at - trial.started_at
-    longest = max(lengths.values())
-    more = max(0, plan.rounds - done)
-    if plan.budget_s is not None and longest > 0:
-        more = min(more, max(0, int((plan.budget_s - sum(lengths.values())) / longest)))
+    more, seconds = rounds_left(plan, trials)
     wanted: int | None = None
-    seconds = more * longest
     if plan.half_width is not None:
         lacking: dict[Cell, int] = {}
         seen = by_variant(plan, trials)
@@ -161,6 +154,19 @@ def outlook(plan: Plan, trials: Sequence[Trial], metric: str, level: float = LEV
         half_width_then=width,
         widest_then=widest_then,
     )
+
+
+def rounds_left(plan: Plan, trials: Sequence[Trial]) -> tuple[int, float]:
+    """How many rounds of the plan follow these whole ones within the budget, and their seconds at most: each
+    as long as the longest so far."""
+    lengths: dict[int, float] = {}
+    for trial in trials:
+        lengths[trial.round] = lengths.get(trial.round, 0.0) + trial.ended_at - trial.started_at
+    longest = max(lengths.values(), default=0.0)
+    more = max(0, plan.rounds - max(lengths, default=0))
+    if plan.budget_s is not None and longest > 0:
+        more = min(more, max(0, int((plan.budget_s - sum(lengths.values())) / longest)))
+    return more, more * longest
 
 
 def _seconds(plan: Plan, trials: Sequence[Trial], lacking: dict[Cell, int], most: int) -> float:

@@ -11,6 +11,7 @@ from walproof.facts import Design, Plan, Variant
 from walproof.units import format_bytes, format_duration
 
 if TYPE_CHECKING:
+    from walproof.lab.kind import Length
     from walproof.report.words import KindWords
 
 
@@ -66,6 +67,8 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     if plan.gate is not None and plan.budget_s is not None:
         most = format_duration(plan.budget_s)
         lines += [f"length: until the gate is decided, {most} at most, after what is prepared"]
+    elif plan.budget_s is not None and (needs.length is None or needs.length.duration_s > plan.budget_s):
+        lines.append(_length_by_budget(plan.budget_s, plan.rounds, needs.length))
     elif needs.length is not None:
         window_s = needs.length.window_s
         lines += [
@@ -109,7 +112,7 @@ def _variant_lines(variant: Variant, words: KindWords[Any]) -> list[str]:
 def _rounds_text(plan: Plan) -> str:
     from walproof.analysis.within import PILOT_ROUNDS
 
-    text = f"{plan.rounds}"
+    text = f"{plan.rounds}" + " at most" * (plan.budget_s is not None)
     if plan.half_width is not None:
         text = (
             f"a pilot of {min(PILOT_ROUNDS, plan.rounds)} says how many take every ratio within "
@@ -118,6 +121,18 @@ def _rounds_text(plan: Plan) -> str:
     if plan.budget_s is not None:
         text += f", none that would end after {format_duration(plan.budget_s)}"
     return text
+
+
+def _length_by_budget(budget_s: float, rounds: int, length: Length | None) -> str:
+    """Of a plan that is longer than its budget, or whose length nobody knows."""
+    text = f"length: at most {format_duration(budget_s)} (budget), after what is prepared"
+    if length is None:
+        return text
+    round_s = length.duration_s / rounds
+    fit = int(budget_s / round_s)
+    if fit == 0:
+        return f"length: one round, about {format_duration(round_s)}: longer than the budget"
+    return f"{text}: about {fit} {'round' if fit == 1 else 'rounds'} of {format_duration(round_s)}"
 
 
 def _settings_text(settings: Mapping[str, str]) -> str:

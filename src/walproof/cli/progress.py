@@ -31,13 +31,17 @@ class TerminalProgress:
         self._left_s: float | None = None
         """As it was known at ``_told``; None: by the most trials there can be."""
         self._told = self._began
+        self._budget_s = plan.budget_s if plan.gate is None else None
+        """What is left of it, of trials alone; None without one, and where rounds were asked for."""
+        self._about: int | None = None
+        """Trials in all that fit into the budget; None before a round has shown how long it takes."""
 
     def __enter__(self) -> TerminalProgress:
         if self._console.is_terminal:
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(bar_width=24),
-                TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+                TextColumn("{task.fields[count]}"),
                 TimeElapsedColumn(),
                 TextColumn("{task.fields[left]}"),
                 console=self._console,
@@ -62,14 +66,18 @@ class TerminalProgress:
             self._say(f"resuming run {run.id}: {len(stored)} of at most {trials_most} trials are stored")
         else:
             most = "" if self._plan.gate is not None else f": {self._pilot()}at most {trials_most} trials"
+            if self._budget_s is not None:
+                most += f", as many as fit into {format_duration(self._budget_s)}"
             self._say(f"run {run.id}{most}")
         self._stored = len(stored)
         self._most, self._ended, self._began = trials_most - len(stored), 0, time.monotonic()
         if self._plan.gate is not None and self._plan.budget_s is not None:
             spent = sum(trial.ended_at - trial.started_at for trial in stored)
             self._left_s, self._told = self._plan.budget_s - spent, self._began
+        for trial in stored:
+            self._spend(trial)
         if self._bar is not None:
-            self._task = self._bar.add_task("", total=self._most, left="")
+            self._task = self._bar.add_task("", total=self._most, left="", count=self._count())
 
     def trial_started(self, number: int, round_number: int, cell: Cell) -> None:
         """Say that a trial begins."""
@@ -81,19 +89,19 @@ class TerminalProgress:
         self._ended += 1
         # Sweeps add rounds of their own where more may still help.
         self._most = max(self._most, self._ended)
+        self._spend(trial)
         left = self._left()
         if trial.state is not TrialState.DONE:
             result = f"    FAILED: {trial.reason}"
         else:
             result = self._words.outcome(trial)
-        # How many trials a gate has, nobody knows before.
-        count = f"{self._ended}" if self._plan.gate is not None else f"{self._ended}/{self._most}"
-        where = f"[{count}] round {trial.round}"
+        where = f"[{self._count()}] round {trial.round}"
         self._say(
-            f"{where}  {self._name(trial.cell):<40} {result}" + (f"  ({left})" if self._bar is None else "")
+            f"{where}  {self._name(trial.cell):<40} {result}"
+            + (f"  ({left})" if left and self._bar is None else "")
         )
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, advance=1, left=left)
+            self._bar.update(self._task, advance=1, left=left, count=self._count())
 
     def round_ended(self, trials: Sequence[Trial]) -> None:
         """After a round, say how wide the widest interval is, and what comes next."""
@@ -103,16 +111,25 @@ class TerminalProgress:
         if self._plan.half_width is None and self._plan.budget_s is None:
             return
         from walproof.advise.outlook import say_outlook
-        from walproof.analysis.within import outlook
+        from walproof.analysis.within import outlook, rounds_left
 
         found = outlook(self._plan, trials, self._words.metric)
-        if found is None:
-            return
         done = max(trial.round for trial in trials)
-        for line in say_outlook(self._plan, found, done):
-            self._say(line)
-        # How many trials are to come is known better now than when the run began.
-        self._left_s, self._told = found.seconds_more, time.monotonic()
+        if found is not None:
+            for line in say_outlook(self._plan, found, done):
+                self._say(line)
+            # How many trials are to come is known better now than when the run began.
+            rounds, seconds = found.rounds_more, found.seconds_more
+        elif self._budget_s is not None:
+            rounds, seconds = rounds_left(self._plan, trials)
+        else:
+            return
+        self._left_s, self._told = seconds, time.monotonic()
+        if self._budget_s is not None:
+            cells = sum(len(self._plan.round_cells(done + more)) for more in range(1, rounds + 1))
+            self._about = self._ended + cells
+            if self._bar is not None and self._task is not None:
+                self._bar.update(self._task, total=self._about)
 
     def request_heard(self, request: Request, trials_most: int) -> None:
         """Say what was asked of the run, and how long that will take."""
@@ -120,7 +137,8 @@ class TerminalProgress:
         more = trials_most - self._stored - self._most
         if more > 0:
             self._most += more
-            self._left_s = None
+            # Rounds that are asked for do not count against the budget.
+            self._left_s = self._budget_s = self._about = None
             if self._bar is not None and self._task is not None:
                 self._bar.update(self._task, total=self._most)
 
@@ -141,11 +159,30 @@ class TerminalProgress:
         trials = min(PILOT_ROUNDS, self._plan.rounds) * len(self._plan.cells)
         return f"a pilot of {trials} trials says how long +-{self._plan.half_width:.1%} takes, "
 
+    def _spend(self, trial: Trial) -> None:
+        if self._budget_s is not None:
+            self._budget_s = max(0.0, self._budget_s - (trial.ended_at - trial.started_at))
+
+    def _count(self) -> str:
+        # How many trials a gate has, nobody knows before, nor how many fit into a budget.
+        if self._about is not None:
+            return f"{self._ended}/about {self._about}"
+        is_open = self._plan.gate is not None or self._budget_s is not None
+        return f"{self._ended}" if is_open else f"{self._ended}/{self._most}"
+
     def _left(self) -> str:
+        """Never more than the budget; nothing where nothing is left."""
         if self._left_s is not None:
-            return f"{format_duration(max(0.0, self._left_s - (time.monotonic() - self._told)))} left"
-        each = (time.monotonic() - self._began) / max(1, self._ended)
-        return f"{format_duration(each * (self._most - self._ended))} left"
+            left_s = self._left_s - (time.monotonic() - self._told)
+        else:
+            each = (time.monotonic() - self._began) / max(1, self._ended)
+            left_s = each * (self._most - self._ended)
+        is_last = self._plan.gate is None and self._ended >= (self._about or self._most)
+        if self._budget_s is not None and left_s > self._budget_s:
+            left_s, words = self._budget_s, "at most {} of the budget left"
+        else:
+            words = "{} left"
+        return "" if is_last or left_s <= 0 else words.format(format_duration(left_s))
 
     def _name(self, cell: Cell) -> str:
         install, workload, variant = cell
