@@ -60,7 +60,11 @@ OUTPUTS: Mapping[str, tuple[Any, str]] = {
 _NUMBER = {"anyOf": [{"type": "number"}, {"type": "null"}]}
 _ADDED: Mapping[str, Mapping[str, Any]] = {
     "recovery-calibrate": {"format": {"type": "integer"}},
-    "tune-plan": {"name": {"type": "string"}, "trial_s": {"type": "number"}},
+    "tune-plan": {
+        "name": {"type": "string"},
+        "trial_s": {"type": "number"},
+        "is_over_hosts": {"type": "boolean"},
+    },
 }
 """Keys that a command puts beside those of the type."""
 
@@ -93,8 +97,7 @@ def schema(name: str) -> dict[str, Any]:
         if name_of in found.get("$defs", {}):
             found["$defs"][name_of]["properties"].update(keys)
     # JSON has no NaN: what could not be computed is null.
-    finished: dict[str, Any] = _with_null_numbers(found) if name == "report" else found
-    return _finished(finished, f"walproof {command}")
+    return _finished(_with_null_numbers(found), f"walproof {command}")
 
 
 def _finished(found: dict[str, Any], title: str) -> dict[str, Any]:
@@ -114,6 +117,7 @@ def _plain(node: Any) -> Any:
 
 
 def _with_null_numbers(node: Any) -> Any:
+    """A copy in which every number may be null."""
     if isinstance(node, list):
         return [_with_null_numbers(item) for item in node]
     if not isinstance(node, dict):
