@@ -15,7 +15,7 @@ from rich.console import Console
 from tests.schemas import assert_valid
 from tests.watching import BEGAN, MB, SEGMENT, Server, assessed, assessor, clock, concerns, gone, slot, view
 from walproof.advise.watch.concern import Thresholds
-from walproof.facts.watch import StreamPhase, StreamState
+from walproof.facts.watch import Span, StreamPhase, StreamState, SyncForecast
 from walproof.report.watch.check import Nagios, check, failed
 from walproof.report.watch.json import watch_line
 from walproof.report.watch.page import watch_page
@@ -148,3 +148,13 @@ def test_names_of_metrics_follow_the_convention() -> None:
         base = row.name.removesuffix("_total")
         units = ("_seconds", "_bytes", "_segments", "_up", "_live", "_active", "_failures", "_concerns")
         assert base.endswith(units), row.name
+
+
+def test_a_lost_machine_is_not_said_to_be_quicker_without_its_sync() -> None:
+    crash = clock(90.0)
+    synced = replace(crash, sync=SyncForecast(Span(3.0, 1.0, 9.0), "fsync", 1000, None, True))
+    text = plain_text([view(Server(), crash=synced)], is_first=False)
+    (lost,) = (line for line in text.splitlines() if "if the machine were lost" in line)
+    assert lost.endswith("plus the sync of the data directory, which is not estimated for a cold cache")
+    assert "plus the sync" not in plain_text([view(Server(), crash=crash)], is_first=False)
+    assert "expected between 1 min 04 s and 2 min 06 s" in text

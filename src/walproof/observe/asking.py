@@ -14,6 +14,8 @@ from walproof.probe.connection import one_line
 
 _TOO_LATE = ("57", "08")
 """Classes of SQLSTATE after which the session is over (manual, appendix A)."""
+_NO_RIGHT = "42501"
+_MAY_CALL = "SELECT has_function_privilege(%s::text, 'EXECUTE')"
 
 
 class Asking:
@@ -23,6 +25,10 @@ class Asking:
         self.session = session
         self.major = session.info.server_version // 10000
         self._lacks: dict[str, str] = {}
+        self._refused: set[str] = set()
+        """What a right is missing for: it is not asked for again, since each refusal is an ERROR in the
+        server's log."""
+        self._allowed: dict[str, bool] = {}
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -32,22 +38,45 @@ class Asking:
     def rows(self, about: str, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Rows of a query; none if it is refused, which is noted. Raises ProbeError when the server is
         gone."""
+        if about in self._refused:
+            return []
         try:
             return self.session.execute(sql.SQL(query), values or None).fetchall()
         except psycopg.Error as error:
             state = error.sqlstate or ""
             if self.session.closed or (state.startswith(_TOO_LATE) and state != "57014"):
                 raise ProbeError("the server ended the session", detail=one_line(error)) from error
-            self._lacks.setdefault(about, one_line(error))
+            self._note(about, error)
             return []
 
-    def value(self, about: str, query: str) -> Any:
-        """The first column of the only row; None if the query is refused."""
+    def _note(self, about: str, error: psycopg.Error) -> None:
+        self._lacks.setdefault(about, one_line(error))
+        if error.sqlstate == _NO_RIGHT:
+            self._refused.add(about)
+
+    def _may_call(self, about: str, function: str) -> bool:
+        """Whether the role may call a function, asked without an error; what it may not is noted."""
+        if function not in self._allowed:
+            # A question that fails leaves the answer to the call itself.
+            rows = self.rows(f"the right to call {function}", _MAY_CALL, [f"{function}()"])
+            self._allowed[function] = not rows or rows[0][0] is not False
+        if not self._allowed[function]:
+            self._lacks.setdefault(about, f"permission denied for function {function}")
+        return self._allowed[function]
+
+    def value(self, about: str, query: str, calls: str | None = None) -> Any:
+        """The first column of the only row; None if the query is refused.
+
+        ``calls``: a function without arguments that not every role may call."""
+        if calls is not None and not self._may_call(about, calls):
+            return None
         found = self.rows(about, query)
         return found[0][0] if found else None
 
     def named(self, about: str, query: str) -> dict[str, float]:
         """The only row as name -> number, without nulls."""
+        if about in self._refused:
+            return {}
         try:
             cursor = self.session.execute(query.encode())
             row = cursor.fetchone()
@@ -55,7 +84,7 @@ class Asking:
         except psycopg.Error as error:
             if self.session.closed:
                 raise ProbeError("the server ended the session", detail=one_line(error)) from error
-            self._lacks.setdefault(about, one_line(error))
+            self._note(about, error)
             return {}
         return {
             name: float(value) for name, value in zip(names, row or (), strict=False) if value is not None

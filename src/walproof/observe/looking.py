@@ -76,7 +76,7 @@ class Looker:
             settings=self._settings,
             checkpoint=self._checkpoint(),
             counters=self._counters(),
-            pg_wal_bytes=self._listed(PG_WAL, queries.PG_WAL),
+            pg_wal_bytes=self._listed(PG_WAL, queries.PG_WAL, "pg_ls_waldir"),
             archiver=self._archiver(),
             slots=self._slots(),
             standbys=self._standbys(),
@@ -120,7 +120,7 @@ class Looker:
         archived, failed, last, last_at, failed_segment, failed_at = rows[0]
         ready = None
         if self._settings.get("archive_mode", "off") != "off":
-            ready = self._listed(READY, queries.READY)
+            ready = self._listed(READY, queries.READY, "pg_ls_archive_statusdir")
         return WatchedArchiver(
             int(archived), int(failed), _text(last), _number(last_at), _text(failed_segment),
             _number(failed_at), ready,
@@ -171,12 +171,12 @@ class Looker:
             for name, enabled, slot, has_worker, age_s, errors in rows
         )
 
-    def _listed(self, about: str, query: str) -> int | None:
+    def _listed(self, about: str, query: str, calls: str) -> int | None:
         """A figure from a list of files; the more the list costs, the older the figure may be."""
         due_s, found = self._lists.get(about, (0.0, None))
         begun_s = self._clock()
         if begun_s >= due_s:
-            found = _count(self._ask.value(about, query))
+            found = _count(self._ask.value(about, query, calls))
             ended_s = self._clock()
             self._lists[about] = ended_s + _REST * (ended_s - begun_s), found
         return None if found is None else int(found)

@@ -90,8 +90,8 @@ class ServerObserver:
             counters |= ask.named(query.about, query.sql)
         at, lsn = now[0]
         redo = ask.value("the last checkpoint", _REDO)
-        wal = ask.value("the size of pg_wal", _PG_WAL)
-        waiting = ask.value("segments that wait for the archiver", _UNARCHIVED)
+        wal = ask.value("the size of pg_wal", _PG_WAL, "pg_ls_waldir")
+        waiting = ask.value("segments that wait for the archiver", _UNARCHIVED, "pg_ls_archive_statusdir")
         self._looks.append(
             ServerLook(
                 float(at), int(lsn or 0), None if redo is None else int(redo), counters,

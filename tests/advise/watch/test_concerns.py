@@ -88,6 +88,13 @@ def test_an_idle_slot_is_named_and_fills_the_disk() -> None:
     assert "without limit" in found["slot etl"].sentence
 
 
+def test_a_room_that_is_passed_is_critical_whatever_the_rates() -> None:
+    seen = assessed(Server(wal_bytes_per_s=0), room_bytes=9 * SEGMENT)
+    found = {concern.key: concern for concern in concerns(seen)}
+    assert found["pg_wal full"].severity is Severity.CRITICAL
+    assert found["pg_wal full"].sentence == "pg_wal has passed its room: 160 MB of 144 MB."
+
+
 @pytest.mark.parametrize(
     ("status", "words"), [("lost", "has lost WAL"), ("unreserved", "loses its WAL at the next checkpoint")]
 )

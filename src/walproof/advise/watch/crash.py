@@ -15,7 +15,7 @@ def recovery(clock: CrashClock, limits: Thresholds) -> Iterator[Concern]:
     if target is None or clock.warm.high <= target:
         return
     is_over = clock.warm.seconds > target
-    span = f"{format_duration(clock.warm.low)} to {format_duration(clock.warm.high)}"
+    span = f"{format_duration(clock.warm.low)} and {format_duration(clock.warm.high)}"
     yield Concern(
         "crash recovery",
         Severity.CRITICAL if is_over else Severity.WARNING,

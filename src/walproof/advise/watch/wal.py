@@ -23,7 +23,19 @@ def room(seen: Assessment, limits: Thresholds) -> Iterator[Concern]:
     disk = seen.disk
     if disk is None or disk.room_bytes is None:
         return
-    if disk.full_s is not None and disk.full_s < limits.full_warning_s and seen.seen_s >= SETTLED_S:
+    if disk.pg_wal_bytes is not None and disk.pg_wal_bytes > disk.room_bytes:
+        held = (
+            f"{holder_words(holder)} holds {format_bytes(holder.held_bytes)}" for holder in disk.holders[:1]
+        )
+        yield Concern(
+            "pg_wal full",
+            Severity.CRITICAL,
+            f"pg_wal has passed its room: {format_bytes(disk.pg_wal_bytes)} of "
+            f"{format_bytes(disk.room_bytes)}.",
+            tuple(held),
+            ("Free what holds the WAL, or make room; never remove files in pg_wal by hand.",),
+        )
+    elif disk.full_s is not None and disk.full_s < limits.full_warning_s and seen.seen_s >= SETTLED_S:
         holder = disk.holder
         assert holder is not None
         is_critical = disk.full_s < limits.full_critical_s

@@ -120,7 +120,7 @@ def _told(study: Study, points: list[Prediction], advised: Advised) -> list[Tabl
                 size_label(point.target.max_wal_size_mb or 0),
                 marks.get(point.target.max_wal_size_mb, ""),
                 format_bytes(point.wal_bytes * scale) + unit,
-                f"{format_bytes(point.wal_span.low * scale)} and "
+                f"{format_bytes(point.wal_span.low * scale)}{unit} and "
                 f"{format_bytes(point.wal_span.high * scale)}{unit}",
                 *((_away(point),) if is_timed else ()),
                 format_bytes(point.distance_most),

@@ -59,11 +59,10 @@ def _crash(view: ServerView) -> Iterator[Panel]:
         return
     is_bad = any(concern.key == "crash recovery" for concern in view.concerns)
     yield Panel("if it crashed now", _spanned(clock.warm), f"{_parts(clock)}{target}", is_bad)
-    yield Panel(
-        "if the machine were lost",
-        _spanned(clock.cold),
-        f"cold cache: redo {_short(clock.cold_redo_s)}, checkpoint {_short(clock.cold_checkpoint_s)}",
-    )
+    cold = f"cold cache: redo {_short(clock.cold_redo_s)}, checkpoint {_short(clock.cold_checkpoint_s)}"
+    if clock.sync is not None and clock.sync.method != "off":
+        cold += "; plus the sync of the data directory, which is not estimated for a cold cache"
+    yield Panel("if the machine were lost", _spanned(clock.cold), cold)
 
 
 def _without_clock(view: ServerView) -> str:
