@@ -6,8 +6,13 @@ from dataclasses import replace
 from statistics import median
 
 from tests.report.facts import Facts, durability, factorial_facts, make_facts, small_facts, two_installs_facts
+from walproof.analysis.effect import Conclusion
+from walproof.analysis.interval import Interval
+from walproof.analysis.summary import analyse
 from walproof.facts import TrialState
+from walproof.report.answer import answers
 from walproof.report.blocks import Listing, Paragraph, Table
+from walproof.report.cells import Cells
 from walproof.report.layout import ReportView
 from walproof.report.numbers import number
 from walproof.report.view import build_view
@@ -80,6 +85,24 @@ def test_answer_names_the_best_of_each_class() -> None:
     assert answer.sentences[1].endswith(", and may lose last commits.")
     # fsync=off measured a little more, within the other's interval: no reason to take its risk.
     assert answer.sentences[2] == "No variant that may corrupt is clearly faster than that."
+
+
+def test_a_gain_that_the_other_comparisons_make_doubtful_is_no_denial() -> None:
+    facts = small_facts()
+    analysis = analyse(facts.run.plan, facts.trials)
+    interval = Interval(1.14, 1.85, 0.95, "t")
+    doubtful = tuple(
+        replace(effect, ratio=1.45, interval=interval, conclusion=Conclusion.IN_DOUBT, comparisons=12)
+        if effect.variant == "synchronous_commit=off"
+        else replace(effect, conclusion=Conclusion.NO_DIFFERENCE)
+        for effect in analysis.effects
+    )
+    (answer, *_) = answers(Cells(facts.run.plan, facts.trials), replace(analysis, effects=doubtful))
+    assert (
+        "synchronous_commit=off is in doubt: 1.45x (1.14 to 1.85) the throughput of default, "
+        "because 12 comparisons were made, and may lose last commits."
+    ) in answer.sentences
+    assert not any("that may lose last commits is" in sentence for sentence in answer.sentences)
 
 
 def test_published_figures_stand_beside_ours() -> None:

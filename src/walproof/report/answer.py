@@ -74,6 +74,12 @@ def _per_class(cells: Cells, effects: Sequence[Effect]) -> list[str]:
                 f"{best.variant} gives {ratio(best.ratio, best.interval)} the throughput of {plan.baseline}"
                 f"{_risk(durability)}."
             )
+        elif doubtful := [effect for effect in in_class if _may_be_faster(effect, best)]:
+            most = max(doubtful, key=lambda effect: effect.ratio or 0.0)
+            sentences.append(
+                f"{most.variant} is in doubt: {ratio(most.ratio, most.interval)} the throughput of "
+                f"{plan.baseline}, because {most.comparisons} comparisons were made{_risk(durability)}."
+            )
         elif in_class and durability.rank <= plan.variant(plan.baseline).durability.rank:
             sentences.append(f"No variant that is as safe as {plan.baseline} is measurably faster.")
         elif in_class:
@@ -91,6 +97,14 @@ def _is_faster(effect: Effect, best: Effect | None) -> bool:
     if effect.conclusion is not Conclusion.HIGHER or effect.interval is None:
         return False
     return best is None or best.interval is None or effect.interval.low > best.interval.high
+
+
+def _may_be_faster(effect: Effect, best: Effect | None) -> bool:
+    """Whether it would be faster, as above, if it were the only comparison."""
+    if effect.conclusion is not Conclusion.IN_DOUBT or effect.interval is None:
+        return False
+    least = 1.0 if best is None or best.interval is None else best.interval.high
+    return effect.interval.low > least
 
 
 def _risk(durability: DurabilityClass) -> str:

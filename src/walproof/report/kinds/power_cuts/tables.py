@@ -32,7 +32,7 @@ def cut_answers(cells: Cells, summaries: Sequence[CutSummary]) -> tuple[Answer, 
             least = min(safe, key=lambda summary: summary.images)
             cuts = min(summary.cuts for summary in safe)
             sentences.append(
-                f"Nothing was lost or damaged under {_names(safe)}: in {least.images} images of "
+                f"Power cuts lost or damaged nothing under {_names(safe)}: in {least.images} images of "
                 f"{cuts} cuts or more each, so that with 95 % confidence less than "
                 f"{percent(least.failure_rate_most)} fail."
             )
@@ -41,7 +41,7 @@ def cut_answers(cells: Cells, summaries: Sequence[CutSummary]) -> tuple[Answer, 
                 sentences.append(_say_lost(summary))
         failing = [summary for summary in of_group if summary.failed]
         sentences += [
-            f"{summary.variant}: {summary.failed} of {summary.images} images failed"
+            f"{summary.variant}: {summary.failed} of {summary.images} images of power cuts failed"
             f" ({_say_states(summary)}), in {summary.failed_cuts} of {summary.cuts} cuts."
             for summary in failing
         ]
@@ -58,12 +58,13 @@ def _names(summaries: Sequence[CutSummary]) -> str:
 
 def _say_lost(summary: CutSummary) -> str:
     text = (
-        f"{summary.variant}: the last commits were lost in {len(summary.windows_ms)} of {summary.cuts} cuts, "
-        f"{max(summary.lost_commits)} at most; the oldest was acknowledged "
-        f"{number(summary.window_ms_median)} ms (median), "
+        f"Power cuts lost the newest acknowledged commits under {summary.variant} in "
+        f"{len(summary.windows_ms)} of {summary.cuts} cuts: {max(summary.lost_commits)} at most; the oldest "
+        f"was acknowledged {number(summary.window_ms_median)} ms (median), "
         f"{number(max(summary.windows_ms))} ms (most) before the cut"
     )
-    return text + (f"; the bound is {number(summary.bound_ms)} ms." if summary.bound_ms is not None else ".")
+    bound = f" (bound {number(summary.bound_ms)} ms)" if summary.bound_ms is not None else ""
+    return f"{text}{bound}; nothing else was lost or damaged in {counted(summary.images, 'image')}."
 
 
 def _say_states(summary: CutSummary) -> str:
@@ -109,8 +110,9 @@ def survival_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block
                 columns,
                 tuple(rows),
                 "An image is a state that the disk could have been left in. Failing: images that do not "
-                "start, are corrupt or have holes; for none in n images, the bound 3/n. Benign: the checksum "
-                f"of a page of a visibility or free space map, which PostgreSQL repairs. {symbol_key()}.",
+                "start, are corrupt or have holes; for none in n, the true rate is below 3/n with 95 % "
+                "confidence. Benign: the checksum of a page of a visibility or free space map, which "
+                f"PostgreSQL repairs. {symbol_key()}.",
             )
         )
     return blocks
@@ -123,21 +125,28 @@ SURVIVAL_NOTE = (
 
 
 def say_survival(summary: CutSummary) -> str:
-    """``yes, 0 of 30 (< 10 %)``, ``no, 28 of 30``: the verdict for a table beside throughput."""
+    """``yes, 0 of 30; true rate below 10 %``, ``no, 28 of 30``: the verdict for a table beside throughput."""
     if summary.survives is None:
         return UNKNOWN
     text = f"{summary.survives.value}, {summary.failed or summary.lost} of {summary.images}"
     if summary.survives is not CutOutcome.YES:
         return text
-    return f"{text} (< {percent(summary.failure_rate_most)})".replace(" %", "\N{NO-BREAK SPACE}%")
+    return f"{text}; {_below(summary)}"
 
 
 def _rate(summary: CutSummary) -> str:
     if not summary.images:
         return UNKNOWN
-    most = summary.failure_rate_most
-    text = percent(summary.failed / summary.images) if most is None else f"< {percent(most)}"
-    return text.replace(" ", "\N{NO-BREAK SPACE}")
+    count = f"{summary.failed} of {summary.images}"
+    if summary.failure_rate_most is not None:
+        return f"{count}; {_below(summary)}"
+    share = percent(summary.failed / summary.images).replace(" ", "\N{NO-BREAK SPACE}")
+    return f"{count}, {share}"
+
+
+def _below(summary: CutSummary) -> str:
+    """What none in n images proves, with 95 % confidence."""
+    return f"true rate below {percent(summary.failure_rate_most)}".replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def loss_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:

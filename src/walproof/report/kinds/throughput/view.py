@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from walproof.advise.finding import Finding
 from walproof.analysis.crashes import predicted_crashes
-from walproof.analysis.power_cut import cut_summaries
+from walproof.analysis.power_cut import CutSummary, cut_summaries
 from walproof.analysis.summary import Analysis
 from walproof.analysis.toggled import by_variant
 from walproof.facts import Run, Series, Trial
-from walproof.report.answer import answers, how_sure, what_would_help
+from walproof.report.answer import Answer, answers, how_sure, what_would_help
 from walproof.report.blocks import Section, Verdict, Verdicts
 from walproof.report.cells import Cells
 from walproof.report.certainty import drift_paragraph
 from walproof.report.components import noise_sentences
 from walproof.report.figures.style import symbol_key
 from walproof.report.kinds.comparison import factor_figure, install_figure, variant_figure
+from walproof.report.kinds.power_cuts.tables import cut_answers
 from walproof.report.kinds.power_cuts.view import cut_sections, outcome_figures
 from walproof.report.kinds.throughput.causes import (
     checkpoint_table,
@@ -152,7 +154,7 @@ def throughput_view(
         ),
     )
     body = Body(
-        answers=(*recovery_answers(cells), *answers(cells, analysis)),
+        answers=(*recovery_answers(cells), *_with_cuts(answers(cells, analysis), cells, summaries)),
         how_sure=(*how_sure(run, analysis, findings), *noise_sentences(run.plan, stored, analysis)),
         what_would_help=what_would_help(run.plan, stored, analysis),
         findings=tuple(findings),
@@ -161,6 +163,16 @@ def throughput_view(
         sections=sections,
     )
     return lay_out(words, run, stored, analysis, body)
+
+
+def _with_cuts(found: Sequence[Answer], cells: Cells, summaries: Sequence[CutSummary]) -> tuple[Answer, ...]:
+    """Each answer with what power cuts left, where there were any: both are one for each group of cells."""
+    if not summaries:
+        return tuple(found)
+    return tuple(
+        replace(answer, sentences=(*answer.sentences, *cut.sentences))
+        for answer, cut in zip(found, cut_answers(cells, summaries), strict=True)
+    )
 
 
 def _verdicts(cells: Cells, findings: Sequence[Finding]) -> tuple[Verdicts, ...]:
