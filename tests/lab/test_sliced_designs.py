@@ -44,7 +44,7 @@ def test_a_setting_is_not_sliced_by_itself_before_that_was_shown(embedded: Insta
     plan = _compare((embedded,), BUFFERS)
     assert {variant.design for variant in plan.variants} == {Design.FRESH}
     assert plan.variant("wal_buffers=64MB").design_reason == (
-        "nobody has shown on servers yet that slices of wal_buffers agree with servers of its own"
+        "nobody has shown on servers yet that slices of wal_buffers agree with separate servers"
     )
     asked = _compare((embedded,), BUFFERS, design="sliced")
     assert {variant.design for variant in asked.variants} == {Design.SLICED}
