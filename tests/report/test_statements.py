@@ -96,7 +96,7 @@ def test_a_study_of_statements_is_about_bytes() -> None:
     assert " tps" not in text.split("## What was run")[0]
     assert "throughput" not in page
     assert "accounted for to the byte in 12 of 12 measurements" in page
-    assert "has a name, to the byte, in 12 of 12" in page
+    assert "is named, to the byte, in 12 of 12" in page
     assert "pg_stat_wal came with PostgreSQL 14" in page, "what was not measured is named"
     assert page.count("<svg") == 1
     assert '"metric": "wal_bytes_decoded"' in to_json(view)

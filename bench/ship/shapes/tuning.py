@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from typing_extensions import TypedDict
 
 from bench.ship.shapes.servers import Refused
+from walproof.advise.tune.crashes import WalCheck
+from walproof.analysis.hosts import Across
+
+Conf = Mapping[str, str]
 
 
 class Gain(TypedDict):
@@ -20,7 +26,7 @@ class Broken(TypedDict):
 
 
 class RuledOutCandidate(TypedDict):
-    conf: str
+    conf: Conf
     predicted: str
     allowed: str
 
@@ -59,7 +65,7 @@ class TuneLine(TypedDict):
     in_conf: bool
     gain: Gain | None
     p: float | None
-    rounds: list[int]
+    rounds: list[float]
     alone: Gain | None
     durability_class: str
     with_it: LinePrediction
@@ -81,6 +87,7 @@ class Crash(TypedDict):
     predicted_high_s: float | None
     is_within: bool | None
     failure: str | None
+    host: str | None
 
 
 class LimitNow(TypedDict):
@@ -95,9 +102,22 @@ class NotMoved(TypedDict):
     reason: str
 
 
+class OverHosts(TypedDict):
+    metric: str
+    effects: list[Across]
+    levels: list[Across]
+
+
+class FlushGain(TypedDict):
+    device: str
+    gain: Gain | None
+    rounds: int
+
+
 class Measured(TypedDict):
     round: int
-    conf: str
+    host: str | None
+    conf: Conf
     value: float | None
     limit_value: float | None
     failure: str | None
@@ -112,7 +132,7 @@ class TuneStep(TypedDict):
     why: str
     run: str | None
     seconds: float
-    candidates: list[str]
+    candidates: list[Conf]
     measured: list[Measured]
 
 
@@ -129,8 +149,8 @@ class Tuned(TypedDict):
     budget_s: float
     spent_s: float
     seed: int
-    conf: str
-    winner: str
+    conf: Conf
+    winner: Conf
     defaults_are_best: bool
     why_default: str | None
     is_final: bool
@@ -150,7 +170,10 @@ class Tuned(TypedDict):
     undo: str | None
     refused: list[Refused]
     crashes: list[Crash]
+    wal_checks: list[WalCheck]
+    hosts: OverHosts | None
     limits_now: list[LimitNow]
+    flush: list[FlushGain]
     not_moved: list[NotMoved]
     steps: list[TuneStep]
     notes: list[str]
