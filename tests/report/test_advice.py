@@ -80,6 +80,24 @@ def test_an_item_says_what_its_lines_set_and_what_they_need() -> None:
     assert item.takes_effect_by == "reload"
 
 
+def test_advice_that_is_little_sure_says_how_to_be_surer() -> None:
+    window = with_settings(healthy(), wal_compression="off")
+    first, last = window.looks
+    counters = {**last.counters, "wal_fpi": first.counters["wal_fpi"] + 20_000}
+    short = replace(window, looks=(first, replace(last, counters=counters)))
+    said = _plain(advice_view(advise(ServerCase(short)), platform("conf")))
+    (chosen,) = (item for item in advise(ServerCase(short)).advice if item.rule == "wal_compression")
+    measure = f"walproof compare --set wal_compression={chosen.changes[0].value}"
+    assert (
+        f"look for a whole checkpoint cycle (--for 15min), or measure it under a load like yours: {measure}"
+        in said
+    )
+    long = replace(short, looks=(first, replace(short.looks[1], at=first.at + 3600)))
+    said = _plain(advice_view(advise(ServerCase(long)), platform("conf")))
+    assert "--for 15min" not in said
+    assert measure in said
+
+
 def test_the_curve_marks_where_the_server_is_and_where_it_should_be() -> None:
     case = read(PROVOKED)["max_wal_size/provoked"]
     view = advice_view(advise(case), platform("conf"))

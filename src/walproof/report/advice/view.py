@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from walproof.advise.server.advice import Advice, Figure, Fine, Unseen, Weight
+from walproof.advise.server.advice import Advice, Figure, Fine, Sure, Unseen, Weight
 from walproof.advise.server.rules import Advised, rule_texts
 from walproof.advise.server.wasted import statistics_age
 from walproof.advise.wording import say_list
-from walproof.errors import SettingError
+from walproof.errors import SettingError, UnitError
+from walproof.facts.server import ServerWindow
 from walproof.platforms.platform import Lines, Platform, Refusal, Target
 from walproof.platforms.wal_access import wal_access
 from walproof.report.advice.curve import curve_json, curve_section
@@ -29,7 +30,7 @@ from walproof.report.blocks import (
 from walproof.report.numbers import UNKNOWN, number, percent
 from walproof.settings.catalogue import Catalogue
 from walproof.settings.change import Before, Change
-from walproof.units import format_bytes, format_duration
+from walproof.units import format_bytes, format_duration, parse_duration_s
 
 _ENDINGS = {Weight.DANGER: "dangerous", Weight.GAIN: "a gain", Weight.EVIDENCE: "missing evidence"}
 
@@ -45,6 +46,8 @@ class Item:
     refusals: tuple[Refusal, ...]
     before: Mapping[str, str]
     """The present value of each setting that changes; unknown values are left out."""
+    surer: str | None = None
+    """How to be surer, where the advice is sure to a low degree."""
 
     @property
     def takes_effect_by(self) -> str:
@@ -126,7 +129,9 @@ def advice_view(advised: Advised, platform: Platform, seen_s: float | None = Non
     case = advised.case
     window = case.window
     target = target_of(advised)
-    items = tuple(_item(item, platform, target) for item in advised.advice)
+    items = tuple(
+        replace(_item(item, platform, target), surer=_surer(item, window)) for item in advised.advice
+    )
     changes = _taken(items)
     parts = [f"PostgreSQL {window.version}", *((f"database {window.database}",) if window.database else ())]
     if window.looks:
@@ -186,6 +191,25 @@ def _item(advice: Advice, platform: Platform, target: Target) -> Item:
             if change.name in target.before
         },
     )
+
+
+def _surer(advice: Advice, window: ServerWindow) -> str | None:
+    """A look over a whole checkpoint cycle, where this one was shorter, or a measurement."""
+    if advice.sure is not Sure.LOW or not advice.changes:
+        return None
+    changed = {change.name: change.value for change in advice.changes}
+    measure = f"walproof compare --set {','.join(f'{name}={value}' for name, value in changed.items())}"
+    cycle = changed.get("checkpoint_timeout") or window.value("checkpoint_timeout")
+    try:
+        is_short = cycle is not None and window.seconds < parse_duration_s(cycle)
+    except UnitError:
+        is_short = False
+    if is_short:
+        return (
+            f"To be surer, look for a whole checkpoint cycle (--for {cycle}), or measure it under a load "
+            f"like yours: {measure}"
+        )
+    return f"To be surer, measure it under a load like yours: {measure}"
 
 
 def _context(change: Change, target: Target) -> str:
@@ -249,6 +273,8 @@ def _blocks(item: Item) -> list[Block]:
         *(f"{refusal.change.name} = {refusal.change.value} is not for this platform: {refusal.reason}. "
           f"({refusal.source})" for refusal in item.refusals),
     ]  # fmt: skip
+    if item.surer is not None:
+        told.append(item.surer)
     blocks += [Paragraph(text, terminal=True) for text in told]
     if advice.steps:
         blocks.append(Listing("Steps", "\n".join(advice.steps)))
