@@ -29,6 +29,7 @@ PHASES = {
 pytestmark = pytest.mark.live
 
 
+@pytest.mark.long
 def test_phases_are_told_apart(
     embedded: Install, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
