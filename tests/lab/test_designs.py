@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from walproof.cli.plan import plan_text
+from walproof.cli.plan import plan_text, say_unused_duration
 from walproof.errors import StudyError
 from walproof.facts import Cell, Design, Install, Plan
 from walproof.lab.asked import Overrides
@@ -80,6 +80,16 @@ def test_a_dry_run_is_no_longer_than_its_budget(embedded: Install) -> None:
     assert re.search(r"length: at most 5 min 00 s \(budget\), after what is prepared: about \d+ rounds", text)
     assert "length: one round, about" in plan_text(replace(plan, budget_s=5.0), ["walproof", "compare"])
     assert "(budget)" not in plan_text(replace(plan, budget_s=86400.0), ["walproof", "compare"])
+
+
+def test_a_duration_that_does_nothing_is_said(embedded: Install, capsys: pytest.CaptureFixture[str]) -> None:
+    said = "--duration has no effect in a toggled design (slices of 300 ms)"
+    say_unused_duration(_compare((embedded,), OFF))
+    assert capsys.readouterr().err.startswith(f"{said}: --passes has more slices, --design fresh")
+    say_unused_duration(_compare((embedded,), OFF, LARGE))
+    assert capsys.readouterr().err.startswith(f"{said}, but on variants with servers of their own")
+    say_unused_duration(_compare((embedded,), LARGE))
+    assert capsys.readouterr().err == ""
 
 
 def test_rounds_that_are_typed_are_starts(embedded: Install) -> None:

@@ -140,10 +140,12 @@ def compare(given: CompareOptions) -> None:
     The first install is what the others are compared with. With --fail-if it decides a gate.
     """
     from walproof.cli.execution import carry_out
+    from walproof.cli.plan import say_unused_duration
     from walproof.lab.study import Version, ad_hoc, resolve
 
     gate.check(given)
     _check(given)
+    has_duration = given.duration is not None and given.transactions is None
     # What is measured is said in full: a window's length or its transactions, scripts or a built-in one.
     if given.transactions is not None:
         given = replace(given, duration=None)
@@ -163,6 +165,8 @@ def compare(given: CompareOptions) -> None:
         else Version({"name": OTHER_VERSION, **_keys(against)}, _scripts(against.script)),
     )
     plan = resolve(study, overrides(given), folder=options.work_folder(given.on))
+    if has_duration:
+        say_unused_duration(plan)
     if given.ray is not None and not given.dry_run:
         from walproof.cli.host_run import carry_out_over_hosts
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,6 +87,19 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
         f"to run it: {shlex.join(command)}",
     ]
     return "\n".join(lines) + "\n"
+
+
+def say_unused_duration(plan: Plan) -> None:
+    """Say on stderr which variants the length of windows, which was typed, does nothing for."""
+    cut = plan.toggling or plan.slicing
+    if cut is None:
+        return
+    design = "toggled" if plan.toggling is not None else "sliced"
+    some = "" if plan.slices_all else ", but on variants with servers of their own"
+    sys.stderr.write(
+        f"--duration has no effect in a {design} design (slices of {format_duration(cut.slice_s)}){some}: "
+        "--passes has more slices, --design fresh has windows\n"
+    )
 
 
 def _variant_lines(variant: Variant, words: KindWords[Any]) -> list[str]:

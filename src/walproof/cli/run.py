@@ -72,6 +72,7 @@ def run(given: RunOptions) -> None:
     A run that was interrupted is resumed.
     """
     from walproof.cli.execution import carry_out
+    from walproof.cli.plan import say_unused_duration
     from walproof.lab.between import standby_hosts
     from walproof.lab.kinds.registry import kind_of
     from walproof.lab.study import read_study, resolve
@@ -83,6 +84,8 @@ def run(given: RunOptions) -> None:
     in_memory = kind_of(studyfile, asked).works_in_memory
     folder = options.memory_folder(given.on) if in_memory else options.work_folder(given.on)
     plan = resolve(studyfile, asked, folder=folder, scripts=scripts)
+    if given.duration is not None:
+        say_unused_duration(plan)
     if (count := standby_hosts(plan)) and not given.dry_run:
         from walproof.cli.between_run import carry_out_between
 
