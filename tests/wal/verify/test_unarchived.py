@@ -11,6 +11,7 @@ from tests.cli.command import walproof
 from tests.wal.verify.conftest import Layer
 from tests.wal.verify.layouts import Laid
 from tests.wal.verify.source import segment_lsn
+from walproof.report.wal.verify_verdict import verdict
 from walproof.wal.verify.verify import VerifiedArchive, verify
 
 
@@ -146,6 +147,9 @@ def test_as_it_is_printed(layer: Layer, tmp_path: Path) -> None:
     done = walproof(*arguments, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     lines = done.stdout.splitlines()
+    end = laid.source.end_before(segment_lsn(names[1]))
+    assert lines[0].startswith("broken, 1 problem: no restore to moments after ")
+    assert f"({end}) (the WAL goes on to {laid.source.ends[-1]}); you can restore to any moment" in lines[0]
     assert lines[1].startswith(f"folder {laid.root} and {wal} · PostgreSQL 18")
     assert f"error: not archived: segment {names[1]} is only in pg_wal" in done.stdout
     assert f"    -> cp -p {wal / names[1]} {laid.root}/" in lines
@@ -156,3 +160,24 @@ def test_as_it_is_printed(layer: Layer, tmp_path: Path) -> None:
     metrics = (tmp_path / "prom").read_text().splitlines()
     assert f'walproof_archive_problems{{{labels},kind="not archived"}} 1' in metrics
     assert f"walproof_archive_whole{{{labels}}} 0" in metrics
+
+
+def test_a_loss_is_said_first(layer: Layer) -> None:
+    """A gap between two backups; one that follows the last; none where nothing is lost."""
+    laid = layer("folder", "")
+    first, second = laid.source.backups
+    lost = next(name for name in laid.source.names(1) if segment_lsn(name) > first.stop)
+    laid.lose(lost)
+    (between,) = verify([laid.root]).archives
+    end = laid.source.end_before(segment_lsn(lost))
+    said = verdict(between)
+    assert said.startswith("broken, 1 problem: no restore to moments between ")
+    head = said.split("; you can restore")[0]
+    assert f"{end} and " in head.replace(")", "")
+    assert head.endswith(f"({second.stop})")
+    laid.lose(laid.source.names(2)[-2])
+    (both,) = verify([laid.root]).archives
+    assert ", or after " in verdict(both)
+    assert f"(the WAL goes on to {laid.source.ends[-1]}); you can" in verdict(both)
+    whole = layer("pgBackRest", "")
+    assert verdict(verify([whole.root]).archives[0]).startswith("whole: you can restore to any moment from ")

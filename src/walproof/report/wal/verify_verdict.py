@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from walproof.units import Lsn
 from walproof.wal.verify.verify import VerifiedArchive
@@ -53,14 +54,16 @@ def spans(archive: VerifiedArchive) -> tuple[Span, ...]:
 
 
 def verdict(archive: VerifiedArchive) -> str:
-    """The sentence."""
-    moments = _moments(spans(archive))
+    """The sentence. Of a broken archive, what cannot be restored comes first."""
+    found_spans = spans(archive)
+    moments = _moments(found_spans)
     unread = f"; {archive.skipped_files:,} files were not checked" if archive.skipped_files else ""
     count = len(archive.faults)
     problems = f"{count} problem{'' if count == 1 else 's'}"
     if moments:
+        lost = "" if archive.is_whole else _lost(archive, found_spans)
         head = "whole" if archive.is_whole else f"broken, {problems}"
-        return f"{head}: you can restore to any moment {moments}{unread}"
+        return f"{head}: {lost}you can restore to any moment {moments}{unread}"
     if archive.backups:
         head = "whole" if archive.is_whole else f"broken, {problems}"
         return f"{head}: none of the {len(archive.backups)} backups can be restored{unread}"
@@ -73,13 +76,30 @@ def verdict(archive: VerifiedArchive) -> str:
     return f"whole: the WAL goes from {start} to {end} without a break{found}{unread}"
 
 
+def _lost(archive: VerifiedArchive, found: Sequence[Span]) -> str:
+    """Moments for which there was WAL, and that no restore reaches, as the sentence's beginning."""
+    parts = [
+        f"between {_place(before.end, before.end_time)} and {_place(after.start, after.start_time)}"
+        for before, after in pairwise(found)
+    ][-_SPANS_MOST:]
+    last = found[-1]
+    newest = max(window.timeline for window in archive.windows)
+    later = [run for run in archive.ranges if run.timeline >= newest and run.end > last.end]
+    if later:
+        furthest = max(later, key=lambda run: run.end)
+        parts.append(f"after {_place(last.end, last.end_time)} (the WAL goes on to {furthest.end})")
+    return f"no restore to moments {', or '.join(parts)}; " if parts else ""
+
+
+def _place(lsn: Lsn, unix_s: float | None) -> str:
+    time = moment(unix_s)
+    return f"{time} ({lsn})" if time else str(lsn)
+
+
 def _moments(found: Sequence[Span]) -> str:
-    parts = []
-    for span in found[:_SPANS_MOST]:
-        start, end = (moment(time) for time in (span.start_time, span.end_time))
-        parts.append(
-            f"from {f'{start} ({span.start})' if start else span.start} "
-            f"to {f'{end} ({span.end})' if end else span.end}"
-        )
+    parts = [
+        f"from {_place(span.start, span.start_time)} to {_place(span.end, span.end_time)}"
+        for span in found[:_SPANS_MOST]
+    ]
     more = len(found) - _SPANS_MOST
     return ", and ".join(parts) + (f", and {more} more" if more > 0 else "")
