@@ -33,7 +33,7 @@ def cut_answers(cells: Cells, summaries: Sequence[CutSummary]) -> tuple[Answer, 
             cuts = min(summary.cuts for summary in safe)
             sentences.append(
                 f"Power cuts lost or damaged nothing under {_names(safe)}: in {least.images} images of "
-                f"{cuts} cuts or more each, so that with 95 % confidence less than "
+                f"{counted(cuts, 'cut')} or more each, so that with 95 % confidence less than "
                 f"{percent(least.failure_rate_most)} fail."
             )
         for summary in of_group:
