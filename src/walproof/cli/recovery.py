@@ -48,8 +48,8 @@ def calibrate(
 ) -> None:
     """Measure what each part of a recovery costs on this machine.
 
-    In about 2 minutes, on a throw-away cluster in --on (a folder on the server's own kind of disk), with up to
-    5 GB there.
+    In about 2 minutes, on a throw-away cluster in --on (a folder on the server's own kind of disk), with up
+    to 5 GB there.
     """
     from walproof.analysis.recovery_fit import fit
     from walproof.facts.calibration import calibration_path, read_calibration, write_calibration
@@ -141,8 +141,8 @@ def predict(
     json: options.Json = False,
     allow_gaps: options.AllowGaps = False,
 ) -> None:  # fmt: skip
-    """Predict how long crash recovery of recorded WAL takes. Redo with a warm and a cold cache, the checkpoint
-    at its end, and what most of the time goes into."""
+    """Predict how long crash recovery of recorded WAL takes. Redo with a warm and a cold cache, the
+    checkpoint at its end, and what most of the time goes into."""
     from walproof.cli.costs import read_crash
     from walproof.cli.passes import PassProgress
 
