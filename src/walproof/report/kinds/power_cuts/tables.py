@@ -32,9 +32,8 @@ def cut_answers(cells: Cells, summaries: Sequence[CutSummary]) -> tuple[Answer, 
             least = min(safe, key=lambda summary: summary.images)
             cuts = min(summary.cuts for summary in safe)
             sentences.append(
-                f"Power cuts lost or damaged nothing under {_names(safe)}: in {least.images} images of "
-                f"{counted(cuts, 'cut')} or more each, so that with 95 % confidence less than "
-                f"{percent(least.failure_rate_most)} fail."
+                f"Power cuts lost or damaged nothing under {_names(safe)}: in "
+                f"{counted(least.images, 'image')} of {counted(cuts, 'cut')} or more each{_bounded(least)}."
             )
         for summary in of_group:
             if summary.lost and not summary.failed:
@@ -59,9 +58,9 @@ def _names(summaries: Sequence[CutSummary]) -> str:
 def _say_lost(summary: CutSummary) -> str:
     text = (
         f"Power cuts lost the newest acknowledged commits under {summary.variant} in "
-        f"{len(summary.windows_ms)} of {summary.cuts} cuts: {max(summary.lost_commits)} at most; the oldest "
-        f"was acknowledged {number(summary.window_ms_median)} ms (median), "
-        f"{number(max(summary.windows_ms))} ms (most) before the cut"
+        f"{len(summary.windows_ms)} of {counted(summary.cuts, 'cut')}: "
+        f"{max(summary.lost_commits)} at most; the oldest was acknowledged "
+        f"{number(summary.window_ms_median)} ms (median), {number(max(summary.windows_ms))} ms (most) before the cut"
     )
     bound = f" (bound {number(summary.bound_ms)} ms)" if summary.bound_ms is not None else ""
     return f"{text}{bound}; nothing else was lost or damaged in {counted(summary.images, 'image')}."
@@ -131,7 +130,7 @@ def say_survival(summary: CutSummary) -> str:
     text = f"{summary.survives.value}, {summary.failed or summary.lost} of {summary.images}"
     if summary.survives is not CutOutcome.YES:
         return text
-    return f"{text}; {_below(summary)}"
+    return f"{text}{_below(summary)}"
 
 
 def _rate(summary: CutSummary) -> str:
@@ -139,14 +138,26 @@ def _rate(summary: CutSummary) -> str:
         return UNKNOWN
     count = f"{summary.failed} of {summary.images}"
     if summary.failure_rate_most is not None:
-        return f"{count}; {_below(summary)}"
+        return f"{count}{_below(summary)}"
     share = percent(summary.failed / summary.images).replace(" ", "\N{NO-BREAK SPACE}")
     return f"{count}, {share}"
 
 
+def _bounded(summary: CutSummary) -> str:
+    if _proves_nothing(summary):
+        return ", too few to say how often it fails"
+    return f", so that with 95 % confidence less than {percent(summary.failure_rate_most)} fail"
+
+
 def _below(summary: CutSummary) -> str:
-    """What none in n images proves, with 95 % confidence."""
-    return f"true rate below {percent(summary.failure_rate_most)}".replace(" %", "\N{NO-BREAK SPACE}%")
+    """What none in n images proves, with 95 % confidence; empty for so few that it is nothing."""
+    if _proves_nothing(summary):
+        return ""
+    return f"; true rate below {percent(summary.failure_rate_most)}".replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def _proves_nothing(summary: CutSummary) -> bool:
+    return summary.failure_rate_most is None or summary.failure_rate_most >= 1
 
 
 def loss_tables(cells: Cells, summaries: Sequence[CutSummary]) -> list[Block]:
