@@ -60,7 +60,8 @@ def _say_lost(summary: CutSummary) -> str:
         f"Power cuts lost the newest acknowledged commits under {summary.variant} in "
         f"{len(summary.windows_ms)} of {counted(summary.cuts, 'cut')}: "
         f"{max(summary.lost_commits)} at most; the oldest was acknowledged "
-        f"{number(summary.window_ms_median)} ms (median), {number(max(summary.windows_ms))} ms (most) before the cut"
+        f"{number(summary.window_ms_median)} ms (median), {number(max(summary.windows_ms))} ms (most) before "
+        "the cut"
     )
     bound = f" (bound {number(summary.bound_ms)} ms)" if summary.bound_ms is not None else ""
     return f"{text}{bound}; nothing else was lost or damaged in {counted(summary.images, 'image')}."
