@@ -40,11 +40,10 @@ from typing import Any
 import psutil
 
 from tests.cli.command import environment
-from tests.hosts.clusters import Nodes, nodes
+from tests.hosts.clusters import Nodes, nodes, store_server, store_url
 from tests.live.laboratory import wait_clean
 from walproof.facts import Trial
 from walproof.facts.store import Store
-from walproof.postgres import template as templates
 from walproof.postgres.cache import cache_folder, cache_path
 from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import find
@@ -109,11 +108,7 @@ def stage() -> Iterator[Stage]:
         by_name = {name: cluster.add(name) for name in HOSTS}
         workspace = stack.enter_context(Workspace(of_store, server_user()))
         install = reachable_install(find("embedded"), server_user())
-        folder = workspace.make_folder("store")
-        templates.clone(templates.prepare_empty(workspace, install, ()), folder)
-        server = Cluster(install, workspace, folder)
-        server.start({})
-        stack.callback(server.stop, "immediate")
+        server = stack.enter_context(store_server(workspace, install))
         yield Stage(own, server, cluster, by_name)
 
 
@@ -133,7 +128,7 @@ class Stage:
         database = f"{fault}_{moment}_{int(time.time())}"
         with self.server.connect() as connection:
             connection.execute(f"CREATE DATABASE {database}".encode())
-        url = f"postgresql://postgres@/{database}?host={self.server.sockets}&port={self.server.port}"
+        url = store_url(self.server, database)
         self.host = dice.choice(HOSTS)
         delay_s = dice.uniform(0.0, LATEST_S)
         began = time.time()

@@ -33,10 +33,8 @@ from typing import Any
 import psutil
 
 from tests.cli.command import environment
-from tests.hosts.clusters import nodes
-from walproof.postgres import template as templates
+from tests.hosts.clusters import nodes, store_server, store_url
 from walproof.postgres.cache import cache_folder
-from walproof.postgres.cluster import Cluster
 from walproof.postgres.install import find
 from walproof.postgres.reach import reachable_install
 from walproof.postgres.workspace import Workspace
@@ -117,11 +115,7 @@ def study(rounds: int, share: float) -> dict[str, Any]:
         out = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="walproof-slow-")))
         workspace = stack.enter_context(Workspace(cache_folder("slow-store"), server_user()))
         install = reachable_install(find("embedded"), server_user())
-        folder = workspace.make_folder("store")
-        templates.clone(templates.prepare_empty(workspace, install, ()), folder)
-        server = Cluster(install, workspace, folder)
-        server.start({})
-        stack.callback(server.stop, "immediate")
+        server = stack.enter_context(store_server(workspace, install))
         made = stack.enter_context(nodes(()))
         made.add_head()
         for host in HOSTS:
@@ -129,7 +123,7 @@ def study(rounds: int, share: float) -> dict[str, Any]:
             group = stack.enter_context(cpu_group(f"walproof-{host}", share / (2 if host == SLOW else 1)))
             for process in of_host(host):
                 group.write_text(str(process.pid))
-        url = f"postgresql://postgres@/postgres?host={server.sockets}&port={server.port}"
+        url = store_url(server)
         command = [
             sys.executable, "-m", "walproof", "compare", "--set", NOTHING, "--set", COSTLY,
             "--pg", "embedded", "--scale", "1", "--clients", "1", "--duration", "4s", "--warmup", "1s",

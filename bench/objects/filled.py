@@ -7,7 +7,6 @@ links and checksums are those of PostgreSQL 18.
 from __future__ import annotations
 
 import gzip
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.wal.damage import crc32c
-from tests.wal.places.server import BUCKET, S3
+from tests.wal.places.server import BUCKET, S3, serving
 from walproof.units import Lsn
 from walproof.wal.segment import segment_name
 
@@ -112,19 +111,11 @@ def _full(number: int, size: int) -> bytes:
 @contextmanager
 def filled_server(fillings: Sequence[Filling]) -> Iterator[S3]:
     """Run the server, in a process of its own, which ends with this one."""
-    words = [f"{one.prefix},{one.count},{one.size},{int(one.is_full)}" for one in fillings]
-    process = subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-m", "bench.objects.filled", *words],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stdin is not None
-    assert process.stdout is not None
-    with process.stdin, process.stdout:
-        try:
-            yield S3(int(process.stdout.readline()))
-        finally:
-            process.stdin.close()
-            process.wait(60)
+    words = [
+        f"{archive.prefix},{archive.count},{archive.size},{int(archive.is_full)}" for archive in fillings
+    ]
+    with serving("-m", "bench.objects.filled", *words) as server:
+        yield server
 
 
 def _serve(fillings: Sequence[Filling]) -> None:

@@ -97,7 +97,8 @@ def schema(name: str) -> dict[str, Any]:
         if name_of in found.get("$defs", {}):
             found["$defs"][name_of]["properties"].update(keys)
     # JSON has no NaN: what could not be computed is null.
-    return _finished(_with_null_numbers(found), f"walproof {command}")
+    finished: dict[str, Any] = _with_null_numbers(found) if name == "report" else found
+    return _finished(finished, f"walproof {command}")
 
 
 def _finished(found: dict[str, Any], title: str) -> dict[str, Any]:

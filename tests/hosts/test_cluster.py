@@ -30,8 +30,6 @@ from walproof.hosts.cluster import Cluster, connected, signals_heard
 from walproof.hosts.safety import check_hosts
 from walproof.hosts.study import choose, on_hosts
 from walproof.hosts.verify import verify_on
-from walproof.postgres import template as templates
-from walproof.postgres.cluster import Cluster as Server
 from walproof.postgres.workspace import Workspace
 from walproof.privilege.user import server_user
 from walproof.report.wal.rows import By, json_text, rows
@@ -206,15 +204,8 @@ def test_unsafe_hosts_are_named(cluster: Cluster) -> None:
 
 @pytest.fixture(scope="module")
 def shared_store(work: Path, embedded: Install) -> Iterator[str]:
-    with Workspace(work, server_user()) as workspace:
-        folder = workspace.make_folder("store")
-        templates.clone(templates.prepare_empty(workspace, embedded, ()), folder)
-        server = Server(embedded, workspace, folder)
-        server.start({})
-        try:
-            yield f"postgresql://postgres@/postgres?host={server.sockets}&port={server.port}"
-        finally:
-            server.stop("immediate")
+    with Workspace(work, server_user()) as workspace, clusters.store_server(workspace, embedded) as server:
+        yield clusters.store_url(server)
 
 
 @pytest.mark.live

@@ -108,8 +108,8 @@ class Removed(TypedDict):
 
 class FlushRow(TypedDict):
     method: str
-    flushes_per_s: float
-    flush_us: float
+    flushes_per_s: float | None
+    flush_us: float | None
 
 
 class Flushes(TypedDict):

@@ -325,7 +325,7 @@ class Coefficients(TypedDict):
 class Cold(TypedDict):
     redo_s: float
     cpu_s: float
-    disk_s: float
+    disk_s: float | None
     pages: float
     requests: float
     bytes: float
@@ -338,8 +338,8 @@ class PredictedRecovery(TypedDict):
     cold_redo_prefetch_off_s: Cold
     checkpoint_s: float
     checkpoint_cold_s: float
-    host_memory_s: float
-    host_memory_cold_s: float
+    host_memory_s: float | None
+    host_memory_cold_s: float | None
     total_warm_s: float
     total_warm_low_s: float
     total_warm_high_s: float

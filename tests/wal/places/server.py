@@ -89,20 +89,25 @@ def url(prefix: str) -> str:
 @contextmanager
 def s3_server() -> Iterator[S3]:
     """Run the server."""
+    with serving("-P", "-c", _PROGRAM) as server:
+        server.make_bucket()
+        yield server
+
+
+@contextmanager
+def serving(*program: str) -> Iterator[S3]:
+    """Run a program of Python that prints the port of its server, and ends when its stdin is closed."""
     process = subprocess.Popen(
-        [sys.executable, "-P", "-W", "ignore", "-c", _PROGRAM],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-W", "ignore", *program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     with process.stdin, process.stdout:
         try:
-            server = S3(int(process.stdout.readline()))
-            server.make_bucket()
-            yield server
+            yield S3(int(process.stdout.readline()))
         finally:
             process.stdin.close()
-            process.wait(30)
+            process.wait(60)
 
 
 def without_credentials(*texts: str) -> None:
