@@ -1,12 +1,14 @@
 """What reading an archive from an object store takes: memory, and time beside the client library alone.
 
     PYTHONPATH=. python bench/objects/speed.py
+    PYTHONPATH=. python bench/objects/speed.py --objects 0 --paced 40 20
     PYTHONPATH=. python bench/objects/speed.py --objects 2000 --segments 4 --rounds 1
 
 An S3 server (moto) runs on loopback, in a process of its own, with two archives: 1 GB in 64 plain segments of
 16 MB, a record on every page, so that decoding costs as little as it can; and 50,000 small objects, each a
-segment of 1 MB that was switched at once, packed with gzip. Every round has each reader once, in an order
-drawn anew:
+segment of 1 MB that was switched at once, packed with gzip. ``--paced MB MS`` takes another server, which
+costs little CPU; each of its answers begins after MS milliseconds and flows at MB/s, as with real stores.
+Every round has each reader once, in an order drawn anew:
 
 - ``library`` fetches whole objects with the client library, ten at a time, and does nothing with them;
 - ``reader`` is what fetches for walproof's decoder, asked for every byte by as many threads, and no more;
@@ -28,10 +30,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from statistics import median
 
 from bench.objects.filled import MB, Filling, filled_server
+from bench.objects.paced import paced_server
 from tests.wal.places.server import S3, url
 
 SEED = 27
@@ -138,6 +142,13 @@ def measure(server: S3, filling: Filling, folder: Path, rounds: int, chosen: Seq
     shutil.rmtree(folder)
 
 
+def served(filling: Filling, folder: Path, paced: Sequence[int]) -> AbstractContextManager[S3]:
+    """The server for an archive."""
+    if not paced:
+        return filled_server([filling])
+    return paced_server(filling, folder / f"paced-{filling.prefix}", *paced)
+
+
 def main() -> None:
     """Print a line for each archive and reader."""
     parser = argparse.ArgumentParser(
@@ -148,6 +159,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="of the large segments")
     parser.add_argument("--rounds-small", type=int, default=1, metavar="N", help="of the small ones")
     parser.add_argument("--readers", default="", help="with commas between them; all by default")
+    parser.add_argument(
+        "--paced", type=int, nargs=2, metavar=("MB", "MS"),
+        default=(),
+        help="in place of moto a store whose answers begin after MS milliseconds and flow at MB/s",
+    )  # fmt: skip
     arguments = parser.parse_args()
     chosen = list(filter(None, arguments.readers.split(",")))
     fillings = (
@@ -157,7 +173,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for filling, rounds in fillings:
             if filling.count and rounds:
-                with filled_server([filling]) as server:
+                with served(filling, Path(folder), arguments.paced) as server:
                     measure(server, filling, Path(folder) / filling.prefix, rounds, chosen)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -25,16 +24,14 @@ class FakeStore:
         self.fetched: dict[tuple[str, int], int] = {}
         self.requests = 0
 
-    def fetch_parts(self, key: str, start: int, end: int, etag: str, part_bytes: int) -> Iterator[bytes]:
+    def fetch(self, key: str, start: int, end: int, etag: str = "") -> bytes:
         self.requests += 1
-        for at in range(start, end, part_bytes):
-            self.fetched[key, at] = self.fetched.get((key, at), 0) + 1
-            yield f"{key} {at} {etag}".encode()
+        self.fetched[key, start] = self.fetched.get((key, start), 0) + 1
+        return f"{key} {start} {etag}".encode()
 
-    def start_run(self, work: Any, count: int) -> list[Future[Any]]:
-        told: list[Future[Any]] = [Future() for _ in range(count)]
-        for promise, part in zip(told, work(), strict=True):
-            promise.set_result(part)
+    def start(self, work: Any) -> Future[Any]:
+        told: Future[Any] = Future()
+        told.set_result(work())
         return told
 
     def wait(self, work: Future[Any]) -> Any:
@@ -60,15 +57,43 @@ def test_in_order_each_piece_is_fetched_once() -> None:
             assert made.piece(path, number) == f"{key} {start} e{size}".encode()
     assert set(store.fetched.values()) == {1}
     assert sum(-(-size // PIECE_BYTES) for size in sizes) == len(store.fetched)
-    assert store.requests == sum(size > 0 for size in sizes)
+    assert store.requests == len(store.fetched)
 
 
-def test_of_a_large_object_a_segment_is_fetched_at_a_time() -> None:
-    store, made, (path,) = _window([PIECE_BYTES * window.RUN * 3])
+def test_threads_that_share_an_order_fetch_each_piece_once() -> None:
+    """One ends its object where the other has long been: what was read is not fetched ahead."""
+    store, made, paths = _window([PIECE_BYTES * 4] * 40)
+    made.read_by(2)
+    for first, second in zip(paths[::2], paths[1::2], strict=True):
+        for number in range(4):
+            made.piece(second, number)
+        for number in range(4):
+            made.piece(first, number)
+    assert set(store.fetched.values()) == {1}
+
+
+def test_a_second_pass_fetches_ahead_too() -> None:
+    store, made, paths = _window([PIECE_BYTES] * 5 + [PIECE_BYTES] * 2 * window.AHEAD)
     made.read_by(1)
-    for number in range(window.RUN * 3):
-        made.piece(path, number)
-    assert store.requests == 3
+    for path in paths:
+        made.piece(path, 0)
+    assert len(store.fetched) == store.requests == len(paths)
+    made.piece(paths[0], 0)
+    assert store.requests == len(paths) + 1 + window.AHEAD
+
+
+def test_the_first_bytes_are_fetched_once_as_long_as_the_object_is_the_same() -> None:
+    store, made, paths = _window([PIECE_BYTES] * (window.MOST_HEADS + 1))
+    made.head(paths[0])
+    made.head(paths[0])
+    assert store.requests == 1
+    made.expect([(paths[0], Status(7, 1, "new"))])
+    made.head(paths[0])
+    assert store.requests == 2
+    for path in paths[1:]:
+        made.head(path)
+    made.head(paths[0])
+    assert store.requests == 2 + len(paths)
 
 
 def test_small_objects_do_not_stay() -> None:

@@ -53,9 +53,12 @@ pub fn verify_files(
         watch.add(u64::from(segment_size).saturating_sub(facts.bytes));
         facts
     };
-    let facts = pool.install(|| requests.par_iter().map(verify).collect());
+    // Taken in their order, in which a store's objects are fetched ahead.
+    let numbered = requests.iter().enumerate().par_bridge().map(|(number, request)| (number, verify(request)));
+    let mut facts: Vec<(usize, FileFacts)> = pool.install(|| numbered.collect());
     watch.check()?;
-    Ok(facts)
+    facts.sort_by_key(|(number, _)| *number);
+    Ok(facts.into_iter().map(|(_, facts)| facts).collect())
 }
 
 /// Reads one file to its end. Whatever is wrong with it is in the facts, which are none once `watch` was stopped.

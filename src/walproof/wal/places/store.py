@@ -19,17 +19,15 @@ from walproof.wal.places.failures import ObjectError, failure
 from walproof.wal.places.place import Status
 
 if TYPE_CHECKING:
-    from obstore import GetResult, ObjectMeta
+    from obstore import ObjectMeta
 
 _T = TypeVar("_T")
-_REQUESTS = 10
+_REQUESTS = 12
 """How many requests run at a time."""
 _LISTED = 1000
 """Objects in one answer of a store."""
 _BODIES = 4
 """How often a piece is fetched if not all of its bytes came."""
-_CHUNK_BYTES = 256 << 10
-"""Least of an answer that the library hands over at once, but for its end."""
 _SMALL_BYTES = 64 << 20
 """The most bytes that are read as one small file."""
 
@@ -67,16 +65,6 @@ class Store:
         self._waiting.add(told)
         told.add_done_callback(self._waiting.discard)
         self._threads.submit(_run, work, told)
-        return told
-
-    def start_run(self, work: Callable[[], Iterator[_T]], count: int) -> list[Future[_T]]:
-        """Begin a request whose answer comes in so many parts, each to be waited for by itself. It goes no
-        further once all that is left was cancelled."""
-        told: list[Future[_T]] = [Future() for _ in range(count)]
-        self._waiting.update(told)
-        for part in told:
-            part.add_done_callback(self._waiting.discard)
-        self._threads.submit(_run_parts, work, told)
         return told
 
     def wait(self, work: Future[_T]) -> _T:
@@ -132,48 +120,20 @@ class Store:
         """Bytes of an object, fewer only where it ends. If a mark is given, the object must have it. A body
         that breaks off is requested again by the library; one that ends early without an error is requested
         again here. Raises WalError, ObjectError."""
+        import obstore
+
+        options: dict[str, Any] = {"range": (start, end)}
+        if etag:
+            options["if_match"] = etag
         for attempt in range(_BODIES):
             with _translated(self.root, self.path(key)):
-                answer = self._get(key, start, end, etag)
+                answer = obstore.get(self._client, key, options=options)  # type: ignore[arg-type]
                 expected = max(0, min(end, answer.meta["size"]) - start)
                 got = answer.bytes().to_bytes()
             if len(got) == expected:
                 return got
             time.sleep(0.1 * 2**attempt)
         raise ObjectError(f"the store sent {len(got)} bytes, expected {expected}, {_BODIES} times")
-
-    def fetch_parts(self, key: str, start: int, end: int, etag: str, part_bytes: int) -> Iterator[bytes]:
-        """What ``fetch`` fetches, in parts of that length, each as soon as it is here.
-
-        Goes on after the last whole part where a body ends early, or breaks off for good, or takes longer
-        than one answer may: a network that is slow is none that is broken. Raises WalError, ObjectError.
-        """
-        if end - start <= part_bytes:
-            yield self.fetch(key, start, end, etag)
-            return
-        for attempt in range(_BODIES):
-            begun = start
-            try:
-                with _translated(self.root, self.path(key)):
-                    for part in _parts(self._get(key, start, end, etag), part_bytes, end - start):
-                        start += len(part)
-                        yield part
-            except WalError:
-                if start == begun:
-                    raise
-                continue
-            if start >= end:
-                return
-            time.sleep(0.1 * 2**attempt)
-        raise ObjectError(f"the store sent {end - start} bytes less than expected, {_BODIES} times")
-
-    def _get(self, key: str, start: int, end: int, etag: str) -> GetResult:
-        import obstore
-
-        options: dict[str, Any] = {"range": (start, end)}
-        if etag:
-            options["if_match"] = etag
-        return obstore.get(self._client, key, options=options)  # type: ignore[arg-type]
 
     def read(self, key: str) -> bytes:
         """A small object. Raises WalError, ObjectError."""
@@ -214,37 +174,6 @@ def _run(work: Callable[[], _T], told: Future[_T]) -> None:
         _settle(told.set_exception, error)
     else:
         _settle(told.set_result, found)
-
-
-def _run_parts(work: Callable[[], Iterator[_T]], told: Sequence[Future[_T]]) -> None:
-    if all(part.done() for part in told):
-        return
-    try:
-        for number, found in enumerate(work()):
-            _settle(told[number].set_result, found)
-            if all(part.done() for part in told[number + 1 :]):
-                return
-    except BaseException as error:
-        for part in told:
-            _settle(part.set_exception, error)
-
-
-def _parts(answer: GetResult, part_bytes: int, most: int) -> Iterator[bytes]:
-    """The body in parts of that length; the last of ``most`` bytes may be shorter, another short one is left
-    out."""
-    held: list[memoryview] = []
-    length = 0
-    for chunk in answer.stream(min_chunk_size=_CHUNK_BYTES):
-        rest = memoryview(chunk)
-        while rest:
-            wanted = min(part_bytes, most) - length
-            held.append(rest[:wanted])
-            length += len(held[-1])
-            rest = rest[wanted:]
-            if length == min(part_bytes, most):
-                yield b"".join(held)
-                most -= length
-                held, length = [], 0
 
 
 def _settle(tell: Callable[[Any], None], what: Any) -> None:

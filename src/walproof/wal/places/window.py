@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
-from itertools import islice, takewhile
+from itertools import islice
 
 from walproof.errors import WalError
 from walproof.wal.places.failures import ObjectError
@@ -21,14 +21,18 @@ from walproof.wal.places.store import Store
 PIECE_BYTES = 4 << 20
 """``PIECE_SIZE`` of crates/walproof-wal."""
 HEAD_BYTES = 64 << 10
+MOST_HEADS = 64
+"""Of so many objects the first bytes are kept: whose WAL it is, and how long segments are, is asked of the
+same few."""
 MOST_THREADS = 4
 """The most threads of the decoder; each has a piece of its own in addition to those here."""
-RUN = 4
-"""Pieces that one request fetches at most: a segment of the usual size."""
-AHEAD = 8
-"""Pieces that are fetched ahead, for all threads together."""
-MOST_BYTES = 16 * PIECE_BYTES
+AHEAD = 10
+"""Pieces that are fetched ahead, for all threads together: a request each, since a store sends only so much
+for each of them."""
+MOST_BYTES = 12 * PIECE_BYTES
 """The most bytes of all pieces together."""
+REMEMBERED = 64
+"""Of so many pieces that were read last it is known, so that they are not fetched ahead again."""
 LEAST_BYTES = 128 << 10
 """What a piece counts as, however short it is: else as many small objects would be held as there are."""
 
@@ -47,9 +51,12 @@ class Window:
         self._ahead: OrderedDict[_Key, Future[bytes]] = OrderedDict()
         """Not asked for yet."""
         self._read: OrderedDict[_Key, Future[bytes]] = OrderedDict()
+        self._passed: OrderedDict[_Key, None] = OrderedDict()
+        """Read before, by whichever thread."""
         self._wanted: Counter[_Key] = Counter()
         """How many threads wait for a piece."""
         self._bytes = 0
+        self._heads: OrderedDict[str, bytes] = OrderedDict()
         self._small: dict[str, bytes] = {}
         """Small files that are kept. They are few: what describes a repository, or that nothing was found."""
 
@@ -69,6 +76,7 @@ class Window:
                     self._places[path] = len(self._order)
                     self._order.append((path, status))
                 elif self._order[place][1] != status:
+                    self._heads.pop(path, None)
                     for held in (self._ahead, self._read):
                         for key in [key for key in held if key[0] == path]:
                             self._forget(key, held)
@@ -85,10 +93,9 @@ class Window:
         with self._lock:
             self._wanted[key] += 1
             work = self._asked(key)
+            self._pass(key)
             self._make_room()
-            for after in self._following(path, number):
-                if after not in self._ahead and after not in self._read and not self._begin_ahead(after):
-                    break
+            self._fetch_ahead(path, number)
         try:
             return self._store.wait(work)
         except WalError as error:
@@ -102,13 +109,22 @@ class Window:
 
     def head(self, path: str) -> bytes:
         """The first bytes. Raises WalError, ObjectError."""
+        with self._lock:
+            known = self._heads.get(path)
+        if known is not None:
+            return known
         try:
-            return self._store.wait(
+            found = self._store.wait(
                 self._store.start(lambda: self._store.fetch(self._key(path), 0, HEAD_BYTES))
             )
         except WalError as error:
             self._store.failure = error
             raise
+        with self._lock:
+            self._heads[path] = found
+            if len(self._heads) > MOST_HEADS:
+                self._heads.popitem(last=False)
+        return found
 
     def small(self, path: str) -> bytes:
         """A small object as a whole, kept; empty if there is none. Raises WalError."""
@@ -146,45 +162,36 @@ class Window:
         else:
             if key in self._read:
                 self._forget(key, self._read)
-            self._begin(self._run(key))
-            self._read[key] = self._ahead.pop(key)
+            self._read[key] = self._begin(key)
         return self._read[key]
 
-    def _run(self, key: _Key) -> list[_Key]:
-        """The piece and those after it that one request fetches with it: none that is here already."""
-        path, first = key
-        place = self._places.get(path)
-        size = self._order[place][1].size if place is not None else 0
-        end = min(-(-size // PIECE_BYTES), (first // RUN + 1) * RUN)
-        after = takewhile(
-            lambda piece: piece not in self._ahead and piece not in self._read,
-            ((path, number) for number in range(first + 1, end)),
-        )
-        return [key, *after]
+    def _pass(self, key: _Key) -> None:
+        """Note that a piece was read. If it was read before, another pass begins."""
+        if key in self._passed:
+            self._passed.clear()
+        self._passed[key] = None
+        if len(self._passed) > REMEMBERED:
+            self._passed.popitem(last=False)
 
     def _begin_ahead(self, key: _Key) -> bool:
         """Begin a request for what nobody waits for, if there is room."""
-        run = self._run(key)
-        self._make_room(sum(map(self._size, run)), is_needed=False)
-        if self._bytes + sum(map(self._size, run)) > MOST_BYTES:
+        if key in self._read:
+            return True
+        self._make_room(self._size(key), is_needed=False)
+        if self._bytes + self._size(key) > MOST_BYTES:
             return False
-        self._begin(run)
+        self._ahead[key] = self._begin(key)
         return True
 
-    def _begin(self, run: Sequence[_Key]) -> None:
-        path, first = run[0]
+    def _begin(self, key: _Key) -> Future[bytes]:
+        path, number = key
         place = self._places.get(path)
-        start, end, etag = first * PIECE_BYTES, (first + len(run)) * PIECE_BYTES, ""
+        start, end, etag = number * PIECE_BYTES, (number + 1) * PIECE_BYTES, ""
         if place is not None:
             status = self._order[place][1]
             end, etag = min(end, max(start + 1, status.size)), status.etag
-        key = self._key(path)
-        told = self._store.start_run(
-            lambda: self._store.fetch_parts(key, start, end, etag, PIECE_BYTES), len(run)
-        )
-        for piece, work in zip(run, told, strict=True):
-            self._ahead[piece] = work
-            self._bytes += self._size(piece)
+        self._bytes += self._size(key)
+        return self._store.start(lambda: self._store.fetch(self._key(path), start, end, etag))
 
     def _forget(self, key: _Key, where: OrderedDict[_Key, Future[bytes]]) -> None:
         where.pop(key).cancel()
@@ -196,11 +203,17 @@ class Window:
         size = PIECE_BYTES if place is None else self._order[place][1].size - number * PIECE_BYTES
         return max(LEAST_BYTES, min(PIECE_BYTES, size))
 
-    def _following(self, path: str, number: int) -> Iterator[_Key]:
-        """The pieces after one, as many as are fetched ahead for a thread."""
+    def _fetch_ahead(self, path: str, number: int) -> None:
+        """Begin with the pieces after this one: a thread's share of them in any case, and more as long as
+        other threads, which may be reading the very next object, have not begun as many."""
         place = self._places.get(path)
-        if place is not None:
-            yield from islice(self._pieces_from(place, number + 1), self._ahead_each)
+        if place is None:
+            return
+        for count, key in enumerate(islice(self._pieces_from(place, number + 1), AHEAD)):
+            if count >= self._ahead_each and len(self._ahead) >= AHEAD:
+                return
+            if key not in self._passed and key not in self._ahead and not self._begin_ahead(key):
+                return
 
     def _pieces_from(self, place: int, number: int) -> Iterator[_Key]:
         while place < len(self._order):

@@ -26,7 +26,7 @@ from walproof.wal.verify.problems import Problem
 BATCH_BYTES = 64 << 20
 """How many bytes of files each thread verifies before results are kept."""
 BATCH_FILES = 256
-_SAMPLE = 16
+_SAMPLE = 8
 """How many files are asked for the size of segments."""
 _READS = 3
 """How often a file that changes while it is read is read again."""
