@@ -74,6 +74,14 @@ def unanswering(found: ServerView) -> ServerView:
     return replace(found, seen=replace(found.seen, no_answer=gone()), clock=None)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _complete_trends() -> Iterator[None]:
+    """Pages wait for their trend, however slow the machine is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("walproof.web.trend.PATIENCE_S", 300.0)
+        yield
+
+
 @pytest.fixture(scope="session")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     out = tmp_path_factory.mktemp("web-store")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from walproof.web.several import trends
 
 _HOLDER = """
 import sys
+import threading
 from walproof.facts.store import Store
 store = Store(sys.argv[1])
 with store.claim(sys.argv[2]):
@@ -128,6 +130,36 @@ def test_a_trend_is_made_once_until_there_is_another_trial(
     on_host(store, "lab-c")
     assert "3 runs of durability" in site.get("/trend?study=durability").text
     assert counts == [2, 3]
+
+
+def test_a_trend_that_takes_long_is_on_its_way_at_once_and_comes_by_itself(
+    site: Reader, runs: list[Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_go_on = threading.Event()
+
+    def slow(found: Sequence[Listed]) -> list[Block]:
+        assert may_go_on.wait(60)
+        return trends(found)
+
+    monkeypatch.setattr("walproof.web.stored.trends", slow)
+    with monkeypatch.context() as patch:
+        patch.setattr("walproof.web.trend.PATIENCE_S", 0.0)
+        first = site.get("/trend?study=durability")
+    assert "The runs are being read" in first.text
+    assert first.headers["refresh"] == "1"
+    may_go_on.set()
+    then = site.get("/trend?study=durability")
+    assert "being read" not in then.text
+    assert "refresh" not in then.headers
+
+
+def test_a_trend_that_could_not_be_made_is_made_again(
+    site: Reader, runs: list[Run], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("walproof.web.stored.trends", lambda _: 1 / 0)
+        assert site.get("/trend?study=durability").status == 500
+    assert site.get("/trend?study=durability").status == 200
 
 
 def test_a_run_that_has_ended_is_not_among_them(site: Reader, store: Store, runs: list[Run]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from walproof.report.blocks import Block
 from walproof.report.html import to_html
 from walproof.report.json import to_json
 from walproof.web.course import RunCourse, narrowing
@@ -14,6 +13,7 @@ from walproof.web.listed import Listed
 from walproof.web.pages import page, templates
 from walproof.web.several import MOST_RUNS, several, trends
 from walproof.web.shelf import Shelf
+from walproof.web.trend import Latest
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -26,12 +26,13 @@ _PAGE = 50
 
 def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
     """Addresses below /runs, /compare, /trend and /api/runs."""
+    from markupsafe import Markup
     from starlette.exceptions import HTTPException
     from starlette.responses import HTMLResponse, JSONResponse, Response
     from starlette.routing import Route
 
-    kept: dict[object, tuple[list[Block], int]] = {}
-    """The trend that was asked for last."""
+    latest: Latest[Markup] = Latest()
+    """The trend that was asked for last, drawn."""
 
     def runs(request: Request) -> Response:
         found = _selection(shelf, request.query_params)
@@ -89,16 +90,20 @@ def stored_routes(shelf: Shelf, shown: Mapping[str, Any]) -> list[Route]:
         every = shelf.listed()
         found = [one for one in every if one.run.plan.study == study]
         state = study, tuple((entry.run.id, entry.extent) for entry in found)
-        # Changes are looked for in thousands of random orders: once, until there is another trial.
-        made = kept.get(state)
-        if made is None:
+
+        def make() -> Markup:
+            # Changes are looked for in thousands of random orders.
             full = [one for run in found if (one := shelf.summarised(run.run.id)) is not None]
-            made = trends(full), len(full)
-            kept.clear()
-            kept[state] = made
-        blocks, count = made
+            body = templates().get_template("trend_body.html.j2")
+            return Markup(body.render(blocks=trends(full)))
+
         studies = sorted({one.run.plan.study for one in every})
-        return page("trend.html.j2", **shown, study=study, studies=studies, blocks=blocks, count=count)
+        body = latest.get(state, make)
+        values = {"study": study, "studies": studies, "count": len(found), "body": body}
+        answer = page("trend.html.j2", **shown, **values)
+        if body is None:
+            answer.headers["Refresh"] = "1"
+        return answer
 
     def api_runs(request: Request) -> Response:
         found = [one for one in shelf.listed() if one.has(request.query_params.get("q", ""))]
