@@ -35,7 +35,7 @@ def test_compression_that_is_on_is_a_method_that_the_build_has(install: Install,
     options = ("--load", str(shop(tmp_path)), "--pg", install.bindir, "--conf", str(conf), "--dry-run")
     done = walproof("tune", *options, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    own = dict(json.loads(done.stdout)["starts"][0][0])
+    start = dict(json.loads(done.stdout)["starts"][0][0])
     methods = available_values(install, "wal_compression")
-    best = next(one for one in ("zstd", "lz4", "pglz") if one in methods)
-    assert own == {"wal_compression": best if major(install) >= 19 else "pglz"}
+    best = next(method for method in ("zstd", "lz4", "pglz") if method in methods)
+    assert start == {"wal_compression": best if major(install) >= 19 else "pglz"}

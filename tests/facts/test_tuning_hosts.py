@@ -27,7 +27,7 @@ TRIAL_S = 10.0
 
 
 def _run(store: Store, host: str, step: Step) -> HostRun:
-    names = [candidate_name(one) for one in step.candidates]
+    names = [candidate_name(candidate) for candidate in step.candidates]
     variants = tuple(Variant(name, {}, durability=DurabilityClass.NONE) for name in names)
     asked = replace(
         plan(rounds=step.rounds), study=f"tune-shop-1-{step.number}", variants=variants, baseline=names[0]
@@ -63,7 +63,7 @@ def test_rounds_are_each_hosts_and_hosts_work_at_the_same_time(tmp_path: Path) -
         store.close()
     assert facts.hosts(1) == ()
     assert facts.hosts(2) == ("elm", "oak")
-    assert [(one.round, one.host) for one in facts.measured[1:]] == [
+    assert [(trial.round, trial.host) for trial in facts.measured[1:]] == [
         (number, host) for number, host in ((1, "elm"), (2, "elm"), (3, "oak"), (4, "oak")) for _ in range(2)
     ]
     # Ten times as slow a host does not show in what the candidate does: no ratio is one of two hosts.

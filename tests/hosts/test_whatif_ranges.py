@@ -88,7 +88,7 @@ def test_any_cutting_gives_the_answer_of_the_whole(tmp_path: Path, major: int) -
 def test_damage_and_gaps_are_no_answer_of_ranges(tmp_path: Path) -> None:
     """Or the very same answer, where the WAL is taken to end there."""
     unpack(18, tmp_path)
-    segments = sorted(one for one in tmp_path.iterdir() if len(one.name) == 24)
+    segments = sorted(segment for segment in tmp_path.iterdir() if len(segment.name) == 24)
     refused = 0
     for segment in segments:
         data = segment.read_bytes()
@@ -124,7 +124,7 @@ def test_who_asks_gets_one_machine_s_answer_or_error(tmp_path: Path) -> None:
     assert isinstance(ranges, WhatIf)
     assert (ranges.outcomes, ranges.recorded, ranges.end) == (plain.outcomes, plain.recorded, plain.end)
     assert told == []
-    sorted(one for one in tmp_path.iterdir() if len(one.name) == 24)[1].unlink()
+    sorted(segment for segment in tmp_path.iterdir() if len(segment.name) == 24)[1].unlink()
     plain, ranges = found()
     assert isinstance(plain, str)
     assert plain == ranges

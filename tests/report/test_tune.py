@@ -127,10 +127,10 @@ def test_every_form_has_lines_limits_race_and_crashes(view: TuneView) -> None:
     assert_valid("tune", data)
     assert data["conf"] == view.answer.conf.conf
     assert data["gain"]["low"] <= data["gain"]["ratio"] <= data["gain"]["high"]
-    assert {one["setting"] for one in data["lines"]} == set(view.answer.outcome.winner.conf)
+    assert {line["setting"] for line in data["lines"]} == set(view.answer.outcome.winner.conf)
     assert len(data["steps"]) == len(view.facts.steps)
-    assert sum(len(one["measured"]) for one in data["steps"]) == len(view.facts.measured)
-    assert [one["is_within"] for one in data["crashes"]] == [True, False]
+    assert sum(len(step["measured"]) for step in data["steps"]) == len(view.facts.measured)
+    assert [crash["is_within"] for crash in data["crashes"]] == [True, False]
 
 
 def test_simulated_wal_is_held_against_a_run(view: TuneView, own_judge: RecordedJudge) -> None:
@@ -175,12 +175,14 @@ def test_what_another_flush_would_give_has_intervals_or_is_left_out_by_name(view
         for index, (device, factor) in enumerate(disks)
     ]
     measured += [Measured(number, 1, conf, None, failure="no start", device=devices[1])]
-    kept = [one for one in view.facts.steps if one.purpose is not Purpose.FLUSH]
-    steps = tuple(one for one in kept if one.number < number)
+    kept = [step for step in view.facts.steps if step.purpose is not Purpose.FLUSH]
+    steps = tuple(step for step in kept if step.number < number)
     before = replace(
         view.facts,
         steps=steps,
-        measured=tuple(one for one in view.facts.measured if one.step in {each.number for each in steps}),
+        measured=tuple(
+            trial for trial in view.facts.measured if trial.step in {each.number for each in steps}
+        ),
     )
     assert "was not measured: the budget had no room" in _words(before, view)
     facts = replace(before, steps=(*steps, step), measured=(*before.measured, *measured))
@@ -239,7 +241,7 @@ def test_a_recovery_that_was_slower_than_predicted_is_held_against_the_target(vi
 def test_over_hosts_the_report_names_the_host_on_which_it_is_worse(view: TuneView) -> None:
     """Three hosts gain 20 %, the fourth loses 20 % and is half as fast anyway."""
     name = candidate_name(view.answer.conf)
-    variants = tuple(Variant(one, {}, durability=DurabilityClass.NONE) for one in ("default", name))
+    variants = tuple(Variant(label, {}, durability=DurabilityClass.NONE) for label in ("default", name))
     asked = replace(plan(rounds=4), variants=variants)
     found = {}
     for host, tps, gain in (("ash", 990, 1.21), ("elm", 1000, 1.2), ("fir", 1010, 1.19), ("oak", 500, 0.8)):
@@ -253,7 +255,7 @@ def test_over_hosts_the_report_names_the_host_on_which_it_is_worse(view: TuneVie
             for number, (at, variant, value) in enumerate(rows, 1)
         ]
     study = over_hosts(asked, found, "tps")
-    crashes = tuple(replace(one, host="elm") for one in view.asked.crashes)
+    crashes = tuple(replace(crash, host="elm") for crash in view.asked.crashes)
     asked_for = replace(view.asked, hosts=study, crashes=crashes)
     told = tune_view(view.facts, view.answer, asked_for, platform("conf"))
     said = " ".join(told.summary)
@@ -267,7 +269,7 @@ def test_over_hosts_the_report_names_the_host_on_which_it_is_worse(view: TuneVie
         assert "oak (apart)" in text
     data = json.loads(to_json(told))
     assert_valid("tune", data)
-    assert [one["host"] for one in data["hosts"]["effects"][0]["hosts"]] == list(found)
+    assert [host["host"] for host in data["hosts"]["effects"][0]["hosts"]] == list(found)
     assert (
         from_json(KeptAnswer, to_fact_json(KeptAnswer(told.answer, told.asked, "conf"))).asked == told.asked
     )

@@ -92,7 +92,9 @@ def test_a_finished_tuning_is_its_report(
 def test_a_race_that_goes_on_shows_who_leads_and_who_dropped_out(
     tmp_path: Path, tuning: list[TuningFacts], own_judge: RecordedJudge
 ) -> None:
-    number = max(place for place, one in enumerate(tuning[:-1]) if one.steps[-1].purpose is Purpose.SEARCH)
+    number = max(
+        place for place, facts in enumerate(tuning[:-1]) if facts.steps[-1].purpose is Purpose.SEARCH
+    )
     facts, pending = tuning[number], tuning[number + 1].steps[-1]
     put_tuning(tmp_path, facts, pending=pending)
     keep(tmp_path, tuning[0], own_judge)

@@ -38,17 +38,17 @@ def put_tuning(
 
 
 def _put_run(store: Store, facts: TuningFacts, step: Step, *, is_over: bool = True) -> str:
-    names = [candidate_name(one) for one in step.candidates]
+    names = [candidate_name(candidate) for candidate in step.candidates]
     variants = tuple(Variant(name, {}, durability=DurabilityClass.NONE) for name in names)
     asked = replace(
         plan(rounds=step.rounds), study=f"{NAME}-{step.number}", title=step.why or "a step",
         variants=variants, baseline=names[0], seed=step.seed,
     )  # fmt: skip
     run = store.add_run(asked, ("walproof", "tune"), ENVIRONMENT, "0.1.0")
-    answered = [one for one in facts.measured if one.step == step.number]
-    for number, one in enumerate(answered, 1):
-        done = trial(number, round_number=one.round, variant=candidate_name(one.candidate))
-        store.add_trial(run.id, _with(done, one.value))
+    answered = [trial for trial in facts.measured if trial.step == step.number]
+    for number, answer in enumerate(answered, 1):
+        done = trial(number, round_number=answer.round, variant=candidate_name(answer.candidate))
+        store.add_trial(run.id, _with(done, answer.value))
     if is_over:
         store.finish_run(run.id)
     return run.id

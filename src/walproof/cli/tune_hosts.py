@@ -49,9 +49,15 @@ class RayHosts:
             for name in names
         ]
         carried = on_hosts(self._hosts, carry_out_here, orders, _tell)
-        runs = tuple(HostRun(one.host.machine.name, one.answer) for one in carried if one.answer is not None)
+        runs = tuple(
+            HostRun(result.host.machine.name, result.answer)
+            for result in carried
+            if result.answer is not None
+        )
         left_out = tuple(
-            f"host {one.host.machine.name} is left out: {one.reason}" for one in carried if one.answer is None
+            f"host {result.host.machine.name} is left out: {result.reason}"
+            for result in carried
+            if result.answer is None
         )
         if not runs:
             raise HostError(
@@ -59,7 +65,7 @@ class RayHosts:
                 detail="\n".join(left_out),
                 hint="What was measured is stored, and the same command goes on.",
             )
-        self._hosts = [one.host for one in carried if one.answer is not None]
+        self._hosts = [result.host for result in carried if result.answer is not None]
         return Carried(runs, left_out)
 
     @contextmanager
@@ -85,10 +91,17 @@ class RayHosts:
         from walproof.hosts.study import on_hosts
 
         carried = on_hosts(self._hosts, look_at, [self._on or ""] * len(self._hosts), lambda _: None)
-        if silent := [f"{one.host.machine.name}: {one.reason}" for one in carried if one.answer is None]:
+        if silent := [
+            f"{result.host.machine.name}: {result.reason}" for result in carried if result.answer is None
+        ]:
             raise HostError("hosts do not say what memory and disk they have", detail="\n".join(silent))
-        found = [here, *(from_json(Machine, one.answer) for one in carried if one.answer is not None)]
-        return Machine(min(one.memory_bytes for one in found), min(one.disk_bytes for one in found))
+        found = [
+            here,
+            *(from_json(Machine, result.answer) for result in carried if result.answer is not None),
+        ]
+        return Machine(
+            min(machine.memory_bytes for machine in found), min(machine.disk_bytes for machine in found)
+        )
 
 
 def look_at(on: str) -> str:
@@ -142,5 +155,7 @@ def host_study(taken: Sequence[StepTaken], store: Store, metric: str) -> HostStu
         for step in reversed(taken):
             if step.step.purpose is purpose and step.step.design == "fresh" and len(step.hosts) > 1:
                 plan = store.run(step.hosts[0].run).plan
-                return over_hosts(plan, {one.host: store.trials(one.run) for one in step.hosts}, metric)
+                return over_hosts(
+                    plan, {host_run.host: store.trials(host_run.run) for host_run in step.hosts}, metric
+                )
     return None

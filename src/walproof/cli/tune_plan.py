@@ -72,16 +72,16 @@ def plan_lines(tuning: Tuning, given: TuneOptions) -> list[str]:
     lines += _at_checkpoints(tuning)
     if tuning.space.not_moved:
         lines += ["", "not moved"]
-        for one in tuning.space.not_moved:
-            value = "" if one.value is None else f"={one.value}"
-            limit = "" if one.limit is None else f"{one.limit.value}: "
-            lines.append(f"  {one.setting}{value}: {limit}{one.reason}")
+        for unmoved in tuning.space.not_moved:
+            value = "" if unmoved.value is None else f"={unmoved.value}"
+            limit = "" if unmoved.limit is None else f"{unmoved.limit.value}: "
+            lines.append(f"  {unmoved.setting}{value}: {limit}{unmoved.reason}")
     if plan.keep:
         lines += ["", "settings of every configuration"]
         lines += [f"  {name}={value}" for name, value in sorted(plan.keep.items())]
     if plan.starts:
         lines += ["", "tried first"]
-        lines += [f"  {name_of(one)}" for one in plan.starts]
+        lines += [f"  {name_of(start)}" for start in plan.starts]
     if tuning.conf is not None and tuning.conf.left_out:
         lines += ["", "lines of your conf that a throw-away server is without"]
         lines += [f"  {text}" for text in tuning.conf.left_out]
@@ -157,4 +157,4 @@ def _host_lines(given: TuneOptions) -> list[str]:
 
 
 def _marked(choices: tuple[str, ...], default: str) -> list[str]:
-    return [f"({one})" if one == default else one for one in choices]
+    return [f"({choice})" if choice == default else choice for choice in choices]

@@ -167,7 +167,7 @@ class Tuning:
         facts = self.conductor.facts(journal)
         judge = self._recorded_judge()
         found = answer(facts, judge, self.judge(self._speed(facts)))
-        taken = [one for one in journal.steps if one.finished]
+        taken = [step for step in journal.steps if step.finished]
         before = {} if self.conf is None else self.conf.moved
         asked = Asked(
             name=journal.name,
@@ -181,8 +181,8 @@ class Tuning:
             crashes=self._crashes(taken, judge),
             wal_checks=self._wal_checks(journal, judge),
             limits=self._limits(taken, found.conf),
-            runs=tuple(one.run for one in taken),
-            seconds=tuple(one.seconds for one in taken),
+            runs=tuple(step.run for step in taken),
+            seconds=tuple(step.seconds for step in taken),
             notes=judge.notes,
             at=time.time(),
             command=shlex.join(journal.command),
@@ -199,33 +199,33 @@ class Tuning:
 
     def _crashes(self, taken: Sequence[StepTaken], judge: RecordedJudge) -> tuple[CrashCheck, ...]:
         found: list[CrashCheck] = []
-        for one in taken:
-            if one.step.purpose is not Purpose.CRASH:
+        for step in taken:
+            if step.step.purpose is not Purpose.CRASH:
                 continue
-            hosts = {each.run: each.host for each in one.hosts}
-            for name in one.runs:
+            hosts = {each.run: each.host for each in step.hosts}
+            for name in step.runs:
                 trials, host = self.conductor.store.trials(name), hosts.get(name)
-                found += crash_checks(one.step.candidates[0], trials, judge, host)
+                found += crash_checks(step.step.candidates[0], trials, judge, host)
         return tuple(found)
 
     def _wal_checks(self, journal: Journal, judge: RecordedJudge) -> tuple[WalCheck, ...]:
         found: list[WalCheck] = []
-        for one in journal.steps:
-            if not one.finished or not one.step.as_recorded or journal.recorded is None:
+        for step in journal.steps:
+            if not step.finished or not step.step.as_recorded or journal.recorded is None:
                 continue
-            hosts = {each.run: each.host for each in one.hosts}
-            for name in one.runs:
+            hosts = {each.run: each.host for each in step.hosts}
+            for name in step.runs:
                 trials = self.conductor.store.trials(name)
-                found += wal_checks(one.step, trials, judge, journal.recorded.metrics, hosts.get(name))
+                found += wal_checks(step.step, trials, judge, journal.recorded.metrics, hosts.get(name))
         return tuple(found)
 
     def _limits(self, taken: Sequence[StepTaken], conf: Candidate) -> tuple[tuple[str, str], ...]:
         """From the last fresh step that has the advised configuration."""
-        for one in reversed(taken):
+        for step in reversed(taken):
             others = (Purpose.CRASH, Purpose.RECORD, Purpose.FLUSH)
-            is_fresh = one.step.purpose not in others and one.step.design == "fresh"
-            if is_fresh and one.run is not None and conf in one.step.candidates:
-                run = self.conductor.store.run(one.run)
+            is_fresh = step.step.purpose not in others and step.step.design == "fresh"
+            if is_fresh and step.run is not None and conf in step.step.candidates:
+                run = self.conductor.store.run(step.run)
                 return limits_now(run.plan, self.conductor.store.trials(run.id), candidate_name(conf))
         return ()
 
@@ -237,11 +237,11 @@ class Tuning:
         return self._recorded_judge()(candidate)
 
     def _recorded_judge(self) -> RecordedJudge:
-        if self._own_judge is None:
-            self._own_judge = self.judge()
-        return self._own_judge
+        if self._kept_judge is None:
+            self._kept_judge = self.judge()
+        return self._kept_judge
 
-    _own_judge: RecordedJudge | None = None
+    _kept_judge: RecordedJudge | None = None
 
 
 def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None = None) -> Tuning:
@@ -276,8 +276,8 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     if hosts is not None:
         machine = hosts.narrowest(machine)
     takes = partial(_takes, install)
-    own = None if given.conf is None else own_conf(read_conf(given.conf), install.version_num, takes)
-    keep = {**({} if own is None else own.kept), **one_configuration(given.keep or [])}
+    conf = None if given.conf is None else own_conf(read_conf(given.conf), install.version_num, takes)
+    keep = {**({} if conf is None else conf.kept), **one_configuration(given.keep or [])}
     space = search_space(
         install.version_num,
         machine,
@@ -287,7 +287,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         keep={**load.base, **keep},
         only=None if given.only is None else parse_names(given.only),
     )
-    starts = _starts(own, space, install, machine)
+    starts = _starts(conf, space, install, machine)
     plan = TuningPlan(
         factors=space.factors,
         keep=keep,
@@ -299,7 +299,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
     )
     asked = LoadAsked("load", "The load", (DEFAULT,), keep, 1, given.seed)
     # Ranges follow the free disk, which changes meanwhile: what was begun goes on with its own.
-    moved = {} if own is None else own.moved
+    moved = {} if conf is None else conf.moved
     depends = [to_json(plan_of(load, asked)), str(given.only), json.dumps(dict(moved), sort_keys=True)]
     if given.ray is not None:
         depends.append("over hosts")
@@ -322,7 +322,7 @@ def prepare(given: TuneOptions, command: Sequence[str], hosts: RayHosts | None =
         journal=journal,
         conductor=Conductor(load, store, file, TuningProgress(), trial_s, hosts),
         machine=machine,
-        conf=own,
+        conf=conf,
         calibration=given.calibration,
         trial_s=trial_s,
     )
@@ -396,15 +396,15 @@ def _takes(install: Install, name: str, value: str) -> bool:
 def machine_of(folder: Path) -> Machine:
     """Memory of this machine, and free disk where servers live in that folder."""
     facts = observe_environment(Path("/"))
-    existing = next(one for one in (folder, *folder.parents) if one.exists())
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
     return Machine(int(facts.get("memory_bytes", 1 << 30)), shutil.disk_usage(existing).free)
 
 
-def _starts(own: OwnConf | None, space: Space, install: Install, machine: Machine) -> tuple[Candidate, ...]:
+def _starts(conf: OwnConf | None, space: Space, install: Install, machine: Machine) -> tuple[Candidate, ...]:
     version_num, takes = install.version_num, partial(_takes, install)
     found = []
-    if own is not None:
-        moved = name_compression(own.moved, version_num, takes)
+    if conf is not None:
+        moved = name_compression(conf.moved, version_num, takes)
         found.append(as_start(moved, space.factors, version_num))
     of_pgtune = {
         name: value
@@ -412,4 +412,4 @@ def _starts(own: OwnConf | None, space: Space, install: Install, machine: Machin
         if takes(name, value)
     }
     found.append(as_start(of_pgtune, space.factors, version_num))
-    return tuple(one for one in dict.fromkeys(found) if one != DEFAULT)
+    return tuple(candidate for candidate in dict.fromkeys(found) if candidate != DEFAULT)

@@ -217,7 +217,7 @@ class TuningFacts:
 
     def hosts(self, step: int) -> tuple[str, ...]:
         """Hosts that measured the step beside each other; none where this machine alone did."""
-        found = (one.host for one in self.measured if one.step == step)
+        found = (trial.host for trial in self.measured if trial.step == step)
         return tuple(dict.fromkeys(host for host in found if host is not None))
 
 

@@ -29,14 +29,14 @@ def tuning_facts(journal: Journal, store: Store, trial_s: float | None) -> Tunin
     ``trial_s``: about the wall time of a trial, until some have been measured.
     """
     measured: list[Measured] = []
-    steps = [one for one in journal.steps if one.finished]
-    for one in steps:
-        measured += step_answers(journal, one, store)
+    steps = [step for step in journal.steps if step.finished]
+    for step in steps:
+        measured += step_answers(journal, step, store)
     return TuningFacts(
         plan=journal.plan,
-        steps=tuple(one.step for one in steps),
+        steps=tuple(step.step for step in steps),
         measured=tuple(measured),
-        spent_s=sum(one.seconds for one in steps),
+        spent_s=sum(step.seconds for step in steps),
         trial_s=_trial_s(steps, measured) or trial_s,
         notes=journal.notes,
     )
@@ -52,12 +52,12 @@ def step_answers(journal: Journal, taken: StepTaken, store: Store) -> tuple[Meas
         return (Measured(taken.step.number, 1, DEFAULT, value, failure=failure, seconds=taken.seconds),)
     found: list[Measured] = []
     for name in taken.runs:
-        host = next((one.host for one in taken.hosts if one.run == name), None)
+        host = next((host_run.host for host_run in taken.hosts if host_run.run == name), None)
         run = store.run(name)
-        before = max((one.round for one in found), default=0)
+        before = max((answer.round for answer in found), default=0)
         found += [
-            replace(one, round=before + one.round, host=host)
-            for one in answers(run.plan, taken.step, objective, store.trials(run.id))
+            replace(answer, round=before + answer.round, host=host)
+            for answer in answers(run.plan, taken.step, objective, store.trials(run.id))
         ]
     return tuple(found)
 
@@ -65,28 +65,29 @@ def step_answers(journal: Journal, taken: StepTaken, store: Store) -> tuple[Meas
 def _trial_s(steps: Sequence[StepTaken], measured: Sequence[Measured]) -> float | None:
     """Mean wall time of a trial on a fresh server, its share of the step's preparing included."""
     fresh = [
-        one
-        for one in steps
-        if one.step.design == "fresh"
-        and one.step.purpose not in (Purpose.RECORD, Purpose.CRASH, Purpose.FLUSH)
+        step
+        for step in steps
+        if step.step.design == "fresh"
+        and step.step.purpose not in (Purpose.RECORD, Purpose.CRASH, Purpose.FLUSH)
     ]
-    width = {one.step.number: max(1, len(one.hosts)) for one in fresh}
+    width = {step.step.number: max(1, len(step.hosts)) for step in fresh}
     # Hosts work beside each other.
-    count = sum(1 / width[one.step] for one in measured if one.step in width)
-    return sum(one.seconds for one in fresh) / count if count else None
+    count = sum(1 / width[trial.step] for trial in measured if trial.step in width)
+    return sum(step.seconds for step in fresh) / count if count else None
 
 
 def answers(plan: Plan, step: Step, objective: Objective, trials: Sequence[Trial]) -> tuple[Measured, ...]:
     """What the trials of the step's run say. Of toggled settings each start is a round."""
-    known = {candidate_name(one): one for one in step.candidates}
-    on_device = {device_name(one): one for one in step.devices}
+    known = {candidate_name(candidate): candidate for candidate in step.candidates}
+    on_device = {device_name(device): device for device in step.devices}
     found: list[Measured] = []
-    for trial in sorted(trials, key=lambda one: one.number):
+    for trial in sorted(trials, key=lambda trial: trial.number):
         if trial.slices:
             found += _of_slices(step, objective, trial, known)
         elif plan.toggling is not None and trial.state is not TrialState.DONE:
             found += [
-                Measured(step.number, trial.round, one, None, failure=trial.reason) for one in known.values()
+                Measured(step.number, trial.round, candidate, None, failure=trial.reason)
+                for candidate in known.values()
             ]
         else:
             device = on_device.get(trial.variant)
@@ -120,7 +121,7 @@ def _of_slices(
     seconds = (trial.ended_at - trial.started_at) / len(known)
     found = []
     for name, candidate in known.items():
-        figures = _together([one for one in trial.slices if one.variant == name])
+        figures = _together([slice_ for slice_ in trial.slices if slice_.variant == name])
         value = figures.get(objective.metric)
         found.append(
             Measured(
@@ -138,12 +139,12 @@ def _of_slices(
 
 def _together(slices: Sequence[Slice]) -> dict[str, float]:
     """The objectives over some slices; without transactions none of them is known."""
-    transactions = sum(one.transactions for one in slices)
+    transactions = sum(slice_.transactions for slice_ in slices)
     if not transactions:
         return {}
     found = {
-        "tps": transactions / sum(one.length_s for one in slices),
-        "wal_bytes_per_txn": sum(one.lsn_end - one.lsn_begin for one in slices) / transactions,
+        "tps": transactions / sum(slice_.length_s for slice_ in slices),
+        "wal_bytes_per_txn": sum(slice_.lsn_end - slice_.lsn_begin for slice_ in slices) / transactions,
     }
-    tails = [one.latency_ms_p99 for one in slices if one.latency_ms_p99 is not None]
+    tails = [slice_.latency_ms_p99 for slice_ in slices if slice_.latency_ms_p99 is not None]
     return found | ({"latency_ms_p99": median(tails)} if tails else {})

@@ -59,7 +59,7 @@ class StepTaken:
     @property
     def runs(self) -> tuple[str, ...]:
         """Of all hosts, or of this machine."""
-        return tuple(one.run for one in self.hosts) or (() if self.run is None else (self.run,))
+        return tuple(host_run.run for host_run in self.hosts) or (() if self.run is None else (self.run,))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +85,12 @@ class Journal:
     @property
     def pending(self) -> StepTaken | None:
         """The step that was asked for and has no answer yet."""
-        return next((one for one in self.steps if not one.finished), None)
+        return next((step for step in self.steps if not step.finished), None)
 
     @property
     def spent_s(self) -> float:
         """Wall time of all steps."""
-        return sum(one.seconds for one in self.steps)
+        return sum(step.seconds for step in self.steps)
 
     def asked(self, step: Step) -> Journal:
         """With one step more."""
@@ -99,7 +99,10 @@ class Journal:
     def changed(self, taken: StepTaken) -> Journal:
         """With a step as it is now."""
         return replace(
-            self, steps=tuple(taken if one.step.number == taken.step.number else one for one in self.steps)
+            self,
+            steps=tuple(
+                taken if earlier.step.number == taken.step.number else earlier for earlier in self.steps
+            ),
         )
 
 

@@ -123,8 +123,8 @@ def by_ranges(
                 learned.append(digest)
                 found.learn(digest)
                 if number == beginning:
-                    for one in learned:
-                        found.add(one)
+                    for part in learned:
+                        found.add(part)
                     learned = None
             done += ranges[number - 1].segments * archive.segment_size
             if observe is not None:

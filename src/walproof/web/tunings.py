@@ -47,7 +47,7 @@ class ListedTuning:
         """How far it is, in words."""
         assert self.journal is not None
         spent = f"{format_duration(self.journal.spent_s)} of {format_duration(self.journal.plan.budget_s)}"
-        steps = len([one for one in self.journal.steps if one.finished])
+        steps = len([step for step in self.journal.steps if step.finished])
         done = "finished" if self.journal.finished else "not finished"
         return f"{done}: {steps} step{'' if steps == 1 else 's'}, {spent}"
 
@@ -91,7 +91,7 @@ class Tunings:
         found = []
         try:
             with os.scandir(self._top) as entries:
-                folders = [Path(one.path) for one in entries if one.is_dir(follow_symlinks=False)]
+                folders = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
         except OSError:
             return []
         for folder in folders:
@@ -104,11 +104,11 @@ class Tunings:
                 found.append(ListedTuning(folder, changed_at, None, error.message))
                 continue
             found.append(ListedTuning(folder, changed_at, journal))
-        return sorted(found, key=lambda one: -one.changed_at)
+        return sorted(found, key=lambda tuning: -tuning.changed_at)
 
     def course(self, name: str) -> TuningCourse | None:
         """One of them as it is now; None where there is none such. Raises StoreError."""
-        tuning = next((one for one in self.listed() if one.folder.name == name), None)
+        tuning = next((tuning for tuning in self.listed() if tuning.folder.name == name), None)
         if tuning is None or tuning.journal is None:
             return None
         told = self._shelf.tuning(tuning.journal)
@@ -134,11 +134,11 @@ def _course(
         then = replace(until(facts, facts.steps[answered - 1].number), spent_s=sum(kept.asked.seconds))
         sections = tune_view(then, kept.answer, kept.asked, platform(kept.platform)).sections
     if not journal.finished and facts.steps:
-        taken = [one for one in journal.steps if one.finished]
+        taken = [step for step in journal.steps if step.finished]
         if (table := standing_table(facts)) is not None:
             blocks.append(table)
         blocks += race_blocks(facts)
-        blocks.append(step_table(facts, [one.run for one in taken], [one.seconds for one in taken]))
+        blocks.append(step_table(facts, [step.run for step in taken], [step.seconds for step in taken]))
         sections = tuple(_so_far(sections))
     pending = journal.pending
     present = ""
@@ -152,12 +152,12 @@ def _course(
 
 def _so_far(sections: Sequence[Section]) -> Iterator[Section]:
     """Of a report on a tuning that goes on: no sentences of its end, and no race, which has gone further."""
-    for one in sections:
-        if one.id == "answer":
-            blocks = tuple(block for block in one.blocks if not isinstance(block, Paragraph))
-            yield Section(one.id, "Lines and predictions", blocks)
-        elif one.id in ("limits", "crashes"):
-            yield one
+    for section in sections:
+        if section.id == "answer":
+            blocks = tuple(block for block in section.blocks if not isinstance(block, Paragraph))
+            yield Section(section.id, "Lines and predictions", blocks)
+        elif section.id in ("limits", "crashes"):
+            yield section
 
 
 def tuning_routes(tunings: Tunings, shown: Mapping[str, Any]) -> list[Route]:
@@ -166,16 +166,16 @@ def tuning_routes(tunings: Tunings, shown: Mapping[str, Any]) -> list[Route]:
     from starlette.responses import JSONResponse
     from starlette.routing import Route
 
-    def every(_request: Request) -> Response:
+    def tuning_list(_request: Request) -> Response:
         return page("tunings.html.j2", **shown, tunings=tunings.listed())
 
-    def one(request: Request) -> Response:
+    def tuning_page(request: Request) -> Response:
         found = tunings.course(request.path_params["name"])
         if found is None:
             raise HTTPException(404)
         return page("tuning.html.j2", **shown, found=found)
 
-    def parts(request: Request) -> Response:
+    def progress(request: Request) -> Response:
         found = tunings.course(request.path_params["name"])
         if found is None or found.tuning.journal is None:
             raise HTTPException(404)
@@ -183,7 +183,7 @@ def tuning_routes(tunings: Tunings, shown: Mapping[str, Any]) -> list[Route]:
         return JSONResponse({"html": text, "finished": found.tuning.journal.finished})
 
     return [
-        Route("/tunings", every),
-        Route("/tunings/{name}", one),
-        Route("/tunings/{name}/progress.json", parts),
+        Route("/tunings", tuning_list),
+        Route("/tunings/{name}", tuning_page),
+        Route("/tunings/{name}/progress.json", progress),
     ]

@@ -57,9 +57,9 @@ def synthetic(
         truth[candidate] = 1000 * math.exp(log(values))
         if candidate.settings and breaks(values):
             ruled_out.add(candidate)
-    own = chance.standard_normal(400) * noise
+    single = chance.standard_normal(400) * noise
     shared = chance.standard_normal(400) * rounds
-    return Table(factors, truth, frozenset(ruled_out), own - own.mean(), shared - shared.mean())
+    return Table(factors, truth, frozenset(ruled_out), single - single.mean(), shared - shared.mean())
 
 
 def limited(values: Mapping[str, str]) -> bool:

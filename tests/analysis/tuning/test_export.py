@@ -29,9 +29,9 @@ def test_the_study_has_each_trial(facts: TuningFacts, tmp_path: Path) -> None:
     (name,) = optuna.get_all_study_names(f"sqlite:///{path}")
     study = optuna.load_study(study_name=name, storage=f"sqlite:///{path}")
     left_out = {step.number for step in facts.steps if step.purpose in (Purpose.RECORD, Purpose.CRASH)}
-    expected = [one for one in facts.measured if one.step not in left_out]
+    expected = [trial for trial in facts.measured if trial.step not in left_out]
     assert count == len(study.trials) == len(expected)
-    assert [trial.value for trial in study.trials] == [one.value for one in expected]
+    assert [trial.value for trial in study.trials] == [trial.value for trial in expected]
     assert study.direction is optuna.study.StudyDirection.MAXIMIZE
     first = study.trials[0]
     assert first.user_attrs["conf"] == "default"

@@ -45,7 +45,7 @@ def useful() -> list[Outcome]:
 
 
 def share(outcomes: list[Outcome], setting: str) -> float:
-    return sum(setting in one.advised.conf for one in outcomes) / len(outcomes)
+    return sum(setting in result.advised.conf for result in outcomes) / len(outcomes)
 
 
 def test_lines_that_do_something_stay_and_others_go(useful: list[Outcome]) -> None:
@@ -58,8 +58,8 @@ def test_the_interval_of_a_line_holds_its_gain(useful: list[Outcome]) -> None:
     truths = {"max_wal_size": 0.12, "commit_delay": 0.06, "wal_buffers": 0.0}
     held = [
         line.interval.contains(math.exp(truths[line.setting]))
-        for one in useful
-        for line in one.lines
+        for result in useful
+        for line in result.lines
         if line.interval is not None
     ]
     assert len(held) == 180
@@ -69,18 +69,20 @@ def test_the_interval_of_a_line_holds_its_gain(useful: list[Outcome]) -> None:
 def test_a_line_that_does_nothing_is_seldom_called_proven(useful: list[Outcome]) -> None:
     """At most 5 % of families: two more than that of 60 is within chance."""
     wrong = sum(
-        line.verdict is Verdict.KEPT and line.setting == "wal_buffers" for one in useful for line in one.lines
+        line.verdict is Verdict.KEPT and line.setting == "wal_buffers"
+        for result in useful
+        for line in result.lines
     )
     assert wrong <= 6
 
 
 def test_a_line_alone_is_measured_in_the_same_rounds(useful: list[Outcome]) -> None:
-    for one in useful:
-        assert all(line.alone is not None and line.rounds >= 2 for line in one.lines)
+    for result in useful:
+        assert all(line.alone is not None and line.rounds >= 2 for line in result.lines)
 
 
 def test_what_is_advised_is_as_fast_as_the_winner(useful: list[Outcome]) -> None:
-    lost = [one for one in useful if one.to_winner is not None and one.to_winner < 0.97]
+    lost = [result for result in useful if result.to_winner is not None and result.to_winner < 0.97]
     assert len(lost) <= 3
 
 
@@ -88,12 +90,12 @@ def test_where_nothing_differs_the_defaults_are_best() -> None:
     """The final step is not chosen by: in at most 5 % (here 2.5 %, one side) something is advised."""
     table = synthetic.synthetic(FACTORS, flat, noise=0.03)
     found = [outcome(from_winner(table, seed), table.judge) for seed in range(80)]
-    advised = [one for one in found if not one.defaults_are_best]
+    advised = [result for result in found if not result.defaults_are_best]
     assert len(advised) <= 6
-    for one in found:
-        if one.defaults_are_best:
-            assert one.advised == DEFAULT
-            assert one.expected is None
+    for result in found:
+        if result.defaults_are_best:
+            assert result.advised == DEFAULT
+            assert result.expected is None
 
 
 def test_a_whole_tuning_of_a_flat_machine_says_so() -> None:
@@ -136,12 +138,14 @@ def test_one_more_start_lies_in_the_prediction_interval() -> None:
 def test_the_expected_start_is_of_the_final_step_alone(useful: list[Outcome]) -> None:
     table = synthetic.synthetic(FACTORS, one_useful, noise=0.02)
     inside = 0
-    for seed, one in enumerate(useful):
-        assert one.expected is not None
-        new = Step(99, Purpose.FINAL, (DEFAULT, one.advised), 1, 10_000 + seed)
-        value = table.trial(one.advised, new, 1)
-        inside += one.expected.value_interval.contains(value)
-        assert one.expected.value_interval.low < one.expected.value < one.expected.value_interval.high
+    for seed, result in enumerate(useful):
+        assert result.expected is not None
+        new = Step(99, Purpose.FINAL, (DEFAULT, result.advised), 1, 10_000 + seed)
+        value = table.trial(result.advised, new, 1)
+        inside += result.expected.value_interval.contains(value)
+        assert (
+            result.expected.value_interval.low < result.expected.value < result.expected.value_interval.high
+        )
     assert inside >= 52
 
 

@@ -64,14 +64,14 @@ def test_a_start_brings_its_values_into_the_grid() -> None:
     # What only a start has is given back, but not proposed.
     assert space.searched == ("max_wal_size",)
     assert Candidate.of({"max_wal_size": "8GB"}) in set(space.neighbours(start))
-    assert all("jit" not in one.conf for one in space.neighbours(DEFAULT))
+    assert all("jit" not in neighbour.conf for neighbour in space.neighbours(DEFAULT))
 
 
 @pytest.mark.parametrize("factors", [2, 3, 5, 7, 11, 17, 23, 40])
 def test_the_fraction_tells_factors_apart(factors: int) -> None:
     """With the row of the default, any two columns have each of the four pairs equally often."""
     rows = np.array([*plackett_burman(factors), [False] * factors])
-    assert len(rows) == min(one for one in PRIMES if one >= factors) + 1
+    assert len(rows) == min(number for number in PRIMES if number >= factors) + 1
     signs = np.where(rows, 1, -1)
     assert (signs.T @ signs == len(rows) * np.eye(factors)).all()
     assert (signs.sum(axis=0) == 0).all()
@@ -108,16 +108,16 @@ def test_the_guess_adds_effects_up() -> None:
     """Each of two settings was seen alone; what they do together was not."""
     space = space_of(COMPRESSION, DELAY)
     chance = np.random.default_rng(1)
-    one, two = Candidate.of({"wal_compression": "lz4"}), Candidate.of({"commit_delay": "1000"})
-    effects = {DEFAULT: 0.0, one: 0.2, two: 0.1}
+    compressed, delayed = Candidate.of({"wal_compression": "lz4"}), Candidate.of({"commit_delay": "1000"})
+    effects = {DEFAULT: 0.0, compressed: 0.2, delayed: 0.1}
     logs = {
         ((1, number), candidate): effect + level + 0.01 * chance.standard_normal()
         for number, level in enumerate(chance.standard_normal(6))
         for candidate, effect in effects.items()
     }
-    both = Candidate.of({**one.conf, **two.conf})
+    both = Candidate.of({**compressed.conf, **delayed.conf})
     model = Model(space, Values(logs))
-    guess = model.guess([DEFAULT, one, two, both])
+    guess = model.guess([DEFAULT, compressed, delayed, both])
     assert guess.means == pytest.approx([0.0, 0.2, 0.1, 0.3], abs=0.03)
     assert guess.sds[3] > guess.sds[1] > guess.sds[0]
     assert model.guess([both], both).sds == pytest.approx([0], abs=1e-3)
@@ -128,9 +128,9 @@ def test_noise_is_known_from_all_rounds() -> None:
     others = [Candidate.of({"commit_delay": value}) for value in ("100", "1000")]
     values = Values(
         {
-            ((1, number), one): level + 0.03 * chance.standard_normal()
+            ((1, number), candidate): level + 0.03 * chance.standard_normal()
             for number, level in enumerate(chance.standard_normal(40))
-            for one in (DEFAULT, *others)
+            for candidate in (DEFAULT, *others)
         }
     )
     spread = pooled(values, [DEFAULT])
@@ -143,11 +143,11 @@ def test_a_measured_table_is_points_and_what_rounds_share() -> None:
     chance = np.random.default_rng(3)
     points = {Candidate.of({"commit_delay": str(value)}): value / 1000 for value in (0, 100, 200, 300)}
     logs = {
-        one: {
+        candidate: {
             number: effect + 0.05 * level + 0.02 * chance.standard_normal()
             for number, level in enumerate(np.random.default_rng(4).standard_normal(30))
         }
-        for one, effect in points.items()
+        for candidate, effect in points.items()
     }
     table = table_of((DELAY,), logs, frozenset(), 20.0)
     assert float(table.noise.std()) == pytest.approx(0.02, rel=0.2)

@@ -73,28 +73,28 @@ def random_good_from(table: Table, seed: int, trials: int) -> float:
 def test_a_good_configuration_is_found_sooner_than_at_random(table: Table, replays: list[Replay]) -> None:
     """2 of 72 points are within 3 %, and noise is as large: luck has to be told from gain."""
     assert table.good_share < 0.05
-    sooner = sum(one.good_from < random_good_from(table, seed, 300) for seed, one in enumerate(replays))
+    sooner = sum(replay.good_from < random_good_from(table, seed, 300) for seed, replay in enumerate(replays))
     assert sooner >= 0.75 * len(replays)
-    assert sum(one.good_from <= 0.5 * TRIALS for one in replays) >= 0.8 * len(replays)
+    assert sum(replay.good_from <= 0.5 * TRIALS for replay in replays) >= 0.8 * len(replays)
 
 
 def test_what_is_ruled_out_is_never_run(table: Table, replays: list[Replay]) -> None:
     assert table.ruled_out
-    for one in replays:
-        for step in one.facts.steps:
+    for replay in replays:
+        for step in replay.facts.steps:
             assert table.ruled_out.isdisjoint(step.candidates)
 
 
 def test_budgets_hold(replays: list[Replay]) -> None:
-    for one in replays:
-        assert one.facts.spent_s <= one.facts.plan.budget_s
+    for replay in replays:
+        assert replay.facts.spent_s <= replay.facts.plan.budget_s
 
 
 def test_a_replay_goes_through_all_phases(replays: list[Replay]) -> None:
-    for one in replays[:3]:
-        purposes = list(dict.fromkeys(step.purpose for step in one.facts.steps))
+    for replay in replays[:3]:
+        purposes = list(dict.fromkeys(step.purpose for step in replay.facts.steps))
         assert purposes == list(Purpose)
-        seeds = [step.seed for step in one.facts.steps]
+        seeds = [step.seed for step in replay.facts.steps]
         assert len(set(seeds)) == len(seeds), "the final step's seed is its own"
 
 
@@ -103,16 +103,16 @@ def test_a_resumed_tuning_asks_for_the_same_steps(table: Table, replays: list[Re
     facts = replays[0].facts
     for count in range(len(facts.steps)):
         steps = facts.steps[:count]
-        measured = tuple(one for one in facts.measured if one.step <= count)
+        measured = tuple(trial for trial in facts.measured if trial.step <= count)
         spent = table.trial_s * len(measured)
         earlier = replace(facts, steps=steps, measured=measured, spent_s=spent)
         assert TuneSearch(table.judge).ask(earlier) == facts.steps[count]
 
 
 def test_a_nominee_is_confirmed_on_rounds_after_it_was_nominated(replays: list[Replay]) -> None:
-    for one in replays:
-        for number, contrast in race.replay(one.facts).promotions:
-            step = one.facts.steps[number - 1]
+    for replay in replays:
+        for number, contrast in race.replay(replay.facts).promotions:
+            step = replay.facts.steps[number - 1]
             assert step.purpose is Purpose.SEARCH
             assert contrast.p is not None
             assert contrast.p / 2 <= race.PROMOTE_P
@@ -137,8 +137,8 @@ def test_the_judge_is_not_asked_before_the_load_was_recorded() -> None:
 
 def test_settings_of_a_running_server_are_screened_by_toggling() -> None:
     factors = tuple(
-        replace(one, design="toggled") if one.setting in ("wal_compression", "commit_delay") else one
-        for one in FACTORS
+        replace(factor, design="toggled") if factor.setting in ("wal_compression", "commit_delay") else factor
+        for factor in FACTORS
     )
     table = synthetic.synthetic(factors, flat)
     steps = []
@@ -147,11 +147,11 @@ def test_settings_of_a_running_server_are_screened_by_toggling() -> None:
         if facts.steps[-1].purpose is Purpose.SEARCH:
             break
     assert [step.design for step in steps] == ["toggled", "fresh"]
-    assert {name for one in steps[0].candidates for name, _ in one.settings} == {
+    assert {name for candidate in steps[0].candidates for name, _ in candidate.settings} == {
         "wal_compression",
         "commit_delay",
     }
-    assert {name for one in steps[1].candidates for name, _ in one.settings} == {
+    assert {name for candidate in steps[1].candidates for name, _ in candidate.settings} == {
         "max_wal_size",
         "wal_buffers",
         "checkpoint_completion_target",
@@ -185,10 +185,18 @@ def test_what_failed_is_not_run_again(table: Table) -> None:
         facts = replace(
             facts,
             measured=tuple(
-                Measured(one.step, one.round, one.candidate, None, None, "server did not start", one.seconds)
-                if one.candidate == failing
-                else one
-                for one in facts.measured
+                Measured(
+                    trial.step,
+                    trial.round,
+                    trial.candidate,
+                    None,
+                    None,
+                    "server did not start",
+                    trial.seconds,
+                )
+                if trial.candidate == failing
+                else trial
+                for trial in facts.measured
             ),
         )
     assert runs <= 1
@@ -207,8 +215,8 @@ def test_a_second_metric_keeps_its_limit(table: Table) -> None:
         facts = replace(
             facts,
             measured=tuple(
-                replace(one, limit_value=20.0 if "commit_delay" in one.candidate.conf else 10.0)
-                for one in facts.measured
+                replace(trial, limit_value=20.0 if "commit_delay" in trial.candidate.conf else 10.0)
+                for trial in facts.measured
             ),
         )
     incumbent = race.replay(facts).incumbent
@@ -239,7 +247,7 @@ def test_a_large_space_ends_in_few_lines() -> None:
 
     def truth(candidate: Candidate) -> float:
         conf = candidate.conf
-        return math.exp(sum(own[int(conf.get(name, "0"))] for name, own in effects.items()))
+        return math.exp(sum(logs[int(conf.get(name, "0"))] for name, logs in effects.items()))
 
     def judge(candidate: Candidate) -> tuple[Prediction, tuple[RuledOut, ...]]:
         broken = candidate.conf.get("walproof.s4", "0") == "3"
@@ -250,18 +258,18 @@ def test_a_large_space_ends_in_few_lines() -> None:
         facts = TuningFacts(plan_of(factors, trials=120, seed=seed))
         search = TuneSearch(judge)
         while (step := search.ask(facts)) is not None:
-            assert not any(judge(one)[1] for one in step.candidates)
+            assert not any(judge(candidate)[1] for candidate in step.candidates)
             chance = np.random.default_rng(step.seed)
             measured = tuple(
                 Measured(
                     step.number,
                     number,
-                    one,
-                    1000 * truth(one) * math.exp(level + 0.03 * chance.standard_normal()),
+                    candidate,
+                    1000 * truth(candidate) * math.exp(level + 0.03 * chance.standard_normal()),
                     seconds=20.0,
                 )
                 for number, level in enumerate(0.05 * chance.standard_normal(step.rounds), start=1)
-                for one in step.candidates
+                for candidate in step.candidates
             )
             facts = replace(
                 facts,
@@ -272,24 +280,26 @@ def test_a_large_space_ends_in_few_lines() -> None:
         assert facts.spent_s <= facts.plan.budget_s
         advised.append(search.short(facts))
     # The best is 1.43 times the default; what does nothing is hardly among the lines.
-    assert all(truth(one) >= 1.2 for one in advised)
-    assert sum(len(one.settings) for one in advised) <= 12
+    assert all(truth(candidate) >= 1.2 for candidate in advised)
+    assert sum(len(candidate.settings) for candidate in advised) <= 12
 
 
 def test_what_acts_at_checkpoints_is_checked_in_a_long_run_where_there_is_time(
     table: Table, replays: list[Replay]
 ) -> None:
     """The last steps of a tuning whose winner has a larger max_wal_size, asked for again."""
-    facts = next(one.facts for one in replays if any("max_wal_size" in str(c) for c in _crashed(one.facts)))
+    facts = next(
+        replay.facts for replay in replays if any("max_wal_size" in str(c) for c in _crashed(replay.facts))
+    )
     at = next(index for index, step in enumerate(facts.steps) if step.purpose is Purpose.CRASH)
     before = replace(
-        facts, steps=facts.steps[:at], measured=tuple(one for one in facts.measured if one.step <= at)
+        facts, steps=facts.steps[:at], measured=tuple(trial for trial in facts.measured if trial.step <= at)
     )
 
     def crash(recorded_s: float) -> Step | None:
         """Asked with room for three trials before its phase has to end."""
         longer = replace(before.measured[0], seconds=recorded_s)
-        used_s = sum(one.seconds for one in before.measured[1:])
+        used_s = sum(trial.seconds for trial in before.measured[1:])
         budget_s = recorded_s + (used_s + 3.2 * table.trial_s) / ENDS[Purpose.CRASH]
         plan = replace(before.plan, budget_s=budget_s)
         asked = replace(
@@ -310,4 +320,6 @@ def test_what_acts_at_checkpoints_is_checked_in_a_long_run_where_there_is_time(
 
 
 def _crashed(facts: TuningFacts) -> list[Candidate]:
-    return [one for step in facts.steps if step.purpose is Purpose.CRASH for one in step.candidates]
+    return [
+        candidate for step in facts.steps if step.purpose is Purpose.CRASH for candidate in step.candidates
+    ]

@@ -76,8 +76,10 @@ class RecordedJudge:
         self._speed = speed
         self._version, self._segment_size = identify(recorded.folder, start=recorded.start)
         settings = {name: recorded.settings[name] for name in SETTINGS if name in recorded.settings}
-        self._own = target_of(self._version, self._segment_size, [{**settings, "wal_compression": "off"}])
-        self._own = replace(self._own, wal_compression="as recorded")
+        self._recorded_target = target_of(
+            self._version, self._segment_size, [{**settings, "wal_compression": "off"}]
+        )
+        self._recorded_target = replace(self._recorded_target, wal_compression="as recorded")
         self._servers: dict[Target, tuple[ServerPrediction, float | None]] = {}
         self._stretches: dict[Target, float] = {}
         self._times: dict[int, DistanceForecast] = {}
@@ -197,7 +199,7 @@ class RecordedJudge:
 
     def _defaults(self, asked: Mapping[str, str]) -> Target:
         target = target_of(self._version, self._segment_size, [asked])
-        return replace(target, hint_records=self._own.hint_records)
+        return replace(target, hint_records=self._recorded_target.hint_records)
 
     def _server(self, target: Target) -> tuple[ServerPrediction, float | None]:
         """The simulated server, and its WAL as a ratio to the recorded server's simulated WAL.
@@ -208,14 +210,14 @@ class RecordedJudge:
         if target not in self._servers:
             siblings = [target, *self._siblings(target)]
             new = [sibling for sibling in dict.fromkeys(siblings) if sibling not in self._servers]
-            question = Question(self._own, True, tuple(new), sizes_mb=(), timeouts_s=())
+            question = Question(self._recorded_target, True, tuple(new), sizes_mb=(), timeouts_s=())
             simulated = simulate(
                 self._recorded.folder, targets=question.targets(), start=self._recorded.start
             )
             found = study(simulated, question)
             for sibling in new:
                 server, present = found.predictions[sibling], found.present
-                is_told = _has_same_checkpoints(sibling, self._own) or (
+                is_told = _has_same_checkpoints(sibling, self._recorded_target) or (
                     server.has_whole_cycles and present.has_whole_cycles
                 )
                 ratio = server.wal_bytes / max(1.0, present.wal_bytes)
@@ -237,7 +239,7 @@ class RecordedJudge:
             self._times[buffers] = forecast_distances(
                 self._recorded.folder,
                 buffers=buffers,
-                full_page_writes=self._own.full_page_writes,
+                full_page_writes=self._recorded_target.full_page_writes,
                 start=self._recorded.start,
                 costs=self._costs,
             )

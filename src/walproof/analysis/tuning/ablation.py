@@ -59,7 +59,9 @@ def first_candidates(
     """The winner, the default, the winner without each line, the default with each line."""
     fewer = [space.without(winner, name) for name, _ in winner.settings]
     alone = [space.candidate({name: value}) for name, value in winner.settings] if both else []
-    return tuple(dict.fromkeys([winner, DEFAULT, *(one for one in [*fewer, *alone] if admits(one))]))
+    return tuple(
+        dict.fromkeys([winner, DEFAULT, *(candidate for candidate in [*fewer, *alone] if admits(candidate))])
+    )
 
 
 def line_tests(
@@ -95,13 +97,13 @@ def line_tests(
 def _noise(facts: TuningFacts, step: Step) -> Spread | None:
     """What a ratio varies by from round to round, from all fresh trials of the tuning up to that step."""
     numbers = [
-        one.number
-        for one in facts.steps
-        if one.number <= step.number
-        and one.design == "fresh"
-        and one.purpose in (Purpose.SCREEN, Purpose.SEARCH, Purpose.CONFIRM, Purpose.LINES)
+        earlier.number
+        for earlier in facts.steps
+        if earlier.number <= step.number
+        and earlier.design == "fresh"
+        and earlier.purpose in (Purpose.SCREEN, Purpose.SEARCH, Purpose.CONFIRM, Purpose.LINES)
     ]
-    bases = [one.candidates[0] for one in facts.steps if one.number in numbers]
+    bases = [earlier.candidates[0] for earlier in facts.steps if earlier.number in numbers]
     return pooled(objective_values(facts, numbers), bases)
 
 
@@ -111,10 +113,12 @@ def _known(found: Sequence[Contrast], noise: Spread | None) -> list[Contrast]:
         return list(found)
     spread = Spread(noise.variance, noise.degrees, Pooling.ALL, 0.5)
     return [
-        replace(one, spread=spread)
-        if one.spread is not None and one.spread.pooling is Pooling.OWN and one.spread.degrees < FEW_DEGREES
-        else one
-        for one in found
+        replace(comparison, spread=spread)
+        if comparison.spread is not None
+        and comparison.spread.pooling is Pooling.OWN
+        and comparison.spread.degrees < FEW_DEGREES
+        else comparison
+        for comparison in found
     ]
 
 
@@ -122,13 +126,20 @@ def family(found: list[Contrast]) -> list[float | None]:
     """p value of each comparison with one baseline, adjusted for all of them."""
     present = [
         Compared(
-            one.p, one.spread.degrees, one.baseline, one.spread.shared, one.spread.pooling is not Pooling.OWN
+            comparison.p,
+            comparison.spread.degrees,
+            comparison.baseline,
+            comparison.spread.shared,
+            comparison.spread.pooling is not Pooling.OWN,
         )
-        for one in found
-        if one.p is not None and one.spread is not None
+        for comparison in found
+        if comparison.p is not None and comparison.spread is not None
     ]
     adjusted = iter(family_p_values(present))
-    return [next(adjusted) if one.p is not None and one.spread is not None else None for one in found]
+    return [
+        next(adjusted) if comparison.p is not None and comparison.spread is not None else None
+        for comparison in found
+    ]
 
 
 def chain(
@@ -139,7 +150,7 @@ def chain(
     A line without which a promise is broken stays, whatever it gives.
     """
     confs = [winner]
-    for test in sorted(tests, key=lambda one: (one.loss, one.setting)):
+    for test in sorted(tests, key=lambda line_test: (line_test.loss, line_test.setting)):
         fewer = space.without(confs[-1], test.setting)
         if not test.is_proven and not test.is_needed and fewer != confs[-1] and admits(fewer):
             confs.append(fewer)
@@ -156,12 +167,12 @@ def spaced(confs: tuple[Candidate, ...], most: int) -> tuple[Candidate, ...]:
 def shortest(facts: TuningFacts, step: Step) -> Candidate:
     """The last conf of a measured chain before the first that is worse than the margin allows."""
     winner, *shorter = step.candidates
-    found = compare(objective_values(facts, [step.number]), [(one, winner) for one in shorter])
+    found = compare(objective_values(facts, [step.number]), [(conf, winner) for conf in shorter])
     short = winner
-    for one, contrast in zip(shorter, found, strict=True):
+    for conf, contrast in zip(shorter, found, strict=True):
         if contrast.mean is None or not is_close(contrast, facts.plan.margin):
             break
-        short = one
+        short = conf
     return short
 
 

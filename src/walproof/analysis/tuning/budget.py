@@ -47,7 +47,9 @@ class Clock:
         # Hosts work beside each other.
         width = {step.number: max(1, len(facts.hosts(step.number))) for step in facts.steps}
         used = sum(
-            (one.seconds or trial_s) / width[one.step] for one in facts.measured if one.step not in recording
+            (trial.seconds or trial_s) / width[trial.step]
+            for trial in facts.measured
+            if trial.step not in recording
         )
         used = min(used, facts.spent_s)
         before = facts.spent_s - used
@@ -60,8 +62,12 @@ class Clock:
 
 def _trial_s(facts: TuningFacts, recording: set[int], crashing: set[int]) -> float:
     """The longer of what was said and what was seen, so that a step that is asked for fits."""
-    seen = [one.seconds for one in facts.measured if one.step not in recording | crashing and one.seconds > 0]
-    recorded = [one.seconds for one in facts.measured if one.step in recording and one.seconds > 0]
+    seen = [
+        trial.seconds
+        for trial in facts.measured
+        if trial.step not in recording | crashing and trial.seconds > 0
+    ]
+    recorded = [trial.seconds for trial in facts.measured if trial.step in recording and trial.seconds > 0]
     known = [fmean(seen)] if seen else []
     if facts.trial_s is not None:
         known.append(facts.trial_s)

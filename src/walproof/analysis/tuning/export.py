@@ -37,27 +37,27 @@ def export_study(facts: TuningFacts, path: Path, name: str = "walproof tune") ->
     kinds = distributions(space)
     steps = {step.number: step for step in facts.steps}
     trials = []
-    for one in facts.measured:
-        if one.device is not None:
+    for trial in facts.measured:
+        if trial.device is not None:
             continue
-        step = steps[one.step]
-        if step.purpose in (Purpose.RECORD, Purpose.CRASH) or not space.holds(one.candidate):
+        step = steps[trial.step]
+        if step.purpose in (Purpose.RECORD, Purpose.CRASH) or not space.holds(trial.candidate):
             continue
-        broken = second_broken(facts, one.candidate)
+        broken = second_broken(facts, trial.candidate)
         trials.append(
             create_trial(
-                state=TrialState.COMPLETE if one.value is not None else TrialState.FAIL,
-                value=one.value,
-                params=parameters(space, one.candidate),
+                state=TrialState.COMPLETE if trial.value is not None else TrialState.FAIL,
+                value=trial.value,
+                params=parameters(space, trial.candidate),
                 distributions=kinds,
                 constraints={SECOND: broken} if broken is not None else None,
                 user_attrs={
-                    "step": one.step,
+                    "step": trial.step,
                     "purpose": step.purpose.value,
-                    "round": one.round,
-                    "conf": written(one.candidate),
+                    "round": trial.round,
+                    "conf": written(trial.candidate),
                     "why": step.why,
-                    **({"failure": one.failure} if one.failure else {}),
+                    **({"failure": trial.failure} if trial.failure else {}),
                 },
             )
         )

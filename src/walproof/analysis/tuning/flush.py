@@ -38,15 +38,15 @@ def flush_gains(facts: TuningFacts, level: float = LEVEL) -> tuple[FlushGain, ..
         return ()
     sign = 1.0 if facts.plan.objective.larger_is_better else -1.0
     logs = {
-        ((one.step, one.round), _as_candidate(one.device)): sign * math.log(one.value)
-        for one in facts.measured
-        if one.step == step.number and one.value is not None and 0 < one.value < math.inf
+        ((trial.step, trial.round), _as_candidate(trial.device)): sign * math.log(trial.value)
+        for trial in facts.measured
+        if trial.step == step.number and trial.value is not None and 0 < trial.value < math.inf
     }
-    found = compare(Values(logs), [(_as_candidate(one), DEFAULT) for one in step.devices])
+    found = compare(Values(logs), [(_as_candidate(device), DEFAULT) for device in step.devices])
     return tuple(
-        FlushGain(device, math.exp(one.mean), one.interval(level), len(one.pairs))
-        for device, one in zip(step.devices, found, strict=True)
-        if one.mean is not None
+        FlushGain(device, math.exp(contrast.mean), contrast.interval(level), len(contrast.pairs))
+        for device, contrast in zip(step.devices, found, strict=True)
+        if contrast.mean is not None
     )
 
 

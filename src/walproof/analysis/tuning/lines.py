@@ -111,8 +111,8 @@ def outcome(facts: TuningFacts, judge: Judge, level: float = LEVEL) -> Outcome:
     step = _compared_with_default(facts, short)
     if step is not None:
         values = objective_values(facts, [step.number])
-        pairs = [(one, DEFAULT) for one in step.candidates if one != DEFAULT]
-        found = dict(zip((one for one, _ in pairs), compare(values, pairs), strict=True))
+        pairs = [(candidate, DEFAULT) for candidate in step.candidates if candidate != DEFAULT]
+        found = dict(zip((candidate for candidate, _ in pairs), compare(values, pairs), strict=True))
         compared = found.get(short)
         if short != winner and winner in step.candidates:
             # The same rounds, and their common spread.
@@ -144,15 +144,15 @@ def expected(facts: TuningFacts, step: Step, candidate: Candidate, level: float 
     values = objective_values(facts, [step.number])
     logs = [values.logs[number, candidate] for number in values.rounds if (number, candidate) in values.logs]
     ratios = list(values.ratios(candidate, DEFAULT).values())
-    own, ratio = prediction_interval(logs, level), prediction_interval(ratios, level)
-    if own is None or ratio is None:
+    log_interval, ratio = prediction_interval(logs, level), prediction_interval(ratios, level)
+    if log_interval is None or ratio is None:
         return None
     value = math.exp(fmean(logs))
     if not facts.plan.objective.larger_is_better:
-        value, own_ends = 1 / value, own.exp().inverse()
+        value, value_interval = 1 / value, log_interval.exp().inverse()
     else:
-        own_ends = own.exp()
-    return Expected(value, own_ends, math.exp(fmean(ratios)), ratio.exp(), len(ratios))
+        value_interval = log_interval.exp()
+    return Expected(value, value_interval, math.exp(fmean(ratios)), ratio.exp(), len(ratios))
 
 
 def prediction_interval(logs: Sequence[float], level: float = LEVEL) -> Interval | None:
@@ -171,7 +171,7 @@ def prediction_interval(logs: Sequence[float], level: float = LEVEL) -> Interval
 def _lines(
     facts: TuningFacts, search: TuneSearch, winner: Candidate, short: Candidate, level: float
 ) -> tuple[Line, ...]:
-    step = next((one for one in facts.steps if one.purpose is Purpose.LINES), None)
+    step = next((taken for taken in facts.steps if taken.purpose is Purpose.LINES), None)
     in_conf = dict(short.settings)
     if step is None:
         return tuple(
@@ -179,7 +179,9 @@ def _lines(
             for name, value in winner.settings
         )
     tests = ablation.line_tests(facts, Space(facts.plan), step, search.admits)
-    return tuple(_line(one, in_conf.get(one.setting) == one.value, facts.plan.margin, level) for one in tests)
+    return tuple(
+        _line(test, in_conf.get(test.setting) == test.value, facts.plan.margin, level) for test in tests
+    )
 
 
 def _line(test: ablation.LineTest, in_conf: bool, margin: float, level: float) -> Line:

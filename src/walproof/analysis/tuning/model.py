@@ -51,9 +51,9 @@ class Model:
 
         self._kernels = [_kernel(space, name) for name in space.factors]
         self._space = space
-        known = [(number, one) for number, one in values.logs if space.holds(one)]
+        known = [(number, candidate) for number, candidate in values.logs if space.holds(candidate)]
         known.sort(key=lambda key: (key[0], key[1].settings))
-        self._codes = self._code([one for _, one in known])
+        self._codes = self._code([candidate for _, candidate in known])
         rounds = np.array([values.rounds.index(number) for number, _ in known], dtype=int)
         logs = np.array([values.logs[key] for key in known])
         self._same = (rounds[:, None] == rounds[None, :]).astype(float)
@@ -73,9 +73,11 @@ class Model:
         cross = self._covariance(codes, self._codes)
         variance = self._diagonal(codes)
         if base is not None:
-            own = self._code([base])
-            other = self._covariance(own, self._codes)
-            variance = variance + self._diagonal(own)[0] - 2 * self._covariance(codes, own)[:, 0]
+            base_codes = self._code([base])
+            other = self._covariance(base_codes, self._codes)
+            variance = (
+                variance + self._diagonal(base_codes)[0] - 2 * self._covariance(codes, base_codes)[:, 0]
+            )
             cross = cross - other
         means = cross @ self._weights
         variance = variance - np.einsum("ij,jk,ik->i", cross, self._inverse, cross)
@@ -84,7 +86,7 @@ class Model:
     def _code(self, candidates: Sequence[Candidate]) -> NDArray[np.int64]:
         import numpy as np
 
-        codes = [self._space.code(one) for one in candidates]
+        codes = [self._space.code(candidate) for candidate in candidates]
         return np.array(codes, dtype=np.int64).reshape(len(candidates), len(self._kernels))
 
     def _parts(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[Matrix, Matrix]:

@@ -68,7 +68,7 @@ def replay(facts: TuningFacts) -> Race:
     promotions: list[tuple[int, Contrast]] = []
     bases = [DEFAULT]
     since: dict[tuple[Candidate, Candidate], set[int]] = {}
-    for step in (one for one in facts.steps if one.purpose is Purpose.SEARCH):
+    for step in (taken for taken in facts.steps if taken.purpose is Purpose.SEARCH):
         values = objective_values(facts, _searching(facts, step.number))
         spread = pooled(values, bases)
         if spread is None or len(step.candidates) < 2:
@@ -77,11 +77,11 @@ def replay(facts: TuningFacts) -> Race:
         numbers = since.setdefault((nominee, incumbent), set())
         numbers.add(step.number)
         fresh = contrast(values.within(lambda at, on=numbers: at[0] in on), nominee, incumbent, spread)  # type: ignore[misc]
-        for one in step.candidates[1:]:
-            whole = contrast(values, one, incumbent, spread)
+        for candidate in step.candidates[1:]:
+            whole = contrast(values, candidate, incumbent, spread)
             interval = whole.interval(DROP_LEVEL) if whole.pairs else None
             if interval is not None and interval.high < 1:
-                dropped.add(one)
+                dropped.add(candidate)
         if is_better(fresh, PROMOTE_P) and keeps_second(facts, nominee):
             promotions.append((step.number, fresh))
             incumbent = nominee
@@ -165,7 +165,9 @@ def batch(
             break
         if gains[at] >= STALE and pool[at] not in (*chosen, race.incumbent) and runs(pool[at]):
             chosen.append(pool[at])
-    chosen += [one for one in proposed if one not in (*chosen, race.incumbent)][: count - 1 - len(chosen)]
+    chosen += [candidate for candidate in proposed if candidate not in (*chosen, race.incumbent)][
+        : count - 1 - len(chosen)
+    ]
     shown = (race.incumbent, *chosen)
     return Batch(shown, tuple(model.guess(shown, race.incumbent).means.tolist()))
 
@@ -180,7 +182,7 @@ def simplified(
     """Without lines whose guessed gain is not above its own uncertainty; with ``most`` lines at most."""
     while candidate.settings:
         fewer = [space.without(candidate, name) for name, _ in candidate.settings]
-        fewer = [one for one in fewer if admits(one)]
+        fewer = [shorter for shorter in fewer if admits(shorter)]
         if not fewer:
             break
         guess = model.guess(fewer, candidate)
@@ -216,8 +218,8 @@ def searching_values(facts: TuningFacts) -> Values:
 
 
 def _failed(facts: TuningFacts) -> set[Candidate]:
-    worked = {one.candidate for one in facts.measured if one.value is not None}
-    failed = {one.candidate for one in facts.measured if one.value is None and one.device is None}
+    worked = {trial.candidate for trial in facts.measured if trial.value is not None}
+    failed = {trial.candidate for trial in facts.measured if trial.value is None and trial.device is None}
     return failed - worked - {DEFAULT}
 
 
@@ -230,13 +232,15 @@ def _proposed(
     seed: int,
 ) -> list[Candidate]:
     """Of TPE, in its order."""
-    known = [one for one in values.candidates if space.holds(one)]
+    known = [candidate for candidate in values.candidates if space.holds(candidate)]
     logs = dict(zip(known, model.guess(known).means.tolist(), strict=True)) if known else {}
     constraints = {
-        one: {SECOND: broken} for one in known if (broken := second_broken(facts, one)) is not None
+        candidate: {SECOND: broken}
+        for candidate in known
+        if (broken := second_broken(facts, candidate)) is not None
     }
     study = rebuilt(space, logs, constraints, seed)
-    new = (one for one in proposals(study, space, runs, _TPE_TRIES) if one not in logs)
+    new = (candidate for candidate in proposals(study, space, runs, _TPE_TRIES) if candidate not in logs)
     return list(islice(new, 1 if space.size <= GRID_MOST else _TPE_WANTED))
 
 
@@ -244,20 +248,20 @@ def _pool(
     facts: TuningFacts, space: Space, race: Race, model: Model, proposed: Sequence[Candidate]
 ) -> list[Candidate]:
     """Whatever may be chosen: the whole grid where it is small, else what lies near what is good."""
-    measured = [one for one in values_candidates(facts) if space.holds(one)]
+    measured = [candidate for candidate in values_candidates(facts) if space.holds(candidate)]
     pool: dict[Candidate, None] = dict.fromkeys([*measured, *proposed])
     if space.size <= GRID_MOST:
         pool.update(dict.fromkeys(space.everything()))
         near: Iterable[Candidate] = (race.incumbent,)
     else:
         means = model.guess(measured).means.tolist()
-        best = [one for _, one in sorted(zip(means, measured, strict=True), reverse=True)[:3]]
+        best = [candidate for _, candidate in sorted(zip(means, measured, strict=True), reverse=True)[:3]]
         near = [race.incumbent, *best]
-        near += [_climbed(space, model, one) for one in near]
-    for one in near:
-        pool[one] = None
-        pool.update(dict.fromkeys(space.neighbours(one)))
-    return [one for one in pool if one != race.incumbent]
+        near += [_climbed(space, model, candidate) for candidate in near]
+    for candidate in near:
+        pool[candidate] = None
+        pool.update(dict.fromkeys(space.neighbours(candidate)))
+    return [candidate for candidate in pool if candidate != race.incumbent]
 
 
 def values_candidates(facts: TuningFacts) -> list[Candidate]:

@@ -22,7 +22,7 @@ def plackett_burman(factors: int) -> list[list[bool]]:
     By Paley's construction (1933): shifts of the quadratic residues of a prime. Any two factors are moved
     together, apart and not at all in equally many rows. Raises ValueError above 83 factors.
     """
-    prime = next((one for one in PRIMES if one >= factors), None)
+    prime = next((number for number in PRIMES if number >= factors), None)
     if prime is None:
         raise ValueError(f"a design for at most {PRIMES[-1]} factors, not {factors}")
     squares = {number * number % prime for number in range(prime)}
@@ -57,7 +57,7 @@ def fraction(
         for name, moved in zip(settings, row, strict=True):
             if moved:
                 factor = space.factors[name]
-                choices = _spread_out([one for one in factor.choices if one != factor.default])
+                choices = _spread_out([choice for choice in factor.choices if choice != factor.default])
                 values[name] = choices[turns[name] % len(choices)]
                 turns[name] += 1
         candidate = repaired(space, values, admits)
@@ -72,7 +72,7 @@ def repaired(space: Space, values: dict[str, str], admits: Callable[[Candidate],
     while candidate != DEFAULT and not admits(candidate):
         lines = [name for name, _ in candidate.settings]
         fewer = [space.without(candidate, name) for name in lines]
-        candidate = next((one for one in fewer if admits(one)), fewer[-1])
+        candidate = next((shorter for shorter in fewer if admits(shorter)), fewer[-1])
     return candidate
 
 

@@ -108,7 +108,7 @@ class TuneSearch:
         toggled = [name for name in space.searched if space.factors[name].design == "toggled"]
         toggled = toggled if len(toggled) > 1 and len(toggled) < len(space.searched) else []
         starts = [space.candidate(start.conf) for start in facts.plan.starts]
-        starts = [one for one in starts if one != DEFAULT and self.admits(one)]
+        starts = [start for start in starts if start != DEFAULT and self.admits(start)]
         if not done and toggled:
             # Half of the time: the others have to be screened, too.
             chosen = tuple(islice(one_at_a_time(space, toggled, self.admits), max(0, trials // 2 - 1)))
@@ -120,7 +120,11 @@ class TuneSearch:
         if any(step.design == "fresh" for step in done) or trials < 1 + SCREEN_LEAST:
             return None
         left = [name for name in space.searched if not done or name not in toggled][: PRIMES[-1]]
-        rows = [one for one in fraction(space, left, self.admits) if one not in starts] if left else []
+        rows = (
+            [candidate for candidate in fraction(space, left, self.admits) if candidate not in starts]
+            if left
+            else []
+        )
         chosen = (*starts, *rows)[: trials - 1]
         if not chosen:
             return None
@@ -263,7 +267,7 @@ class TuneSearch:
     ) -> Step:
         number = len(facts.steps) + 1
         first, *others = candidates
-        if space is not None and others and all(space.is_toggled(one, first) for one in others):
+        if space is not None and others and all(space.is_toggled(other, first) for other in others):
             design = "toggled"
         return Step(number, purpose, tuple(candidates), rounds, _seed(facts, purpose.value), design, why)
 
@@ -276,7 +280,7 @@ def _acts_at_checkpoints(candidate: Candidate) -> bool:
 def recorded_trials(facts: TuningFacts, clock: Clock) -> int:
     """How many trials a run as long as the recording takes, its crash and recovery included."""
     recording = {step.number for step in facts.steps if step.purpose is Purpose.RECORD}
-    recorded_s = sum(one.seconds for one in facts.measured if one.step in recording)
+    recorded_s = sum(trial.seconds for trial in facts.measured if trial.step in recording)
     return math.ceil(recorded_s / clock.trial_s) + 1
 
 

@@ -93,9 +93,9 @@ class Space:
             name in self.factors and value in self.factors[name].choices for name, value in candidate.settings
         )
 
-    def is_toggled(self, one: Candidate, other: Candidate) -> bool:
+    def is_toggled(self, candidate: Candidate, other: Candidate) -> bool:
         """Whether the two differ, and only in settings that a running server takes on reload."""
-        ours, theirs = self.values(one), self.values(other)
+        ours, theirs = self.values(candidate), self.values(other)
         differ = [name for name in self.factors if ours[name] != theirs[name]]
         return bool(differ) and all(self.factors[name].design == "toggled" for name in differ)
 

@@ -55,12 +55,12 @@ class Values:
 def objective_values(facts: TuningFacts, steps: Iterable[int] | None = None) -> Values:
     """The objective's; of some steps alone, where they are named. Failed trials have none."""
     sign = 1.0 if facts.plan.objective.larger_is_better else -1.0
-    return Values(_logs(facts, steps, lambda one: one.value, sign))
+    return Values(_logs(facts, steps, lambda trial: trial.value, sign))
 
 
 def limit_values(facts: TuningFacts, steps: Iterable[int] | None = None) -> Values:
     """Those of the second metric, as they are: larger is larger."""
-    return Values(_logs(facts, steps, lambda one: one.limit_value, 1.0))
+    return Values(_logs(facts, steps, lambda trial: trial.limit_value, 1.0))
 
 
 def _logs(
@@ -68,12 +68,12 @@ def _logs(
 ) -> dict[tuple[Round, Candidate], float]:
     wanted = None if steps is None else set(steps)
     found: dict[tuple[Round, Candidate], float] = {}
-    for one in facts.measured:
-        value = get(one)
-        if one.device is not None:
+    for trial in facts.measured:
+        value = get(trial)
+        if trial.device is not None:
             continue  # another disk says nothing of settings
-        if (wanted is None or one.step in wanted) and value is not None and 0 < value < math.inf:
-            found[(one.step, one.round), one.candidate] = sign * math.log(value)
+        if (wanted is None or trial.step in wanted) and value is not None and 0 < value < math.inf:
+            found[(trial.step, trial.round), trial.candidate] = sign * math.log(value)
     return found
 
 
@@ -82,16 +82,17 @@ def compare(values: Values, pairs: Sequence[tuple[Candidate, Candidate]]) -> tup
     import numpy as np
 
     rounds = values.rounds
-    rows = list(dict.fromkeys(one for pair in pairs for one in pair))
+    rows = list(dict.fromkeys(candidate for pair in pairs for candidate in pair))
     logs = np.full((len(rows), len(rounds)), np.nan)
     for row, candidate in enumerate(rows):
         for column, number in enumerate(rounds):
             logs[row, column] = values.logs.get((number, candidate), np.nan)
     known: Sequence[Spread | None] = [None] * len(pairs)
     if any(len(values.ratios(*pair)) >= 2 for pair in pairs):
-        known = spreads(logs, [(rows.index(one), rows.index(base)) for one, base in pairs])
+        known = spreads(logs, [(rows.index(candidate), rows.index(base)) for candidate, base in pairs])
     return tuple(
-        contrast(values, one, base, spread) for (one, base), spread in zip(pairs, known, strict=True)
+        contrast(values, candidate, base, spread)
+        for (candidate, base), spread in zip(pairs, known, strict=True)
     )
 
 
@@ -111,21 +112,21 @@ def pooled(values: Values, bases: Sequence[Candidate]) -> Spread | None:
     for a race, whose decisions are all made again on fresh rounds.
     """
     pairs = [
-        (one, base)
+        (candidate, base)
         for base in dict.fromkeys(bases)
-        for one in values.candidates
-        if one != base and len(values.ratios(one, base)) >= 2
+        for candidate in values.candidates
+        if candidate != base and len(values.ratios(candidate, base)) >= 2
     ]
     if not pairs:
         return None
-    found = [one.spread for one in compare(values, pairs) if one.spread is not None]
-    common = [one for one in found if one.pooling is not Pooling.OWN]
+    found = [comparison.spread for comparison in compare(values, pairs) if comparison.spread is not None]
+    common = [spread for spread in found if spread.pooling is not Pooling.OWN]
     if common:
         return common[0]
-    degrees = sum(one.degrees for one in found)
+    degrees = sum(spread.degrees for spread in found)
     if degrees <= 0:
         return None
-    variance = sum(one.variance * one.degrees for one in found) / degrees
+    variance = sum(spread.variance * spread.degrees for spread in found) / degrees
     return Spread(variance, degrees, Pooling.OWN, 0.0)
 
 

@@ -24,14 +24,14 @@ def line_figure(answer: TuneAnswer, facts: TuningFacts) -> Figure | None:
     """What each line gives; None where no line was measured."""
     rows = [
         _row(
-            f"{one.line.setting} = {one.line.value}",
-            one.durability,
-            one.line.gain,
-            one.line.interval,
-            one.rounds,
+            f"{costs.line.setting} = {costs.line.value}",
+            costs.durability,
+            costs.line.gain,
+            costs.line.interval,
+            costs.rounds,
         )
-        for one in answer.lines
-        if one.line.gain is not None
+        for costs in answer.lines
+        if costs.line.gain is not None
     ]
     data = ratio_data(
         "with the line, relative to without it (x, above 1 is better)", [RatioPanel("Lines", tuple(rows))]
@@ -54,21 +54,25 @@ def race_blocks(facts: TuningFacts) -> tuple[Figure | Table, ...]:
     Empty where nothing was measured.
     """
     values = objective_values(facts)
-    others = [one for one in values.candidates if one != DEFAULT and values.ratios(one, DEFAULT)]
+    others = [
+        candidate
+        for candidate in values.candidates
+        if candidate != DEFAULT and values.ratios(candidate, DEFAULT)
+    ]
     if not others:
         return ()
-    found = dict(zip(others, compare(values, [(one, DEFAULT) for one in others]), strict=True))
-    order = sorted(others, key=lambda one: -(found[one].mean or 0.0))
+    found = dict(zip(others, compare(values, [(candidate, DEFAULT) for candidate in others]), strict=True))
+    order = sorted(others, key=lambda candidate: -(found[candidate].mean or 0.0))
     rows, named = [], []
-    for number, one in enumerate(order, 1):
-        contrast = found[one]
+    for number, candidate in enumerate(order, 1):
+        contrast = found[candidate]
         assert contrast.mean is not None
-        points, risk = tuple(pair.ratio for pair in contrast.pairs), durability_class(one.conf)
+        points, risk = tuple(pair.ratio for pair in contrast.pairs), durability_class(candidate.conf)
         mean, interval = math.exp(contrast.mean), contrast.interval()
-        rows.append(_row(f"{number}. {name_of(one)}", risk, mean, interval, points))
+        rows.append(_row(f"{number}. {name_of(candidate)}", risk, mean, interval, points))
         count = str(len(points))
         named.append(
-            (*text_cells((str(number), name_of(one), ratio(mean, interval), count)), class_cell(risk))
+            (*text_cells((str(number), name_of(candidate), ratio(mean, interval), count)), class_cell(risk))
         )
     data = ratio_data("relative to the defaults (x, above 1 is better)", [_panel(rows[:_SHOWN_MOST])])
     if data is None:
@@ -94,11 +98,11 @@ def _panel(rows: Sequence[RatioRow]) -> RatioPanel:
 def _row(
     label: str, durability: DurabilityClass, mean: float, interval: Interval | None, rounds: Sequence[float]
 ) -> RatioRow:
-    points = tuple(RatioPoint(number, number, one, False) for number, one in enumerate(rounds, 1))
+    points = tuple(RatioPoint(number, number, value, False) for number, value in enumerate(rounds, 1))
     return RatioRow(label, durability, mean, interval, points, f"{ratio(mean, interval)}, n = {len(rounds)}")
 
 
 def _caption(facts: TuningFacts) -> str:
-    failed = sum(one.value is None for one in facts.measured)
+    failed = sum(trial.value is None for trial in facts.measured)
     left_out = f", {failed} failed" if failed else ""
     return f"{len(facts.measured)} measurements{left_out}, seed {facts.plan.seed}."

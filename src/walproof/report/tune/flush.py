@@ -24,14 +24,14 @@ def flush_blocks(facts: TuningFacts, device: str | None) -> list[Block]:
     step = latest(facts, Purpose.FLUSH)
     if step is None:
         return [Paragraph(_not_measured(facts), terminal=True)]
-    known = {one.device: one for one in flush_gains(facts)}
+    known = {gain.device: gain for gain in flush_gains(facts)}
     rows = [
         (
-            one,
-            ratio(known[one].ratio, known[one].interval) if one in known else UNKNOWN,
-            str(known[one].rounds) if one in known else "failed",
+            device,
+            ratio(known[device].ratio, known[device].interval) if device in known else UNKNOWN,
+            str(known[device].rounds) if device in known else "failed",
         )
-        for one in step.devices
+        for device in step.devices
     ]
     against = "this disk" if device is None else device
     columns = (Column("emulated disk"), Column(f"relative to {against}", numeric=True), Column("rounds"))

@@ -40,36 +40,41 @@ def to_json(view: TuneView) -> str:
         "apply": view.lines.apply if view.lines else None,
         "undo": view.lines.undo if view.lines else None,
         "refused": [
-            {"name": one.change.name, "value": one.change.value, "reason": one.reason, "source": one.source}
-            for one in view.refusals
+            {
+                "name": refusal.change.name,
+                "value": refusal.change.value,
+                "reason": refusal.reason,
+                "source": refusal.source,
+            }
+            for refusal in view.refusals
         ],
         "crashes": [
             {
-                "wal_bytes": one.wal_bytes,
-                "measured_s": one.measured_s,
-                "predicted_s": None if one.predicted_s is None else one.predicted_s[1],
-                "predicted_high_s": None if one.predicted_s is None else one.predicted_s[2],
-                "is_within": one.is_within,
-                "failure": one.failure,
-                "host": one.host,
+                "wal_bytes": crash.wal_bytes,
+                "measured_s": crash.measured_s,
+                "predicted_s": None if crash.predicted_s is None else crash.predicted_s[1],
+                "predicted_high_s": None if crash.predicted_s is None else crash.predicted_s[2],
+                "is_within": crash.is_within,
+                "failure": crash.failure,
+                "host": crash.host,
             }
-            for one in asked.crashes
+            for crash in asked.crashes
         ],
-        "wal_checks": [asdict(one) for one in asked.wal_checks],
+        "wal_checks": [asdict(check) for check in asked.wal_checks],
         "hosts": None if asked.hosts is None else host_facts(asked.hosts),
         "limits_now": [{"kind": kind, "sentence": sentence} for kind, sentence in asked.limits],
         "flush": [
-            {"device": one.device, "gain": _gain(one.ratio, one.interval), "rounds": one.rounds}
-            for one in flush_gains(facts)
+            {"device": gain.device, "gain": _gain(gain.ratio, gain.interval), "rounds": gain.rounds}
+            for gain in flush_gains(facts)
         ],
         "not_moved": [
             {
-                "setting": one.setting,
-                "value": one.value,
-                "limit": one.limit.value if one.limit else None,
-                "reason": one.reason,
+                "setting": unmoved.setting,
+                "value": unmoved.value,
+                "limit": unmoved.limit.value if unmoved.limit else None,
+                "reason": unmoved.reason,
             }
-            for one in asked.not_moved
+            for unmoved in asked.not_moved
         ],
         "steps": [
             {
@@ -81,18 +86,18 @@ def to_json(view: TuneView) -> str:
                 "why": step.why,
                 "run": run,
                 "seconds": seconds,
-                "candidates": [one.conf for one in step.candidates],
+                "candidates": [candidate.conf for candidate in step.candidates],
                 "measured": [
                     {
-                        "round": one.round,
-                        "host": one.host,
-                        "conf": one.candidate.conf,
-                        "value": one.value,
-                        "limit_value": one.limit_value,
-                        "failure": one.failure,
+                        "round": trial.round,
+                        "host": trial.host,
+                        "conf": trial.candidate.conf,
+                        "value": trial.value,
+                        "limit_value": trial.limit_value,
+                        "failure": trial.failure,
                     }
-                    for one in facts.measured
-                    if one.step == step.number
+                    for trial in facts.measured
+                    if trial.step == step.number
                 ],
             }
             for step, run, seconds in zip(facts.steps, asked.runs, asked.seconds, strict=True)
@@ -126,14 +131,14 @@ def _answer(answer: TuneAnswer) -> dict[str, Any]:
             "starts": expected.starts,
         },
         "durability_class": answer.durability.value,
-        "lines": [_line(one) for one in answer.lines],
+        "lines": [_line(costs) for costs in answer.lines],
         "prediction": _prediction(answer.prediction),
         "default_prediction": _prediction(answer.default_prediction),
-        "default_broken": [_broken(one) for one in answer.default_broken],
-        "broken": [_broken(one) for one in answer.broken],
+        "default_broken": [_broken(broken) for broken in answer.default_broken],
+        "broken": [_broken(broken) for broken in answer.broken],
         "ruled_out": [
-            {"limit": one.limit.value, "candidates": [_ruled(*pair) for pair in one.candidates]}
-            for one in answer.ruled_out
+            {"limit": ruled_out.limit.value, "candidates": [_ruled(*pair) for pair in ruled_out.candidates]}
+            for ruled_out in answer.ruled_out
         ],
     }
 
@@ -142,8 +147,8 @@ def _ruled(candidate: Candidate, broken: RuledOut) -> dict[str, Any]:
     return {"conf": candidate.conf, "predicted": broken.predicted, "allowed": broken.allowed}
 
 
-def _broken(one: RuledOut) -> dict[str, str]:
-    return {"limit": one.limit.value, "predicted": one.predicted, "allowed": one.allowed}
+def _broken(broken: RuledOut) -> dict[str, str]:
+    return {"limit": broken.limit.value, "predicted": broken.predicted, "allowed": broken.allowed}
 
 
 def _gain(value: float | None, interval: Interval | None) -> dict[str, float | None] | None:
@@ -156,18 +161,18 @@ def _gain(value: float | None, interval: Interval | None) -> dict[str, float | N
     }
 
 
-def _prediction(one: Prediction) -> dict[str, float | None]:
+def _prediction(prediction: Prediction) -> dict[str, float | None]:
     return {
-        "wal_bytes_per_txn": one.wal_bytes_per_txn,
-        "pg_wal_bytes": one.pg_wal_bytes,
-        "recovery_s": one.recovery_s,
-        "recovery_low_s": one.recovery_low_s,
-        "recovery_high_s": one.recovery_high_s,
+        "wal_bytes_per_txn": prediction.wal_bytes_per_txn,
+        "pg_wal_bytes": prediction.pg_wal_bytes,
+        "recovery_s": prediction.recovery_s,
+        "recovery_low_s": prediction.recovery_low_s,
+        "recovery_high_s": prediction.recovery_high_s,
     }
 
 
-def _line(one: LineCosts) -> dict[str, Any]:
-    line = one.line
+def _line(costs: LineCosts) -> dict[str, Any]:
+    line = costs.line
     return {
         "setting": line.setting,
         "value": line.value,
@@ -175,10 +180,10 @@ def _line(one: LineCosts) -> dict[str, Any]:
         "in_conf": line.in_conf,
         "gain": _gain(line.gain, line.interval),
         "p": line.p,
-        "rounds": list(one.rounds),
+        "rounds": list(costs.rounds),
         "alone": _gain(line.alone, line.alone_interval),
-        "durability_class": one.durability.value,
-        "with_it": {**_prediction(one.had), "memory_bytes": one.memory_bytes[0]},
-        "without_it": {**_prediction(one.without), "memory_bytes": one.memory_bytes[1]},
-        "breaks_without_it": [_broken(each) for each in one.breaks],
+        "durability_class": costs.durability.value,
+        "with_it": {**_prediction(costs.had), "memory_bytes": costs.memory_bytes[0]},
+        "without_it": {**_prediction(costs.without), "memory_bytes": costs.memory_bytes[1]},
+        "breaks_without_it": [_broken(each) for each in costs.breaks],
     }

@@ -54,11 +54,11 @@ def _of(study: HostStudy, conf: Candidate) -> Across | None:
     name = candidate_name(conf)
     return next(
         (
-            one
-            for one in study.effects
-            if one.cell.variant == name
-            and one.baseline is not None
-            and one.baseline.variant == candidate_name(DEFAULT)
+            effect
+            for effect in study.effects
+            if effect.cell.variant == name
+            and effect.baseline is not None
+            and effect.baseline.variant == candidate_name(DEFAULT)
         ),
         None,
     )

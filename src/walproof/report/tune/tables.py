@@ -32,9 +32,9 @@ def line_table(answer: TuneAnswer) -> Table:
         Column("a crash may cost"),
     )
     rows = []
-    for one in answer.lines:
-        had, without = one.memory_bytes
-        line = one.line
+    for costs in answer.lines:
+        had, without = costs.memory_bytes
+        line = costs.line
         verdict = line.verdict.value
         if line.verdict is Verdict.NOT_PROVEN:
             verdict += ", in" if line.in_conf else ", out"
@@ -44,10 +44,10 @@ def line_table(answer: TuneAnswer) -> Table:
                 TableCell(verdict),
                 TableCell(ratio(line.gain, line.interval)),
                 TableCell(ratio(line.alone, line.alone_interval)),
-                TableCell(_change(one.had.wal_bytes_per_txn, one.without.wal_bytes_per_txn)),
-                TableCell(_seconds_change(one.had.recovery_s, one.without.recovery_s)),
+                TableCell(_change(costs.had.wal_bytes_per_txn, costs.without.wal_bytes_per_txn)),
+                TableCell(_seconds_change(costs.had.recovery_s, costs.without.recovery_s)),
                 TableCell("as without" if had == without else f"{size(without)} -> {size(had)}"),
-                class_cell(one.durability),
+                class_cell(costs.durability),
             )
         )
     note = (
@@ -86,15 +86,15 @@ def prediction_table(answer: TuneAnswer) -> Table:
     shown = [("the defaults", answer.default_prediction)]
     if answer.conf != DEFAULT:
         shown.append(("advised", answer.prediction))
-    for name, one in shown:
+    for name, prediction in shown:
         rows.append(
             text_cells(
                 (
                     name,
-                    size(one.wal_bytes_per_txn),
-                    size(one.pg_wal_bytes),
-                    _seconds(one.recovery_s),
-                    _seconds(one.recovery_high_s),
+                    size(prediction.wal_bytes_per_txn),
+                    size(prediction.pg_wal_bytes),
+                    _seconds(prediction.recovery_s),
+                    _seconds(prediction.recovery_high_s),
                 )
             )
         )
@@ -108,16 +108,16 @@ def _seconds(value: float | None) -> str:
 def ruled_out_tables(answer: TuneAnswer) -> tuple[Table, ...]:
     """One for each limit that ruled something out."""
     found = []
-    for one in answer.ruled_out:
+    for ruled_out in answer.ruled_out:
         rows = [
             text_cells((name_of(candidate), broken.predicted, broken.allowed))
-            for candidate, broken in one.candidates
+            for candidate, broken in ruled_out.candidates
         ]
         columns = (
             Column("change", whole_most=44), Column("predicted", whole_most=44),
             Column("allowed", whole_most=60),
         )  # fmt: skip
-        found.append(Table(f"Ruled out by: {one.limit.value}", columns, tuple(rows)))
+        found.append(Table(f"Ruled out by: {ruled_out.limit.value}", columns, tuple(rows)))
     return tuple(found)
 
 
@@ -126,12 +126,12 @@ def not_moved_table(not_moved: Sequence[NotMoved], title: str, *, terminal: bool
     rows = [
         text_cells(
             (
-                one.setting,
-                one.value or "any",
-                f"{one.limit.value}: {one.reason}" if one.limit else one.reason,
+                unmoved.setting,
+                unmoved.value or "any",
+                f"{unmoved.limit.value}: {unmoved.reason}" if unmoved.limit else unmoved.reason,
             )
         )
-        for one in not_moved
+        for unmoved in not_moved
     ]
     columns = (Column("setting"), Column("value"), Column("why", whole_most=200))
     return Table(title, columns, tuple(rows), terminal=terminal)
@@ -146,7 +146,7 @@ def step_table(facts: TuningFacts, runs: Sequence[str | None], seconds: Sequence
     )  # fmt: skip
     rows = []
     for step, run, took in zip(facts.steps, runs, seconds, strict=True):
-        trials = sum(one.step == step.number for one in facts.measured)
+        trials = sum(trial.step == step.number for trial in facts.measured)
         design = " (toggled)" if step.design == "toggled" else ""
         rows.append(
             text_cells(
@@ -166,15 +166,15 @@ def crash_table(crashes: Sequence[CrashCheck]) -> Table:
         Column("predicted", numeric=True), Column("at worst (1 in 20)", numeric=True), Column("within"),
     )  # fmt: skip
     rows = []
-    for number, one in enumerate(crashes, 1):
-        _, middle, high = one.predicted_s or (None, None, None)
-        within = {True: "yes", False: "no", None: one.failure or UNKNOWN}[one.is_within]
+    for number, crash in enumerate(crashes, 1):
+        _, middle, high = crash.predicted_s or (None, None, None)
+        within = {True: "yes", False: "no", None: crash.failure or UNKNOWN}[crash.is_within]
         rows.append(
             text_cells(
                 (
                     str(number),
-                    size(one.wal_bytes),
-                    _seconds(one.measured_s),
+                    size(crash.wal_bytes),
+                    _seconds(crash.measured_s),
                     _seconds(middle),
                     _seconds(high),
                     within,
@@ -192,24 +192,26 @@ def standing_table(facts: TuningFacts) -> Table | None:
     left: dict[Candidate, str] = {}
     for step in searched:
         found = replay(until(facts, step.number))
-        left = {one: left.get(one, f"dropped after step {step.number}") for one in found.dropped}
+        left = {
+            candidate: left.get(candidate, f"dropped after step {step.number}") for candidate in found.dropped
+        }
     incumbents = {contrast.cell.variant: step for step, contrast in found.promotions}
     values = objective_values(facts)
-    seen = list(dict.fromkeys(one for step in searched for one in step.candidates))
-    others = [one for one in seen if one != DEFAULT and values.ratios(one, DEFAULT)]
-    known = dict(zip(others, compare(values, [(one, DEFAULT) for one in others]), strict=True))
+    seen = list(dict.fromkeys(candidate for step in searched for candidate in step.candidates))
+    others = [candidate for candidate in seen if candidate != DEFAULT and values.ratios(candidate, DEFAULT)]
+    known = dict(zip(others, compare(values, [(candidate, DEFAULT) for candidate in others]), strict=True))
     rows = []
-    for one in sorted(seen, key=lambda each: (each != found.incumbent, each in left)):
-        contrast = known.get(one)
+    for candidate in sorted(seen, key=lambda each: (each != found.incumbent, each in left)):
+        contrast = known.get(candidate)
         mean = None if contrast is None or contrast.mean is None else math.exp(contrast.mean)
-        state = left.get(one, "racing")
-        if one == found.incumbent:
-            since = incumbents.get(written(one))
+        state = left.get(candidate, "racing")
+        if candidate == found.incumbent:
+            since = incumbents.get(written(candidate))
             state = "incumbent" if since is None else f"incumbent since step {since}"
         interval = None if contrast is None or not contrast.pairs else contrast.interval()
-        against = "the defaults" if one == DEFAULT else ratio(mean, interval)
+        against = "the defaults" if candidate == DEFAULT else ratio(mean, interval)
         count = "" if contrast is None else str(len(contrast.pairs))
-        rows.append(text_cells((name_of(one), state, against, count)))
+        rows.append(text_cells((name_of(candidate), state, against, count)))
     columns = (
         Column("configuration", whole_most=60), Column("state"),
         Column("relative to the defaults", numeric=True), Column("rounds with them", numeric=True),
@@ -222,6 +224,6 @@ def until(facts: TuningFacts, step: int) -> TuningFacts:
     """The facts as they were after a step."""
     return replace(
         facts,
-        steps=tuple(one for one in facts.steps if one.number <= step),
-        measured=tuple(one for one in facts.measured if one.step <= step),
+        steps=tuple(earlier for earlier in facts.steps if earlier.number <= step),
+        measured=tuple(trial for trial in facts.measured if trial.step <= step),
     )

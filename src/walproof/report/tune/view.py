@@ -100,8 +100,8 @@ def tune_view(facts: TuningFacts, answer: TuneAnswer, asked: Asked, platform: Pl
     """Everything that is shown of a tuning."""
     target = Target(asked.version_num, asked.before)
     changes = [Change(name, value) for name, value in answer.conf.settings]
-    refused = [found for one in changes if (found := platform.refuse(one, target)) is not None]
-    taken = [one for one in changes if one not in [refusal.change for refusal in refused]]
+    refused = [found for change in changes if (found := platform.refuse(change, target)) is not None]
+    taken = [change for change in changes if change not in [refusal.change for refusal in refused]]
     lines = platform.write(taken, target) if taken else None
     objective = OBJECTIVES[facts.plan.objective.metric]
     parts = [
@@ -162,11 +162,11 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
                 f"One start of it is expected between {span.low:.2f}x and {span.high:.2f}x of a start of the "
                 "defaults."
             )
-        if all(one.gain is None for one in outcome.lines):
+        if all(line.gain is None for line in outcome.lines):
             found.append("No line was tried by itself: the budget had no room for that, a larger one has.")
-        gone = [one for one in outcome.lines if not one.in_conf]
+        gone = [line for line in outcome.lines if not line.in_conf]
         if gone:
-            earned = "; ".join(f"{one.setting} ({one.verdict.value})" for one in gone)
+            earned = "; ".join(f"{line.setting} ({line.verdict.value})" for line in gone)
             found.append(f"Tried and left out: {earned}.")
     if outcome.second is not None and facts.plan.objective.limit is not None:
         metric, limit = facts.plan.objective.limit
@@ -182,15 +182,17 @@ def summary_of(facts: TuningFacts, answer: TuneAnswer, crashes: Sequence[CrashCh
         )
     found.append(f"Promised: {promises_text(promises)}.")
     if answer.default_broken:
-        broken = "; ".join(f"{one.limit.value}: {one.predicted}" for one in answer.default_broken)
+        broken = "; ".join(
+            f"{ruled_out.limit.value}: {ruled_out.predicted}" for ruled_out in answer.default_broken
+        )
         found.append(f"The defaults themselves would not keep that ({broken}).")
     if answer.broken:
-        broken = "; ".join(f"{one.limit.value}: {one.predicted}" for one in answer.broken)
+        broken = "; ".join(f"{ruled_out.limit.value}: {ruled_out.predicted}" for ruled_out in answer.broken)
         found.append(
             "DO NOT USE IT AS IT IS: faster than the load was recorded, it would break a promise "
             f"({broken}). A smaller max_wal_size or checkpoint_timeout keeps it: --keep."
         )
-    found += [_crash_sentence(one) for one in crashes]
+    found += [_crash_sentence(crash) for crash in crashes]
     if (slower := slower_than_predicted(crashes)) > 1 and answer.prediction.recovery_s is not None:
         longest_s = answer.prediction.recovery_s * slower
         target_s = promises.recovery_target_s
@@ -214,9 +216,9 @@ def slower_than_predicted(crashes: Sequence[CrashCheck]) -> float:
     end; 1 where none did."""
     return max(
         (
-            one.measured_s / one.predicted_s[1]
-            for one in crashes
-            if one.is_within is False and one.measured_s is not None and one.predicted_s is not None
+            crash.measured_s / crash.predicted_s[1]
+            for crash in crashes
+            if crash.is_within is False and crash.measured_s is not None and crash.predicted_s is not None
         ),
         default=1.0,
     )
@@ -242,18 +244,18 @@ _CLASS_WORDS = {
 }
 
 
-def _crash_sentence(one: CrashCheck) -> str:
-    if one.measured_s is None:
-        where = "" if one.host is None else f" on {one.host}"
-        return f"A crash of it{where} could not be measured: {one.failure}."
-    assert one.predicted_s is not None
-    assert one.wal_bytes is not None
-    _, middle, high = one.predicted_s
-    relation = "as predicted" if one.is_within else "LONGER than predicted"
-    where = "" if one.host is None else f"On {one.host}, killed"
+def _crash_sentence(crash: CrashCheck) -> str:
+    if crash.measured_s is None:
+        where = "" if crash.host is None else f" on {crash.host}"
+        return f"A crash of it{where} could not be measured: {crash.failure}."
+    assert crash.predicted_s is not None
+    assert crash.wal_bytes is not None
+    _, middle, high = crash.predicted_s
+    relation = "as predicted" if crash.is_within else "LONGER than predicted"
+    where = "" if crash.host is None else f"On {crash.host}, killed"
     return (
-        f"{where or 'Killed'} {format_bytes(one.wal_bytes)} of WAL after its redo point, it was back after "
-        f"{format_duration(one.measured_s)}, {relation}: {format_duration(middle)}, "
+        f"{where or 'Killed'} {format_bytes(crash.wal_bytes)} of WAL after its redo point, it was back after "
+        f"{format_duration(crash.measured_s)}, {relation}: {format_duration(middle)}, "
         f"up to {format_duration(high)}."
     )
 
@@ -282,14 +284,14 @@ def _sections(
         ]
         pasted += [
             Paragraph(
-                f"{one.change.name} = {one.change.value} is not for this platform: {one.reason}.",
+                f"{refusal.change.name} = {refusal.change.value} is not for this platform: {refusal.reason}.",
                 terminal=True,
             )
-            for one in refused
+            for refusal in refused
         ]
         found.append(Section("lines", f"Lines to paste ({platform})", tuple(pasted)))
     ruled = list(ruled_out_tables(answer))
-    never = [one for one in asked.not_moved if one.limit is not None]
+    never = [unmoved for unmoved in asked.not_moved if unmoved.limit is not None]
     if never:
         ruled.append(not_moved_table(never, "Never in the space", terminal=True))
     limits: list[Block] = [
@@ -317,7 +319,7 @@ def _sections(
     now += flush_blocks(facts, asked.device)
     found.append(Section("now", "What limits it now", tuple(now)))
     space: list[Block] = []
-    if others := [one for one in asked.not_moved if one.limit is None]:
+    if others := [unmoved for unmoved in asked.not_moved if unmoved.limit is None]:
         space.append(not_moved_table(others, "Not moved"))
     space += [Paragraph(text) for text in (*asked.left_out, *asked.notes, *facts.notes)]
     space.append(Listing("The same again", asked.command))
@@ -337,7 +339,7 @@ def conf_text(answer: TuneAnswer, facts: TuningFacts) -> str:
         f"# walproof tune: {promises_text(facts.plan.promises)}",
         f"# {objective}: {gain} as good as with the defaults",
     ]
-    known = {one.line.setting: one for one in answer.lines}
+    known = {costs.line.setting: costs for costs in answer.lines}
     for name, value in answer.conf.settings:
         rows.append("")
         if name in known:
@@ -347,21 +349,21 @@ def conf_text(answer: TuneAnswer, facts: TuningFacts) -> str:
     return "\n".join(rows) + "\n"
 
 
-def line_words(one: LineCosts) -> list[str]:
+def line_words(costs: LineCosts) -> list[str]:
     """What a line is worth and costs, a sentence each."""
-    line = one.line
+    line = costs.line
     gain = (
         "the budget had no room to leave it out"
         if line.gain is None
         else f"{ratio(line.gain, line.interval)} with it"
     )
-    found = [f"{line.verdict.value}: {gain}; a crash may cost: {one.durability.value}"]
-    had, without = one.had.recovery_s, one.without.recovery_s
+    found = [f"{line.verdict.value}: {gain}; a crash may cost: {costs.durability.value}"]
+    had, without = costs.had.recovery_s, costs.without.recovery_s
     if had is not None and without is not None and abs(had - without) >= 0.1:
         found.append(f"longest time away {format_duration(had)}, without it {format_duration(without)}")
-    if one.breaks:
+    if costs.breaks:
         found.append(
-            "without it: " + "; ".join(f"{each.limit.value} {each.predicted}" for each in one.breaks)
+            "without it: " + "; ".join(f"{each.limit.value} {each.predicted}" for each in costs.breaks)
         )
     if line.verdict is Verdict.NOT_PROVEN and line.gain is not None:
         found.append("these trials cannot tell whether it gives anything")

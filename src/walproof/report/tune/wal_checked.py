@@ -31,19 +31,19 @@ def wal_sentences(conf: Candidate, checks: Sequence[WalCheck]) -> list[str]:
             f"What {', '.join(lines)} does at checkpoints was simulated and not checked: the budget had no "
             "room for a run as long as the recording."
         ]
-    return [_sentence(one) for one in checks]
+    return [_sentence(check) for check in checks]
 
 
-def _sentence(one: WalCheck) -> str:
-    where = "" if one.host is None else f"On {one.host}: "
+def _sentence(check: WalCheck) -> str:
+    where = "" if check.host is None else f"On {check.host}: "
     text = (
-        f"{where}WAL per transaction, as long as was recorded: {percent(one.measured)} of the defaults', "
-        f"{percent(one.predicted)} predicted"
+        f"{where}WAL per transaction, as long as was recorded: {percent(check.measured)} of the defaults', "
+        f"{percent(check.predicted)} predicted"
     )
     least, most = _ALIKE
-    if not least <= one.transactions <= most:
-        return f"{text}; it had {percent(one.transactions)} of the transactions, so the two are not alike."
-    if abs(one.off - 1) > _FAR:
+    if not least <= check.transactions <= most:
+        return f"{text}; it had {percent(check.transactions)} of the transactions, so the two are not alike."
+    if abs(check.off - 1) > _FAR:
         return f"{text}: THE SIMULATION IS OFF here, and so may be its times away and sizes of pg_wal."
     return f"{text}."
 
@@ -59,10 +59,10 @@ def wal_tables(checks: Sequence[WalCheck]) -> tuple[Table, ...]:
     rows = [
         text_cells(
             (
-                one.host or str(number), percent(one.predicted), percent(one.measured),
-                percent(one.transactions), UNKNOWN if one.checkpoints is None else str(one.checkpoints),
+                check.host or str(number), percent(check.predicted), percent(check.measured),
+                percent(check.transactions), UNKNOWN if check.checkpoints is None else str(check.checkpoints),
             )
         )
-        for number, one in enumerate(checks, 1)
+        for number, check in enumerate(checks, 1)
     ]  # fmt: skip
     return (Table("WAL", columns, tuple(rows), _NOTE),)
