@@ -58,6 +58,13 @@ def test_a_dry_run_prints_the_plan_and_makes_nothing(tmp_path: Path) -> None:
         "seed 1",
     ):
         assert part in done.stdout, part
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    # The class once, in the variant's line; a risk's line only says one that is less bad.
+    assert "fsync=off  [may corrupt]" in lines
+    assert any(line.startswith("fsync=off: nothing is flushed") for line in lines)
+    of_commits = [line for line in lines if line.startswith("synchronous_commit=off: a crash loses")]
+    assert [line.endswith("[may lose last commits]") for line in of_commits] == [False, True]
+    assert "may corrupt: " not in done.stdout
     assert list(tmp_path.iterdir()) == []
 
 

@@ -110,7 +110,9 @@ def test_a_conf_file_says_above_each_line_what_it_is_worth(view: TuneView) -> No
     for name, value in view.answer.conf.settings:
         above, found, _ = text.partition(f"{name} = '{value}'")
         assert found
-        assert above.rstrip("\n").rpartition("\n\n")[2].startswith("# ")
+        worth = above.rstrip("\n").rpartition("\n\n")[2]
+        assert worth.startswith("# ")
+        assert "; a crash loses nothing" in worth.splitlines()[0]
     assert all(row.startswith("#") or "=" in row or not row for row in text.splitlines())
 
 

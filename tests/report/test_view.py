@@ -16,6 +16,7 @@ from walproof.report.cells import Cells
 from walproof.report.layout import ReportView
 from walproof.report.numbers import number
 from walproof.report.view import build_view
+from walproof.settings.durability import DurabilityClass
 
 
 def view_of(facts: Facts) -> ReportView:
@@ -100,7 +101,7 @@ def test_a_gain_that_the_other_comparisons_make_doubtful_is_no_denial() -> None:
     (answer, *_) = answers(Cells(facts.run.plan, facts.trials), replace(analysis, effects=doubtful))
     assert (
         "synchronous_commit=off is in doubt: 1.45x (1.14 to 1.85) the throughput of default, "
-        "because 12 comparisons were made, and may lose last commits."
+        "because 12 comparisons were made. synchronous_commit=off may lose last commits."
     ) in answer.sentences
     assert not any("that may lose last commits is" in sentence for sentence in answer.sentences)
 
@@ -239,3 +240,11 @@ def test_section_ids_are_unique_and_titles_plain() -> None:
     ids = [section.id for section in view.sections]
     assert len(set(ids)) == len(ids)
     assert ids == ["results", "published", "causes", "checkpoints", "certainty", "setup", "repeat"]
+
+
+def test_a_verdict_has_its_class_once() -> None:
+    found = [verdict for group in view_of(durability()).verdicts for verdict in group.verdicts]
+    risky = [verdict for verdict in found if verdict.durability is DurabilityClass.CORRUPT]
+    assert risky
+    for verdict in risky:
+        assert not any(sentence.lower().startswith("may corrupt") for sentence in verdict.sentences)

@@ -39,7 +39,10 @@ def plan_text(plan: Plan, command: Sequence[str]) -> str:
     for variant in plan.variants:
         lines += _variant_lines(variant, words)
         complete = plan.settings_of(variant)
-        lines += [f"      {setting}: {cls.value}: {sentence}" for setting, cls, sentence in risk_of(complete)]
+        for _, durability, sentence in risk_of(complete):
+            # The variant's line has its class, the worst: only another one is said again.
+            other = "" if durability is variant.durability else f"  [{durability.value}]"
+            lines.append(f"      {sentence}{other}")
         lines += [f"      note: {note}" for note in notes(complete, plan.installs[0].version_num)]
     if plan.factors:
         lines += ["", f"design: {plan.fraction} factorial of {', '.join(plan.factors)}"]

@@ -78,7 +78,8 @@ def _per_class(cells: Cells, effects: Sequence[Effect]) -> list[str]:
             most = max(doubtful, key=lambda effect: effect.ratio or 0.0)
             sentences.append(
                 f"{most.variant} is in doubt: {ratio(most.ratio, most.interval)} the throughput of "
-                f"{plan.baseline}, because {most.comparisons} comparisons were made{_risk(durability)}."
+                f"{plan.baseline}, because {most.comparisons} comparisons were made."
+                f"{_risk_sentence(most.variant, durability)}"
             )
         elif in_class and durability.rank <= plan.variant(plan.baseline).durability.rank:
             sentences.append(f"No variant that is as safe as {plan.baseline} is measurably faster.")
@@ -109,6 +110,10 @@ def _may_be_faster(effect: Effect, best: Effect | None) -> bool:
 
 def _risk(durability: DurabilityClass) -> str:
     return "" if durability is DurabilityClass.NONE else f", and {durability.value}"
+
+
+def _risk_sentence(variant: str, durability: DurabilityClass) -> str:
+    return "" if durability is DurabilityClass.NONE else f" {variant} {durability.value}."
 
 
 def _figures(cells: Cells, analysis: Analysis, install: str, workload: str) -> list[str]:

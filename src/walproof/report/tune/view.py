@@ -357,7 +357,7 @@ def line_words(costs: LineCosts) -> list[str]:
         if line.gain is None
         else f"{ratio(line.gain, line.interval)} with it"
     )
-    found = [f"{line.verdict.value}: {gain}; a crash may cost: {costs.durability.value}"]
+    found = [f"{line.verdict.value}: {gain}; a crash {_CLASS_WORDS[costs.durability.value]}"]
     had, without = costs.had.recovery_s, costs.without.recovery_s
     if had is not None and without is not None and abs(had - without) >= 0.1:
         found.append(f"longest time away {format_duration(had)}, without it {format_duration(without)}")

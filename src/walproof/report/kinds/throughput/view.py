@@ -191,7 +191,11 @@ def _verdicts(cells: Cells, findings: Sequence[Finding]) -> tuple[Verdicts, ...]
                     Verdict(
                         variant.name,
                         variant.durability,
-                        tuple(_sentence(text, variant.name) for text in said),
+                        # The badge beside the name has the class.
+                        tuple(
+                            _sentence(text.removeprefix(f"{variant.durability.value}; "), variant.name)
+                            for text in said
+                        ),
                     )
                 )
         if of_group:
